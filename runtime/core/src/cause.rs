@@ -1,0 +1,146 @@
+//! Why an object is being handled: the reason, and the change behind it.
+
+pub mod detect;
+
+use std::{any::Any, fmt};
+
+use crate::object::{
+    ObjectView,
+    diff::{Baseline, Diff},
+    essence::Essence,
+};
+
+/// What happened to the object, in the words that Kopf stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Seen for the first time.
+    Create,
+    /// Differs from what was handled last.
+    Update,
+    /// Is being deleted, and waits for us.
+    Delete,
+    /// Found unchanged when the operator started.
+    Resume,
+    /// Nothing that counts.
+    Noop,
+    /// Is being deleted, and does not wait for us.
+    Free,
+    /// Is deleted.
+    Gone,
+}
+
+/// One change of one object, as its handlers and their filters see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Cause<'a> {
+    /// What happened.
+    pub reason: Reason,
+    /// Whether resume handlers are still due for this object in this process.
+    pub initial: bool,
+    /// The object as the event brought it.
+    pub body: ObjectView<'a>,
+    /// The last handled state.
+    pub old: &'a Baseline,
+    /// The present state.
+    pub new: &'a Essence,
+    /// From old to new.
+    pub diff: &'a Diff,
+}
+
+/// What filters are asked about: an object, and for change handlers also its change.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// The object as the event brought it.
+    pub body: ObjectView<'a>,
+    /// The change; none for event handlers, daemons and timers.
+    pub cause: Option<&'a Cause<'a>>,
+    /// Whatever the runtime wants its predicates to have, such as memo and indices.
+    pub context: &'a (dyn Any + Send + Sync),
+}
+
+// === impl Reason ===
+
+impl Reason {
+    /// Whether change handlers run for this reason.
+    #[must_use]
+    pub fn is_handled(self) -> bool {
+        matches!(
+            self,
+            Self::Create | Self::Update | Self::Delete | Self::Resume
+        )
+    }
+
+    /// The word in stored records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Resume => "resume",
+            Self::Noop => "noop",
+            Self::Free => "free",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// Reads the word in a stored record.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        [
+            Self::Create,
+            Self::Update,
+            Self::Delete,
+            Self::Resume,
+            Self::Noop,
+            Self::Free,
+            Self::Gone,
+        ]
+        .into_iter()
+        .find(|reason| reason.as_str() == word)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Subject ===
+
+impl<'a> Subject<'a> {
+    /// An object without regard to its changes.
+    #[must_use]
+    pub fn object(body: ObjectView<'a>) -> Self {
+        Self {
+            body,
+            cause: None,
+            context: &(),
+        }
+    }
+
+    /// An object with its change.
+    #[must_use]
+    pub fn change(cause: &'a Cause<'a>) -> Self {
+        Self {
+            body: cause.body,
+            cause: Some(cause),
+            context: &(),
+        }
+    }
+
+    /// The same with something for the predicates.
+    #[must_use]
+    pub fn with_context(self, context: &'a (dyn Any + Send + Sync)) -> Self {
+        Self { context, ..self }
+    }
+}
+
+impl fmt::Debug for Subject<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subject")
+            .field("body", &self.body)
+            .field("cause", &self.cause)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,89 @@
+//! Reasons in the order in which they exclude each other.
+
+use serde_json::{Value, json};
+
+use super::{
+    EventKind::{Changed, Deleted, Listed},
+    *,
+};
+
+const OURS: &str = "ours";
+
+fn detect(
+    event: EventKind,
+    meta: &Value,
+    old: Option<&Value>,
+    seen: Acquaintance,
+) -> (Reason, bool) {
+    let body = json!({"metadata": meta, "spec": 1});
+    let old = old.map_or(Baseline::Absent, |old| {
+        Baseline::Known(Essence::from_value(old.clone()))
+    });
+    let new = Essence::from_value(json!({"spec": 1}));
+    let sight = Sight::detect(ObjectView::new(&body), event, seen, OURS, old, new);
+    (sight.reason, sight.initial)
+}
+
+#[test]
+fn the_first_rule_that_holds_decides() {
+    let listed = Acquaintance::begin(Listed);
+    let watched = Acquaintance::begin(Changed);
+    let handled = Acquaintance {
+        handled_once: true,
+        ..listed
+    };
+    let plain = json!({});
+    let deleting = json!({"deletionTimestamp": "now", "finalizers": [OURS, "other"]});
+    let released = json!({"deletionTimestamp": "now", "finalizers": ["other"]});
+    let (same, other) = (json!({"spec": 1}), json!({"spec": 0}));
+    let cases = [
+        (Deleted, &deleting, Some(&other), listed, Reason::Gone, true),
+        (
+            Changed,
+            &released,
+            Some(&other),
+            watched,
+            Reason::Free,
+            false,
+        ),
+        (Changed, &deleting, None, watched, Reason::Delete, false),
+        (
+            Listed,
+            &deleting,
+            Some(&other),
+            listed,
+            Reason::Delete,
+            true,
+        ),
+        (Listed, &plain, None, listed, Reason::Create, false),
+        (Listed, &plain, Some(&same), listed, Reason::Resume, true),
+        (Changed, &plain, Some(&same), handled, Reason::Noop, false),
+        (Changed, &plain, Some(&same), watched, Reason::Noop, false),
+        (
+            Changed,
+            &plain,
+            Some(&other),
+            watched,
+            Reason::Update,
+            false,
+        ),
+        (Listed, &plain, Some(&other), listed, Reason::Update, true),
+    ];
+    for (event, meta, old, seen, reason, initial) in cases {
+        assert_eq!(
+            detect(event, meta, old, seen),
+            (reason, initial),
+            "{reason}"
+        );
+    }
+}
+
+#[test]
+fn reasons_are_stored_by_their_words() {
+    for word in [
+        "create", "update", "delete", "resume", "noop", "free", "gone",
+    ] {
+        assert_eq!(Reason::from_word(word).map(Reason::as_str), Some(word));
+    }
+    assert_eq!(Reason::from_word("other"), None);
+}

@@ -1,0 +1,499 @@
+//! One turn of handling one object: open the records, run what is due, write what came of it.
+//!
+//! [`decide`] tells what an event demands. If it demands handlers, the returned [`Cycle`] is
+//! asked for the handlers that are due, told how their calls ended, and finally concluded
+//! into a patch. All facts between turns are on the object.
+
+mod close;
+pub mod sub;
+pub mod tracker;
+
+use std::{any::Any, fmt, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    cause::{Cause, Reason, Subject, detect::Sight},
+    cycle::{
+        sub::SubCycle,
+        tracker::{Attempt, Tracker},
+    },
+    handler::{
+        HandlerId, HandlerSpec, Trigger,
+        registry::{FinalizerNeed, Registry},
+        retry::Exhausted,
+    },
+    lifecycle::Lifecycle,
+    object::{
+        ObjectView,
+        diff::{Baseline, Diff},
+        patch::Patch,
+        path::FieldPath,
+    },
+    outcome::{Outcome, Verdict},
+    persistence::Persistence,
+    progress::record::Record,
+    seen::Seen,
+};
+
+/// Everything that is known when an event is handled; cheap to clone.
+#[derive(Clone)]
+pub struct Situation {
+    /// The object as the event brought it.
+    pub body: Arc<Value>,
+    /// What the event means.
+    pub sight: Arc<Sight>,
+    /// The handlers of the kind.
+    pub registry: Arc<Registry>,
+    /// Where facts are kept.
+    pub persistence: Arc<Persistence>,
+    /// Whatever the runtime wants predicates to have.
+    pub context: Arc<dyn Any + Send + Sync>,
+}
+
+/// What an event demands of the change handlers' side.
+#[derive(Debug)]
+pub enum Decision {
+    /// Nothing; not a byte is to be written.
+    Leave,
+    /// The finalizer first; its event brings the rest.
+    Finalizer(FinalizerNeed),
+    /// Records of a cycle whose change was taken back are to be settled; the event of that
+    /// write brings the rest.
+    Tidy(Patch),
+    /// Handlers, or at least the closing write of a cycle without any.
+    Handle(Box<Cycle>),
+}
+
+/// An open turn.
+#[derive(Debug)]
+pub struct Cycle {
+    situation: Situation,
+    selected: Vec<Arc<HandlerSpec>>,
+    tracker: Tracker,
+    seen: Arc<Seen>,
+    superseded: Vec<Reason>,
+    dropped: Vec<HandlerId>,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conclusion {
+    /// Whether all selected handlers are done, so that resume handlers are not due any more.
+    pub ended: bool,
+    /// Whether an update follows, for handlers that have not seen the newest state.
+    pub follow_up: bool,
+    /// When the next handler is due; zero for at once.
+    pub delay: Option<Duration>,
+}
+
+// === impl Situation ===
+
+impl Situation {
+    /// A situation without a context for predicates.
+    #[must_use]
+    pub fn new(
+        body: Arc<Value>,
+        sight: Arc<Sight>,
+        registry: Arc<Registry>,
+        persistence: Arc<Persistence>,
+    ) -> Self {
+        Self {
+            body,
+            sight,
+            registry,
+            persistence,
+            context: Arc::new(()),
+        }
+    }
+
+    /// The object.
+    #[must_use]
+    pub fn view(&self) -> ObjectView<'_> {
+        ObjectView::new(&self.body)
+    }
+
+    /// The cause.
+    #[must_use]
+    pub fn cause(&self) -> Cause<'_> {
+        self.sight.cause(self.view())
+    }
+
+    /// Asks something about the object and its change.
+    pub fn ask<T>(&self, question: impl FnOnce(&Subject<'_>) -> T) -> T {
+        let cause = self.cause();
+        question(&Subject::change(&cause).with_context(&*self.context))
+    }
+
+    /// The handlers that an update from another state to the present one would call.
+    fn selected_since(&self, old: &Baseline) -> Vec<Arc<HandlerSpec>> {
+        let diff = old.diff(&self.sight.new);
+        self.selected_for_update(old, &diff)
+    }
+
+    fn selected_for_update(&self, old: &Baseline, diff: &Diff) -> Vec<Arc<HandlerSpec>> {
+        if diff.is_empty() {
+            return Vec::new();
+        }
+        let cause = Cause {
+            reason: Reason::Update,
+            initial: false,
+            body: self.view(),
+            old,
+            new: &self.sight.new,
+            diff,
+        };
+        self.registry
+            .selected(&Subject::change(&cause).with_context(&*self.context))
+    }
+
+    /// The part of the state that a handler is about.
+    fn scope(&self, id: &HandlerId) -> FieldPath {
+        self.registry
+            .change_handlers()
+            .find(|handler| handler.id == *id)
+            .and_then(|handler| handler.field().cloned())
+            .unwrap_or_default()
+    }
+
+    fn salt(&self) -> &str {
+        self.view().uid().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Situation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Situation")
+            .field("sight", &self.sight)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tells what an event demands.
+///
+/// `background` says whether a daemon or a timer needs the finalizer. The decision is only
+/// sound for an event that is not older than our own last write to the object.
+#[must_use]
+pub fn decide(situation: &Situation, background: bool, now: Timestamp) -> Decision {
+    let reason = situation.sight.reason;
+    if reason == Reason::Gone {
+        return Decision::Leave;
+    }
+    let finalizer = &situation.persistence.finalizer;
+    let need = situation.ask(|subject| {
+        situation
+            .registry
+            .finalizer_need(subject, finalizer, background)
+    });
+    if need != FinalizerNeed::Settled {
+        return Decision::Finalizer(need);
+    }
+    if situation.ask(|subject| situation.registry.is_stealthy(subject)) {
+        return Decision::Leave;
+    }
+    match reason {
+        Reason::Gone | Reason::Free => Decision::Leave,
+        Reason::Noop | Reason::Resume => {
+            let cycle = Cycle::open(situation.clone(), now);
+            if cycle.has_leftovers() {
+                Decision::Tidy(cycle.tidy(now))
+            } else if reason == Reason::Resume {
+                Decision::Handle(Box::new(cycle))
+            } else {
+                Decision::Leave
+            }
+        }
+        Reason::Create | Reason::Update | Reason::Delete => {
+            Decision::Handle(Box::new(Cycle::open(situation.clone(), now)))
+        }
+    }
+}
+
+// === impl Cycle ===
+
+impl Cycle {
+    fn open(situation: Situation, now: Timestamp) -> Self {
+        let reason = situation.sight.reason;
+        let selected = if reason.is_handled() {
+            situation.ask(|subject| situation.registry.selected(subject))
+        } else {
+            Vec::new()
+        };
+        let tracker = Tracker::open(
+            reason,
+            &situation.registry.owned_ids(),
+            &selected,
+            &*situation.persistence.progress,
+            situation.view(),
+            now,
+        );
+        let notes = situation.persistence.progress.fetch_seen(situation.view());
+        let seen = notes
+            .and_then(|notes| Seen::decode(&notes, &situation.sight.old, situation.salt()))
+            .unwrap_or_default()
+            .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
+        let mut cycle = Self {
+            superseded: tracker.foreign_purposes(),
+            situation,
+            selected,
+            tracker,
+            seen: Arc::new(seen),
+            dropped: Vec::new(),
+        };
+        cycle.supersede();
+        if reason == Reason::Update {
+            cycle.reset_outdated(now);
+        }
+        cycle.spare();
+        cycle
+    }
+
+    /// Why the handlers run.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        self.situation.sight.reason
+    }
+
+    /// What is known.
+    #[must_use]
+    pub fn situation(&self) -> &Situation {
+        &self.situation
+    }
+
+    /// All handlers selected for this cause, in declared order.
+    #[must_use]
+    pub fn selected(&self) -> &[Arc<HandlerSpec>] {
+        &self.selected
+    }
+
+    /// The reasons of earlier turns that this one has overtaken, for the log.
+    #[must_use]
+    pub fn superseded(&self) -> &[Reason] {
+        &self.superseded
+    }
+
+    /// The record of a handler.
+    #[must_use]
+    pub fn record(&self, id: &HandlerId) -> Option<&Record> {
+        self.tracker.record(id)
+    }
+
+    /// The handlers to run in this turn, in this order.
+    #[must_use]
+    pub fn due(&self, lifecycle: &Lifecycle, seed: u64, now: Timestamp) -> Vec<Arc<HandlerSpec>> {
+        self.tracker.due(lifecycle, seed, now)
+    }
+
+    /// What to tell a handler about the call that is about to be made.
+    ///
+    /// # Errors
+    /// If a limit forbids the call; report that as [`crate::outcome::HandlerError::Exhausted`].
+    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, Exhausted> {
+        self.tracker.begin(id, now)
+    }
+
+    /// Takes in how a call ended, and tells what that means.
+    pub fn finish(
+        &mut self,
+        id: &HandlerId,
+        outcome: Outcome,
+        default_backoff: Duration,
+        now: Timestamp,
+    ) -> Verdict {
+        self.tracker.finish(id, outcome, default_backoff, now)
+    }
+
+    /// Opens the records of sub-handlers that a handler has registered.
+    ///
+    /// The ids in `specs` are full ones, made by [`HandlerId::sub`].
+    #[must_use]
+    pub fn sub(
+        &self,
+        parent: &HandlerId,
+        specs: impl IntoIterator<Item = HandlerSpec>,
+        now: Timestamp,
+    ) -> SubCycle {
+        SubCycle::open(
+            self.situation.clone(),
+            Arc::clone(&self.seen),
+            self.situation.scope(parent),
+            parent.clone(),
+            specs,
+            now,
+        )
+    }
+
+    /// Takes over the records of sub-handlers; the parent remembers them until it is done.
+    pub fn absorb(&mut self, sub: SubCycle) {
+        let (parent, tracker) = sub.into_parts();
+        self.tracker.absorb(&parent, tracker);
+    }
+
+    /// Writes what came of the turn.
+    pub fn conclude(self, now: Timestamp, patch: &mut Patch) -> Conclusion {
+        for id in &self.dropped {
+            self.purge(id, patch);
+        }
+        if self.tracker.is_done() {
+            let follow_up = self.close(now, patch);
+            return Conclusion {
+                ended: true,
+                follow_up,
+                delay: None,
+            };
+        }
+        self.store_progress(patch);
+        Conclusion {
+            ended: false,
+            follow_up: false,
+            delay: self.tracker.delay(now),
+        }
+    }
+
+    fn store_progress(&self, patch: &mut Patch) {
+        let view = self.situation.view();
+        let progress = &self.situation.persistence.progress;
+        for (id, record) in self.tracker.changed() {
+            progress.store(id, record, view, patch);
+        }
+        self.store_seen(&self.seen_now(), &self.situation.sight.old, patch);
+    }
+
+    /// Notes what handlers saw, unless no handler could ever miss a change.
+    fn store_seen(&self, seen: &Seen, base: &Baseline, patch: &mut Patch) {
+        let view = self.situation.view();
+        let progress = &self.situation.persistence.progress;
+        let needed =
+            !seen.is_empty() && self.reason() != Reason::Delete && self.follow_ups_possible();
+        let notes = needed.then(|| {
+            let budget = progress.seen_budget(view, patch);
+            seen.encode(base, self.situation.salt(), budget)
+        });
+        if progress.fetch_seen(view) != notes {
+            progress.store_seen(notes.as_deref(), view, patch);
+        }
+    }
+
+    fn follow_ups_possible(&self) -> bool {
+        self.situation
+            .registry
+            .change_handlers()
+            .any(|handler| matches!(handler.trigger, Trigger::Update | Trigger::Field))
+    }
+
+    /// What all finished handlers saw, those included that finished in this turn.
+    ///
+    /// A handler that finished without a note was run by Kopf, or by a version without notes:
+    /// it is taken to have seen what is there now.
+    fn seen_now(&self) -> Seen {
+        let mut seen = self.seen.advanced(|id| self.tracker.record(id));
+        let present = self.present();
+        for (id, stamp) in self.tracker.finished() {
+            if seen.state(id, stamp).is_none() {
+                seen.note(id.clone(), stamp, &present);
+            }
+        }
+        seen
+    }
+
+    fn present(&self) -> Baseline {
+        let situation = &self.situation;
+        situation
+            .persistence
+            .keepable(&situation.sight.new, situation.view())
+    }
+
+    /// Selected records go on for the new reason; others of another reason are over.
+    fn supersede(&mut self) {
+        if self.superseded.is_empty() || !self.reason().is_handled() {
+            return;
+        }
+        let over = self.tracker.supersede();
+        if self.reason() != Reason::Resume {
+            self.dropped.extend(over);
+        }
+    }
+
+    /// Handlers that finished on the last handled state itself, by resuming, have not seen
+    /// the change at all: they run in this very cycle.
+    fn reset_outdated(&mut self, now: Timestamp) {
+        let sight = &self.situation.sight;
+        let concerned = self.situation.selected_for_update(&sight.old, &sight.diff);
+        for handler in concerned {
+            let scope = handler.field().cloned().unwrap_or_default();
+            let unaware = |id: &HandlerId| {
+                self.tracker
+                    .state_seen(id, &self.seen)
+                    .filter(|_| self.tracker.is_finished(id))
+                    .is_some_and(|state| {
+                        !state.same_at(&scope, &sight.new) && equal_at(state, &sight.old, &scope)
+                    })
+            };
+            if !unaware(&handler.id) {
+                continue;
+            }
+            let subs: Vec<HandlerId> = self
+                .tracker
+                .subrefs(&handler.id)
+                .filter(|id| unaware(id))
+                .cloned()
+                .collect();
+            self.tracker.reset(&handler.id, now);
+            for id in subs {
+                self.tracker.forget(&id);
+                self.dropped.push(id);
+            }
+        }
+    }
+
+    /// Spares handlers that are to run once more, if what is there now is what they saw, and
+    /// what all their sub-handlers saw.
+    fn spare(&mut self) {
+        let (situation, seen) = (&self.situation, &self.seen);
+        let current: Vec<HandlerId> = self
+            .selected
+            .iter()
+            .map(|handler| handler.id.clone())
+            .filter(|id| {
+                let scope = situation.scope(id);
+                let mut family = std::iter::once(id).chain(self.tracker.subrefs(id));
+                family.all(|id| {
+                    let present = &situation.sight.new;
+                    self.tracker.sees(id, seen, &scope, present) == Some(true)
+                })
+            })
+            .collect();
+        self.tracker.spare(&current);
+    }
+
+    /// Whether there are records of a change although there is no change any more.
+    fn has_leftovers(&self) -> bool {
+        let reason = self.reason();
+        self.tracker
+            .stored()
+            .any(|record| reason == Reason::Noop || record.purpose != Some(Reason::Resume))
+    }
+
+    fn purge(&self, id: &HandlerId, patch: &mut Patch) {
+        let situation = &self.situation;
+        situation
+            .persistence
+            .progress
+            .purge(id, situation.view(), patch);
+    }
+}
+
+/// Whether two stored states surely agree at a path.
+fn equal_at(a: &Baseline, b: &Baseline, path: &FieldPath) -> bool {
+    match (a, b) {
+        (Baseline::Known(a), b) => b.same_at(path, a),
+        (a, Baseline::Known(b)) => a.same_at(path, b),
+        (Baseline::Hashed(a), Baseline::Hashed(b)) => a.at(path) == b.at(path),
+        (Baseline::Absent, Baseline::Absent) => true,
+        (Baseline::Absent, Baseline::Hashed(_)) | (Baseline::Hashed(_), Baseline::Absent) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Decisions about events, and turns that end otherwise than by success.
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    cause::detect::{Acquaintance, EventKind},
+    handler::filter::TextTest,
+    object::patch::apply_merge,
+    outcome::HandlerError,
+};
+
+const KOPF: &str = "kopf.zalando.org";
+
+fn now() -> Timestamp {
+    "2020-01-01T00:00:00Z".parse().expect("valid")
+}
+
+fn situation(specs: Vec<HandlerSpec>, body: Value, event: EventKind) -> Situation {
+    let registry = Arc::new(Registry::new(specs).expect("sound"));
+    let persistence = Arc::new(Persistence::default());
+    let acquaintance = Acquaintance::begin(event);
+    let sight = persistence.sight(ObjectView::new(&body), event, acquaintance, &registry);
+    Situation::new(Arc::new(body), Arc::new(sight), registry, persistence)
+}
+
+fn handle(situation: &Situation) -> Cycle {
+    match decide(situation, false, now()) {
+        Decision::Handle(cycle) => *cycle,
+        other => panic!("expected a cycle, not {other:?}"),
+    }
+}
+
+fn concluded(cycle: Cycle) -> (Conclusion, Value) {
+    let mut body = (*cycle.situation().body).clone();
+    let mut patch = Patch::new();
+    let conclusion = cycle.conclude(now(), &mut patch);
+    apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
+    (conclusion, body)
+}
+
+fn error(message: &str) -> Outcome {
+    Outcome::Error(HandlerError::Other {
+        message: message.to_owned(),
+    })
+}
+
+const BACKOFF: Duration = Duration::from_secs(60);
+
+#[test]
+fn objects_that_match_nothing_are_left_without_a_trace() {
+    let mut spec = HandlerSpec::new("create", Trigger::Create);
+    spec.filters.labels = vec![("on".to_owned(), TextTest::Present.into())];
+    let situation = situation(vec![spec], json!({"spec": 1}), EventKind::Changed);
+    assert!(matches!(decide(&situation, false, now()), Decision::Leave));
+}
+
+#[test]
+fn gone_and_released_objects_are_left() {
+    let specs = || vec![HandlerSpec::new("create", Trigger::Create)];
+    let gone = situation(specs(), json!({"spec": 1}), EventKind::Deleted);
+    assert!(matches!(decide(&gone, true, now()), Decision::Leave));
+    let body = json!({"metadata": {"deletionTimestamp": "now", "finalizers": ["other"]}});
+    let free = situation(specs(), body, EventKind::Changed);
+    assert!(matches!(decide(&free, true, now()), Decision::Leave));
+}
+
+#[test]
+fn the_finalizer_comes_before_the_handlers() {
+    let specs = vec![
+        HandlerSpec::new("create", Trigger::Create),
+        HandlerSpec::new("delete", Trigger::Delete { optional: false }),
+    ];
+    let situation = situation(specs, json!({"metadata": {}}), EventKind::Changed);
+    let decision = decide(&situation, false, now());
+    assert!(matches!(decision, Decision::Finalizer(FinalizerNeed::Add)));
+}
+
+#[test]
+fn deletion_overtakes_a_creation_in_the_middle() {
+    let create = r#"{"started":"2020-01-01T00:00:00.000000+00:00","purpose":"create","retries":2,"success":false,"failure":false}"#;
+    let body = json!({"metadata": {
+        "deletionTimestamp": "now",
+        "finalizers": ["kopf.zalando.org/KopfFinalizerMarker"],
+        "annotations": {format!("{KOPF}/create"): create},
+    }});
+    let specs = vec![
+        HandlerSpec::new("create", Trigger::Create),
+        HandlerSpec::new("delete", Trigger::Delete { optional: false }),
+    ];
+    let situation = situation(specs, body, EventKind::Changed);
+    let mut cycle = handle(&situation);
+    assert_eq!(cycle.superseded(), [Reason::Create]);
+    let due = cycle.due(&Lifecycle::Asap, 0, now());
+    assert_eq!(due.len(), 1);
+    cycle.finish(&due[0].id, error("oops"), BACKOFF, now());
+    let (conclusion, body) = concluded(cycle);
+    assert_eq!(conclusion.delay, Some(BACKOFF));
+    assert!(!conclusion.ended);
+    let annotations = &body["metadata"]["annotations"];
+    assert_eq!(annotations.get(format!("{KOPF}/create")), None);
+    assert_eq!(
+        annotations[format!("{KOPF}/delete")],
+        concat!(
+            r#"{"started":"2020-01-01T00:00:00.000000+00:00","#,
+            r#""delayed":"2020-01-01T00:01:00.000000+00:00","purpose":"delete","retries":1,"#,
+            r#""success":false,"failure":false,"message":"oops"}"#
+        )
+    );
+}
+
+#[test]
+fn sleeping_handlers_wait_for_their_time() {
+    let record = r#"{"started":"2020-01-01T00:00:00+00:00","delayed":"2020-01-01T00:00:30+00:00","purpose":"create","retries":1}"#;
+    let body = json!({"metadata": {"annotations": {format!("{KOPF}/create"): record}}});
+    let specs = vec![HandlerSpec::new("create", Trigger::Create)];
+    let cycle = handle(&situation(specs, body, EventKind::Changed));
+    assert!(cycle.due(&Lifecycle::AllAtOnce, 0, now()).is_empty());
+    let later = crate::time::after(now(), Duration::from_secs(30));
+    assert_eq!(cycle.due(&Lifecycle::AllAtOnce, 0, later).len(), 1);
+    let mut patch = Patch::new();
+    let conclusion = cycle.conclude(now(), &mut patch);
+    assert_eq!(conclusion.delay, Some(Duration::from_secs(30)));
+    assert!(patch.is_empty());
+}
+
+#[test]
+fn limits_are_checked_before_a_call_and_told_to_the_handler() {
+    let record = r#"{"started":"2019-12-31T23:59:00+00:00","purpose":"create","retries":2}"#;
+    let body = json!({"metadata": {"annotations": {format!("{KOPF}/create"): record}}});
+    let cycle = |timeout| {
+        let mut spec = HandlerSpec::new("create", Trigger::Create);
+        spec.policy.timeout = Some(Duration::from_secs(timeout));
+        handle(&situation(vec![spec], body.clone(), EventKind::Changed))
+    };
+    let id = HandlerId::new("create");
+    let attempt = cycle(100).begin(&id, now()).expect("time is left");
+    assert_eq!(attempt.retry, 2);
+    assert_eq!(attempt.runtime, Duration::from_secs(60));
+    assert_eq!(attempt.time_left, Some(Duration::from_secs(40)));
+
+    let mut late = cycle(60);
+    let limit = late.begin(&id, now()).expect_err("time is over");
+    let outcome = Outcome::Error(HandlerError::Exhausted(limit));
+    let verdict = late.finish(&id, outcome, BACKOFF, now());
+    assert!(matches!(verdict, Verdict::Failed { .. }));
+    let (conclusion, body) = concluded(late);
+    assert!(conclusion.ended && !conclusion.follow_up);
+    assert_eq!(
+        body["metadata"]["annotations"]
+            .as_object()
+            .map(|map| map.len()),
+        Some(1)
+    );
+}
+
+#[test]
+fn nested_sub_handlers_are_remembered_by_all_their_ancestors() {
+    let specs = vec![HandlerSpec::new("create", Trigger::Create)];
+    let mut cycle = handle(&situation(
+        specs,
+        json!({"metadata": {}}),
+        EventKind::Changed,
+    ));
+    let parent = HandlerId::new("create");
+    let child = parent.sub("child");
+    let grandchild = child.sub("grandchild");
+    let any = Trigger::Sub { changing: false };
+    let mut sub = cycle.sub(&parent, [HandlerSpec::new(child.clone(), any)], now());
+    let mut subsub = sub.sub(&child, [HandlerSpec::new(grandchild.clone(), any)], now());
+    subsub.finish(&grandchild, error("oops"), BACKOFF, now());
+    let outcome = subsub.outcome(Value::Null, now());
+    assert_eq!(
+        outcome,
+        Outcome::Waiting {
+            delay: Some(BACKOFF)
+        }
+    );
+    sub.absorb(subsub);
+    sub.finish(&child, outcome, BACKOFF, now());
+    let outcome = sub.outcome(Value::Null, now());
+    cycle.absorb(sub);
+    cycle.finish(&parent, outcome, BACKOFF, now());
+    let record = cycle.record(&parent).expect("selected");
+    assert_eq!(record.subrefs, [child.clone(), grandchild.clone()]);
+    assert_eq!(record.retries, 0);
+    let (conclusion, body) = concluded(cycle);
+    assert_eq!(conclusion.delay, Some(BACKOFF));
+    let stored: Value = body["metadata"]["annotations"][format!("{KOPF}/create.child.grandchild")]
+        .as_str()
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    assert_eq!(stored["retries"], 1);
+}
+
+#[test]
+fn legacy_progress_in_the_status_is_continued_and_purged() {
+    let body = json!({"metadata": {}, "status": {"kopf": {"progress": {"create": {
+        "started": "2020-01-01T00:00:00+00:00", "purpose": "create", "retries": 4,
+    }}}}});
+    let specs = vec![HandlerSpec::new("create", Trigger::Create)];
+    let mut cycle = handle(&situation(specs, body, EventKind::Changed));
+    let id = HandlerId::new("create");
+    assert_eq!(cycle.begin(&id, now()).map(|attempt| attempt.retry), Ok(4));
+    cycle.finish(&id, Outcome::Success(Value::Null), BACKOFF, now());
+    let (conclusion, body) = concluded(cycle);
+    assert!(conclusion.ended);
+    assert_eq!(body["status"]["kopf"]["progress"], json!({}));
+}

@@ -1,0 +1,386 @@
+//! The records of some handlers during one turn: loaded, advanced, compared, stored.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+
+use crate::{
+    cause::Reason,
+    handler::{HandlerId, HandlerSpec, retry::Exhausted},
+    lifecycle::{Due, Lifecycle},
+    object::{ObjectView, diff::Baseline, essence::Essence, path::FieldPath},
+    outcome::{Outcome, Verdict},
+    progress::{ProgressStorage, record::Record},
+    seen::{Seen, Stamp, Standing},
+};
+
+/// What a handler is told about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Calls made before this one.
+    pub retry: u32,
+    /// When the handler was first selected.
+    pub started: Timestamp,
+    /// Time since then.
+    pub runtime: Duration,
+    /// Time after which the call is to be interrupted.
+    pub time_left: Option<Duration>,
+}
+
+/// The records of the handlers of one level, and of the sub-handlers known from them.
+#[derive(Clone, Debug)]
+pub(crate) struct Tracker {
+    purpose: Reason,
+    tracked: Vec<Tracked>,
+}
+
+#[derive(Clone, Debug)]
+struct Tracked {
+    id: HandlerId,
+    role: Role,
+    record: Record,
+    origin: Option<Record>,
+}
+
+#[derive(Clone, Debug)]
+enum Role {
+    /// Takes part in this turn.
+    Active(Arc<HandlerSpec>),
+    /// Is known, but has no part in this turn.
+    Passive,
+    /// A sub-handler of whatever level.
+    Sub,
+}
+
+// === impl Tracker ===
+
+impl Tracker {
+    /// Loads the records of all owned handlers; those selected take part.
+    pub(crate) fn open(
+        purpose: Reason,
+        owned: &[HandlerId],
+        selected: &[Arc<HandlerSpec>],
+        storage: &dyn ProgressStorage,
+        view: ObjectView<'_>,
+        now: Timestamp,
+    ) -> Self {
+        let mut tracker = Self {
+            purpose,
+            tracked: Vec::new(),
+        };
+        for spec in selected {
+            let origin = storage.fetch(&spec.id, view);
+            tracker.tracked.push(Tracked {
+                id: spec.id.clone(),
+                role: Role::Active(Arc::clone(spec)),
+                record: origin
+                    .clone()
+                    .unwrap_or_else(|| Record::begin(purpose, now)),
+                origin,
+            });
+        }
+        for id in owned {
+            tracker.load(id, &Role::Passive, storage, view);
+        }
+        let subs: Vec<HandlerId> = tracker
+            .tracked
+            .iter()
+            .flat_map(|tracked| tracked.record.subrefs.iter().cloned())
+            .collect();
+        for id in &subs {
+            tracker.load(id, &Role::Sub, storage, view);
+        }
+        tracker
+    }
+
+    fn load(
+        &mut self,
+        id: &HandlerId,
+        role: &Role,
+        storage: &dyn ProgressStorage,
+        view: ObjectView<'_>,
+    ) {
+        if self.find(id).is_none()
+            && let Some(record) = storage.fetch(id, view)
+        {
+            self.tracked.push(Tracked {
+                id: id.clone(),
+                role: role.clone(),
+                origin: Some(record.clone()),
+                record,
+            });
+        }
+    }
+
+    fn find(&self, id: &HandlerId) -> Option<&Tracked> {
+        self.tracked.iter().find(|tracked| tracked.id == *id)
+    }
+
+    fn find_mut(&mut self, id: &HandlerId) -> Option<&mut Tracked> {
+        self.tracked.iter_mut().find(|tracked| tracked.id == *id)
+    }
+
+    fn active(&self) -> impl Iterator<Item = (&Tracked, &Arc<HandlerSpec>)> {
+        self.tracked
+            .iter()
+            .filter_map(|tracked| match &tracked.role {
+                Role::Active(spec) => Some((tracked, spec)),
+                Role::Passive | Role::Sub => None,
+            })
+    }
+
+    pub(crate) fn record(&self, id: &HandlerId) -> Option<&Record> {
+        self.find(id).map(|tracked| &tracked.record)
+    }
+
+    /// Every known id: selected, owned with a record, and sub-handlers.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &HandlerId> {
+        self.tracked
+            .iter()
+            .flat_map(|tracked| std::iter::once(&tracked.id).chain(&tracked.record.subrefs))
+    }
+
+    /// The sub-handlers of all levels that a handler is known to have.
+    pub(crate) fn subrefs(&self, id: &HandlerId) -> impl Iterator<Item = &HandlerId> {
+        self.record(id)
+            .into_iter()
+            .flat_map(|record| &record.subrefs)
+    }
+
+    pub(crate) fn is_finished(&self, id: &HandlerId) -> bool {
+        self.record(id).is_some_and(Record::is_finished)
+    }
+
+    /// The stamp of a handler's record, if it has finished and not been called since.
+    pub(crate) fn stamp(&self, id: &HandlerId) -> Option<Stamp> {
+        self.record(id).and_then(Stamp::of)
+    }
+
+    /// The state that a handler saw when it finished, if it was not called since.
+    pub(crate) fn state_seen<'a>(&self, id: &HandlerId, seen: &'a Seen) -> Option<&'a Baseline> {
+        seen.state(id, self.stamp(id)?)
+    }
+
+    /// Whether a handler saw at a path what is there now; none if nothing is known.
+    pub(crate) fn sees(
+        &self,
+        id: &HandlerId,
+        seen: &Seen,
+        scope: &FieldPath,
+        present: &Essence,
+    ) -> Option<bool> {
+        let stamp = self.stamp(id)?;
+        let state = seen.state(id, stamp)?;
+        let owed = seen.standing(id, stamp) == Some(Standing::Owed);
+        Some(!owed && state.same_at(scope, present))
+    }
+
+    /// All finished handlers of all levels.
+    pub(crate) fn finished(&self) -> impl Iterator<Item = (&HandlerId, Stamp)> {
+        self.tracked
+            .iter()
+            .filter(|tracked| tracked.record.is_finished())
+            .filter_map(|tracked| Some((&tracked.id, Stamp::of(&tracked.record)?)))
+    }
+
+    /// Spares handlers that were to run again, but have seen what is there now.
+    pub(crate) fn spare(&mut self, current: &[HandlerId]) {
+        for tracked in &mut self.tracked {
+            if matches!(tracked.role, Role::Active(_))
+                && !tracked.record.is_finished()
+                && current.contains(&tracked.id)
+            {
+                tracked.record.success = true;
+                tracked.record.delayed = None;
+            }
+        }
+    }
+
+    /// The records as they are on the object.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = &Record> {
+        self.tracked
+            .iter()
+            .filter_map(|tracked| tracked.origin.as_ref())
+    }
+
+    /// The records that differ from those on the object.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (&HandlerId, &Record)> {
+        self.tracked
+            .iter()
+            .filter(|tracked| tracked.origin.as_ref() != Some(&tracked.record))
+            .map(|tracked| (&tracked.id, &tracked.record))
+    }
+
+    pub(crate) fn foreign_purposes(&self) -> Vec<Reason> {
+        let mut purposes: Vec<Reason> = self
+            .stored()
+            .filter_map(|record| record.purpose)
+            .filter(|purpose| *purpose != self.purpose)
+            .collect();
+        purposes.sort();
+        purposes.dedup();
+        purposes
+    }
+
+    /// Puts the selected records under the present purpose, with their sub-handlers, and
+    /// gives up the others of another purpose.
+    pub(crate) fn supersede(&mut self) -> Vec<HandlerId> {
+        let purpose = self.purpose;
+        let going_on: Vec<HandlerId> = self
+            .active()
+            .flat_map(|(tracked, _)| std::iter::once(&tracked.id).chain(&tracked.record.subrefs))
+            .cloned()
+            .collect();
+        for tracked in &mut self.tracked {
+            if going_on.contains(&tracked.id) {
+                tracked.record.purpose = Some(purpose);
+            }
+        }
+        let foreign = |tracked: &Tracked| {
+            tracked
+                .record
+                .purpose
+                .is_some_and(|stored| stored != purpose)
+        };
+        let over = self
+            .tracked
+            .iter()
+            .filter(|tracked| foreign(tracked))
+            .map(|tracked| tracked.id.clone())
+            .collect();
+        if purpose.is_handled() && purpose != Reason::Resume {
+            self.tracked.retain(|tracked| !foreign(tracked));
+        }
+        over
+    }
+
+    /// Starts a handler anew; it still knows its sub-handlers.
+    pub(crate) fn reset(&mut self, id: &HandlerId, now: Timestamp) {
+        let purpose = self.purpose;
+        if let Some(tracked) = self.find_mut(id) {
+            let subrefs = std::mem::take(&mut tracked.record.subrefs);
+            tracked.record = Record {
+                subrefs,
+                ..Record::begin(purpose, now)
+            };
+        }
+    }
+
+    pub(crate) fn forget(&mut self, id: &HandlerId) {
+        self.tracked.retain(|tracked| tracked.id != *id);
+    }
+
+    pub(crate) fn due(
+        &self,
+        lifecycle: &Lifecycle,
+        seed: u64,
+        now: Timestamp,
+    ) -> Vec<Arc<HandlerSpec>> {
+        let awake: Vec<(&Tracked, &Arc<HandlerSpec>)> = self
+            .active()
+            .filter(|(tracked, _)| {
+                !tracked.record.is_finished() && !tracked.record.is_sleeping(now)
+            })
+            .collect();
+        let due: Vec<Due> = awake
+            .iter()
+            .map(|(tracked, _)| Due {
+                id: tracked.id.clone(),
+                attempts: self.attempts(tracked),
+            })
+            .collect();
+        lifecycle
+            .pick(&due, seed)
+            .iter()
+            .filter_map(|id| awake.iter().find(|(tracked, _)| tracked.id == *id))
+            .map(|(_, spec)| Arc::clone(spec))
+            .collect()
+    }
+
+    /// Calls of a handler and of its sub-handlers, so that a parent whose sub-handlers are
+    /// retried at once does not keep its siblings from running.
+    fn attempts(&self, tracked: &Tracked) -> u32 {
+        tracked
+            .record
+            .subrefs
+            .iter()
+            .filter_map(|id| self.record(id))
+            .map(|record| record.retries)
+            .fold(tracked.record.retries, u32::saturating_add)
+    }
+
+    pub(crate) fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, Exhausted> {
+        let (record, policy) = match self.find(id) {
+            Some(Tracked {
+                role: Role::Active(spec),
+                record,
+                ..
+            }) => (record.clone(), spec.policy),
+            Some(tracked) => (tracked.record.clone(), Default::default()),
+            None => (Record::begin(self.purpose, now), Default::default()),
+        };
+        let runtime = record.runtime(now);
+        policy.allow(record.retries, runtime)?;
+        Ok(Attempt {
+            retry: record.retries,
+            started: record.started,
+            runtime,
+            time_left: policy
+                .timeout
+                .map(|timeout| timeout.saturating_sub(runtime)),
+        })
+    }
+
+    pub(crate) fn finish(
+        &mut self,
+        id: &HandlerId,
+        outcome: Outcome,
+        default_backoff: Duration,
+        now: Timestamp,
+    ) -> Verdict {
+        let purpose = self.purpose;
+        let Some(tracked) = self.find_mut(id) else {
+            let record = Record::begin(purpose, now);
+            return Verdict::of(outcome, &Default::default(), default_backoff, &record, now);
+        };
+        let policy = match &tracked.role {
+            Role::Active(spec) => spec.policy,
+            Role::Passive | Role::Sub => Default::default(),
+        };
+        let verdict = Verdict::of(outcome, &policy, default_backoff, &tracked.record, now);
+        tracked.record = verdict.apply(&tracked.record, now);
+        verdict
+    }
+
+    /// Takes over the records of sub-handlers under their parent.
+    pub(crate) fn absorb(&mut self, parent: &HandlerId, sub: Self) {
+        let mut known: Vec<HandlerId> = sub.ids().cloned().collect();
+        for tracked in sub.tracked {
+            self.tracked.retain(|present| present.id != tracked.id);
+            self.tracked.push(Tracked {
+                role: Role::Sub,
+                ..tracked
+            });
+        }
+        if let Some(tracked) = self.find_mut(parent) {
+            known.append(&mut tracked.record.subrefs);
+            known.sort();
+            known.dedup();
+            tracked.record.subrefs = known;
+        }
+    }
+
+    /// Whether all handlers that take part are done; true for none.
+    pub(crate) fn is_done(&self) -> bool {
+        self.active()
+            .all(|(tracked, _)| tracked.record.is_finished())
+    }
+
+    /// When the next handler is due.
+    pub(crate) fn delay(&self, now: Timestamp) -> Option<Duration> {
+        self.active()
+            .filter(|(tracked, _)| !tracked.record.is_finished())
+            .map(|(tracked, _)| tracked.record.delay(now))
+            .min()
+    }
+}

@@ -1,0 +1,303 @@
+//! Conditions on labels, annotations, fields, and anything else about an object.
+
+use std::{fmt, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{
+    cause::{Cause, Subject},
+    object::{
+        diff::{OldValue, same},
+        path::FieldPath,
+    },
+};
+
+/// A condition on the value of a label or an annotation, none if it is absent.
+pub type TextPredicate = Arc<dyn Fn(Option<&str>, &Subject<'_>) -> bool + Send + Sync>;
+
+/// A condition on the value of a field, none if it is absent.
+pub type ValuePredicate = Arc<dyn Fn(Option<&Value>, &Subject<'_>) -> bool + Send + Sync>;
+
+/// A condition on the object as a whole.
+pub type SubjectPredicate = Arc<dyn Fn(&Subject<'_>) -> bool + Send + Sync>;
+
+/// Conditions combined by the usual connectives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Combined<T> {
+    /// The condition itself.
+    One(T),
+    /// All must hold; true for none.
+    All(Vec<Combined<T>>),
+    /// Some must hold; false for none.
+    Any(Vec<Combined<T>>),
+    /// None may hold.
+    NoneOf(Vec<Combined<T>>),
+    /// It must not hold.
+    Not(Box<Combined<T>>),
+}
+
+/// A test of a label or an annotation.
+#[derive(Clone)]
+pub enum TextTest {
+    /// It is there with this value.
+    Equals(String),
+    /// It is there, maybe empty.
+    Present,
+    /// It is not there.
+    Absent,
+    /// The predicate says so.
+    Matches(TextPredicate),
+}
+
+/// A test of the value of a field.
+#[derive(Clone)]
+pub enum ValueTest {
+    /// It is this value.
+    Equals(Value),
+    /// It is there.
+    Present,
+    /// It is not there, or null.
+    Absent,
+    /// The predicate says so.
+    Matches(ValuePredicate),
+}
+
+/// What is demanded of a field.
+#[derive(Clone, Debug)]
+pub enum FieldTest {
+    /// It is there before or after the change.
+    Any,
+    /// It passes the test before or after the change.
+    Value(Combined<ValueTest>),
+    /// It passes the tests before and after the change.
+    Transition {
+        /// Before.
+        old: Option<Combined<ValueTest>>,
+        /// After.
+        new: Option<Combined<ValueTest>>,
+    },
+}
+
+/// A condition on one field.
+#[derive(Clone, Debug)]
+pub struct FieldFilter {
+    /// Where the field is.
+    pub path: FieldPath,
+    /// What it must be.
+    pub test: FieldTest,
+}
+
+/// A test of the object as a whole.
+#[derive(Clone)]
+pub struct WhenTest(pub SubjectPredicate);
+
+/// All conditions of a handler; all must hold.
+#[derive(Clone, Debug, Default)]
+pub struct Filters {
+    /// By label.
+    pub labels: Vec<(String, Combined<TextTest>)>,
+    /// By annotation.
+    pub annotations: Vec<(String, Combined<TextTest>)>,
+    /// By one field.
+    pub field: Option<FieldFilter>,
+    /// By anything.
+    pub when: Option<Combined<WhenTest>>,
+}
+
+/// A candidate value of a field: values that were not kept pass only where any value would.
+#[derive(Clone, Copy)]
+enum Candidate<'a> {
+    Value(Option<&'a Value>),
+    Unknown,
+}
+
+// === impl Combined ===
+
+impl<T> Combined<T> {
+    /// Evaluates the combination, asking `test` for each condition that matters.
+    pub fn eval(&self, test: &mut impl FnMut(&T) -> bool) -> bool {
+        match self {
+            Self::One(condition) => test(condition),
+            Self::All(all) => all.iter().all(|part| part.eval(test)),
+            Self::Any(any) => any.iter().any(|part| part.eval(test)),
+            Self::NoneOf(none) => !none.iter().any(|part| part.eval(test)),
+            Self::Not(part) => !part.eval(test),
+        }
+    }
+}
+
+impl<T> From<T> for Combined<T> {
+    fn from(condition: T) -> Self {
+        Self::One(condition)
+    }
+}
+
+impl<T> std::ops::Not for Combined<T> {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self::Not(Box::new(self))
+    }
+}
+
+// === impl TextTest ===
+
+impl TextTest {
+    fn holds(&self, value: Option<&str>, subject: &Subject<'_>) -> bool {
+        match self {
+            Self::Equals(expected) => value == Some(expected),
+            Self::Present => value.is_some(),
+            Self::Absent => value.is_none(),
+            Self::Matches(predicate) => predicate(value, subject),
+        }
+    }
+}
+
+impl fmt::Debug for TextTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Equals(value) => f.debug_tuple("Equals").field(value).finish(),
+            Self::Present => f.write_str("Present"),
+            Self::Absent => f.write_str("Absent"),
+            Self::Matches(_) => f.write_str("Matches(…)"),
+        }
+    }
+}
+
+// === impl ValueTest ===
+
+impl ValueTest {
+    fn holds(&self, candidate: Candidate<'_>, subject: &Subject<'_>) -> bool {
+        match (self, candidate) {
+            (Self::Equals(expected), Candidate::Value(value)) => same(Some(expected), value),
+            (Self::Present, Candidate::Value(value)) => value.is_some(),
+            (Self::Absent, Candidate::Value(value)) => value.is_none(),
+            (Self::Matches(predicate), Candidate::Value(value)) => predicate(value, subject),
+            (Self::Present | Self::Equals(_) | Self::Matches(_), Candidate::Unknown) => true,
+            (Self::Absent, Candidate::Unknown) => false,
+        }
+    }
+}
+
+impl fmt::Debug for ValueTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Equals(value) => f.debug_tuple("Equals").field(value).finish(),
+            Self::Present => f.write_str("Present"),
+            Self::Absent => f.write_str("Absent"),
+            Self::Matches(_) => f.write_str("Matches(…)"),
+        }
+    }
+}
+
+// === impl FieldFilter ===
+
+impl FieldFilter {
+    /// A field that must only be there.
+    #[must_use]
+    pub fn any(path: FieldPath) -> Self {
+        Self {
+            path,
+            test: FieldTest::Any,
+        }
+    }
+
+    fn prematch(&self, subject: &Subject<'_>) -> bool {
+        let present = Combined::One(ValueTest::Present);
+        let test = match &self.test {
+            FieldTest::Value(test) => test,
+            FieldTest::Any | FieldTest::Transition { .. } => &present,
+        };
+        let holds = |candidate| test.eval(&mut |test| test.holds(candidate, subject));
+        match subject.cause {
+            Some(cause) => {
+                let old = cause.old.value_at(&self.path, cause.new);
+                holds(Candidate::Value(self.path.resolve(cause.new.as_value())))
+                    || holds(Candidate::of(&old))
+            }
+            None => holds(Candidate::Value(self.path.resolve(subject.body.body()))),
+        }
+    }
+
+    fn changed(&self, cause: &Cause<'_>, subject: &Subject<'_>, must_differ: bool) -> bool {
+        if must_differ && cause.old.same_at(&self.path, cause.new) {
+            return false;
+        }
+        let FieldTest::Transition { old, new } = &self.test else {
+            return true;
+        };
+        let before = cause.old.value_at(&self.path, cause.new);
+        let after = Candidate::Value(self.path.resolve(cause.new.as_value()));
+        let passes = |test: &Option<Combined<ValueTest>>, candidate| {
+            test.as_ref()
+                .is_none_or(|test| test.eval(&mut |test| test.holds(candidate, subject)))
+        };
+        passes(old, Candidate::of(&before)) && passes(new, after)
+    }
+}
+
+impl<'a> Candidate<'a> {
+    fn of(old: &'a OldValue) -> Self {
+        match old {
+            OldValue::Absent => Self::Value(None),
+            OldValue::Known(value) => Self::Value(Some(value)),
+            OldValue::Unknown => Self::Unknown,
+        }
+    }
+}
+
+// === impl WhenTest ===
+
+impl fmt::Debug for WhenTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WhenTest(…)")
+    }
+}
+
+// === impl Filters ===
+
+impl Filters {
+    /// Everything but the demand for a change.
+    #[must_use]
+    pub fn prematch(&self, subject: &Subject<'_>) -> bool {
+        self.texts_match(subject)
+            && self
+                .field
+                .as_ref()
+                .is_none_or(|field| field.prematch(subject))
+            && self.when_holds(subject)
+    }
+
+    /// Everything; `must_differ` demands that the field changed.
+    #[must_use]
+    pub fn matches(&self, subject: &Subject<'_>, must_differ: bool) -> bool {
+        self.texts_match(subject)
+            && self.field.as_ref().is_none_or(|field| {
+                field.prematch(subject)
+                    && subject
+                        .cause
+                        .is_none_or(|cause| field.changed(cause, subject, must_differ))
+            })
+            && self.when_holds(subject)
+    }
+
+    fn texts_match(&self, subject: &Subject<'_>) -> bool {
+        let body = subject.body;
+        self.labels
+            .iter()
+            .all(|(key, test)| test.eval(&mut |test| test.holds(body.label(key), subject)))
+            && self
+                .annotations
+                .iter()
+                .all(|(key, test)| test.eval(&mut |test| test.holds(body.annotation(key), subject)))
+    }
+
+    fn when_holds(&self, subject: &Subject<'_>) -> bool {
+        self.when
+            .as_ref()
+            .is_none_or(|when| when.eval(&mut |test| (test.0)(subject)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! The declared handlers of one kind, in their order, and the questions asked of all of them.
+
+use std::sync::Arc;
+
+use crate::{
+    cause::Subject,
+    handler::{HandlerId, HandlerSpec, Trigger},
+    object::{ObjectView, essence::EssenceRules, finalizer, patch::Patch, path::FieldPath},
+};
+
+/// All handlers declared for one kind of objects.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    handlers: Vec<Arc<HandlerSpec>>,
+}
+
+/// A mistake in the declarations.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Objects could not tell the records of two handlers apart.
+    #[error("handler `{0}` is declared twice for the same trigger")]
+    Duplicate(HandlerId),
+    /// A demand on a field needs one.
+    #[error("handler `{0}` reacts to a field, but names none")]
+    MissingField(HandlerId),
+}
+
+/// What is to be done about the finalizer before anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinalizerNeed {
+    /// It is as it should be.
+    Settled,
+    /// It must be added, and nothing else done in this turn.
+    Add,
+    /// It must be removed, and nothing else done in this turn.
+    Remove,
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// Checks and keeps the declarations.
+    ///
+    /// # Errors
+    /// Names the first handler whose declaration makes no sense.
+    pub fn new(handlers: impl IntoIterator<Item = HandlerSpec>) -> Result<Self, Error> {
+        let mut registry = Self::default();
+        for handler in handlers {
+            if handler.trigger == Trigger::Field && handler.field().is_none() {
+                return Err(Error::MissingField(handler.id));
+            }
+            let same_trigger = |other: &&Arc<HandlerSpec>| {
+                std::mem::discriminant(&other.trigger) == std::mem::discriminant(&handler.trigger)
+            };
+            if registry
+                .handlers
+                .iter()
+                .filter(same_trigger)
+                .any(|other| other.id == handler.id)
+            {
+                return Err(Error::Duplicate(handler.id));
+            }
+            registry.handlers.push(Arc::new(handler));
+        }
+        Ok(registry)
+    }
+
+    /// All handlers in their order.
+    #[must_use]
+    pub fn handlers(&self) -> &[Arc<HandlerSpec>] {
+        &self.handlers
+    }
+
+    /// Handlers that take part in handling cycles.
+    pub fn change_handlers(&self) -> impl Iterator<Item = &Arc<HandlerSpec>> {
+        self.handlers
+            .iter()
+            .filter(|handler| handler.trigger.is_change())
+    }
+
+    /// Whether objects of this kind have handling cycles at all.
+    #[must_use]
+    pub fn handles_changes(&self) -> bool {
+        self.change_handlers().next().is_some()
+    }
+
+    /// The ids of all change handlers, each once, in their order.
+    #[must_use]
+    pub fn owned_ids(&self) -> Vec<HandlerId> {
+        let mut ids = Vec::new();
+        for handler in self.change_handlers() {
+            if !ids.contains(&handler.id) {
+                ids.push(handler.id.clone());
+            }
+        }
+        ids
+    }
+
+    /// Event handlers that match.
+    #[must_use]
+    pub fn event_handlers(&self, subject: &Subject<'_>) -> Vec<Arc<HandlerSpec>> {
+        self.matching(subject, |trigger| trigger == Trigger::Event)
+    }
+
+    /// Daemons and timers that match.
+    #[must_use]
+    pub fn background_handlers(&self, subject: &Subject<'_>) -> Vec<Arc<HandlerSpec>> {
+        self.matching(subject, |trigger| trigger == Trigger::Background)
+    }
+
+    /// Change handlers that are called for a cause, one for each id.
+    #[must_use]
+    pub fn selected(&self, subject: &Subject<'_>) -> Vec<Arc<HandlerSpec>> {
+        self.matching(subject, Trigger::is_change)
+    }
+
+    /// Whether no change handler cares for the object, so that it must not be touched.
+    #[must_use]
+    pub fn is_stealthy(&self, subject: &Subject<'_>) -> bool {
+        !self
+            .change_handlers()
+            .any(|handler| handler.prematches(subject))
+    }
+
+    /// What to do about the finalizer; `background` tells whether a daemon or timer needs it.
+    #[must_use]
+    pub fn finalizer_need(
+        &self,
+        subject: &Subject<'_>,
+        finalizer: &str,
+        background: bool,
+    ) -> FinalizerNeed {
+        let needed = background
+            || self
+                .change_handlers()
+                .any(|handler| handler.trigger.needs_finalizer() && handler.prematches(subject));
+        let present = finalizer::is_present(subject.body, finalizer);
+        match (needed, present) {
+            (true, false) if !subject.body.is_being_deleted() => FinalizerNeed::Add,
+            (false, true) => FinalizerNeed::Remove,
+            _ => FinalizerNeed::Settled,
+        }
+    }
+
+    /// The rules of the essence for this kind: fields of handlers count wherever they are.
+    #[must_use]
+    pub fn essence_rules(&self, ignored: &[FieldPath]) -> EssenceRules {
+        let mut watched: Vec<FieldPath> = Vec::new();
+        for field in self.handlers.iter().filter_map(|handler| handler.field()) {
+            if !watched.contains(field) {
+                watched.push(field.clone());
+            }
+        }
+        EssenceRules {
+            watched,
+            ignored: ignored.to_vec(),
+        }
+    }
+
+    fn matching(
+        &self,
+        subject: &Subject<'_>,
+        wanted: impl Fn(Trigger) -> bool,
+    ) -> Vec<Arc<HandlerSpec>> {
+        let mut matching: Vec<Arc<HandlerSpec>> = Vec::new();
+        for handler in &self.handlers {
+            if wanted(handler.trigger)
+                && matching.iter().all(|other| other.id != handler.id)
+                && handler.matches(subject)
+            {
+                matching.push(Arc::clone(handler));
+            }
+        }
+        matching
+    }
+}
+
+// === impl FinalizerNeed ===
+
+impl FinalizerNeed {
+    /// Adds the edit to a patch, precise to the version of the body it is applied to.
+    pub fn request(self, finalizer: &str, patch: &mut Patch) {
+        let finalizer = finalizer.to_owned();
+        match self {
+            Self::Settled => {}
+            Self::Add => patch.edit(move |body| finalizer::insert(body, &finalizer)),
+            Self::Remove => patch.edit(move |body| finalizer::remove(body, &finalizer)),
+        }
+    }
+}
+
+/// Whether the finalizer is to be removed now: deletion was requested and nothing waits.
+#[must_use]
+pub fn may_go(view: ObjectView<'_>, finalizer: &str, waiting: bool) -> bool {
+    view.is_being_deleted() && finalizer::is_present(view, finalizer) && !waiting
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Selection, stealth and the finalizer.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    cause::{Cause, Reason},
+    handler::filter::{Filters, TextTest},
+    object::{diff::Baseline, essence::Essence},
+};
+
+fn labelled(mut spec: HandlerSpec) -> HandlerSpec {
+    spec.filters = Filters {
+        labels: vec![("on".to_owned(), TextTest::Present.into())],
+        ..spec.filters
+    };
+    spec
+}
+
+fn registry(specs: Vec<HandlerSpec>) -> Registry {
+    Registry::new(specs).expect("declarations are sound")
+}
+
+fn selected(registry: &Registry, reason: Reason, initial: bool, old: Option<i64>) -> Vec<String> {
+    let body = json!({"spec": {"x": 1}});
+    let new = Essence::from_value(body.clone());
+    let old = old.map_or(Baseline::Absent, |x| {
+        Baseline::Known(Essence::from_value(json!({"spec": {"x": x}})))
+    });
+    let diff = old.diff(&new);
+    let cause = Cause {
+        reason,
+        initial,
+        body: ObjectView::new(&body),
+        old: &old,
+        new: &new,
+        diff: &diff,
+    };
+    let handlers = registry.selected(&Subject::change(&cause));
+    handlers.iter().map(|spec| spec.id.to_string()).collect()
+}
+
+#[test]
+fn triggers_select_by_reason_and_field() {
+    let x = FieldPath::from("spec.x");
+    let registry = registry(vec![
+        HandlerSpec::new("create", Trigger::Create),
+        HandlerSpec::new("update", Trigger::Update),
+        HandlerSpec::new("delete", Trigger::Delete { optional: false }),
+        HandlerSpec::new("resume", Trigger::Resume { deleted: false }),
+        HandlerSpec::new("resume_deleted", Trigger::Resume { deleted: true }),
+        HandlerSpec::for_field("field", Trigger::Field, x.clone()),
+        HandlerSpec::for_field("update_field", Trigger::Update, x),
+        HandlerSpec::new("event", Trigger::Event),
+        HandlerSpec::new("daemon", Trigger::Background),
+    ]);
+    let select = |reason, initial, old| selected(&registry, reason, initial, old);
+    assert_eq!(
+        select(Reason::Create, false, None),
+        ["create", "field/spec.x"]
+    );
+    assert_eq!(
+        select(Reason::Update, false, Some(0)),
+        ["update", "field/spec.x", "update_field/spec.x"]
+    );
+    assert_eq!(
+        select(Reason::Update, true, Some(0)),
+        [
+            "update",
+            "resume",
+            "resume_deleted",
+            "field/spec.x",
+            "update_field/spec.x"
+        ]
+    );
+    assert_eq!(select(Reason::Update, false, Some(1)), ["update"]);
+    assert_eq!(
+        select(Reason::Resume, true, Some(1)),
+        ["resume", "resume_deleted"]
+    );
+    assert_eq!(
+        select(Reason::Delete, true, Some(1)),
+        ["delete", "resume_deleted"]
+    );
+    assert_eq!(
+        select(Reason::Delete, false, Some(0)),
+        ["delete", "field/spec.x"]
+    );
+}
+
+#[test]
+fn one_function_for_several_causes_is_called_once() {
+    let registry = registry(vec![
+        HandlerSpec::new("fn", Trigger::Update),
+        HandlerSpec::new("fn", Trigger::Resume { deleted: false }),
+    ]);
+    assert_eq!(selected(&registry, Reason::Update, true, Some(0)), ["fn"]);
+    assert_eq!(registry.owned_ids().len(), 1);
+}
+
+#[test]
+fn mistakes_in_declarations_are_named() {
+    let twice = [
+        HandlerSpec::new("fn", Trigger::Delete { optional: false }),
+        HandlerSpec::new("fn", Trigger::Delete { optional: true }),
+    ];
+    let error = Registry::new(twice).expect_err("declared twice");
+    assert_eq!(error, Error::Duplicate("fn".into()));
+    let error = Registry::new([HandlerSpec::new("fn", Trigger::Field)]).expect_err("no field");
+    assert_eq!(error, Error::MissingField("fn".into()));
+}
+
+#[test]
+fn objects_that_match_nothing_are_left_alone() {
+    let registry = registry(vec![
+        labelled(HandlerSpec::new("create", Trigger::Create)),
+        HandlerSpec::new("event", Trigger::Event),
+    ]);
+    let (plain, on) = (json!({}), json!({"metadata": {"labels": {"on": ""}}}));
+    let stealthy = |body| registry.is_stealthy(&Subject::object(ObjectView::new(body)));
+    assert!(stealthy(&plain));
+    assert!(!stealthy(&on));
+    assert_eq!(
+        registry
+            .event_handlers(&Subject::object(ObjectView::new(&plain)))
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn the_finalizer_follows_the_need_for_it() {
+    let needy = registry(vec![labelled(HandlerSpec::new(
+        "delete",
+        Trigger::Delete { optional: false },
+    ))]);
+    let relaxed = registry(vec![HandlerSpec::new(
+        "delete",
+        Trigger::Delete { optional: true },
+    )]);
+    let need = |registry: &Registry, body, background| {
+        registry.finalizer_need(&Subject::object(ObjectView::new(body)), "f", background)
+    };
+    let plain = json!({"metadata": {}});
+    let on = json!({"metadata": {"labels": {"on": "1"}}});
+    let on_with = json!({"metadata": {"labels": {"on": "1"}, "finalizers": ["f"]}});
+    let with = json!({"metadata": {"finalizers": ["f"]}});
+    let going = json!({"metadata": {"labels": {"on": "1"}, "deletionTimestamp": "now"}});
+    assert_eq!(need(&needy, &plain, false), FinalizerNeed::Settled);
+    assert_eq!(need(&needy, &on, false), FinalizerNeed::Add);
+    assert_eq!(need(&needy, &on_with, false), FinalizerNeed::Settled);
+    assert_eq!(need(&needy, &with, false), FinalizerNeed::Remove);
+    assert_eq!(need(&needy, &going, false), FinalizerNeed::Settled);
+    assert_eq!(need(&relaxed, &plain, false), FinalizerNeed::Settled);
+    assert_eq!(need(&relaxed, &plain, true), FinalizerNeed::Add);
+    assert_eq!(need(&relaxed, &with, true), FinalizerNeed::Settled);
+}
+
+#[test]
+fn the_finalizer_goes_when_nothing_waits() {
+    let going = json!({"metadata": {"deletionTimestamp": "now", "finalizers": ["f"]}});
+    let staying = json!({"metadata": {"finalizers": ["f"]}});
+    assert!(may_go(ObjectView::new(&going), "f", false));
+    assert!(!may_go(ObjectView::new(&going), "f", true));
+    assert!(!may_go(ObjectView::new(&staying), "f", false));
+    let mut patch = Patch::new();
+    FinalizerNeed::Remove.request("f", &mut patch);
+    let mut body = going;
+    for edit in patch.into_requests(false).edits {
+        edit(&mut body);
+    }
+    assert_eq!(body["metadata"].get("finalizers"), None);
+}
+
+#[test]
+fn fields_of_all_handlers_are_watched_once() {
+    let status = FieldPath::from("status.x");
+    let registry = registry(vec![
+        HandlerSpec::for_field("a", Trigger::Field, status.clone()),
+        HandlerSpec::for_field("b", Trigger::Event, status.clone()),
+    ]);
+    assert_eq!(registry.essence_rules(&[]).watched, [status]);
+    assert_eq!(Arc::strong_count(&registry.handlers()[0]), 1);
+}

@@ -1,0 +1,97 @@
+//! Which of the handlers that are due run in this turn, and in which order.
+
+use std::{fmt, sync::Arc};
+
+use crate::handler::HandlerId;
+
+/// A handler that could run now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Its identity.
+    pub id: HandlerId,
+    /// Calls made so far, those of its sub-handlers included.
+    pub attempts: u32,
+}
+
+/// A user's own choice among the handlers that are due, in declared order.
+pub type Choice = Arc<dyn Fn(&[Due]) -> Vec<HandlerId> + Send + Sync>;
+
+/// A strategy; each turn ends with one write, so that one handler per turn is the durable way.
+#[derive(Clone, Default)]
+pub enum Lifecycle {
+    /// One handler per turn, those with the fewest attempts first.
+    #[default]
+    Asap,
+    /// One handler per turn, strictly in order.
+    OneByOne,
+    /// All that are due, in order.
+    AllAtOnce,
+    /// One handler per turn, at random.
+    Randomized,
+    /// All that are due, in random order.
+    Shuffled,
+    /// Whatever the function returns.
+    Custom(Choice),
+}
+
+// === impl Lifecycle ===
+
+impl Lifecycle {
+    /// Picks handlers; `seed` is the only source of chance.
+    #[must_use]
+    pub fn pick(&self, due: &[Due], seed: u64) -> Vec<HandlerId> {
+        let id = |due: &Due| due.id.clone();
+        match self {
+            Self::Asap => due
+                .iter()
+                .min_by_key(|due| due.attempts)
+                .map(id)
+                .into_iter()
+                .collect(),
+            Self::OneByOne => due.first().map(id).into_iter().collect(),
+            Self::AllAtOnce => due.iter().map(id).collect(),
+            Self::Randomized => shuffled(due, seed).iter().take(1).map(id).collect(),
+            Self::Shuffled => shuffled(due, seed).iter().map(id).collect(),
+            Self::Custom(choice) => {
+                let mut picked = choice(due);
+                picked.retain(|id| due.iter().any(|due| due.id == *id));
+                picked
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Lifecycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Asap => "Asap",
+            Self::OneByOne => "OneByOne",
+            Self::AllAtOnce => "AllAtOnce",
+            Self::Randomized => "Randomized",
+            Self::Shuffled => "Shuffled",
+            Self::Custom(_) => "Custom(…)",
+        })
+    }
+}
+
+fn shuffled(due: &[Due], seed: u64) -> Vec<Due> {
+    let mut state = seed;
+    let mut order = due.to_vec();
+    for last in (1..order.len()).rev() {
+        let choices = last as u64 + 1;
+        let chosen = usize::try_from(split_mix(&mut state) % choices).unwrap_or(last);
+        order.swap(last, chosen);
+    }
+    order
+}
+
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests;

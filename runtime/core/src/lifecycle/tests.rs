@@ -1,0 +1,65 @@
+//! Strategies over the handlers that are due.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn due(attempts: &[u32]) -> Vec<Due> {
+    attempts
+        .iter()
+        .enumerate()
+        .map(|(index, attempts)| Due {
+            id: HandlerId::new(&format!("h{index}")),
+            attempts: *attempts,
+        })
+        .collect()
+}
+
+fn names(picked: &[HandlerId]) -> Vec<&str> {
+    picked.iter().map(HandlerId::as_str).collect()
+}
+
+#[test]
+fn the_default_takes_one_with_the_fewest_attempts() {
+    let pick = |lifecycle: Lifecycle| lifecycle.pick(&due(&[2, 1, 1]), 0);
+    assert_eq!(names(&pick(Lifecycle::default())), ["h1"]);
+    assert_eq!(names(&pick(Lifecycle::OneByOne)), ["h0"]);
+    assert_eq!(names(&pick(Lifecycle::AllAtOnce)), ["h0", "h1", "h2"]);
+}
+
+#[test]
+fn a_custom_choice_cannot_conjure_up_handlers() {
+    let choice = Lifecycle::Custom(Arc::new(|due| {
+        vec![due[1].id.clone(), HandlerId::new("no such handler")]
+    }));
+    assert_eq!(names(&choice.pick(&due(&[0, 0]), 0)), ["h1"]);
+}
+
+proptest! {
+    #[test]
+    fn chance_comes_from_the_seed_alone(
+        attempts in prop::collection::vec(0u32..5, 0..8), seed in any::<u64>(),
+    ) {
+        let due = due(&attempts);
+        let shuffled = Lifecycle::Shuffled.pick(&due, seed);
+        prop_assert_eq!(&shuffled, &Lifecycle::Shuffled.pick(&due, seed));
+        let one = Lifecycle::Randomized.pick(&due, seed);
+        prop_assert_eq!(one.first(), shuffled.first());
+        prop_assert_eq!(one.len(), due.len().min(1));
+        let mut sorted = shuffled;
+        sorted.sort();
+        let all: Vec<_> = due.iter().map(|due| due.id.clone()).collect();
+        prop_assert_eq!(sorted, all);
+    }
+}
+
+#[test]
+fn every_handler_has_its_chance() {
+    let due = due(&[0, 0, 0]);
+    let mut first: Vec<HandlerId> = (0..64)
+        .flat_map(|seed| Lifecycle::Randomized.pick(&due, seed))
+        .collect();
+    first.sort();
+    first.dedup();
+    assert_eq!(first.len(), 3);
+}

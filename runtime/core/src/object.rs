@@ -1,0 +1,201 @@
+//! The handled object: its identity, and a read-only view over its raw JSON.
+
+pub mod diff;
+pub mod essence;
+pub mod finalizer;
+pub mod hashed;
+pub mod hierarchy;
+pub mod patch;
+pub mod path;
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// What the API server allows for all annotations of one object together.
+pub const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// What distinguishes one object of a kind from every other, recreated ones included.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// Namespace, none for cluster-scoped objects.
+    pub namespace: Option<String>,
+    /// Name within the namespace.
+    pub name: String,
+    /// The `metadata.uid`; empty for the few objects that have none.
+    pub uid: String,
+}
+
+/// A cheap view over the JSON of an object; reads what is there, expects nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectView<'a> {
+    body: &'a Value,
+}
+
+// === impl ObjectKey ===
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+// === impl ObjectView ===
+
+impl<'a> ObjectView<'a> {
+    /// Looks at a body.
+    #[must_use]
+    pub fn new(body: &'a Value) -> Self {
+        Self { body }
+    }
+
+    /// The raw body.
+    #[must_use]
+    pub fn body(self) -> &'a Value {
+        self.body
+    }
+
+    /// The identity of the object.
+    #[must_use]
+    pub fn key(self) -> ObjectKey {
+        ObjectKey {
+            namespace: self.namespace().map(str::to_owned),
+            name: self.name().unwrap_or_default().to_owned(),
+            uid: self.uid().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Top-level `apiVersion`.
+    #[must_use]
+    pub fn api_version(self) -> Option<&'a str> {
+        self.body.get("apiVersion")?.as_str()
+    }
+
+    /// Top-level `kind`.
+    #[must_use]
+    pub fn kind(self) -> Option<&'a str> {
+        self.body.get("kind")?.as_str()
+    }
+
+    /// A field of `metadata`.
+    #[must_use]
+    pub fn meta(self, field: &str) -> Option<&'a Value> {
+        self.body.get("metadata")?.get(field)
+    }
+
+    /// `metadata.name`.
+    #[must_use]
+    pub fn name(self) -> Option<&'a str> {
+        self.meta("name")?.as_str()
+    }
+
+    /// `metadata.namespace`.
+    #[must_use]
+    pub fn namespace(self) -> Option<&'a str> {
+        self.meta("namespace")?.as_str()
+    }
+
+    /// `metadata.uid`.
+    #[must_use]
+    pub fn uid(self) -> Option<&'a str> {
+        self.meta("uid")?.as_str()
+    }
+
+    /// `metadata.resourceVersion`.
+    #[must_use]
+    pub fn resource_version(self) -> Option<&'a str> {
+        self.meta("resourceVersion")?.as_str()
+    }
+
+    /// Whether deletion was requested.
+    #[must_use]
+    pub fn is_being_deleted(self) -> bool {
+        self.meta("deletionTimestamp")
+            .is_some_and(|time| !time.is_null())
+    }
+
+    /// All labels, if there are any.
+    #[must_use]
+    pub fn labels(self) -> Option<&'a Map<String, Value>> {
+        self.meta("labels")?.as_object()
+    }
+
+    /// All annotations, if there are any.
+    #[must_use]
+    pub fn annotations(self) -> Option<&'a Map<String, Value>> {
+        self.meta("annotations")?.as_object()
+    }
+
+    /// The value of one label.
+    #[must_use]
+    pub fn label(self, key: &str) -> Option<&'a str> {
+        self.labels()?.get(key)?.as_str()
+    }
+
+    /// The value of one annotation.
+    #[must_use]
+    pub fn annotation(self, key: &str) -> Option<&'a str> {
+        self.annotations()?.get(key)?.as_str()
+    }
+
+    /// The finalizers in their order.
+    pub fn finalizers(self) -> impl Iterator<Item = &'a str> {
+        self.meta("finalizers")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+    }
+
+    /// Whether the annotations of this object are overwritten by those of its owner:
+    /// Kubernetes copies a Deployment's annotations down to its ReplicaSets.
+    #[must_use]
+    pub fn inherits_annotations(self) -> bool {
+        self.kind() == Some("ReplicaSet")
+            && self
+                .meta("ownerReferences")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .any(|owner| owner.get("kind").and_then(Value::as_str) == Some("Deployment"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_empty_body_has_nothing_and_breaks_nothing() {
+        let body = json!(null);
+        let view = ObjectView::new(&body);
+        assert_eq!(view.name(), None);
+        assert_eq!(view.finalizers().count(), 0);
+        assert!(!view.is_being_deleted());
+        assert!(!view.inherits_annotations());
+    }
+
+    #[test]
+    fn metadata_is_read_where_it_is() {
+        let body = json!({"kind": "ReplicaSet", "metadata": {
+            "name": "n", "namespace": "ns", "uid": "u", "resourceVersion": "7",
+            "deletionTimestamp": "2020-01-01T00:00:00Z",
+            "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": ["x", "y"],
+            "ownerReferences": [{"kind": "Deployment"}],
+        }});
+        let view = ObjectView::new(&body);
+        assert_eq!(view.key().to_string(), "ns/n");
+        assert_eq!(view.key().uid, "u");
+        assert_eq!(view.resource_version(), Some("7"));
+        assert_eq!(view.label("a"), Some("b"));
+        assert_eq!(view.annotation("c"), Some("d"));
+        assert_eq!(view.finalizers().collect::<Vec<_>>(), ["x", "y"]);
+        assert!(view.is_being_deleted());
+        assert!(view.inherits_annotations());
+    }
+}

@@ -1,0 +1,490 @@
+//! Changes to be written to an object: one merge patch, and edits that need the newest body.
+
+use std::{fmt, sync::Arc};
+
+use serde_json::{Map, Value, json};
+
+use crate::object::{ObjectView, path::FieldPath};
+
+/// An edit of the freshest body, sent as a JSON patch that fails if the body moved on.
+pub type PatchFn = Arc<dyn Fn(&mut Value) + Send + Sync>;
+
+/// Everything that one handling wants to write, accumulated.
+#[derive(Clone, Default)]
+pub struct Patch {
+    merge: Map<String, Value>,
+    edits: Vec<PatchFn>,
+}
+
+/// The requests that a patch becomes, in the order in which they must be sent.
+///
+/// Results go to the status before the record of success goes to the body: in the other
+/// order a crash in between would lose the results.
+#[derive(Clone, Default)]
+pub struct PatchRequests {
+    /// Merge patch for `/status`, only where that subresource exists.
+    pub status: Option<Value>,
+    /// Merge patch for the object itself.
+    pub body: Option<Value>,
+    /// Edits for [`edit_requests`], to be applied to the newest body known after the above.
+    pub edits: Vec<PatchFn>,
+}
+
+/// JSON patches made of edits, in the order in which they must be sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EditRequests {
+    /// For the object itself.
+    pub body: Option<JsonPatch>,
+    /// For `/status`, only where that subresource exists.
+    pub status: Option<JsonPatch>,
+}
+
+/// An RFC 6902 patch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JsonPatch(Vec<JsonOp>);
+
+/// One operation of a JSON patch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JsonOp {
+    /// Fails the patch unless the value is there.
+    Test {
+        /// JSON pointer.
+        path: String,
+        /// The expected value.
+        value: Value,
+    },
+    /// Adds a member or inserts an item.
+    Add {
+        /// JSON pointer.
+        path: String,
+        /// The new value.
+        value: Value,
+    },
+    /// Replaces what is there.
+    Replace {
+        /// JSON pointer.
+        path: String,
+        /// The new value.
+        value: Value,
+    },
+    /// Removes what is there.
+    Remove {
+        /// JSON pointer.
+        path: String,
+    },
+}
+
+// === impl Patch ===
+
+impl Patch {
+    /// Nothing to write.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.merge.is_empty() && self.edits.is_empty()
+    }
+
+    /// The merge patch so far.
+    #[must_use]
+    pub fn merge_patch(&self) -> &Map<String, Value> {
+        &self.merge
+    }
+
+    /// Adds a merge patch on top: maps merge, null deletes, all else replaces.
+    pub fn merge(&mut self, patch: &Value) {
+        if let Value::Object(patch) = patch {
+            for (key, value) in patch {
+                combine(self.merge.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+    }
+
+    /// Takes over everything from another patch.
+    pub fn absorb(&mut self, other: Self) {
+        self.merge(&Value::Object(other.merge));
+        self.edits.extend(other.edits);
+    }
+
+    /// Sets a field.
+    pub fn set(&mut self, path: &FieldPath, value: Value) {
+        let mut patch = Value::Object(Map::new());
+        path.ensure(&mut patch, value);
+        self.merge(&patch);
+    }
+
+    /// Removes a field.
+    pub fn unset(&mut self, path: &FieldPath) {
+        self.set(path, Value::Null);
+    }
+
+    /// What the merge patch says about a field: nothing, or a value, or null for removal.
+    #[must_use]
+    pub fn get(&self, path: &FieldPath) -> Option<&Value> {
+        let (first, rest) = path.parts().split_first()?;
+        rest.iter()
+            .try_fold(self.merge.get(first)?, |value, part| value.get(part))
+    }
+
+    /// Forgets what was to be written to a field.
+    pub fn forget(&mut self, path: &FieldPath) {
+        let mut merge = Value::Object(std::mem::take(&mut self.merge));
+        path.remove(&mut merge);
+        if let Value::Object(merge) = merge {
+            self.merge = merge;
+        }
+    }
+
+    /// Sets an annotation.
+    pub fn set_annotation(&mut self, key: &str, value: &str) {
+        self.set(&annotation(key), value.into());
+    }
+
+    /// Removes a field that is on the object; one that is only pending is not written at all.
+    pub fn purge(&mut self, path: &FieldPath, view: ObjectView<'_>) {
+        if path.resolve(view.body()).is_some() {
+            self.unset(path);
+        } else {
+            self.forget(path);
+        }
+    }
+
+    /// Bytes that count against the limit on annotations after this patch, without some keys.
+    #[must_use]
+    pub fn annotations_size(&self, view: ObjectView<'_>, without: &[String]) -> usize {
+        let pending = self
+            .get(&FieldPath::new(["metadata", "annotations"]))
+            .and_then(Value::as_object);
+        let is_pending = |key: &String| pending.is_some_and(|pending| pending.contains_key(key));
+        let present = view.annotations().into_iter().flatten();
+        present
+            .filter(|(key, _)| !is_pending(key))
+            .chain(pending.into_iter().flatten())
+            .filter(|(key, _)| !without.contains(key))
+            .filter_map(|(key, value)| Some(key.len() + value.as_str()?.len()))
+            .sum()
+    }
+
+    /// Delivers the result of a handler into the status, under the id as it is.
+    pub fn deliver(&mut self, id: &str, result: &Value) {
+        let path = FieldPath::new(["status", id]);
+        match (result, self.get(&path)) {
+            (Value::Null, _) => {}
+            (Value::Object(new), Some(Value::Object(present))) => {
+                let mut merged = present.clone();
+                merged.extend(new.iter().map(|(key, value)| (key.clone(), value.clone())));
+                self.set(&path, Value::Object(merged));
+            }
+            _ => self.set(&path, result.clone()),
+        }
+    }
+
+    /// Adds an edit of the freshest body.
+    pub fn edit(&mut self, edit: impl Fn(&mut Value) + Send + Sync + 'static) {
+        self.edits.push(Arc::new(edit));
+    }
+
+    /// Splits the patch into requests.
+    #[must_use]
+    pub fn into_requests(mut self, status_subresource: bool) -> PatchRequests {
+        let status = if status_subresource {
+            self.merge.shift_remove("status")
+        } else {
+            None
+        };
+        PatchRequests {
+            status: status.map(|status| json!({ "status": status })),
+            body: (!self.merge.is_empty()).then_some(Value::Object(self.merge)),
+            edits: self.edits,
+        }
+    }
+}
+
+impl fmt::Debug for Patch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Patch")
+            .field("merge", &self.merge)
+            .field("edits", &self.edits.len())
+            .finish()
+    }
+}
+
+impl fmt::Debug for PatchRequests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PatchRequests")
+            .field("status", &self.status)
+            .field("body", &self.body)
+            .field("edits", &self.edits.len())
+            .finish()
+    }
+}
+
+// === impl JsonPatch ===
+
+impl JsonPatch {
+    /// The operations, the test of the version first.
+    #[must_use]
+    pub fn ops(&self) -> &[JsonOp] {
+        &self.0
+    }
+
+    /// The patch as it is sent.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        self.0.iter().map(JsonOp::to_json).collect()
+    }
+}
+
+impl JsonOp {
+    /// Where the operation acts, as a JSON pointer.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Test { path, .. }
+            | Self::Add { path, .. }
+            | Self::Replace { path, .. }
+            | Self::Remove { path } => path,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Test { path, value } => json!({"op": "test", "path": path, "value": value}),
+            Self::Add { path, value } => json!({"op": "add", "path": path, "value": value}),
+            Self::Replace { path, value } => {
+                json!({"op": "replace", "path": path, "value": value})
+            }
+            Self::Remove { path } => json!({"op": "remove", "path": path}),
+        }
+    }
+
+    fn is_status(&self) -> bool {
+        self.path() == "/status" || self.path().starts_with("/status/")
+    }
+}
+
+/// The path of an annotation.
+#[must_use]
+pub fn annotation(key: &str) -> FieldPath {
+    FieldPath::new(["metadata", "annotations", key])
+}
+
+/// Applies a merge patch as the API server does.
+pub fn apply_merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    if let Value::Object(target) = target {
+        for (key, value) in patch {
+            if value.is_null() {
+                target.shift_remove(key);
+            } else {
+                apply_merge(target.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+    }
+}
+
+/// The merge patch that turns one value into another, nulls being absent in both.
+#[must_use]
+pub fn merge_between(old: &Value, new: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else {
+        return without_nulls(new);
+    };
+    let removed = old
+        .iter()
+        .filter(|(key, value)| !value.is_null() && new.get(*key).is_none_or(Value::is_null))
+        .map(|(key, _)| (key.clone(), Value::Null));
+    let changed = new
+        .iter()
+        .filter(|(key, value)| !value.is_null() && old.get(*key) != Some(*value))
+        .map(|(key, value)| {
+            let old = old.get(key).unwrap_or(&Value::Null);
+            (key.clone(), merge_between(old, value))
+        });
+    Value::Object(removed.chain(changed).collect())
+}
+
+/// The edits applied to the freshest body, as patches that insist on its version.
+#[must_use]
+pub fn edit_requests(edits: &[PatchFn], fresh: &Value, status_subresource: bool) -> EditRequests {
+    let mut edited = fresh.clone();
+    for edit in edits {
+        edit(&mut edited);
+    }
+    let mut ops = Vec::new();
+    json_ops(&mut ops, String::new(), fresh, &edited);
+    let (status, body): (Vec<_>, Vec<_>) = ops
+        .into_iter()
+        .partition(|op| status_subresource && op.is_status());
+    EditRequests {
+        body: guarded(fresh, body),
+        status: guarded(fresh, status),
+    }
+}
+
+/// The JSON patch between two bodies, guarded by the version of the first; none if equal.
+#[must_use]
+pub fn json_patch(old: &Value, new: &Value) -> Option<JsonPatch> {
+    let mut ops = Vec::new();
+    json_ops(&mut ops, String::new(), old, new);
+    guarded(old, ops)
+}
+
+/// Applies JSON operations; none if one of them does not fit.
+#[must_use]
+pub fn apply_json(target: &Value, patch: &JsonPatch) -> Option<Value> {
+    let mut edited = target.clone();
+    for op in &patch.0 {
+        apply_op(&mut edited, op)?;
+    }
+    Some(edited)
+}
+
+fn combine(slot: &mut Value, patch: &Value) {
+    match (slot, patch) {
+        (Value::Object(slot), Value::Object(patch)) => {
+            for (key, value) in patch {
+                combine(slot.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (slot, patch) => *slot = patch.clone(),
+    }
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(key, value)| (key.clone(), without_nulls(value)))
+                .collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+fn guarded(body: &Value, ops: Vec<JsonOp>) -> Option<JsonPatch> {
+    if ops.is_empty() {
+        return None;
+    }
+    let test = ObjectView::new(body)
+        .resource_version()
+        .map(|version| JsonOp::Test {
+            path: "/metadata/resourceVersion".to_owned(),
+            value: version.into(),
+        });
+    Some(JsonPatch(test.into_iter().chain(ops).collect()))
+}
+
+fn json_ops(ops: &mut Vec<JsonOp>, path: String, old: &Value, new: &Value) {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            for key in old.keys().filter(|key| !new.contains_key(*key)) {
+                ops.push(JsonOp::Remove {
+                    path: pointer(&path, key),
+                });
+            }
+            for (key, value) in new {
+                let path = pointer(&path, key);
+                match old.get(key) {
+                    Some(old) => json_ops(ops, path, old, value),
+                    None => ops.push(JsonOp::Add {
+                        path,
+                        value: value.clone(),
+                    }),
+                }
+            }
+        }
+        (Value::Array(old), Value::Array(new)) => list_ops(ops, &path, old, new),
+        _ if old == new => {}
+        _ => ops.push(JsonOp::Replace {
+            path,
+            value: new.clone(),
+        }),
+    }
+}
+
+/// Replaces the items between the common head and the common tail.
+fn list_ops(ops: &mut Vec<JsonOp>, path: &str, old: &[Value], new: &[Value]) {
+    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let tail = old[head..]
+        .iter()
+        .rev()
+        .zip(new[head..].iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
+    for index in (head..old.len() - tail).rev() {
+        ops.push(JsonOp::Remove {
+            path: format!("{path}/{index}"),
+        });
+    }
+    for (index, value) in new.iter().enumerate().take(new.len() - tail).skip(head) {
+        ops.push(JsonOp::Add {
+            path: format!("{path}/{index}"),
+            value: value.clone(),
+        });
+    }
+}
+
+fn pointer(parent: &str, key: &str) -> String {
+    format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+fn apply_op(target: &mut Value, op: &JsonOp) -> Option<()> {
+    match op {
+        JsonOp::Test { path, value } => (target.pointer(path)? == value).then_some(()),
+        JsonOp::Replace { path, value } => {
+            *target.pointer_mut(path)? = value.clone();
+            Some(())
+        }
+        JsonOp::Add { path, value } => {
+            let (parent, last) = split_pointer(path)?;
+            match target.pointer_mut(parent)? {
+                Value::Object(map) => {
+                    map.insert(last, value.clone());
+                }
+                Value::Array(items) => {
+                    let index = index_in(&last, items.len())?;
+                    items.insert(index, value.clone());
+                }
+                _ => return None,
+            }
+            Some(())
+        }
+        JsonOp::Remove { path } => {
+            let (parent, last) = split_pointer(path)?;
+            match target.pointer_mut(parent)? {
+                Value::Object(map) => map.shift_remove(&last).map(drop),
+                Value::Array(items) => {
+                    let index: usize = last.parse().ok()?;
+                    (index < items.len()).then(|| drop(items.remove(index)))
+                }
+                _ => None,
+            }
+        }
+    }
+}
+
+fn index_in(text: &str, length: usize) -> Option<usize> {
+    match text {
+        "-" => Some(length),
+        _ => text.parse().ok().filter(|index| *index <= length),
+    }
+}
+
+fn split_pointer(path: &str) -> Option<(&str, String)> {
+    let (parent, last) = path.rsplit_once('/')?;
+    Some((parent, last.replace("~1", "/").replace("~0", "~")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Patches: accumulation, splitting, and that both kinds lead where they should.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::object::diff::{same, tests::any_state};
+
+#[test]
+fn merge_patches_accumulate_and_keep_deletions() {
+    let mut patch = Patch::new();
+    assert!(patch.is_empty());
+    patch.merge(&json!({"spec": {"a": 1, "b": 1}}));
+    patch.merge(&json!({"spec": {"a": null}}));
+    patch.set(&FieldPath::from("spec.c.d"), json!(2));
+    assert_eq!(
+        Value::Object(patch.merge_patch().clone()),
+        json!({"spec": {"a": null, "b": 1, "c": {"d": 2}}})
+    );
+}
+
+#[test]
+fn purging_removes_what_is_there_and_forgets_what_was_only_planned() {
+    let body = json!({"metadata": {"annotations": {"there": "1"}}});
+    let mut patch = Patch::new();
+    patch.set_annotation("planned", "1");
+    patch.purge(&annotation("there"), ObjectView::new(&body));
+    patch.purge(&annotation("planned"), ObjectView::new(&body));
+    patch.purge(&annotation("neither"), ObjectView::new(&body));
+    assert_eq!(
+        Value::Object(patch.merge_patch().clone()),
+        json!({"metadata": {"annotations": {"there": null}}})
+    );
+}
+
+#[test]
+fn the_size_of_annotations_is_that_after_the_patch() {
+    let body = json!({"metadata": {"annotations": {"a": "12", "b": "12", "c": "12"}}});
+    let view = ObjectView::new(&body);
+    let mut patch = Patch::new();
+    assert_eq!(patch.annotations_size(view, &[]), 9);
+    patch.set_annotation("a", "1234");
+    patch.set_annotation("d", "1");
+    patch.purge(&annotation("b"), view);
+    assert_eq!(patch.annotations_size(view, &[]), 5 + 3 + 2);
+    assert_eq!(patch.annotations_size(view, &["a".to_owned()]), 3 + 2);
+}
+
+#[test]
+fn results_go_to_the_status_under_the_raw_id() {
+    let mut patch = Patch::new();
+    patch.deliver("fn/spec.x", &json!({"a": 1}));
+    patch.deliver("fn/spec.x", &json!({"b": 2}));
+    patch.deliver("other", &json!("text"));
+    patch.deliver("none", &Value::Null);
+    assert_eq!(
+        Value::Object(patch.merge_patch().clone()),
+        json!({"status": {"fn/spec.x": {"a": 1, "b": 2}, "other": "text"}})
+    );
+}
+
+#[test]
+fn the_status_goes_first_where_it_is_a_subresource() {
+    let mut patch = Patch::new();
+    patch.merge(&json!({"metadata": {"annotations": {"a": "1"}}, "status": {"x": 1}}));
+    let whole = patch.clone().into_requests(false);
+    assert_eq!(whole.status, None);
+    assert_eq!(
+        whole.body,
+        Some(json!({"metadata": {"annotations": {"a": "1"}}, "status": {"x": 1}}))
+    );
+    let split = patch.into_requests(true);
+    assert_eq!(split.status, Some(json!({"status": {"x": 1}})));
+    assert_eq!(
+        split.body,
+        Some(json!({"metadata": {"annotations": {"a": "1"}}}))
+    );
+}
+
+#[test]
+fn edits_insist_on_the_version_and_are_split_too() {
+    let body =
+        json!({"metadata": {"resourceVersion": "7"}, "spec": {"list": [1, 2, 3]}, "status": {}});
+    let mut patch = Patch::new();
+    patch.edit(|body| body["spec"]["list"] = json!([1, 3]));
+    patch.edit(|body| body["status"]["a/b~c"] = json!(1));
+    let requests = edit_requests(&patch.into_requests(true).edits, &body, true);
+    let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"});
+    assert_eq!(
+        requests.body.map(|patch| patch.to_json()),
+        Some(json!([test, {"op": "remove", "path": "/spec/list/1"}]))
+    );
+    assert_eq!(
+        requests.status.map(|patch| patch.to_json()),
+        Some(json!([test, {"op": "add", "path": "/status/a~1b~0c", "value": 1}]))
+    );
+    assert_eq!(edit_requests(&[], &body, true), EditRequests::default());
+}
+
+proptest! {
+    #[test]
+    fn a_merge_patch_between_two_states_leads_from_one_to_the_other(
+        a in any_state(), b in any_state(),
+    ) {
+        let mut moved = a.clone();
+        apply_merge(&mut moved, &merge_between(&a, &b));
+        prop_assert!(same(Some(&moved), Some(&b)), "{} is not {}", moved, b);
+        let mut fresh = Value::Null;
+        apply_merge(&mut fresh, &merge_between(&Value::Null, &b));
+        prop_assert!(same(Some(&fresh), Some(&b)));
+    }
+
+    #[test]
+    fn a_json_patch_between_two_bodies_leads_from_one_to_the_other(
+        a in any_state(), b in any_state(),
+    ) {
+        match json_patch(&a, &b) {
+            Some(patch) => prop_assert_eq!(apply_json(&a, &patch), Some(b)),
+            None => prop_assert_eq!(a, b),
+        }
+    }
+
+    #[test]
+    fn of_accumulated_patches_the_later_one_wins(
+        body in any_state(), a in any_state(), b in any_state(),
+    ) {
+        let mut patch = Patch::new();
+        patch.merge(&a);
+        patch.merge(&b);
+        let mut patched = body;
+        apply_merge(&mut patched, &Value::Object(patch.merge_patch().clone()));
+        let mut again = patched.clone();
+        apply_merge(&mut again, &b);
+        prop_assert_eq!(again, patched);
+    }
+}

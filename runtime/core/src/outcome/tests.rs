@@ -1,0 +1,149 @@
+//! The consequences of calls, limits included.
+
+use super::*;
+use crate::cause::Reason;
+
+const BACKOFF: Duration = Duration::from_secs(60);
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn start() -> Timestamp {
+    "2020-01-01T00:00:00Z".parse().expect("valid")
+}
+
+fn record(retries: u32) -> Record {
+    Record {
+        retries,
+        message: Some("before".to_owned()),
+        ..Record::begin(Reason::Update, start())
+    }
+}
+
+fn judge(error: HandlerError, policy: Policy, retries: u32, after: u64) -> Verdict {
+    let now = time::after(start(), seconds(after));
+    Verdict::of(
+        Outcome::Error(error),
+        &policy,
+        BACKOFF,
+        &record(retries),
+        now,
+    )
+}
+
+fn other() -> HandlerError {
+    HandlerError::Other {
+        message: "oops".to_owned(),
+    }
+}
+
+fn retry(delay: u64) -> Verdict {
+    Verdict::Retry {
+        message: "oops".to_owned(),
+        delay: Some(seconds(delay)),
+    }
+}
+
+fn failed() -> Verdict {
+    Verdict::Failed {
+        message: "oops".to_owned(),
+    }
+}
+
+#[test]
+fn arbitrary_errors_follow_the_mode() {
+    let mode = |errors| Policy {
+        errors,
+        ..Policy::default()
+    };
+    assert_eq!(judge(other(), mode(ErrorMode::Temporary), 0, 0), retry(60));
+    assert_eq!(judge(other(), mode(ErrorMode::Permanent), 0, 0), failed());
+    let ignored = judge(other(), mode(ErrorMode::Ignored), 0, 0);
+    assert!(matches!(ignored, Verdict::Ignored { .. }));
+    let own = Policy {
+        backoff: Some(seconds(5)),
+        ..Policy::default()
+    };
+    assert_eq!(judge(other(), own, 0, 0), retry(5));
+}
+
+#[test]
+fn errors_that_know_better_overrule_the_mode() {
+    let ignored = Policy {
+        errors: ErrorMode::Ignored,
+        ..Policy::default()
+    };
+    assert_eq!(
+        judge(HandlerError::temporary("oops"), ignored, 0, 0),
+        retry(60)
+    );
+    let permanent = HandlerError::Permanent {
+        message: "oops".to_owned(),
+    };
+    assert_eq!(judge(permanent, ignored, 0, 0), failed());
+}
+
+#[test]
+fn a_retry_that_could_not_be_made_is_a_failure_now() {
+    let retries = Policy {
+        retries: Some(3),
+        ..Policy::default()
+    };
+    assert_eq!(judge(other(), retries, 1, 0), retry(60));
+    assert_eq!(judge(other(), retries, 2, 0), failed());
+    let timeout = Policy {
+        timeout: Some(seconds(100)),
+        ..Policy::default()
+    };
+    assert_eq!(judge(other(), timeout, 0, 39), retry(60));
+    assert_eq!(judge(other(), timeout, 0, 40), failed());
+    assert_eq!(
+        timeout.allow(0, seconds(100)),
+        Err(Exhausted::Timeout(seconds(100)))
+    );
+    assert_eq!(retries.allow(3, seconds(0)), Err(Exhausted::Retries(3)));
+    assert_eq!(retries.allow(2, seconds(0)), Ok(()));
+}
+
+#[test]
+fn records_count_attempts_and_keep_the_last_error() {
+    let now = time::after(start(), seconds(10));
+    let after = retry(60).apply(&record(1), now);
+    assert_eq!(after.retries, 2);
+    assert_eq!(after.delayed, Some(time::after(start(), seconds(70))));
+    assert_eq!(after.message.as_deref(), Some("oops"));
+    assert!(!after.is_finished() && after.is_sleeping(now));
+
+    let done = Verdict::Succeeded(Value::Null).apply(&after, now);
+    assert_eq!((done.retries, done.success, done.failure), (3, true, false));
+    assert_eq!(
+        (done.stopped, done.delayed, done.message),
+        (Some(now), None, None)
+    );
+
+    let lost = failed().apply(&after, now);
+    assert_eq!((lost.retries, lost.success, lost.failure), (3, false, true));
+    assert_eq!(lost.message.as_deref(), Some("oops"));
+}
+
+#[test]
+fn waiting_for_sub_handlers_is_no_attempt() {
+    let waiting = Verdict::of(
+        Outcome::Waiting {
+            delay: Some(seconds(7)),
+        },
+        &Policy {
+            retries: Some(1),
+            ..Policy::default()
+        },
+        BACKOFF,
+        &record(0),
+        start(),
+    );
+    assert!(!waiting.is_final());
+    let after = waiting.apply(&record(0), start());
+    assert_eq!(after.retries, 0);
+    assert_eq!(after.delayed, Some(time::after(start(), seconds(7))));
+    assert!(!after.is_finished());
+}

@@ -1,0 +1,117 @@
+//! Everything about where and how facts are kept on objects, as one value.
+
+use std::sync::Arc;
+
+use crate::{
+    cause::detect::{Acquaintance, EventKind, Sight},
+    diffbase::{
+        DiffBaseStorage, annotations::AnnotationsDiffBase, is_sensitive, packed::FULL_DEPTH,
+    },
+    handler::registry::Registry,
+    object::{
+        ObjectView,
+        diff::Baseline,
+        essence::{Essence, EssenceRules},
+        finalizer::KOPF_FINALIZER,
+        hashed::HashedState,
+        patch::Patch,
+        path::FieldPath,
+    },
+    progress::{ProgressStorage, multi::MultiProgress},
+    time,
+};
+
+/// Where facts are kept; the default is Kopf's.
+#[derive(Clone, Debug)]
+pub struct Persistence {
+    /// The finalizer.
+    pub finalizer: String,
+    /// Where progress is kept.
+    pub progress: Arc<dyn ProgressStorage>,
+    /// Where the last handled state is kept.
+    pub diffbase: Arc<dyn DiffBaseStorage>,
+    /// Fields that never count as changes.
+    pub ignored: Vec<FieldPath>,
+}
+
+// === impl Persistence ===
+
+impl Default for Persistence {
+    fn default() -> Self {
+        Self {
+            finalizer: KOPF_FINALIZER.to_owned(),
+            progress: Arc::new(MultiProgress::default()),
+            diffbase: Arc::new(AnnotationsDiffBase::default()),
+            ignored: Vec::new(),
+        }
+    }
+}
+
+impl Persistence {
+    /// Looks at an event: what the object was, what it is, and what that means.
+    #[must_use]
+    pub fn sight(
+        &self,
+        view: ObjectView<'_>,
+        event: EventKind,
+        acquaintance: Acquaintance,
+        registry: &Registry,
+    ) -> Sight {
+        let rules = registry.essence_rules(&self.ignored);
+        let new = self.essence(view, &rules);
+        let old = self.baseline(view);
+        Sight::detect(view, event, acquaintance, &self.finalizer, old, new)
+    }
+
+    /// The present state, without anything that the storages keep on the object.
+    #[must_use]
+    pub fn essence(&self, view: ObjectView<'_>, rules: &EssenceRules) -> Essence {
+        let mut essence = Essence::of(view, rules);
+        self.diffbase.clear(&mut essence, view);
+        self.progress.clear(&mut essence);
+        essence
+    }
+
+    /// The last handled state.
+    #[must_use]
+    pub fn baseline(&self, view: ObjectView<'_>) -> Baseline {
+        match self.diffbase.fetch(view) {
+            Baseline::Known(mut essence) => {
+                self.progress.clear(&mut essence);
+                Baseline::Known(essence)
+            }
+            other => other,
+        }
+    }
+
+    /// A state in the form in which it may be kept: of sensitive objects only digests.
+    #[must_use]
+    pub fn keepable(&self, state: &Essence, view: ObjectView<'_>) -> Baseline {
+        if is_sensitive(view) {
+            let salt = view.uid().unwrap_or_default();
+            Baseline::Hashed(HashedState::new(state.as_value(), salt, FULL_DEPTH))
+        } else {
+            Baseline::Known(state.clone())
+        }
+    }
+
+    /// Completes a patch before it is sent: any write wakes the object up, so that the
+    /// annotation for waking up can go.
+    pub fn seal(&self, view: ObjectView<'_>, patch: &mut Patch) {
+        if !patch.is_empty() {
+            self.progress.touch(None, view, patch);
+        }
+    }
+
+    /// The patch that does nothing but wake the object up.
+    #[must_use]
+    pub fn wake_up(&self, view: ObjectView<'_>, now: jiff::Timestamp) -> Patch {
+        let mut patch = Patch::new();
+        self.progress
+            .touch(Some(&time::format(now)), view, &mut patch);
+        patch
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Progress in annotations, one per handler: Kopf's first choice and ours.
+
+use serde_json::Value;
+
+use crate::{
+    handler::HandlerId,
+    json,
+    object::{
+        ANNOTATIONS_LIMIT, ObjectView,
+        essence::{Essence, KOPF_PREFIX},
+        patch::{Patch, annotation},
+    },
+    progress::{ProgressStorage, key::KeyForm, record::Record},
+};
+
+/// Progress in annotations under one prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnnotationsProgress {
+    /// How keys are made.
+    pub form: KeyForm,
+    /// Whether empty entries of records are written as nulls.
+    pub verbose: bool,
+    /// The name of the annotation that wakes objects up.
+    pub touch_key: String,
+    /// The name of the annotation with the states that handlers saw.
+    pub seen_key: String,
+}
+
+/// Beyond this length notes are packed, to leave room for the last handled state.
+const LONGEST_NOTES: usize = 64 * 1024;
+
+/// What others may add to the annotations of an object before ours do not fit any more.
+const RESERVE: usize = 16 * 1024;
+
+// === impl AnnotationsProgress ===
+
+impl AnnotationsProgress {
+    /// Progress under a prefix, with Kopf's defaults.
+    #[must_use]
+    pub fn new(prefix: &str) -> Self {
+        Self {
+            form: KeyForm::new(prefix),
+            verbose: false,
+            touch_key: "touch-dummy".to_owned(),
+            seen_key: "last-seen-states".to_owned(),
+        }
+    }
+
+    fn put(&self, name: &str, value: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+        for key in self.form.keys(name, view) {
+            match value {
+                Some(value) => patch.set_annotation(&key, value),
+                None => patch.purge(&annotation(&key), view),
+            }
+        }
+        if value.is_some() {
+            self.form.mark(view, patch);
+        }
+    }
+}
+
+impl Default for AnnotationsProgress {
+    fn default() -> Self {
+        Self::new(KOPF_PREFIX)
+    }
+}
+
+impl ProgressStorage for AnnotationsProgress {
+    fn fetch(&self, id: &HandlerId, view: ObjectView<'_>) -> Option<Record> {
+        self.form.keys(id.as_str(), view).iter().find_map(|key| {
+            let text = view.annotation(key)?;
+            let json: Value = serde_json::from_str(text).ok()?;
+            Record::from_json(&json)
+        })
+    }
+
+    fn store(&self, id: &HandlerId, record: &Record, view: ObjectView<'_>, patch: &mut Patch) {
+        let json = if self.verbose {
+            record.to_json_with_nulls()
+        } else {
+            record.to_json()
+        };
+        self.put(id.as_str(), Some(&json::to_ascii(&json)), view, patch);
+    }
+
+    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut Patch) {
+        self.put(id.as_str(), None, view, patch);
+    }
+
+    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+        self.put(&self.touch_key, value, view, patch);
+    }
+
+    fn clear(&self, essence: &mut Essence) {
+        essence.retain_annotations(|key| !self.form.owns(key));
+    }
+
+    fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String> {
+        let keys = self.form.keys(&self.seen_key, view);
+        keys.iter()
+            .find_map(|key| view.annotation(key))
+            .map(str::to_owned)
+    }
+
+    fn store_seen(&self, notes: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+        self.put(&self.seen_key, notes, view, patch);
+    }
+
+    fn seen_budget(&self, view: ObjectView<'_>, patch: &Patch) -> usize {
+        let keys = self.form.keys(&self.seen_key, view);
+        let taken = patch.annotations_size(view, &keys) + RESERVE;
+        let room = ANNOTATIONS_LIMIT.saturating_sub(taken) / keys.len();
+        room.min(LONGEST_NOTES)
+    }
+}
+
+#[cfg(test)]
+mod tests;

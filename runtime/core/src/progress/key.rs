@@ -1,0 +1,122 @@
+//! Names of annotations made of handler ids, in both of Kopf's forms.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+use crate::object::{
+    ObjectView,
+    essence::{MARKER_NAME, is_kopf_prefix},
+    patch::Patch,
+};
+
+/// How keys are made: under which prefix, and whether in the old form, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyForm {
+    /// The prefix without its slash.
+    pub prefix: String,
+    /// Whether the first form is written beside the second; Kopf does by default.
+    pub v1: bool,
+}
+
+const MAX_NAME: usize = 63;
+const INHERITED_SUFFIX: &str = "-ofDRS";
+
+// === impl KeyForm ===
+
+impl KeyForm {
+    /// Both forms under a prefix.
+    #[must_use]
+    pub fn new(prefix: &str) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+            v1: true,
+        }
+    }
+
+    /// All keys for an id on this object, the one to be read first in front.
+    #[must_use]
+    pub fn keys(&self, id: &str, view: ObjectView<'_>) -> Vec<String> {
+        let marked = if view.inherits_annotations() {
+            format!("{id}{INHERITED_SUFFIX}")
+        } else {
+            id.to_owned()
+        };
+        let mut keys = vec![self.v2(&marked)];
+        if self.v1 {
+            keys.push(self.v1(&marked));
+        }
+        keys.dedup();
+        keys
+    }
+
+    /// The second form: only the name is limited.
+    #[must_use]
+    pub fn v2(&self, id: &str) -> String {
+        let suffix = if id.chars().count() > MAX_NAME {
+            suffix(id)
+        } else {
+            String::new()
+        };
+        let name = cut(&safe(id), MAX_NAME - suffix.len());
+        format!("{}/{name}{suffix}", self.prefix)
+    }
+
+    /// The first form: prefix and name together are limited.
+    #[must_use]
+    pub fn v1(&self, id: &str) -> String {
+        let safe = safe(id);
+        let prefix = self.prefix.chars().count() + 1;
+        let length = safe.chars().count();
+        let suffix = if length + prefix <= MAX_NAME {
+            String::new()
+        } else {
+            suffix(&safe)
+        };
+        let taken = prefix + suffix.len();
+        let keep = match MAX_NAME.checked_sub(taken) {
+            Some(room) => room,
+            None => length.saturating_sub(taken - MAX_NAME),
+        };
+        format!("{}/{}{suffix}", self.prefix, cut(&safe, keep))
+    }
+
+    /// Whether a key belongs to this prefix.
+    #[must_use]
+    pub fn owns(&self, key: &str) -> bool {
+        key.split_once('/')
+            .is_some_and(|(prefix, _)| prefix == self.prefix)
+    }
+
+    /// Marks the prefix, so that other operators do not take our notes for changes.
+    ///
+    /// Kopf forgets this for prefixes such as `kopf.dev`, which it does not recognise itself.
+    pub fn mark(&self, view: ObjectView<'_>, patch: &mut Patch) {
+        let key = format!("{}/{MARKER_NAME}", self.prefix);
+        if !is_kopf_prefix(&self.prefix) && view.annotation(&key).is_none() {
+            patch.set_annotation(&key, "yes");
+        }
+    }
+}
+
+fn safe(id: &str) -> String {
+    id.replace('/', ".").replace(['<', '>'], "_")
+}
+
+fn cut(text: &str, length: usize) -> String {
+    text.chars().take(length).collect()
+}
+
+fn suffix(key: &str) -> String {
+    let hash = blake2b_simd::Params::new()
+        .hash_length(4)
+        .hash(key.as_bytes());
+    let text = STANDARD
+        .encode(hash.as_bytes())
+        .replace('+', "-")
+        .replace('/', ".");
+    format!("-{text}")
+        .trim_end_matches(['=', '-', '.'])
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! The progress record of one handler, in the shape that Kopf stores.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::{cause::Reason, handler::HandlerId, time};
+
+/// How far one handler has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it was first selected.
+    pub started: Timestamp,
+    /// When it was done.
+    pub stopped: Option<Timestamp>,
+    /// Not to be called before.
+    pub delayed: Option<Timestamp>,
+    /// What it was selected for; none is any reason.
+    pub purpose: Option<Reason>,
+    /// Calls made.
+    pub retries: u32,
+    /// Done, well.
+    pub success: bool,
+    /// Done, not well.
+    pub failure: bool,
+    /// The last error.
+    pub message: Option<String>,
+    /// All sub-handlers of all levels, sorted.
+    pub subrefs: Vec<HandlerId>,
+}
+
+// === impl Record ===
+
+impl Record {
+    /// The record of a handler that was selected just now.
+    #[must_use]
+    pub fn begin(purpose: Reason, now: Timestamp) -> Self {
+        Self {
+            started: time::to_micros(now),
+            stopped: None,
+            delayed: None,
+            purpose: Some(purpose),
+            retries: 0,
+            success: false,
+            failure: false,
+            message: None,
+            subrefs: Vec::new(),
+        }
+    }
+
+    /// Whether the handler is done, well or not.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.success || self.failure
+    }
+
+    /// Whether the handler waits for its time.
+    #[must_use]
+    pub fn is_sleeping(&self, now: Timestamp) -> bool {
+        !self.is_finished() && self.delayed.is_some_and(|delayed| delayed > now)
+    }
+
+    /// Time since the handler was first selected.
+    #[must_use]
+    pub fn runtime(&self, now: Timestamp) -> Duration {
+        time::elapsed(self.started, now)
+    }
+
+    /// Time until the handler is due; zero if it is.
+    #[must_use]
+    pub fn delay(&self, now: Timestamp) -> Duration {
+        self.delayed
+            .map_or(Duration::ZERO, |delayed| time::elapsed(now, delayed))
+    }
+
+    /// The record with the names and the order of Kopf, without empty entries.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let Value::Object(mut map) = self.to_json_with_nulls() else {
+            return Value::Null;
+        };
+        map.retain(|_, value| !value.is_null());
+        Value::Object(map)
+    }
+
+    /// The record with the names and the order of Kopf, empty entries as nulls.
+    #[must_use]
+    pub fn to_json_with_nulls(&self) -> Value {
+        let stamp = |at: Option<Timestamp>| at.map_or(Value::Null, |at| time::format(at).into());
+        let subrefs: Vec<Value> = self.subrefs.iter().map(|id| id.as_str().into()).collect();
+        let entries: [(&str, Value); 9] = [
+            ("started", stamp(Some(self.started))),
+            ("stopped", stamp(self.stopped)),
+            ("delayed", stamp(self.delayed)),
+            (
+                "purpose",
+                self.purpose
+                    .map_or(Value::Null, |purpose| purpose.as_str().into()),
+            ),
+            ("retries", self.retries.into()),
+            ("success", self.success.into()),
+            ("failure", self.failure.into()),
+            ("message", self.message.clone().into()),
+            (
+                "subrefs",
+                if subrefs.is_empty() {
+                    Value::Null
+                } else {
+                    subrefs.into()
+                },
+            ),
+        ];
+        Value::Object(
+            entries
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect::<Map<_, _>>(),
+        )
+    }
+
+    /// Reads a record, tolerating whatever is missing; none if it is no record at all.
+    ///
+    /// A record without a start has started at `stopped` or `delayed`, else at the epoch.
+    #[must_use]
+    pub fn from_json(json: &Value) -> Option<Self> {
+        let map = json.as_object()?;
+        let stamp = |key: &str| map.get(key)?.as_str().and_then(time::parse);
+        let flag = |key: &str| map.get(key).and_then(Value::as_bool).unwrap_or(false);
+        let text = |key: &str| map.get(key).and_then(Value::as_str);
+        let (stopped, delayed) = (stamp("stopped"), stamp("delayed"));
+        let mut subrefs: Vec<HandlerId> = map
+            .get("subrefs")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|id| id.as_str().map(HandlerId::new))
+            .collect();
+        subrefs.sort();
+        subrefs.dedup();
+        Some(Self {
+            started: stamp("started")
+                .or(stopped)
+                .or(delayed)
+                .unwrap_or(Timestamp::UNIX_EPOCH),
+            stopped,
+            delayed,
+            purpose: text("purpose").and_then(Reason::from_word),
+            retries: map
+                .get("retries")
+                .and_then(Value::as_u64)
+                .and_then(|retries| retries.try_into().ok())
+                .unwrap_or(0),
+            success: flag("success"),
+            failure: flag("failure"),
+            message: text("message").map(str::to_owned),
+            subrefs,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Progress in the status of the object, as Kopf kept it in its first years.
+
+use serde_json::Value;
+
+use crate::{
+    handler::HandlerId,
+    object::{ObjectView, essence::Essence, patch::Patch, path::FieldPath},
+    progress::{ProgressStorage, record::Record},
+};
+
+/// Progress in one field of the status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusProgress {
+    /// The map of records by handler id.
+    pub field: FieldPath,
+    /// The field that wakes objects up.
+    pub touch_field: FieldPath,
+    /// The field with the states that handlers saw.
+    pub seen_field: FieldPath,
+}
+
+const SEEN_BUDGET: usize = 512 * 1024;
+
+// === impl StatusProgress ===
+
+impl StatusProgress {
+    /// Progress in `status.<name>.progress` and beside it.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            field: FieldPath::new(["status", name, "progress"]),
+            touch_field: FieldPath::new(["status", name, "dummy"]),
+            seen_field: FieldPath::new(["status", name, "seen"]),
+        }
+    }
+
+    fn put(path: &FieldPath, value: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+        match value {
+            Some(value) => patch.set(path, value.into()),
+            None => patch.purge(path, view),
+        }
+    }
+}
+
+impl Default for StatusProgress {
+    fn default() -> Self {
+        Self::new("kopf")
+    }
+}
+
+impl ProgressStorage for StatusProgress {
+    fn fetch(&self, id: &HandlerId, view: ObjectView<'_>) -> Option<Record> {
+        Record::from_json(self.field.child(id.as_str()).resolve(view.body())?)
+    }
+
+    fn store(&self, id: &HandlerId, record: &Record, _view: ObjectView<'_>, patch: &mut Patch) {
+        patch.set(&self.field.child(id.as_str()), record.to_json_with_nulls());
+    }
+
+    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut Patch) {
+        patch.purge(&self.field.child(id.as_str()), view);
+    }
+
+    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+        Self::put(&self.touch_field, value, view, patch);
+    }
+
+    fn clear(&self, essence: &mut Essence) {
+        for field in [&self.field, &self.touch_field, &self.seen_field] {
+            essence.remove(field);
+        }
+    }
+
+    fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String> {
+        self.seen_field
+            .resolve(view.body())
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    }
+
+    fn store_seen(&self, notes: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+        Self::put(&self.seen_field, notes, view, patch);
+    }
+
+    fn seen_budget(&self, _view: ObjectView<'_>, _patch: &Patch) -> usize {
+        SEEN_BUDGET
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! Which state each finished handler of an open cycle has seen.
+//!
+//! A success counts for the state that the handler saw. These notes, kept beside the progress
+//! records where Kopf ignores them, tell at the end of a cycle whether an edit in its middle
+//! was missed by handlers that had finished before it. They are only believed as far as they
+//! agree with the records and the last handled state that they were written with.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    diffbase::packed,
+    handler::HandlerId,
+    json,
+    object::{
+        diff::Baseline,
+        essence::Essence,
+        hashed::{self, HashedState},
+        patch::{apply_merge, merge_between},
+    },
+    progress::record::Record,
+    time,
+};
+
+/// The notes about one object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    states: Vec<Baseline>,
+    entries: BTreeMap<HandlerId, Entry>,
+}
+
+/// Ties a note to the record that it was written with: Kopf changes the one or the other
+/// whenever it calls the handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// When the handler finished.
+    pub at: Timestamp,
+    /// How many calls it had taken.
+    pub retries: u32,
+}
+
+/// What is known about a handler that finished, or is to be called again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has seen the state.
+    Seen,
+    /// It has to be called in any case: the state was created without it, or an attempt for
+    /// another state has failed since.
+    Owed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    stamp: Stamp,
+    standing: Standing,
+    state: usize,
+}
+
+// === impl Stamp ===
+
+impl Stamp {
+    /// The stamp of a record; none if its handler has never finished, or was called since.
+    #[must_use]
+    pub fn of(record: &Record) -> Option<Self> {
+        let at = match record.stopped {
+            None if record.is_finished() => record.started,
+            stopped => stopped?,
+        };
+        Some(Self {
+            at,
+            retries: record.retries,
+        })
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    /// Whether there is nothing to note.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// All states that some handler saw, the oldest first.
+    #[must_use]
+    pub fn states(&self) -> &[Baseline] {
+        &self.states
+    }
+
+    /// The state that a handler saw when it finished with that stamp.
+    #[must_use]
+    pub fn state(&self, id: &HandlerId, stamp: Stamp) -> Option<&Baseline> {
+        let entry = self.entries.get(id).filter(|entry| entry.stamp == stamp)?;
+        self.states.get(entry.state)
+    }
+
+    /// What is known about a handler with that stamp.
+    #[must_use]
+    pub fn standing(&self, id: &HandlerId, stamp: Stamp) -> Option<Standing> {
+        let entry = self.entries.get(id).filter(|entry| entry.stamp == stamp)?;
+        Some(entry.standing)
+    }
+
+    /// Notes that a handler finished on a state; states must come in the order of their age.
+    pub fn note(&mut self, id: HandlerId, stamp: Stamp, state: &Baseline) {
+        self.insert(id, stamp, Standing::Seen, state);
+    }
+
+    /// Notes that a handler has to be called although it has not finished.
+    pub fn note_owed(&mut self, id: HandlerId, stamp: Stamp, state: &Baseline) {
+        self.insert(id, stamp, Standing::Owed, state);
+    }
+
+    fn insert(&mut self, id: HandlerId, stamp: Stamp, standing: Standing, state: &Baseline) {
+        let known = self.states.iter().position(|known| known == state);
+        let state = known.unwrap_or_else(|| {
+            self.states.push(state.clone());
+            self.states.len() - 1
+        });
+        let entry = Entry {
+            stamp,
+            standing,
+            state,
+        };
+        self.entries.insert(id, entry);
+    }
+
+    /// Ties the note about a handler to a changed record, if there is one.
+    #[must_use]
+    pub fn restamp(&mut self, id: &HandlerId, stamp: Stamp) -> bool {
+        match self.entries.get_mut(id) {
+            Some(entry) => {
+                entry.stamp = stamp;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Follows records that have moved on: a note stays with its record, and an attempt that
+    /// did not finish leaves its handler owed; notes about other records are dropped.
+    #[must_use]
+    pub fn advanced<'a>(&self, record: impl Fn(&HandlerId) -> Option<&'a Record>) -> Self {
+        let mut advanced = Self::default();
+        for (id, entry) in self.by_age() {
+            let Some((record, state)) = record(id).zip(self.states.get(entry.state)) else {
+                continue;
+            };
+            match Stamp::of(record) {
+                Some(stamp) if stamp == entry.stamp => {
+                    advanced.insert(id.clone(), stamp, entry.standing, state);
+                }
+                Some(stamp) if stamp.at == entry.stamp.at && !record.is_finished() => {
+                    advanced.insert(id.clone(), stamp, Standing::Owed, state);
+                }
+                _ => {}
+            }
+        }
+        advanced
+    }
+
+    /// Keeps some of the notes, and the states that these need, in their order.
+    #[must_use]
+    pub fn filtered(&self, keep: impl Fn(&HandlerId, Stamp) -> bool) -> Self {
+        let mut filtered = Self::default();
+        for (id, entry) in self.by_age() {
+            if keep(id, entry.stamp)
+                && let Some(state) = self.states.get(entry.state)
+            {
+                filtered.insert(id.clone(), entry.stamp, entry.standing, state);
+            }
+        }
+        filtered
+    }
+
+    fn by_age(&self) -> Vec<(&HandlerId, &Entry)> {
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_by_key(|(_, entry)| entry.state);
+        entries
+    }
+
+    /// The notes as text: states as differences to the last handled one, in the most telling
+    /// form that fits into a number of bytes.
+    #[must_use]
+    pub fn encode(&self, base: &Baseline, salt: &str, budget: usize) -> String {
+        let text = self.encode_with(base, salt, |state| merged(base, state));
+        if text.len() <= budget {
+            return text;
+        }
+        let deflated = json::to_ascii(&json!({"deflate": packed::deflate(&text)}));
+        if deflated.len() <= budget {
+            return deflated;
+        }
+        let hashed = |depth| {
+            self.encode_with(base, salt, |state| match state {
+                Baseline::Known(essence) => {
+                    json!({"digests": HashedState::new(essence.as_value(), salt, depth).to_json()})
+                }
+                Baseline::Hashed(_) | Baseline::Absent => merged(base, state),
+            })
+        };
+        [packed::FULL_DEPTH, 4, 3, 2, 1]
+            .into_iter()
+            .map(hashed)
+            .find(|text| text.len() <= budget)
+            .unwrap_or_else(|| hashed(0))
+    }
+
+    fn encode_with(
+        &self,
+        base: &Baseline,
+        salt: &str,
+        encode_state: impl Fn(&Baseline) -> Value,
+    ) -> String {
+        let states: Vec<Value> = self.states.iter().map(encode_state).collect();
+        let handlers: Map<String, Value> = self
+            .entries
+            .iter()
+            .map(|(id, entry)| {
+                let at = time::format(entry.stamp.at);
+                let owed = entry.standing == Standing::Owed;
+                let entry = json!([at, entry.stamp.retries, entry.state, owed]);
+                (id.to_string(), entry)
+            })
+            .collect();
+        json::to_ascii(&json!({
+            "base": fingerprint(base, salt),
+            "states": states,
+            "handlers": handlers,
+        }))
+    }
+
+    /// Reads notes; none if they were written for another last handled state.
+    #[must_use]
+    pub fn decode(text: &str, base: &Baseline, salt: &str) -> Option<Self> {
+        let mut json: Value = serde_json::from_str(text).ok()?;
+        if let Some(packed) = json.get("deflate").and_then(Value::as_str) {
+            json = serde_json::from_str(&packed::inflate(packed)?).ok()?;
+        }
+        if json.get("base")?.as_str()? != fingerprint(base, salt) {
+            return None;
+        }
+        let states = json
+            .get("states")?
+            .as_array()?
+            .iter()
+            .map(|state| decode_state(state, base, salt))
+            .collect::<Option<Vec<_>>>()?;
+        let entries = json
+            .get("handlers")?
+            .as_object()?
+            .iter()
+            .map(|(id, entry)| Some((HandlerId::new(id), decode_entry(entry, states.len())?)))
+            .collect::<Option<_>>()?;
+        Some(Self { states, entries })
+    }
+}
+
+fn merged(base: &Baseline, state: &Baseline) -> Value {
+    match (base, state) {
+        (_, Baseline::Absent) => json!({}),
+        (Baseline::Known(base), Baseline::Known(state)) => {
+            json!({"merge": merge_between(base.as_value(), state.as_value())})
+        }
+        (_, Baseline::Known(state)) => {
+            json!({"merge": merge_between(&Value::Null, state.as_value())})
+        }
+        (_, Baseline::Hashed(state)) => json!({"digests": state.to_json()}),
+    }
+}
+
+fn decode_state(json: &Value, base: &Baseline, salt: &str) -> Option<Baseline> {
+    if let Some(digests) = json.get("digests") {
+        return HashedState::from_json(digests, salt).map(Baseline::Hashed);
+    }
+    let merge = json.get("merge")?;
+    let mut state = match base {
+        Baseline::Known(base) => base.as_value().clone(),
+        Baseline::Absent | Baseline::Hashed(_) => Value::Null,
+    };
+    apply_merge(&mut state, merge);
+    Some(Baseline::Known(Essence::from_value(state)))
+}
+
+fn decode_entry(json: &Value, states: usize) -> Option<Entry> {
+    let [at, retries, state, owed] = json.as_array()?.as_slice() else {
+        return None;
+    };
+    let state = usize::try_from(state.as_u64()?).ok()?;
+    (state < states).then_some(Entry {
+        stamp: Stamp {
+            at: time::parse(at.as_str()?)?,
+            retries: retries.as_u64()?.try_into().ok()?,
+        },
+        standing: match owed.as_bool()? {
+            true => Standing::Owed,
+            false => Standing::Seen,
+        },
+        state,
+    })
+}
+
+/// Recognises a last handled state without repeating it.
+fn fingerprint(base: &Baseline, salt: &str) -> String {
+    match base {
+        Baseline::Absent => String::new(),
+        Baseline::Known(essence) => hashed::digest(essence.as_value(), salt),
+        Baseline::Hashed(state) => hashed::digest(&state.to_json(), salt),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Notes about seen states: storage, belief, and room.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::object::diff::tests::any_state;
+
+fn at(second: u64) -> Stamp {
+    Stamp {
+        at: time::after(Timestamp::UNIX_EPOCH, Duration::from_secs(second)),
+        retries: 1,
+    }
+}
+
+fn known(value: Value) -> Baseline {
+    Baseline::Known(Essence::from_value(value))
+}
+
+fn notes(states: &[Value]) -> Seen {
+    let mut seen = Seen::default();
+    for (index, state) in states.iter().enumerate() {
+        let id = HandlerId::new(&format!("h{index}"));
+        seen.note(id, at(index as u64), &known(state.clone()));
+    }
+    seen
+}
+
+#[test]
+fn equal_states_are_kept_once_and_in_order() {
+    let seen = notes(&[json!({"a": 1}), json!({"a": 2}), json!({"a": 1})]);
+    assert_eq!(
+        seen.states(),
+        [known(json!({"a": 1})), known(json!({"a": 2}))]
+    );
+    assert_eq!(
+        seen.state(&"h2".into(), at(2)),
+        Some(&known(json!({"a": 1})))
+    );
+    assert_eq!(seen.state(&"h2".into(), at(3)), None);
+    let called_since = Stamp {
+        retries: 2,
+        ..at(2)
+    };
+    assert_eq!(seen.state(&"h2".into(), called_since), None);
+    let later = seen.filtered(|id, _| id.as_str() == "h1");
+    assert_eq!(later.states(), [known(json!({"a": 2}))]);
+    assert!(seen.filtered(|_, _| false).is_empty());
+}
+
+#[test]
+fn notes_for_another_last_state_are_not_believed() {
+    let seen = notes(&[json!({"a": 1})]);
+    let base = known(json!({"a": 0}));
+    let text = seen.encode(&base, "uid", usize::MAX);
+    assert_eq!(Seen::decode(&text, &base, "uid"), Some(seen));
+    assert_eq!(Seen::decode(&text, &known(json!({"a": 7})), "uid"), None);
+    assert_eq!(Seen::decode(&text, &Baseline::Absent, "uid"), None);
+    assert_eq!(Seen::decode("garbage", &base, "uid"), None);
+    let dangling = text.replace(",0,false]", ",9,false]");
+    assert_eq!(Seen::decode(&dangling, &base, "uid"), None);
+}
+
+#[test]
+fn only_the_difference_to_the_last_state_is_written() {
+    let big = "x".repeat(10_000);
+    let seen = notes(&[json!({"big": big, "a": 1})]);
+    let text = seen.encode(&known(json!({"big": big, "a": 0})), "uid", usize::MAX);
+    assert!(text.len() < 200, "{text}");
+}
+
+proptest! {
+    #[test]
+    fn notes_survive_storage(
+        base in prop::option::of(any_state()), states in prop::collection::vec(any_state(), 1..4),
+    ) {
+        let seen = notes(&states);
+        let base = base.map_or(Baseline::Absent, known);
+        for budget in [usize::MAX, seen.encode(&base, "uid", usize::MAX).len() - 1] {
+            let text = seen.encode(&base, "uid", budget);
+            let back = Seen::decode(&text, &base, "uid").expect("believed");
+            for (index, state) in states.iter().enumerate() {
+                let id = HandlerId::new(&format!("h{index}"));
+                let read = back.state(&id, at(index as u64)).expect("noted");
+                prop_assert!(read.diff(&Essence::from_value(state.clone())).is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn without_room_states_are_still_told_apart(state in any_state(), other in any_state()) {
+        let text = notes(std::slice::from_ref(&state)).encode(&Baseline::Absent, "uid", 0);
+        prop_assert!(text.len() < 120);
+        let back = Seen::decode(&text, &Baseline::Absent, "uid").expect("believed");
+        let read = back.state(&"h0".into(), at(0)).expect("noted");
+        let unchanged = read.diff(&Essence::from_value(other.clone())).is_empty();
+        prop_assert_eq!(unchanged, known(state).diff(&Essence::from_value(other)).is_empty());
+    }
+}

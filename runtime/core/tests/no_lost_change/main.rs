@@ -1,0 +1,327 @@
+//! The guarantee of `docs/guarantees.md`, checked on random histories of one object.
+
+mod scenarios;
+mod world;
+
+use kopf_core::{
+    cause::Subject,
+    handler::{HandlerId, HandlerSpec, Trigger, filter::TextTest},
+    lifecycle::Lifecycle,
+    object::{ObjectView, diff::same, path::FieldPath},
+};
+use proptest::prelude::*;
+use serde_json::Value;
+use world::{Act, Call, Crash, Edit, World};
+
+const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+
+const LAST_DIGESTS: &str = "kopf.zalando.org/last-handled-packed";
+
+/// What happens next in a history.
+#[derive(Clone, Debug)]
+enum Step {
+    Edit(Edit),
+    Turn(Vec<Edit>, Crash),
+    Crash,
+    Pass(u64),
+    Kopf,
+}
+
+/// Handlers of which every history has some.
+fn pool() -> Vec<Vec<HandlerSpec>> {
+    let (a, b) = (FieldPath::from("spec.a"), FieldPath::from("spec.b"));
+    let mut labelled = HandlerSpec::new("labelled", Trigger::Update);
+    labelled.filters.labels = vec![("on".to_owned(), TextTest::Present.into())];
+    vec![
+        vec![HandlerSpec::new("create1", Trigger::Create)],
+        vec![HandlerSpec::new("create2", Trigger::Create)],
+        vec![HandlerSpec::new("update1", Trigger::Update)],
+        vec![HandlerSpec::new("update2", Trigger::Update)],
+        vec![HandlerSpec::for_field("field", Trigger::Field, a.clone())],
+        vec![HandlerSpec::for_field("update_a", Trigger::Update, a)],
+        vec![HandlerSpec::for_field("update_b", Trigger::Update, b)],
+        vec![
+            HandlerSpec::new("both", Trigger::Create),
+            HandlerSpec::new("both", Trigger::Update),
+        ],
+        vec![HandlerSpec::new(
+            "resume",
+            Trigger::Resume { deleted: false },
+        )],
+        vec![
+            HandlerSpec::new("resume_update", Trigger::Resume { deleted: false }),
+            HandlerSpec::new("resume_update", Trigger::Update),
+        ],
+        vec![HandlerSpec::new("parent", Trigger::Update)],
+        vec![labelled],
+    ]
+}
+
+fn handlers() -> impl Strategy<Value = Vec<usize>> {
+    prop::sample::subsequence((0..pool().len()).collect::<Vec<_>>(), 1..=6)
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let field = prop_oneof![Just("a"), Just("b")];
+    prop_oneof![
+        6 => (field.clone(), 0u8..3).prop_map(|(field, value)| Edit::Set(field, value)),
+        1 => field.prop_map(Edit::Unset),
+        1 => any::<bool>().prop_map(Edit::Label),
+    ]
+}
+
+fn step(kopf: bool) -> impl Strategy<Value = Step> {
+    let crash = prop_oneof![
+        6 => Just(Crash::Never),
+        1 => Just(Crash::BeforeWrite),
+        1 => Just(Crash::AfterWrite),
+    ];
+    let turn = (prop::collection::vec(edit(), 0..2), crash);
+    prop_oneof![
+        3 => edit().prop_map(Step::Edit),
+        9 => turn.prop_map(|(edits, crash)| Step::Turn(edits, crash)),
+        1 => Just(Step::Crash),
+        1 => (1u64..20).prop_map(Step::Pass),
+        u32::from(kopf) => Just(Step::Kopf),
+    ]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        6 => Just(Act::Succeed),
+        1 => Just(Act::RetryNow),
+        2 => Just(Act::RetryLater),
+        1 => Just(Act::Fail),
+    ]
+}
+
+fn lifecycle() -> impl Strategy<Value = Lifecycle> {
+    prop_oneof![
+        4 => Just(Lifecycle::Asap),
+        1 => Just(Lifecycle::OneByOne),
+        1 => Just(Lifecycle::AllAtOnce),
+        1 => Just(Lifecycle::Randomized),
+        1 => Just(Lifecycle::Shuffled),
+    ]
+}
+
+fn play(
+    kind: &str,
+    handlers: &[usize],
+    lifecycle: Lifecycle,
+    acts: Vec<Act>,
+    steps: Vec<Step>,
+) -> World {
+    let pool = pool();
+    let specs = handlers.iter().flat_map(|index| pool[*index].clone());
+    let mut world = World::new(kind, specs.collect(), lifecycle);
+    world.plan = acts.into();
+    for step in steps {
+        match step {
+            Step::Edit(edit) => world.edit(&edit),
+            Step::Turn(edits, crash) => world.turn(&edits, crash),
+            Step::Crash => world.crash(),
+            Step::Pass(seconds) => world.pass(seconds),
+            Step::Kopf => world.kopf_turn(),
+        }
+    }
+    world.settle();
+    world
+}
+
+fn has(world: &World, id: &HandlerId, wanted: impl Fn(Trigger) -> bool) -> bool {
+    let handlers = world.registry.handlers();
+    handlers
+        .iter()
+        .any(|spec| spec.id == *id && wanted(spec.trigger))
+}
+
+fn scope(world: &World, id: &HandlerId) -> FieldPath {
+    let handlers = world.registry.handlers();
+    handlers
+        .iter()
+        .find(|spec| spec.id == *id)
+        .and_then(|spec| spec.field().cloned())
+        .unwrap_or_default()
+}
+
+fn alike(path: &FieldPath, a: &Value, b: &Value) -> bool {
+    same(path.resolve(a), path.resolve(b))
+}
+
+fn reacts_to_updates(trigger: Trigger) -> bool {
+    matches!(trigger, Trigger::Update | Trigger::Field)
+}
+
+/// Every matching update or field handler has seen the final state.
+fn nothing_is_lost(world: &World) -> Result<(), TestCaseError> {
+    let last = world.essence().into_value();
+    let labelled = world.body["metadata"]["labels"].is_object();
+    for spec in world.registry.handlers() {
+        let id = &spec.id;
+        if !has(world, id, reacts_to_updates) || (id.as_str() == "labelled" && !labelled) {
+            continue;
+        }
+        let path = scope(world, id);
+        let finished = |call: &&Call| call.persisted && call.finished;
+        let own = world
+            .calls
+            .iter()
+            .filter(finished)
+            .rfind(|call| call.id == *id);
+        // One that was never called relies on what was done at creation: on the oldest state
+        // that was seen then, unless nobody who saw an older one missed anything.
+        let creation = world
+            .calls
+            .iter()
+            .filter(finished)
+            .filter(|call| call.creating);
+        let seen = match (own, creation.clone().next()) {
+            (Some(own), _) => Some(&own.state),
+            (None, None) => world.created.as_ref(),
+            (None, Some(oldest)) if alike(&path, &oldest.state, &last) => None,
+            (None, Some(_)) => creation
+                .filter(|call| {
+                    !world
+                        .calls
+                        .iter()
+                        .any(|later| later.id == call.id && !later.creating)
+                })
+                .find(|call| !alike(&scope(world, &call.id), &call.state, &last))
+                .map(|call| &call.state),
+        };
+        if let Some(seen) = seen {
+            let message = format!("{id} saw {seen}, not {last}");
+            prop_assert!(alike(&path, seen, &last), "{}:\n{}", message, world.story());
+        }
+    }
+    for sub in ["parent/s1", "parent/s2"] {
+        let sub = HandlerId::new(sub);
+        let mut calls = world.calls.iter().filter(|call| call.id == sub);
+        let seen = calls.rfind(|call| call.persisted && call.finished);
+        if let Some(seen) = seen {
+            prop_assert!(
+                same(Some(&seen.state), Some(&last)),
+                "{} is stale:\n{}",
+                sub,
+                world.story()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A create handler is not called again once it is done.
+fn creation_is_not_repeated(world: &World) -> Result<(), TestCaseError> {
+    for id in ["create1", "create2"].map(HandlerId::new) {
+        let calls: Vec<&Call> = world.calls.iter().filter(|call| call.id == id).collect();
+        let done = calls
+            .iter()
+            .position(|call| call.finished && call.persisted);
+        if let Some(done) = done {
+            prop_assert_eq!(
+                done + 1,
+                calls.len(),
+                "{} was repeated:\n{}",
+                id,
+                world.story()
+            );
+        }
+        let declared = has(world, &id, |_| true);
+        prop_assert_eq!(
+            declared,
+            done.is_some(),
+            "{} is not done:\n{}",
+            id,
+            world.story()
+        );
+    }
+    Ok(())
+}
+
+/// Nothing runs again for a state on which its end was persisted.
+fn nothing_is_repeated(world: &World) -> Result<(), TestCaseError> {
+    let mut last: std::collections::BTreeMap<&HandlerId, &Call> = Default::default();
+    for call in &world.calls {
+        let resumes = has(world, &call.id, |trigger| {
+            matches!(trigger, Trigger::Resume { .. })
+        });
+        let resumed = call.initial && resumes;
+        // A parent is not done before its sub-handlers are, whatever its own body saw. Those
+        // that it registers anew in another cycle are not known to have run before; and a
+        // handler whose filter let a whole cycle pass by is called when it matches again.
+        let id = call.id.as_str();
+        let parent = id == "parent";
+        let forgetful = id.starts_with("parent/") || id == "labelled";
+        if let Some(before) = last.insert(&call.id, call)
+            && before.finished
+            && before.persisted
+            && !before.by_kopf
+            && !call.by_kopf
+            && !resumed
+            && !parent
+            && !(forgetful && before.cycle != call.cycle)
+        {
+            let path = scope(world, &call.id);
+            let repeated = alike(&path, &before.state, &call.state);
+            prop_assert!(!repeated, "{} was repeated:\n{}", call.id, world.story());
+        }
+    }
+    Ok(())
+}
+
+/// At rest the object carries nothing but the newest state.
+fn nothing_is_left(world: &World) -> Result<(), TestCaseError> {
+    let view = ObjectView::new(&world.body);
+    if world.registry.is_stealthy(&Subject::object(view)) {
+        return Ok(());
+    }
+    let annotations = world.body["metadata"]["annotations"].as_object();
+    let keys: Vec<&String> = annotations.into_iter().flat_map(|map| map.keys()).collect();
+    let secret = world.body["kind"] == "Secret";
+    prop_assert_eq!(keys, [if secret { LAST_DIGESTS } else { LAST_HANDLED }]);
+    let stored = world.persistence.baseline(view);
+    prop_assert!(stored.diff(&world.essence()).is_empty());
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_every_handler_sees_the_final_state_and_nothing_is_repeated(
+        handlers in handlers(),
+        lifecycle in lifecycle(),
+        acts in prop::collection::vec(act(), 0..20),
+        steps in prop::collection::vec(step(false), 0..40),
+    ) {
+        let world = play("Example", &handlers, lifecycle, acts, steps);
+        nothing_is_lost(&world)?;
+        creation_is_not_repeated(&world)?;
+        nothing_is_repeated(&world)?;
+        nothing_is_left(&world)?;
+    }
+
+    #[test]
+    fn the_same_holds_where_only_digests_are_kept(
+        handlers in handlers(),
+        lifecycle in lifecycle(),
+        acts in prop::collection::vec(act(), 0..20),
+        steps in prop::collection::vec(step(false), 0..40),
+    ) {
+        let world = play("Secret", &handlers, lifecycle, acts, steps);
+        nothing_is_lost(&world)?;
+        creation_is_not_repeated(&world)?;
+        nothing_is_repeated(&world)?;
+        nothing_is_left(&world)?;
+    }
+
+    #[test]
+    fn kopf_may_take_over_and_give_back_at_any_time(
+        handlers in handlers(),
+        acts in prop::collection::vec(act(), 0..20),
+        steps in prop::collection::vec(step(true), 0..40),
+    ) {
+        let world = play("Example", &handlers, Lifecycle::Asap, acts, steps);
+        creation_is_not_repeated(&world)?;
+        nothing_is_left(&world)?;
+    }
+}

@@ -1,0 +1,462 @@
+//! A simulated object on an API server, and an operator made of the pure functions alone.
+
+use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use kopf_core::{
+    cause::{
+        Reason, Subject,
+        detect::{Acquaintance, EventKind},
+    },
+    consistency::{Expectation, Freshness},
+    cycle::{Cycle, Decision, Situation, decide},
+    handler::{HandlerId, HandlerSpec, Trigger, registry::Registry},
+    lifecycle::Lifecycle,
+    object::{
+        ANNOTATIONS_LIMIT, ObjectView,
+        diff::Baseline,
+        essence::Essence,
+        patch::{Patch, apply_json, apply_merge, edit_requests},
+        path::FieldPath,
+    },
+    outcome::{HandlerError, Outcome},
+    persistence::Persistence,
+    progress::record::Record,
+    schedule::{self, Next},
+    time,
+};
+use serde_json::{Value, json};
+
+/// What somebody else does to the object.
+#[derive(Clone, Debug)]
+pub(crate) enum Edit {
+    Set(&'static str, u8),
+    Unset(&'static str),
+    Label(bool),
+}
+
+/// How a call of a handler ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    Succeed,
+    RetryNow,
+    RetryLater,
+    Fail,
+}
+
+/// Where the process dies in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crash {
+    Never,
+    BeforeWrite,
+    AfterWrite,
+}
+
+/// One call of a handler.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) id: HandlerId,
+    pub(crate) state: Value,
+    pub(crate) creating: bool,
+    pub(crate) initial: bool,
+    pub(crate) finished: bool,
+    pub(crate) persisted: bool,
+    pub(crate) by_kopf: bool,
+    /// How many cycles had come to their plain end before.
+    pub(crate) cycle: usize,
+}
+
+/// What is told about a history that went wrong.
+enum Happening {
+    Landed(Value),
+    Called(HandlerId, Reason, bool),
+    Crashed,
+}
+
+pub(crate) struct World {
+    pub(crate) body: Value,
+    pub(crate) now: Timestamp,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) persistence: Arc<Persistence>,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) plan: VecDeque<Act>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) writes: usize,
+    /// The first state that was stored as handled.
+    pub(crate) created: Option<Value>,
+    story: Vec<Happening>,
+    cycle: usize,
+    version: u64,
+    seed: u64,
+    events: VecDeque<(EventKind, Value)>,
+    process: Process,
+}
+
+#[derive(Default)]
+struct Process {
+    acquaintance: Option<Acquaintance>,
+    expectation: Option<Expectation>,
+    wake_at: Option<Timestamp>,
+}
+
+const SUBS: [&str; 2] = ["s1", "s2"];
+const PARENT: &str = "parent";
+const BACKOFF: Duration = Duration::from_secs(60);
+
+impl fmt::Display for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Landed(body) => write!(f, "  {body}"),
+            Self::Called(id, reason, true) => write!(f, "{reason}: {id} finished"),
+            Self::Called(id, reason, false) => write!(f, "{reason}: {id} not finished"),
+            Self::Crashed => f.write_str("crash"),
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn new(kind: &str, specs: Vec<HandlerSpec>, lifecycle: Lifecycle) -> Self {
+        let body = json!({
+            "apiVersion": "v1", "kind": kind,
+            "metadata": {"name": "o", "uid": "u", "resourceVersion": "1"},
+            "spec": {"a": 0, "b": 0},
+        });
+        Self {
+            events: VecDeque::from([(EventKind::Changed, body.clone())]),
+            body,
+            now: "2020-01-01T00:00:00Z".parse().expect("valid"),
+            registry: Arc::new(Registry::new(specs).expect("sound")),
+            persistence: Arc::new(Persistence::default()),
+            lifecycle,
+            plan: VecDeque::new(),
+            calls: Vec::new(),
+            writes: 0,
+            created: None,
+            story: Vec::new(),
+            cycle: 0,
+            version: 1,
+            seed: 0,
+            process: Process::default(),
+        }
+    }
+
+    /// Everything that happened, for the reader of a failure.
+    pub(crate) fn story(&self) -> String {
+        let lines: Vec<String> = self.story.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    }
+
+    pub(crate) fn essence(&self) -> Essence {
+        let rules = self.registry.essence_rules(&[]);
+        self.persistence
+            .essence(ObjectView::new(&self.body), &rules)
+    }
+
+    pub(crate) fn edit(&mut self, edit: &Edit) {
+        let mut body = self.body.clone();
+        match edit {
+            Edit::Set(field, value) => body["spec"][*field] = json!(value),
+            Edit::Unset(field) => {
+                FieldPath::new(["spec", field]).remove(&mut body);
+                if body.get("spec").is_none() {
+                    body["spec"] = json!({});
+                }
+            }
+            Edit::Label(true) => body["metadata"]["labels"] = json!({"on": "yes"}),
+            Edit::Label(false) => {
+                FieldPath::from("metadata.labels").remove(&mut body);
+            }
+        }
+        self.land(body);
+    }
+
+    pub(crate) fn crash(&mut self) {
+        self.story.push(Happening::Crashed);
+        self.process = Process::default();
+        self.events = VecDeque::from([(EventKind::Listed, self.body.clone())]);
+    }
+
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        self.now = time::after(self.now, Duration::from_secs(seconds));
+        if self.process.wake_at.is_some_and(|at| at <= self.now) {
+            self.wake();
+        }
+    }
+
+    /// Handles one event, while `edits` come in before the write lands.
+    pub(crate) fn turn(&mut self, edits: &[Edit], crash: Crash) {
+        let Some((event, body)) = self.events.pop_front() else {
+            return;
+        };
+        self.seed += 1;
+        self.now = time::after(self.now, Duration::from_millis(1));
+        self.process.wake_at = None;
+        let version = ObjectView::new(&body).resource_version().map(str::to_owned);
+        let first_call = self.calls.len();
+        let (patch, ended, delay) = self.handle(event, &body, version.as_deref());
+        for edit in edits {
+            self.edit(edit);
+        }
+        if crash == Crash::BeforeWrite {
+            self.crash();
+            return;
+        }
+        let patched = !patch.is_empty();
+        if patched {
+            self.write(patch);
+        }
+        for call in &mut self.calls[first_call..] {
+            call.persisted = true;
+        }
+        if ended && let Some(acquaintance) = &mut self.process.acquaintance {
+            acquaintance.handled_once = true;
+        }
+        if let Next::WakeAfter(delay) = schedule::next(patched, delay) {
+            self.process.wake_at = Some(time::after(self.now, delay));
+        }
+        if crash == Crash::AfterWrite {
+            self.crash();
+        }
+    }
+
+    fn handle(
+        &mut self,
+        event: EventKind,
+        body: &Value,
+        version: Option<&str>,
+    ) -> (Patch, bool, Option<Duration>) {
+        let nothing = (Patch::new(), false, None);
+        let acquaintance = *self
+            .process
+            .acquaintance
+            .get_or_insert_with(|| Acquaintance::begin(event));
+        if let Some(expectation) = &self.process.expectation {
+            match expectation.freshness(version, self.now) {
+                Freshness::Stale | Freshness::Unclear => return nothing,
+                Freshness::Fresh => self.process.expectation = None,
+            }
+        }
+        let view = ObjectView::new(body);
+        let sight = self
+            .persistence
+            .sight(view, event, acquaintance, &self.registry);
+        let situation = Situation::new(
+            Arc::new(body.clone()),
+            Arc::new(sight),
+            Arc::clone(&self.registry),
+            Arc::clone(&self.persistence),
+        );
+        let mut patch = Patch::new();
+        let (ended, delay) = match decide(&situation, false, self.now) {
+            Decision::Leave => (false, None),
+            Decision::Finalizer(need) => {
+                need.request(&self.persistence.finalizer, &mut patch);
+                (false, None)
+            }
+            Decision::Tidy(tidy) => {
+                patch.absorb(tidy);
+                (false, None)
+            }
+            Decision::Handle(mut cycle) => {
+                self.run(&mut cycle);
+                let conclusion = cycle.conclude(self.now, &mut patch);
+                (conclusion.ended, conclusion.delay)
+            }
+        };
+        self.persistence.seal(view, &mut patch);
+        (patch, ended, delay)
+    }
+
+    fn run(&mut self, cycle: &mut Cycle) {
+        for spec in cycle.due(&self.lifecycle, self.seed, self.now) {
+            let situation = cycle.situation().clone();
+            let outcome = match cycle.begin(&spec.id, self.now) {
+                Err(limit) => Outcome::Error(HandlerError::Exhausted(limit)),
+                Ok(_) if spec.id.as_str() == PARENT => self.run_parent(cycle, &spec.id),
+                Ok(_) => self.act(),
+            };
+            let verdict = cycle.finish(&spec.id, outcome, BACKOFF, self.now);
+            self.log(&spec.id, &situation, verdict.is_final());
+        }
+    }
+
+    fn run_parent(&mut self, cycle: &mut Cycle, parent: &HandlerId) -> Outcome {
+        let situation = cycle.situation().clone();
+        let specs =
+            SUBS.map(|sub| HandlerSpec::new(parent.sub(sub), Trigger::Sub { changing: false }));
+        let mut sub = cycle.sub(parent, specs, self.now);
+        for spec in sub.due(&self.lifecycle, self.seed, self.now) {
+            let outcome = match sub.begin(&spec.id, self.now) {
+                Err(limit) => Outcome::Error(HandlerError::Exhausted(limit)),
+                Ok(_) => self.act(),
+            };
+            let verdict = sub.finish(&spec.id, outcome, BACKOFF, self.now);
+            self.log(&spec.id, &situation, verdict.is_final());
+        }
+        let outcome = sub.outcome(Value::Null, self.now);
+        cycle.absorb(sub);
+        outcome
+    }
+
+    fn act(&mut self) -> Outcome {
+        let temporary = |delay| {
+            Outcome::Error(HandlerError::Temporary {
+                message: "later".to_owned(),
+                delay,
+            })
+        };
+        match self.plan.pop_front().unwrap_or(Act::Succeed) {
+            Act::Succeed => Outcome::Success(Value::Null),
+            Act::RetryNow => temporary(None),
+            Act::RetryLater => temporary(Some(Duration::from_secs(10))),
+            Act::Fail => Outcome::Error(HandlerError::Permanent {
+                message: "never".to_owned(),
+            }),
+        }
+    }
+
+    fn log(&mut self, id: &HandlerId, situation: &Situation, finished: bool) {
+        let reason = situation.sight.reason;
+        self.story
+            .push(Happening::Called(id.clone(), reason, finished));
+        self.calls.push(Call {
+            id: id.clone(),
+            state: situation.sight.new.as_value().clone(),
+            creating: reason == Reason::Create,
+            initial: situation.sight.initial,
+            finished,
+            persisted: false,
+            by_kopf: false,
+            cycle: self.cycle,
+        });
+    }
+
+    /// Lets Python Kopf handle one event as it does: newest state at the end, no notes.
+    pub(crate) fn kopf_turn(&mut self) {
+        self.crash();
+        self.events.clear();
+        let (body, now) = (self.body.clone(), self.now);
+        let view = ObjectView::new(&body);
+        let seen = Acquaintance {
+            noticed_by_listing: true,
+            handled_once: true,
+        };
+        let sight = self
+            .persistence
+            .sight(view, EventKind::Changed, seen, &self.registry);
+        let cause = sight.cause(view);
+        if sight.reason.is_handled() {
+            let selected = self.registry.selected(&Subject::change(&cause));
+            let progress = &self.persistence.progress;
+            let mut patch = Patch::new();
+            let record = |id: &HandlerId| progress.fetch(id, view);
+            let open: Vec<_> = selected
+                .iter()
+                .filter(|spec| record(&spec.id).is_none_or(|record| !record.is_finished()))
+                .collect();
+            if let Some(spec) = open.first() {
+                let begun = record(&spec.id).unwrap_or(Record::begin(sight.reason, now));
+                let done = Record {
+                    stopped: Some(time::to_micros(now)),
+                    success: true,
+                    retries: begun.retries + 1,
+                    ..begun
+                };
+                progress.store(&spec.id, &done, view, &mut patch);
+                self.calls.push(Call {
+                    id: spec.id.clone(),
+                    state: sight.new.as_value().clone(),
+                    creating: sight.reason == Reason::Create,
+                    initial: false,
+                    finished: true,
+                    persisted: true,
+                    by_kopf: true,
+                    cycle: self.cycle,
+                });
+            }
+            if open.len() <= 1 {
+                for id in self.registry.owned_ids() {
+                    let subrefs = record(&id).map(|record| record.subrefs).unwrap_or_default();
+                    for id in subrefs.iter().chain([&id]) {
+                        progress.purge(id, view, &mut patch);
+                    }
+                }
+                let newest = Baseline::Known(sight.new.clone());
+                self.persistence.diffbase.store(&newest, view, &mut patch);
+            }
+            self.persistence.seal(view, &mut patch);
+            self.write(patch);
+        }
+        self.crash();
+    }
+
+    /// Goes on without edits, crashes and failures until nothing happens any more.
+    pub(crate) fn settle(&mut self) {
+        self.plan.clear();
+        for _ in 0..300 {
+            if !self.events.is_empty() {
+                self.turn(&[], Crash::Never);
+            } else if let Some(at) = self.process.wake_at {
+                self.now = self.now.max(at);
+                self.wake();
+            } else {
+                return;
+            }
+        }
+        panic!("the operator does not come to rest:\n{}", self.story());
+    }
+
+    fn wake(&mut self) {
+        self.process.wake_at = None;
+        let patch = self
+            .persistence
+            .wake_up(ObjectView::new(&self.body), self.now);
+        self.write(patch);
+    }
+
+    fn write(&mut self, patch: Patch) {
+        let requests = patch.into_requests(false);
+        if let Some(merge) = requests.body {
+            let mut body = self.body.clone();
+            apply_merge(&mut body, &merge);
+            self.land(body);
+        }
+        if let Some(edits) = edit_requests(&requests.edits, &self.body, false).body {
+            let body = apply_json(&self.body, &edits).expect("the version is the newest");
+            self.land(body);
+        }
+        self.writes += 1;
+        if let Baseline::Known(stored) = self.persistence.baseline(ObjectView::new(&self.body)) {
+            self.created.get_or_insert(stored.into_value());
+        }
+        let annotations = self.body["metadata"]["annotations"].as_object();
+        if annotations.is_some_and(|annotations| annotations.len() == 1) {
+            self.cycle += 1;
+        }
+        self.process.expectation = Some(Expectation {
+            version: self.version.to_string(),
+            deadline: time::after(self.now, Duration::from_secs(5)),
+        });
+    }
+
+    /// A write that changes nothing makes no event and no new version, and annotations have
+    /// their limit, as on a real server.
+    fn land(&mut self, mut body: Value) {
+        if body == self.body {
+            return;
+        }
+        let annotations = body["metadata"]["annotations"].as_object();
+        let size: usize = annotations
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
+            .sum();
+        assert!(size <= ANNOTATIONS_LIMIT, "the server refuses {size} bytes");
+        self.version += 1;
+        body["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.body = body;
+        self.story.push(Happening::Landed(self.body.clone()));
+        self.events
+            .push_back((EventKind::Changed, self.body.clone()));
+    }
+}
