@@ -1,0 +1,329 @@
+//! The raw requests of one resource kind: every object is JSON, never a typed struct.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::AsyncBufRead;
+use http::{Method, Request, header};
+use kopf_core::handler::selector::Selectors;
+use kube::Client;
+use kube::core::Request as Paths;
+use kube::core::params::{GetParams, ListParams, WatchParams};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use crate::resource::{ResourceSpec, Scope};
+
+/// How long the server may take to begin its answer; a watch answers at once and then streams.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Few, so that connections are used again: one for each of thousands of objects that wait for
+/// the server costs both sides dearly when it returns.
+const REQUESTS_AT_ONCE: usize = 16;
+
+/// A kind on a particular server.
+#[derive(Clone)]
+pub(crate) struct KindApi {
+    client: Client,
+    spec: ResourceSpec,
+    selectors: Selectors,
+    requests: Arc<Semaphore>,
+}
+
+/// Why a request did not do what it was meant to, by what a caller can do about it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the server no longer knows this version or this page of the list")]
+    Expired,
+    #[error("the object does not exist")]
+    NotFound,
+    #[error("the object was changed by somebody else: {0}")]
+    Conflict(String),
+    #[error("the server rejected the content: {0}")]
+    Invalid(String),
+    #[error("the server asked to come back later: {message}")]
+    Busy {
+        message: String,
+        retry_after: Option<Duration>,
+    },
+    #[error("the server did not answer within {} s", RESPONSE_TIMEOUT.as_secs())]
+    Timeout,
+    #[error("the answer is not the JSON that was expected")]
+    Decode(#[source] serde_json::Error),
+    #[error("the request failed: {0}")]
+    Request(#[source] Box<kube::Error>),
+}
+
+/// One page of a list.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) items: Vec<Arc<RawValue>>,
+    pub(crate) resource_version: String,
+    pub(crate) next: Option<String>,
+}
+
+/// Which of an object's endpoints a patch goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Body,
+    Status,
+}
+
+/// What a patch request carries.
+#[derive(Debug)]
+pub(crate) enum PatchBody<'a> {
+    Merge(&'a Value),
+    Json(&'a Value),
+}
+
+#[derive(Deserialize)]
+struct RawList<'a> {
+    #[serde(default)]
+    metadata: RawListMeta,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct RawListMeta {
+    resource_version: String,
+    r#continue: Option<String>,
+}
+
+// === impl KindApi ===
+
+impl KindApi {
+    /// A kind of which only the selected objects are listed and watched.
+    pub(crate) fn new(client: Client, spec: ResourceSpec, selectors: Selectors) -> Self {
+        Self {
+            client,
+            spec,
+            selectors,
+            requests: Arc::new(Semaphore::new(REQUESTS_AT_ONCE)),
+        }
+    }
+
+    /// Whether an object can leave the view without being deleted.
+    pub(crate) fn is_selective(&self) -> bool {
+        !self.selectors.is_empty()
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) async fn list_page(
+        &self,
+        namespace: Option<&str>,
+        limit: u32,
+        page: Option<String>,
+    ) -> Result<Page, Error> {
+        let params = ListParams {
+            label_selector: self.selectors.label_selector(),
+            field_selector: self.selectors.field_selector(),
+            limit: Some(limit),
+            continue_token: page,
+            ..ListParams::default()
+        };
+        let request = self.paths(namespace).list(&params).map_err(build)?;
+        let text = self.text(request).await?;
+        let list: RawList<'_> = serde_json::from_str(&text).map_err(Error::Decode)?;
+        let items = list.items.unwrap_or_default().into_iter();
+        Ok(Page {
+            items: items.map(|item| item.to_owned().into()).collect(),
+            resource_version: list.metadata.resource_version,
+            next: list.metadata.r#continue.filter(|token| !token.is_empty()),
+        })
+    }
+
+    /// Reads an object that a list or a watch brought.
+    pub(crate) fn read(&self, text: &RawValue) -> Result<Value, serde_json::Error> {
+        let mut object = serde_json::from_str(text.get())?;
+        self.complete(&mut object);
+        Ok(object)
+    }
+
+    pub(crate) async fn watch(
+        &self,
+        namespace: Option<&str>,
+        version: &str,
+        server_timeout: Duration,
+    ) -> Result<impl AsyncBufRead + use<>, Error> {
+        let params = WatchParams {
+            label_selector: self.selectors.label_selector(),
+            field_selector: self.selectors.field_selector(),
+            timeout: u32::try_from(server_timeout.as_secs()).ok(),
+            ..WatchParams::default()
+        };
+        let request = self
+            .paths(namespace)
+            .watch(&params, version)
+            .map_err(build)?;
+        answered(self.client.request_stream(request)).await
+    }
+
+    pub(crate) async fn get(&self, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
+        let request = self
+            .paths(namespace)
+            .get(name, &GetParams::default())
+            .map_err(build)?;
+        self.text(request).await.and_then(|text| decode(&text))
+    }
+
+    /// Sends one patch and returns the object as the server has it afterwards.
+    pub(crate) async fn patch(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        target: Target,
+        body: &PatchBody<'_>,
+    ) -> Result<Value, Error> {
+        let suffix = match target {
+            Target::Body => "",
+            Target::Status => "/status",
+        };
+        let uri = format!("{}/{name}{suffix}", self.collection(namespace));
+        let (content_type, content) = match body {
+            PatchBody::Merge(value) => ("application/merge-patch+json", value),
+            PatchBody::Json(value) => ("application/json-patch+json", value),
+        };
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(uri)
+            .header(header::CONTENT_TYPE, content_type)
+            .header(header::ACCEPT, "application/json")
+            .body(serde_json::to_vec(content).map_err(Error::Decode)?)
+            .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
+        self.text(request).await.and_then(|text| decode(&text))
+    }
+
+    /// The kind and its namespace, for people.
+    pub(crate) fn describe(&self, namespace: Option<&str>) -> String {
+        let ResourceSpec { plural, group, .. } = &self.spec;
+        let dot = if group.is_empty() { "" } else { "." };
+        match namespace {
+            Some(namespace) => format!("{plural}{dot}{group} in {namespace}"),
+            None => format!("{plural}{dot}{group}"),
+        }
+    }
+
+    fn paths(&self, namespace: Option<&str>) -> Paths {
+        Paths::new(self.collection(namespace))
+    }
+
+    fn collection(&self, namespace: Option<&str>) -> String {
+        let ResourceSpec {
+            group,
+            version,
+            plural,
+            ..
+        } = &self.spec;
+        let root = if group.is_empty() {
+            format!("/api/{version}")
+        } else {
+            format!("/apis/{group}/{version}")
+        };
+        match (self.spec.scope, namespace) {
+            (Scope::Namespaced, Some(namespace)) => {
+                format!("{root}/namespaces/{namespace}/{plural}")
+            }
+            (Scope::Namespaced | Scope::Cluster, _) => format!("{root}/{plural}"),
+        }
+    }
+
+    async fn text(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
+        // The semaphore is never closed; without a permit the request would only be less polite.
+        let _permit = self.requests.acquire().await.ok();
+        answered(self.client.request_text(request)).await
+    }
+
+    /// Items of a list of built-in kinds come without their type.
+    fn complete(&self, item: &mut Value) {
+        let Some(object) = item.as_object_mut() else {
+            return;
+        };
+        if !object.contains_key("kind") {
+            object.insert("kind".to_owned(), Value::from(self.spec.kind));
+        }
+        if !object.contains_key("apiVersion") {
+            object.insert(
+                "apiVersion".to_owned(),
+                Value::from(self.spec.api_version()),
+            );
+        }
+    }
+}
+
+// === impl Error ===
+
+impl Error {
+    /// Whether the same request may succeed later without anybody changing anything.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::Busy { .. } | Self::Timeout => true,
+            Self::Request(error) => {
+                !matches!(&**error, kube::Error::Api(status) if status.code < 500)
+            }
+            Self::Expired
+            | Self::NotFound
+            | Self::Conflict(_)
+            | Self::Invalid(_)
+            | Self::Decode(_) => false,
+        }
+    }
+
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Reads an error object that came inside a stream.
+    pub(crate) fn from_status(status: kube::core::Status) -> Self {
+        kube::Error::Api(Box::new(status)).into()
+    }
+}
+
+impl From<kube::Error> for Error {
+    fn from(error: kube::Error) -> Self {
+        let kube::Error::Api(status) = &error else {
+            return Self::Request(Box::new(error));
+        };
+        let retry_after = status
+            .details
+            .as_ref()
+            .map(|details| details.retry_after_seconds)
+            .filter(|&seconds| seconds > 0)
+            .map(|seconds| Duration::from_secs(u64::from(seconds)));
+        match status.code {
+            404 => Self::NotFound,
+            409 => Self::Conflict(status.message.clone()),
+            410 => Self::Expired,
+            400 | 413 | 422 => Self::Invalid(status.message.clone()),
+            429 => Self::Busy {
+                message: status.message.clone(),
+                retry_after,
+            },
+            _ => Self::Request(Box::new(error)),
+        }
+    }
+}
+
+async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
+    match tokio::time::timeout(RESPONSE_TIMEOUT, request).await {
+        Ok(answer) => answer.map_err(Error::from),
+        Err(_) => Err(Error::Timeout),
+    }
+}
+
+fn decode<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(Error::Decode)
+}
+
+fn build(error: kube::core::request::Error) -> Error {
+    Error::Request(Box::new(kube::Error::BuildRequest(error)))
+}

@@ -1,0 +1,117 @@
+//! A kind with its handlers, as generated code puts them together.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kopf_core::handler::HandlerSpec;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::context::change::Change;
+use crate::context::field::FieldChange;
+use crate::context::seen::Seen;
+use crate::error::HandlerResult;
+use crate::handler::{ChangeHandler, Declared, EventHandler, FieldHandler};
+use crate::resource::ResourceSpec;
+use crate::shim::{ChangeFunction, ChangeShim, EventFunction, EventShim, FieldShim};
+
+/// Collects the handlers of one kind `K`, which are methods of `S`.
+#[must_use]
+pub struct Resource<K, S> {
+    spec: ResourceSpec,
+    state: Arc<S>,
+    handlers: Vec<Handler>,
+    object: PhantomData<fn() -> K>,
+}
+
+/// A kind and its handlers, ready for an operator.
+pub struct ResourceHandlers {
+    pub(crate) spec: ResourceSpec,
+    pub(crate) handlers: Vec<Handler>,
+}
+
+/// One declared handler with its function.
+pub(crate) struct Handler {
+    pub(crate) spec: HandlerSpec,
+    pub(crate) function: Function,
+    pub(crate) param: Option<Arc<Value>>,
+}
+
+/// What is called.
+#[derive(Clone)]
+pub(crate) enum Function {
+    Change(Arc<dyn ChangeFunction>),
+    Event(Arc<dyn EventFunction>),
+}
+
+impl<K, S> Resource<K, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    /// A kind without handlers so far.
+    pub fn new(spec: ResourceSpec, state: &Arc<S>) -> Self {
+        Self {
+            spec,
+            state: Arc::clone(state),
+            handlers: Vec::new(),
+            object: PhantomData,
+        }
+    }
+
+    /// Adds a handler of creations, updates, deletions or resumptions.
+    pub fn change(
+        self,
+        handler: ChangeHandler,
+        function: for<'a> fn(&'a S, &'a mut Change<K>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let shim = ChangeShim { state, function };
+        self.with(handler.declare(), &Function::Change(Arc::new(shim)))
+    }
+
+    /// Adds a handler of one field, which holds an `F` when it is there.
+    pub fn field<F: DeserializeOwned + Send + Sync + 'static>(
+        self,
+        handler: FieldHandler,
+        function: for<'a> fn(&'a S, &'a mut FieldChange<K, F>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let shim = FieldShim {
+            state: Arc::clone(&self.state),
+            field: handler.path(),
+            function,
+        };
+        self.with(handler.declare(), &Function::Change(Arc::new(shim)))
+    }
+
+    /// Adds a handler of all events.
+    pub fn event(
+        self,
+        handler: EventHandler,
+        function: for<'a> fn(&'a S, &'a mut Seen<K>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let shim = EventShim { state, function };
+        self.with(handler.declare(), &Function::Event(Arc::new(shim)))
+    }
+
+    /// All of it, for [`Operator::resource`](crate::Operator::resource).
+    pub fn build(self) -> ResourceHandlers {
+        ResourceHandlers {
+            spec: self.spec,
+            handlers: self.handlers,
+        }
+    }
+
+    fn with(mut self, declared: Declared, function: &Function) -> Self {
+        for spec in declared.specs {
+            self.handlers.push(Handler {
+                spec,
+                function: function.clone(),
+                param: declared.param.clone(),
+            });
+        }
+        self
+    }
+}

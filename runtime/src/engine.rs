@@ -1,0 +1,3 @@
+//! The engines beside the pipeline, each reached through a narrow handle.
+
+pub(crate) mod posting;

@@ -1,0 +1,139 @@
+//! What a handler returns: success, or an error that says whether another attempt makes sense.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+/// The result of one call of a handler.
+pub type HandlerResult = Result<(), HandlerError>;
+
+/// Why a handler did not succeed.
+///
+/// It does not implement [`std::error::Error`] on purpose: so `?` turns every error into it. Such
+/// an error is *arbitrary*, and the handler's error mode decides what it means.
+#[derive(Debug)]
+pub struct HandlerError {
+    pub(crate) kind: ErrorKind,
+    pub(crate) message: String,
+}
+
+/// Whether and when a failed handler is called again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    Temporary {
+        delay: Duration,
+    },
+    Permanent,
+    Arbitrary,
+    /// Sub-handlers are not done; that is no failure.
+    Waiting {
+        delay: Option<Duration>,
+    },
+}
+
+impl HandlerError {
+    /// How long a temporary error waits unless told otherwise.
+    pub const DEFAULT_DELAY: Duration = Duration::from_secs(60);
+
+    /// Not yet, but later: the handler is called again after a minute, or as [`after`] says.
+    ///
+    /// [`after`]: Self::after
+    #[must_use]
+    pub fn temporary(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Temporary {
+                delay: Self::DEFAULT_DELAY,
+            },
+            message: message.into(),
+        }
+    }
+
+    /// Never: the handler counts as failed and is not called again for this change.
+    #[must_use]
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Permanent,
+            message: message.into(),
+        }
+    }
+
+    /// Makes the error temporary, with the next attempt after `delay`.
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        Self {
+            kind: ErrorKind::Temporary { delay },
+            ..self
+        }
+    }
+
+    pub(crate) fn waiting(delay: Option<Duration>) -> Self {
+        Self {
+            kind: ErrorKind::Waiting { delay },
+            message: "sub-handlers are not done".to_owned(),
+        }
+    }
+
+    pub(crate) fn arbitrary(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Arbitrary,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl<E: StdError + Send + Sync + 'static> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        Self::arbitrary(with_causes(&error))
+    }
+}
+
+/// The error and its causes in one line, without repeating a cause that the text already holds.
+fn with_causes(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the volume is not ready")]
+    struct NotReady(#[source] std::num::ParseIntError);
+
+    #[test]
+    fn any_error_becomes_an_arbitrary_one_that_names_its_causes() {
+        fn handler() -> HandlerResult {
+            "x".parse::<u8>().map_err(NotReady)?;
+            Ok(())
+        }
+        let error = handler().unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Arbitrary);
+        assert_eq!(
+            error.to_string(),
+            "the volume is not ready: invalid digit found in string"
+        );
+    }
+
+    #[test]
+    fn a_delay_makes_an_error_temporary() {
+        let delay = Duration::from_secs(5);
+        let error = HandlerError::permanent("no").after(delay);
+        assert_eq!(error.kind, ErrorKind::Temporary { delay });
+    }
+}

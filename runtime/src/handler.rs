@@ -1,0 +1,364 @@
+//! How generated code declares handlers: what calls them, when, and what happens when they fail.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::cause::Subject;
+use kopf_core::handler::filter::{
+    Combined, FieldFilter, FieldTest, Filters, TextTest, ValueTest, WhenTest,
+};
+use kopf_core::handler::retry::{ErrorMode, Policy};
+use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
+use kopf_core::object::path::FieldPath;
+use serde_json::Value;
+
+use crate::patch::field_path;
+
+/// What calls a change handler; one handler may have several causes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct On {
+    triggers: Vec<Trigger>,
+}
+
+/// The options that all handlers have.
+#[derive(Debug, Clone, Default)]
+struct Options {
+    filters: Filters,
+    policy: Policy,
+    param: Option<Arc<Value>>,
+}
+
+/// A handler of creations, updates, deletions or resumptions.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ChangeHandler {
+    id: &'static str,
+    on: On,
+    options: Options,
+}
+
+/// A handler of one field: of its changes for whatever reason, unless told otherwise.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct FieldHandler {
+    id: &'static str,
+    field: &'static str,
+    on: On,
+    options: Options,
+}
+
+/// A handler of all events of objects, which leaves no record on them.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct EventHandler {
+    id: &'static str,
+    options: Options,
+}
+
+/// A part of a handler, registered while it runs.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct SubHandler {
+    id: String,
+    options: Options,
+}
+
+/// A handler as the runtime keeps it: one specification for each of its triggers.
+pub(crate) struct Declared {
+    pub(crate) specs: Vec<HandlerSpec>,
+    pub(crate) param: Option<Arc<Value>>,
+}
+
+// === impl On ===
+
+impl On {
+    /// The object was created.
+    #[must_use]
+    pub fn create() -> Self {
+        Self::one(Trigger::Create)
+    }
+
+    /// The object was changed.
+    #[must_use]
+    pub fn update() -> Self {
+        Self::one(Trigger::Update)
+    }
+
+    /// The object is being deleted, and waits for the handler.
+    #[must_use]
+    pub fn delete() -> Self {
+        Self::one(Trigger::Delete { optional: false })
+    }
+
+    /// The object is being deleted, and waits for the handler only if it waits anyway.
+    #[must_use]
+    pub fn optional_delete() -> Self {
+        Self::one(Trigger::Delete { optional: true })
+    }
+
+    /// The operator started and found the object.
+    #[must_use]
+    pub fn resume() -> Self {
+        Self::one(Trigger::Resume { deleted: false })
+    }
+
+    /// The operator started and found the object, maybe being deleted.
+    #[must_use]
+    pub fn resume_deleted() -> Self {
+        Self::one(Trigger::Resume { deleted: true })
+    }
+
+    /// This or another cause.
+    #[must_use]
+    pub fn or(mut self, other: Self) -> Self {
+        for trigger in other.triggers {
+            if !self.triggers.contains(&trigger) {
+                self.triggers.push(trigger);
+            }
+        }
+        self
+    }
+
+    fn one(trigger: Trigger) -> Self {
+        Self {
+            triggers: vec![trigger],
+        }
+    }
+}
+
+/// The option methods, the same for every sort of handler.
+macro_rules! options {
+    ($handler:ident) => {
+        impl $handler {
+            /// Only objects with this label; all such conditions must hold.
+            pub fn label(mut self, key: &str, test: impl Into<Combined<TextTest>>) -> Self {
+                let labels = &mut self.options.filters.labels;
+                labels.push((key.to_owned(), test.into()));
+                self
+            }
+
+            /// Only objects with this annotation; all such conditions must hold.
+            pub fn annotation(mut self, key: &str, test: impl Into<Combined<TextTest>>) -> Self {
+                let annotations = &mut self.options.filters.annotations;
+                annotations.push((key.to_owned(), test.into()));
+                self
+            }
+
+            /// Only if the condition on the whole object holds.
+            pub fn when(
+                mut self,
+                condition: impl Fn(&Subject<'_>) -> bool + Send + Sync + 'static,
+            ) -> Self {
+                let condition = WhenTest(Arc::new(condition));
+                self.options.filters.when = Some(Combined::One(condition));
+                self
+            }
+
+            /// How errors that say nothing about themselves are treated.
+            pub fn errors(mut self, mode: ErrorMode) -> Self {
+                self.options.policy.errors = mode;
+                self
+            }
+
+            /// How often the handler is called at most for one change.
+            pub fn retries(mut self, retries: u32) -> Self {
+                self.options.policy.retries = Some(retries);
+                self
+            }
+
+            /// The time for all attempts together; a handler that runs when it ends is stopped.
+            pub fn timeout(mut self, timeout: Duration) -> Self {
+                self.options.policy.timeout = Some(timeout);
+                self
+            }
+
+            /// The pause after an error that does not name one.
+            pub fn backoff(mut self, backoff: Duration) -> Self {
+                self.options.policy.backoff = Some(backoff);
+                self
+            }
+
+            /// Anything for the handler to know.
+            pub fn param(mut self, param: impl Into<Value>) -> Self {
+                self.options.param = Some(Arc::new(param.into()));
+                self
+            }
+        }
+    };
+}
+
+options!(ChangeHandler);
+options!(FieldHandler);
+options!(EventHandler);
+options!(SubHandler);
+
+// === impl ChangeHandler ===
+
+impl ChangeHandler {
+    /// A handler with its id, which objects carry while they are handled.
+    pub fn new(id: &'static str, on: On) -> Self {
+        Self {
+            id,
+            on,
+            options: Options::default(),
+        }
+    }
+
+    /// Only if this field is there; for updates, only if it changed.
+    pub fn field(self, path: &str) -> Self {
+        self.field_test(path, FieldTest::Any)
+    }
+
+    /// Only if this field has this value, before or after the change.
+    pub fn value(self, path: &str, test: impl Into<Combined<ValueTest>>) -> Self {
+        self.field_test(path, FieldTest::Value(test.into()))
+    }
+
+    /// Only if this field changed from the one to the other.
+    pub fn transition(
+        self,
+        path: &str,
+        old: Option<Combined<ValueTest>>,
+        new: Option<Combined<ValueTest>>,
+    ) -> Self {
+        self.field_test(path, FieldTest::Transition { old, new })
+    }
+
+    pub(crate) fn declare(self) -> Declared {
+        let id = match &self.options.filters.field {
+            Some(field) => HandlerId::of_field(self.id, &field.path),
+            None => HandlerId::new(self.id),
+        };
+        self.options.declare(&id, &self.on.triggers)
+    }
+
+    fn field_test(mut self, path: &str, test: FieldTest) -> Self {
+        let path = field_path(path);
+        self.options.filters.field = Some(FieldFilter { path, test });
+        self
+    }
+}
+
+// === impl FieldHandler ===
+
+impl FieldHandler {
+    /// A handler of a field by its path, e.g. `spec.size`.
+    pub fn new(id: &'static str, field: &'static str) -> Self {
+        let mut options = Options::default();
+        options.filters.field = Some(FieldFilter::any(field_path(field)));
+        Self {
+            id,
+            field,
+            on: On::one(Trigger::Field),
+            options,
+        }
+    }
+
+    /// Only for these causes: a change of the field matters for updates alone.
+    pub fn on(mut self, on: On) -> Self {
+        self.on = on;
+        self
+    }
+
+    /// Only if the field has this value, before or after the change.
+    pub fn value(self, test: impl Into<Combined<ValueTest>>) -> Self {
+        self.field_test(FieldTest::Value(test.into()))
+    }
+
+    /// Only if the field changed from the one to the other.
+    pub fn transition(
+        self,
+        old: Option<Combined<ValueTest>>,
+        new: Option<Combined<ValueTest>>,
+    ) -> Self {
+        self.field_test(FieldTest::Transition { old, new })
+    }
+
+    pub(crate) fn path(&self) -> FieldPath {
+        field_path(self.field)
+    }
+
+    pub(crate) fn declare(self) -> Declared {
+        let id = HandlerId::of_field(self.id, &self.path());
+        self.options.declare(&id, &self.on.triggers)
+    }
+
+    fn field_test(mut self, test: FieldTest) -> Self {
+        let path = self.path();
+        self.options.filters.field = Some(FieldFilter { path, test });
+        self
+    }
+}
+
+// === impl EventHandler ===
+
+impl EventHandler {
+    /// A handler with its id.
+    pub fn new(id: &'static str) -> Self {
+        let mut options = Options::default();
+        options.policy.errors = ErrorMode::Ignored;
+        Self { id, options }
+    }
+
+    /// Only if this field has this value.
+    pub fn value(mut self, path: &str, test: impl Into<Combined<ValueTest>>) -> Self {
+        self.options.filters.field = Some(FieldFilter {
+            path: field_path(path),
+            test: FieldTest::Value(test.into()),
+        });
+        self
+    }
+
+    pub(crate) fn declare(self) -> Declared {
+        let id = HandlerId::new(self.id);
+        self.options.declare(&id, &[Trigger::Event])
+    }
+}
+
+// === impl SubHandler ===
+
+impl SubHandler {
+    /// A sub-handler with its id within the handler.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            options: Options::default(),
+        }
+    }
+
+    /// Only if this field is there, and changed if that is what the handler is about.
+    pub fn field(mut self, path: &str) -> Self {
+        self.options.filters.field = Some(FieldFilter::any(field_path(path)));
+        self
+    }
+
+    pub(crate) fn parameter(&self) -> Option<Arc<Value>> {
+        self.options.param.clone()
+    }
+
+    pub(crate) fn declare(self, parent: &HandlerId, trigger: Trigger) -> HandlerSpec {
+        HandlerSpec {
+            id: parent.sub(&self.id),
+            trigger,
+            filters: self.options.filters,
+            policy: self.options.policy,
+        }
+    }
+}
+
+// === impl Options ===
+
+impl Options {
+    fn declare(self, id: &HandlerId, triggers: &[Trigger]) -> Declared {
+        let specs = triggers.iter().map(|&trigger| HandlerSpec {
+            id: id.clone(),
+            trigger,
+            filters: self.filters.clone(),
+            policy: self.policy,
+        });
+        Declared {
+            specs: specs.collect(),
+            param: self.param.clone(),
+        }
+    }
+}

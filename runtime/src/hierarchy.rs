@@ -1,0 +1,163 @@
+//! Making objects the children of others: owners, names, namespaces and labels.
+//!
+//! Everything works on any type that serde can read and write: types of k8s-openapi, generated
+//! types, and raw JSON. The owner is raw JSON, as the contexts of handlers have it; the most common
+//! case, adoption by the handled object, is a method of these contexts.
+
+use kopf_core::object::ObjectView;
+use kopf_core::object::hierarchy as raw;
+pub use kopf_core::object::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
+use kopf_core::object::path::FieldPath;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::patch::field_path;
+
+/// Anything that has JSON's shape.
+pub trait Child: Serialize + DeserializeOwned {}
+
+impl<T: Serialize + DeserializeOwned> Child for T {}
+
+/// Makes an object the child of another: owned by it, named after it, beside it, labelled like it.
+///
+/// # Errors
+/// If the child cannot be turned into JSON and back.
+pub fn adopt<T: Child>(
+    child: &mut T,
+    owner: &Value,
+    adoption: &Adoption,
+) -> Result<(), serde_json::Error> {
+    edit(child, |child| {
+        raw::adopt(child, ObjectView::new(owner), adoption);
+    })
+}
+
+/// Adds an owner, unless the child has it.
+///
+/// # Errors
+/// If the child cannot be turned into JSON and back.
+pub fn append_owner_reference<T: Child>(
+    child: &mut T,
+    owner: &Value,
+    flags: OwnerFlags,
+) -> Result<(), serde_json::Error> {
+    edit(child, |child| {
+        raw::append_owner_reference(child, ObjectView::new(owner), flags);
+    })
+}
+
+/// Takes an owner away, if the child has it.
+///
+/// # Errors
+/// If the child cannot be turned into JSON and back.
+pub fn remove_owner_reference<T: Child>(
+    child: &mut T,
+    owner: &Value,
+) -> Result<(), serde_json::Error> {
+    edit(child, |child| {
+        raw::remove_owner_reference(child, ObjectView::new(owner));
+    })
+}
+
+/// Labels an object, and the templates nested in it where they exist, such as `spec.template`.
+///
+/// # Errors
+/// If the object cannot be turned into JSON and back.
+pub fn label<T: Child>(
+    object: &mut T,
+    labels: &[(&str, &str)],
+    existing: Existing,
+    nested: &[&str],
+) -> Result<(), serde_json::Error> {
+    let nested: Vec<FieldPath> = nested.iter().map(|path| field_path(path)).collect();
+    edit(object, |object| {
+        raw::label(object, labels, existing, &nested);
+    })
+}
+
+/// Names an object.
+///
+/// # Errors
+/// If the object cannot be turned into JSON and back.
+pub fn harmonize_naming<T: Child>(
+    object: &mut T,
+    name: &str,
+    existing: Existing,
+    naming: Naming,
+) -> Result<(), serde_json::Error> {
+    edit(object, |object| {
+        raw::harmonize_naming(object, name, existing, naming);
+    })
+}
+
+/// Puts an object into a namespace, or into none.
+///
+/// # Errors
+/// If the object cannot be turned into JSON and back.
+pub fn adjust_namespace<T: Child>(
+    object: &mut T,
+    namespace: Option<&str>,
+    existing: Existing,
+) -> Result<(), serde_json::Error> {
+    edit(object, |object| {
+        raw::adjust_namespace(object, namespace, existing);
+    })
+}
+
+fn edit<T: Child>(
+    object: &mut T,
+    change: impl FnOnce(&mut Value),
+) -> Result<(), serde_json::Error> {
+    let mut json = serde_json::to_value(&*object)?;
+    change(&mut json);
+    *object = serde_json::from_value(json)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+    use serde_json::json;
+
+    use super::*;
+
+    fn owner() -> Value {
+        json!({
+            "apiVersion": "kopf.dev/v1",
+            "kind": "KopfExample",
+            "metadata": {
+                "name": "one",
+                "namespace": "here",
+                "uid": "u",
+                "labels": {"app": "x"},
+            },
+        })
+    }
+
+    #[test]
+    fn typed_and_raw_children_are_adopted_alike() -> Result<(), serde_json::Error> {
+        let mut typed = PersistentVolumeClaim::default();
+        adopt(&mut typed, &owner(), &Adoption::default())?;
+        let mut untyped = json!({});
+        adopt(&mut untyped, &owner(), &Adoption::default())?;
+        let meta = &typed.metadata;
+        assert_eq!(meta.generate_name.as_deref(), Some("one-"));
+        assert_eq!(meta.namespace.as_deref(), Some("here"));
+        assert_eq!(serde_json::to_value(meta)?, untyped["metadata"]);
+        Ok(())
+    }
+
+    #[test]
+    fn an_owner_is_removed_again() -> Result<(), serde_json::Error> {
+        let mut child = PersistentVolumeClaim::default();
+        append_owner_reference(&mut child, &owner(), OwnerFlags::default())?;
+        assert_eq!(
+            child.metadata.owner_references.as_ref().map(Vec::len),
+            Some(1)
+        );
+        remove_owner_reference(&mut child, &owner())?;
+        assert_eq!(child.metadata.owner_references, None);
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! What every operator made by kopf-gen runs on: it watches objects, finds out what happened to
+//! them, calls their handlers, and keeps all progress on the objects themselves.
+//!
+//! Generated code declares an [`Operator`] with its [`Resource`]s; people write handlers, which
+//! take a [`Change`], a [`FieldChange`] or a [`Seen`] and return a [`HandlerResult`]:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use kopf_runtime::prelude::*;
+//! use kopf_runtime::{
+//!     ChangeHandler, On, Operator, Resource, ResourceSpec, Scope, StatusSubresource,
+//! };
+//!
+//! struct Greeter;
+//!
+//! impl Greeter {
+//!     async fn create_fn(&self, cx: &mut Change<Value>) -> HandlerResult {
+//!         info!("{} is there", cx.name());
+//!         cx.set_result(&json!({"greeted": cx.name()}))?;
+//!         Ok(())
+//!     }
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     let spec = ResourceSpec {
+//!         group: "kopf.dev",
+//!         version: "v1",
+//!         kind: "KopfExample",
+//!         plural: "kopfexamples",
+//!         scope: Scope::Namespaced,
+//!         status: StatusSubresource::Present,
+//!     };
+//!     let examples = Resource::<Value, Greeter>::new(spec, &Arc::new(Greeter))
+//!         .change(ChangeHandler::new("create_fn", On::create()), |greeter, cx| {
+//!             Box::pin(greeter.create_fn(cx))
+//!         })
+//!         .build();
+//!     Operator::new("greeter").resource(examples).main()
+//! }
+//! ```
+//!
+//! # What can be relied on
+//!
+//! - Handlers of one object never run at the same time, and those of many objects do.
+//! - What succeeded and was recorded is not run again, also after the operator was killed.
+//! - A success counts for the state that the handler saw: after an edit in the middle of the
+//!   handling, an update follows for every handler that has not seen it.
+//! - An event that is older than the runtime's own last write to the object is not news.
+//! - A write is repeated until it lands. If the server does not accept what a handler wants
+//!   written, that attempt has failed, and the handler is called again.
+//! - Lists and watches that break are begun anew, and what was deleted meanwhile is noticed.
+
+mod api;
+mod backoff;
+mod context;
+mod declare;
+mod engine;
+mod error;
+mod execute;
+mod handler;
+pub mod hierarchy;
+mod memory;
+mod operator;
+mod patch;
+mod persist;
+pub mod predicate;
+pub mod prelude;
+mod process;
+mod queue;
+mod resource;
+mod settings;
+mod shim;
+mod surroundings;
+mod task;
+mod version;
+mod watch;
+
+pub use context::Old;
+pub use context::change::Change;
+pub use context::field::FieldChange;
+pub use context::seen::Seen;
+pub use declare::{Resource, ResourceHandlers};
+pub use engine::posting::EventSeverity;
+pub use error::{HandlerError, HandlerResult};
+pub use handler::{ChangeHandler, EventHandler, FieldHandler, On, SubHandler};
+pub use kopf_core::cause::{Reason, Subject};
+pub use kopf_core::handler::filter::{Combined, TextTest, ValueTest};
+pub use kopf_core::handler::retry::ErrorMode;
+pub use kopf_core::lifecycle::Lifecycle;
+pub use kopf_core::object::diff::{Diff, DiffItem, DiffOp, OldValue};
+pub use kopf_core::persistence::Persistence;
+pub use kopf_core::{diffbase, progress};
+pub use operator::{Error, Namespaces, Operator};
+pub use patch::Patch;
+pub use resource::{ResourceSpec, Scope, StatusSubresource};
+pub use settings::{
+    ExecutionSettings, PostingSettings, QueueingSettings, Settings, ShutdownSettings,
+    WatchingSettings,
+};
+pub use watch::EventType;
+
+/// The contract between generated code and this crate; it changes when they no longer fit.
+const CODEGEN_ABI: u32 = 1;
+
+/// Stops the build of generated code that was made for another version of this crate.
+///
+/// # Panics
+/// At compile time, if the versions differ.
+pub const fn assert_codegen_abi(generated: u32) {
+    assert!(
+        generated == CODEGEN_ABI,
+        "the generated code does not fit this kopf-runtime: run `kopf-gen generate`"
+    );
+}

@@ -1,0 +1,21 @@
+//! What the operator remembers about an object between two calls; small, for there may be many.
+
+use std::sync::Arc;
+
+use kopf_core::cause::detect::Acquaintance;
+use serde_json::Value;
+
+use crate::version::Version;
+
+/// The memory of one object; nothing of it is needed to continue after a restart.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// How the object came to our notice; none before the first sight of it.
+    pub(crate) acquaintance: Option<Acquaintance>,
+    /// The version after our last write: everything older is known.
+    pub(crate) written: Option<Version>,
+    /// Failures in a row of the runtime itself, not of handlers.
+    pub(crate) failures: u32,
+    /// The newest state, as long as something is still to be done about it.
+    pub(crate) current: Option<Arc<Value>>,
+}

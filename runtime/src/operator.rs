@@ -1,0 +1,205 @@
+//! The operator: its kinds with their handlers, run from a command line or inside a program.
+
+mod args;
+mod logging;
+mod orchestrate;
+mod shutdown;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+use kopf_core::handler::registry;
+use kube::{Client, Config};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use self::args::{Cli, Request, RunArgs};
+use crate::declare::ResourceHandlers;
+use crate::settings::Settings;
+
+/// An operator, as generated code puts it together.
+#[must_use]
+pub struct Operator {
+    name: &'static str,
+    resources: Vec<ResourceHandlers>,
+    crds: Vec<&'static str>,
+    namespaces: Namespaces,
+    settings: Settings,
+}
+
+/// Where objects are handled.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Namespaces {
+    /// Everywhere.
+    #[default]
+    All,
+    /// In these namespaces only, for kinds that live in namespaces.
+    Only(Vec<String>),
+}
+
+/// Why an operator could not run, or ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The declarations of the handlers of a kind contradict each other.
+    #[error("the handlers of {kind} make no sense")]
+    Declaration {
+        /// The kind.
+        kind: &'static str,
+        /// What is wrong.
+        #[source]
+        source: registry::Error,
+    },
+    /// The records of two declarations of one kind would overwrite each other.
+    #[error("{kind} is declared twice: put all of its handlers into one declaration")]
+    DeclaredTwice {
+        /// The kind.
+        kind: &'static str,
+    },
+    /// An essential part ended, which only a defect can cause.
+    #[error("the operator cannot go on: {0}")]
+    Ended(String),
+    /// A second signal came before all handlers had finished.
+    #[error("stopped at once: handlers were interrupted")]
+    Forced,
+    /// There is no configuration of a cluster, in the environment or a kubeconfig.
+    #[error("no cluster to connect to")]
+    Config(#[source] Box<kube::config::InferConfigError>),
+    /// The configuration of the cluster does not work.
+    #[error("the client for the cluster could not be made")]
+    Client(#[source] Box<kube::Error>),
+    /// The operating system refused something.
+    #[error("the process could not be set up")]
+    Process(#[source] std::io::Error),
+}
+
+impl Operator {
+    /// An operator that handles nothing so far.
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            resources: Vec::new(),
+            crds: Vec::new(),
+            namespaces: Namespaces::default(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// Handles one more kind.
+    pub fn resource(mut self, resource: ResourceHandlers) -> Self {
+        self.resources.push(resource);
+        self
+    }
+
+    /// Knows one more CustomResourceDefinition, for the `crd` command.
+    pub fn crd(mut self, yaml: &'static str) -> Self {
+        self.crds.push(yaml);
+        self
+    }
+
+    /// Handles objects of these namespaces only.
+    pub fn namespaces(mut self, namespaces: Namespaces) -> Self {
+        self.namespaces = namespaces;
+        self
+    }
+
+    /// Changes the settings.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Does what the command line asks for, until a signal stops it.
+    #[must_use]
+    pub fn main(self) -> ExitCode {
+        let matches = Cli::command().name(self.name).get_matches();
+        let request = match Cli::from_arg_matches(&matches) {
+            Ok(cli) => Request::from(cli),
+            Err(error) => error.exit(),
+        };
+        let done = match request {
+            Request::PrintCrds => self.print_crds().map_err(Error::Process),
+            Request::Run(args) => {
+                logging::init(args.verbosity(), args.log_format);
+                self.run_process(&args)
+            }
+        };
+        match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                error!("{}", chain(&failure));
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    /// Handles objects until `stop` is ready, then lets running handlers finish.
+    ///
+    /// # Errors
+    /// If the declarations make no sense, or an essential part ends by itself. Failures of the
+    /// cluster are no errors here: they are waited for.
+    pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        orchestrate::run(self, client, stop).await
+    }
+
+    fn print_crds(&self) -> std::io::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        for crd in &self.crds {
+            let crd = crd.trim();
+            let mark = if crd.starts_with("---") { "" } else { "---\n" };
+            writeln!(stdout, "{mark}{crd}")?;
+        }
+        Ok(())
+    }
+
+    fn run_process(mut self, args: &RunArgs) -> Result<(), Error> {
+        if !args.namespace.is_empty() {
+            self.namespaces = Namespaces::Only(args.namespace.clone());
+        } else if args.all_namespaces {
+            self.namespaces = Namespaces::All;
+        } else if self.namespaces == Namespaces::All {
+            warn!("neither a namespace nor --all-namespaces is given: serving the whole cluster");
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(Error::Process)?;
+        let done = runtime.block_on(self.serve());
+        // A handler may block a thread for ever; the grace for it is over.
+        runtime.shutdown_background();
+        done
+    }
+
+    async fn serve(self) -> Result<(), Error> {
+        let mut config = Config::infer()
+            .await
+            .map_err(|error| Error::Config(Box::new(error)))?;
+        // Whoever sends a request here knows how long to try, and when not to.
+        config.default_retry = false;
+        let client = Client::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
+        let stop = CancellationToken::new();
+        let name = self.name;
+        info!("{name} starts");
+        tokio::select! {
+            forced = shutdown::signals(stop.clone()) => {
+                forced.map_err(Error::Process)?;
+                return Err(Error::Forced);
+            }
+            ended = self.run(client, stop.cancelled()) => ended?,
+        }
+        info!("{name} has stopped");
+        Ok(())
+    }
+}
+
+/// An error with its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

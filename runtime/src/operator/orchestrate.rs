@@ -1,0 +1,123 @@
+//! Starts the parts of an operator, watches over them, and stops them in order.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::{Error, Namespaces, Operator};
+use crate::engine::posting;
+use crate::process::{Kind, Pipeline};
+use crate::queue::{self, Limits};
+use crate::resource::Scope;
+use crate::settings::Settings;
+use crate::task::Tasks;
+use crate::watch::KindIndex;
+use crate::watch::stream::{self, Stream, StreamSettings};
+
+/// News on their way to the queue; a full channel makes the streams wait.
+const NEWS_IN_FLIGHT: usize = 64;
+
+/// The queue ends by itself after the grace for its workers.
+const QUEUE_MARGIN: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(
+    operator: Operator,
+    client: Client,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let settings = Arc::new(operator.settings);
+    let persistence = Arc::new(settings.persistence.clone());
+    let mut kinds: Vec<Kind> = Vec::new();
+    for resource in operator.resources {
+        let spec = resource.spec;
+        if kinds.iter().any(|kind| kind.spec().is_same_kind(&spec)) {
+            return Err(Error::DeclaredTwice { kind: spec.kind });
+        }
+        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence));
+        kinds.push(made.map_err(|source| Error::Declaration {
+            kind: spec.kind,
+            source,
+        })?);
+    }
+
+    let mut engines = Tasks::default();
+    let poster = settings.posting.enabled.then(|| {
+        let (poster, posting) = posting::poster(client);
+        engines.spawn("posting of events", posting);
+        poster
+    });
+    let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
+    let mut streams = Tasks::default();
+    for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
+        for namespace in scopes(&operator.namespaces, kind.spec().scope) {
+            let stream = Stream {
+                api: kind.api().clone(),
+                kind: index,
+                namespace,
+                retain: kind.retain(),
+                settings: stream_settings(&settings),
+            };
+            let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
+            streams.spawn(name, stream::run(stream, sink.clone()));
+        }
+    }
+    drop(sink);
+
+    let halt = CancellationToken::new();
+    let pipeline = Arc::new(Pipeline::new(
+        kinds,
+        poster,
+        Arc::clone(&settings),
+        halt.clone(),
+    ));
+    let limits = Limits {
+        busy: settings.queueing.worker_limit,
+        patience: settings.queueing.worker_patience,
+    };
+    let mut workers = Tasks::default();
+    let grace = settings.shutdown.grace;
+    workers.spawn(
+        "queue",
+        queue::run(pipeline, news, limits, halt.clone(), grace),
+    );
+
+    let ended = tokio::select! {
+        () = stop => Ok(()),
+        ended = streams.ended(), if !streams.is_empty() => Err(ended),
+        ended = workers.ended() => Err(ended),
+        ended = engines.ended(), if !engines.is_empty() => Err(ended),
+    };
+    streams.cancel().await;
+    halt.cancel();
+    workers.drain(grace + QUEUE_MARGIN).await;
+    engines.drain(settings.shutdown.posting_grace).await;
+    info!("all handlers have stopped");
+    ended.map_err(|ended| Error::Ended(ended.to_string()))
+}
+
+/// The namespaces to watch one by one; none stands for all at once.
+fn scopes(namespaces: &Namespaces, scope: Scope) -> Vec<Option<String>> {
+    match (namespaces, scope) {
+        (Namespaces::Only(names), Scope::Namespaced) => {
+            let unique: BTreeSet<&String> = names.iter().collect();
+            unique.into_iter().cloned().map(Some).collect()
+        }
+        (Namespaces::Only(_), Scope::Cluster) | (Namespaces::All, _) => vec![None],
+    }
+}
+
+fn stream_settings(settings: &Settings) -> StreamSettings {
+    let watching = &settings.watching;
+    StreamSettings {
+        page_size: watching.page_size,
+        inactivity_timeout: watching.inactivity_timeout,
+        server_timeout: watching.server_timeout,
+        first_pause: watching.reconnect_backoff,
+        longest_pause: watching.longest_backoff,
+    }
+}

@@ -1,0 +1,121 @@
+//! What a handler wants to be written to its object.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kopf_core::object::patch::Patch as Writes;
+use kopf_core::object::path::FieldPath;
+use serde_json::{Value, json};
+
+/// Changes of the handled object, written together with the record of the handler's outcome.
+///
+/// They are written even if the handler fails, panics or runs out of time. Whatever concerns the
+/// spec, labels or annotations is a change like any other, and handled as such.
+#[derive(Debug, Default)]
+pub struct Patch {
+    /// Behind a lock only so that the context of a handler can be read for what is written to
+    /// it, as in `cx.patch().status(json!({"size": cx.new_value()}))`; it is never contended.
+    writes: Mutex<Writes>,
+}
+
+impl Patch {
+    /// Merges JSON into the object: maps merge, null removes, everything else replaces.
+    pub fn merge(&self, patch: impl Into<Value>) -> &Self {
+        let patch = patch.into();
+        self.lock().merge(&patch);
+        self
+    }
+
+    /// Merges JSON into the status.
+    pub fn status(&self, status: impl Into<Value>) -> &Self {
+        self.merge(json!({ "status": status.into() }))
+    }
+
+    /// Sets a field by its path, e.g. `spec.size`; null removes it.
+    pub fn set(&self, path: &str, value: impl Into<Value>) -> &Self {
+        let value = value.into();
+        self.lock().set(&field_path(path), value);
+        self
+    }
+
+    /// Sets a label.
+    pub fn label(&self, key: &str, value: &str) -> &Self {
+        self.meta("labels", key, value.into())
+    }
+
+    /// Removes a label.
+    pub fn unlabel(&self, key: &str) -> &Self {
+        self.meta("labels", key, Value::Null)
+    }
+
+    /// Sets an annotation.
+    pub fn annotate(&self, key: &str, value: &str) -> &Self {
+        self.meta("annotations", key, value.into())
+    }
+
+    /// Removes an annotation.
+    pub fn unannotate(&self, key: &str) -> &Self {
+        self.meta("annotations", key, Value::Null)
+    }
+
+    /// Edits the newest state of the object, for what a merge cannot say, such as items of lists.
+    ///
+    /// The edit is repeated on a newer state if somebody else was faster.
+    pub fn edit(&self, edit: impl Fn(&mut Value) + Send + Sync + 'static) -> &Self {
+        self.lock().edit(edit);
+        self
+    }
+
+    /// Whether nothing is to be written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn meta(&self, stanza: &str, key: &str, value: Value) -> &Self {
+        let path = FieldPath::new(["metadata", stanza, key]);
+        self.lock().set(&path, value);
+        self
+    }
+
+    pub(crate) fn into_writes(self) -> Writes {
+        self.writes
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Writes> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A path as people write it.
+pub(crate) fn field_path(path: &str) -> FieldPath {
+    FieldPath::new(path.split('.').filter(|part| !part.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_ends_up_in_one_merge_patch() {
+        let patch = Patch::default();
+        patch
+            .status(json!({"phase": "Ready"}))
+            .set("spec.size", "1Gi")
+            .label("tier", "gold")
+            .unlabel("old")
+            .annotate("note", "a/b");
+        assert_eq!(
+            Value::Object(patch.into_writes().merge_patch().clone()),
+            json!({
+                "status": {"phase": "Ready"},
+                "spec": {"size": "1Gi"},
+                "metadata": {
+                    "labels": {"tier": "gold", "old": null},
+                    "annotations": {"note": "a/b"},
+                },
+            })
+        );
+    }
+}

@@ -1,0 +1,4 @@
+//! Writes to handled objects: nothing else in the runtime patches them.
+
+pub(crate) mod apply;
+pub(crate) mod consistency;

@@ -1,0 +1,343 @@
+//! Sends a patch and does not give up until it has landed, or can never land.
+//!
+//! At most one request goes to each endpoint of the object: what needs the newest state is merged
+//! with the rest into one JSON patch that insists on that state, and is computed anew whenever
+//! somebody else was faster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::object::ObjectView;
+use kopf_core::object::patch::{Patch, PatchFn, apply_merge, json_patch};
+use serde_json::{Value, json};
+use tracing::warn;
+
+use super::consistency;
+use crate::api::{self, KindApi, PatchBody, Target};
+use crate::backoff::Backoff;
+use crate::resource::StatusSubresource;
+use crate::watch::ObjectKey;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What became of a patch that could be sent.
+#[derive(Debug)]
+pub(crate) enum Landing {
+    /// The object as it is after the last request.
+    Written(Arc<Value>),
+    /// There was nothing to change.
+    Unchanged,
+    /// Nothing was written: the object is not what it was taken for, but this.
+    Outdated(Arc<Value>),
+    /// The object does not exist any more.
+    Gone,
+}
+
+/// The server will never accept the patch.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Rejected(String);
+
+/// What to do when the object was changed by somebody else in the meantime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnConflict {
+    /// Write it nevertheless, on top of the newer state.
+    Repeat,
+    /// Write nothing, and think again.
+    Report,
+}
+
+/// The object that is written to.
+pub(crate) struct Place<'a> {
+    pub(crate) api: &'a KindApi,
+    pub(crate) key: &'a ObjectKey,
+    pub(crate) status: StatusSubresource,
+}
+
+/// What one endpoint of the object can change.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    All,
+    Status,
+    AllButStatus,
+}
+
+#[derive(Clone, Copy)]
+enum Ask<'a> {
+    Get,
+    Patch(Target, &'a PatchBody<'a>),
+}
+
+/// Edits of the newest state, with the merge that goes with them.
+#[derive(Clone, Copy)]
+struct Edits<'a> {
+    merge: &'a Value,
+    edits: &'a [PatchFn],
+    split: bool,
+    on_conflict: OnConflict,
+}
+
+enum Failure {
+    Gone,
+    Outdated(Arc<Value>),
+    Conflict,
+    Rejected(String),
+}
+
+/// Writes a patch; `known` is the newest state that was seen.
+pub(crate) async fn apply(
+    place: &Place<'_>,
+    known: &Arc<Value>,
+    patch: Patch,
+    on_conflict: OnConflict,
+) -> Result<Landing, Rejected> {
+    let mut split = place.status == StatusSubresource::Present;
+    let mut requests = patch.into_requests(split);
+    let mut newest: Option<Arc<Value>> = None;
+    if let Some(status) = requests.status.take() {
+        match place.merge(Target::Status, &status).await {
+            Ok(body) => newest = Some(body),
+            Err(Failure::Gone) if place.exists().await => {
+                warn!(
+                    "the definition of the kind has no status subresource (any more), unlike the \
+                     generated code: the status is written with the rest"
+                );
+                split = false;
+                apply_merge(requests.body.get_or_insert_with(|| json!({})), &status);
+            }
+            Err(failure) => return failure.into_landing(),
+        }
+    }
+    let written = if requests.edits.is_empty() {
+        match &requests.body {
+            Some(body) => place.merge(Target::Body, body).await.map(Some),
+            None => Ok(None),
+        }
+    } else {
+        let fresh = newest.as_ref().unwrap_or(known);
+        let merge = requests.body.unwrap_or_else(|| json!({}));
+        let edits = Edits {
+            merge: &merge,
+            edits: &requests.edits,
+            split,
+            on_conflict,
+        };
+        place.edit(fresh, edits).await
+    };
+    match written {
+        Ok(body) => Ok(body.or(newest).map_or(Landing::Unchanged, Landing::Written)),
+        Err(failure) => failure.into_landing(),
+    }
+}
+
+/// Reads the object as the server has it now; none if it is gone.
+pub(crate) async fn newest(place: &Place<'_>) -> Option<Arc<Value>> {
+    place.fetch().await.ok()
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    async fn merge(&self, target: Target, patch: &Value) -> Result<Arc<Value>, Failure> {
+        let mut guarded = patch.clone();
+        apply_merge(&mut guarded, &json!({"metadata": {"uid": &*self.key.uid}}));
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        loop {
+            match self.send(target, &PatchBody::Merge(&guarded)).await {
+                Ok(body) => {
+                    consistency::warn_if_dropped(self.key, patch, &body);
+                    return Ok(body);
+                }
+                Err(Failure::Conflict | Failure::Rejected(_)) if !self.exists().await => {
+                    return Err(Failure::Gone);
+                }
+                // The patch insists on nothing: the server gave up against faster writers.
+                Err(Failure::Conflict) => tokio::time::sleep(backoff.next(None)).await,
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Repeats the edits on ever newer states until one is still the newest when they arrive.
+    ///
+    /// Each endpoint takes its own part of the edits once, so an edit need not be idempotent.
+    async fn edit(
+        &self,
+        known: &Arc<Value>,
+        edits: Edits<'_>,
+    ) -> Result<Option<Arc<Value>>, Failure> {
+        let mut fresh = Arc::clone(known);
+        let mut written = None;
+        let parts: &[Part] = if edits.split {
+            &[Part::Status, Part::AllButStatus]
+        } else {
+            &[Part::All]
+        };
+        for part in parts {
+            while let Some(patch) = part.patch(&fresh, edits) {
+                let newer = match self.send(part.target(), &PatchBody::Json(&patch)).await {
+                    Ok(body) => {
+                        fresh = Arc::clone(&body);
+                        written = Some(body);
+                        break;
+                    }
+                    Err(Failure::Conflict) => self.fetch().await?,
+                    Err(Failure::Rejected(message)) => {
+                        let newer = self.fetch().await?;
+                        if version(&newer) == version(&fresh) {
+                            return Err(Failure::Rejected(message));
+                        }
+                        newer
+                    }
+                    Err(failure) => return Err(failure),
+                };
+                match edits.on_conflict {
+                    OnConflict::Repeat => fresh = newer,
+                    OnConflict::Report => return Err(Failure::Outdated(newer)),
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    /// The newest state of this very object.
+    async fn fetch(&self) -> Result<Arc<Value>, Failure> {
+        let body = self.ask(Ask::Get).await?;
+        let same = ObjectView::new(&body).uid() == Some(&self.key.uid);
+        same.then_some(body).ok_or(Failure::Gone)
+    }
+
+    async fn exists(&self) -> bool {
+        !matches!(self.fetch().await, Err(Failure::Gone))
+    }
+
+    async fn send(&self, target: Target, patch: &PatchBody<'_>) -> Result<Arc<Value>, Failure> {
+        self.ask(Ask::Patch(target, patch)).await
+    }
+
+    /// Asks until there is an answer.
+    async fn ask(&self, ask: Ask<'_>) -> Result<Arc<Value>, Failure> {
+        let key = self.key;
+        let namespace = key.namespace.as_deref();
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        loop {
+            let answer = match ask {
+                Ask::Get => self.api.get(namespace, &key.name).await,
+                Ask::Patch(target, patch) => {
+                    self.api.patch(namespace, &key.name, target, patch).await
+                }
+            };
+            let error = match answer {
+                Ok(body) => return Ok(Arc::new(body)),
+                Err(api::Error::NotFound) => return Err(Failure::Gone),
+                Err(api::Error::Conflict(_)) => return Err(Failure::Conflict),
+                Err(api::Error::Invalid(message)) => return Err(Failure::Rejected(message)),
+                Err(error) => error,
+            };
+            let pause = backoff.next(error.retry_after());
+            warn!(
+                "a write has not landed: {error}; trying again in {:.1} s",
+                pause.as_secs_f32()
+            );
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    fn into_landing(self) -> Result<Landing, Rejected> {
+        match self {
+            Self::Gone => Ok(Landing::Gone),
+            Self::Outdated(newer) => Ok(Landing::Outdated(newer)),
+            Self::Conflict => Err(Rejected("the object was changed meanwhile".to_owned())),
+            Self::Rejected(message) => Err(Rejected(message)),
+        }
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    fn target(self) -> Target {
+        match self {
+            Self::Status => Target::Status,
+            Self::AllButStatus | Self::All => Target::Body,
+        }
+    }
+
+    /// The difference that the edits make to this part of the newest state.
+    fn patch(self, fresh: &Value, edits: Edits<'_>) -> Option<Value> {
+        let mut edited = fresh.clone();
+        apply_merge(&mut edited, edits.merge);
+        for edit in edits.edits {
+            edit(&mut edited);
+        }
+        let wanted = match self {
+            Self::All => edited,
+            Self::Status => with_status_of(&edited, fresh.clone()),
+            Self::AllButStatus => with_status_of(fresh, edited),
+        };
+        json_patch(fresh, &wanted).map(|patch| patch.to_json())
+    }
+}
+
+fn with_status_of(source: &Value, mut target: Value) -> Value {
+    if let Some(target) = target.as_object_mut() {
+        match source.get("status") {
+            Some(status) => target.insert("status".to_owned(), status.clone()),
+            None => target.shift_remove("status"),
+        };
+    }
+    target
+}
+
+fn version(body: &Value) -> Option<&str> {
+    ObjectView::new(body).resource_version()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_endpoint_gets_its_part_of_the_edits_in_one_patch() {
+        let fresh = json!({
+            "metadata": {"resourceVersion": "5", "finalizers": ["ours"]},
+            "status": {"seen": [1]},
+        });
+        let mut patch = Patch::new();
+        patch.set_annotation("note", "new");
+        patch.edit(|body| {
+            if let Some(meta) = body["metadata"].as_object_mut() {
+                meta.shift_remove("finalizers");
+            }
+            if let Some(seen) = body["status"]["seen"].as_array_mut() {
+                seen.push(json!(2));
+            }
+        });
+        let requests = patch.into_requests(true);
+        let merge = requests.body.unwrap_or_default();
+        let edits = Edits {
+            merge: &merge,
+            edits: &requests.edits,
+            split: true,
+            on_conflict: OnConflict::Repeat,
+        };
+        let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": "5"});
+        assert_eq!(
+            Part::Status.patch(&fresh, edits),
+            Some(json!([test, {"op": "add", "path": "/status/seen/1", "value": 2}]))
+        );
+        assert_eq!(
+            Part::AllButStatus.patch(&fresh, edits),
+            Some(json!([
+                test,
+                {"op": "remove", "path": "/metadata/finalizers"},
+                {"op": "add", "path": "/metadata/annotations", "value": {"note": "new"}},
+            ]))
+        );
+    }
+}

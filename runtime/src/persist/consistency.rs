@@ -1,0 +1,81 @@
+//! Notices what the server silently left out of what was written.
+
+use serde_json::Value;
+use tracing::warn;
+
+use crate::watch::ObjectKey;
+
+/// Warns about parts of a merge patch that are not in the object that came back.
+///
+/// Mostly the schema of the kind does not know a field, and prunes it.
+pub(crate) fn warn_if_dropped(key: &ObjectKey, patch: &Value, body: &Value) {
+    let dropped = dropped(patch, body);
+    if !dropped.is_empty() {
+        warn!(
+            object = %key,
+            "written, but not kept by the server: {}; does the schema know these fields?",
+            dropped.join(", ")
+        );
+    }
+}
+
+/// The paths of values that a patch sets and an object does not have.
+fn dropped(patch: &Value, body: &Value) -> Vec<String> {
+    let mut paths = Vec::new();
+    compare(&mut paths, String::new(), patch, Some(body));
+    paths
+}
+
+fn compare(paths: &mut Vec<String>, path: String, patch: &Value, body: Option<&Value>) {
+    match (patch, body) {
+        (Value::Object(patch), Some(Value::Object(body))) => {
+            for (key, value) in patch {
+                let path = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
+                compare(paths, path, value, body.get(key));
+            }
+        }
+        (Value::Null, None) => {}
+        (Value::Object(patch), None) if is_hollow(patch) => {}
+        // Another writer may have been faster, and the server may normalise what it is given:
+        // only what is missing altogether is surely not kept.
+        (_, Some(_)) => {}
+        (_, None) => paths.push(path),
+    }
+}
+
+/// A stanza in which everything is removed may be left out as a whole.
+fn is_hollow(patch: &serde_json::Map<String, Value>) -> bool {
+    patch.values().all(|value| match value {
+        Value::Null => true,
+        Value::Object(inner) => is_hollow(inner),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pruned_fields_are_named() {
+        let patch = json!({
+            "status": {"create_fn": {"message": "hi"}, "phase": "Ready"},
+            "metadata": {"annotations": {"gone": null}},
+        });
+        let body = json!({"status": {"phase": "Ready"}, "metadata": {}});
+        assert_eq!(dropped(&patch, &body), ["status.create_fn"]);
+    }
+
+    #[test]
+    fn removals_and_values_of_others_are_fine() {
+        let patch = json!({"spec": {"a": 1, "b": null}, "status": {"x": {"y": null}}});
+        let body = json!({"spec": {"a": 2}});
+        assert!(dropped(&patch, &body).is_empty());
+    }
+}

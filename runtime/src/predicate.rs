@@ -1,0 +1,102 @@
+//! Conditions of handlers that are methods of the operator's own type.
+
+use std::sync::Arc;
+
+use kopf_core::cause::Subject;
+use kopf_core::handler::filter::{TextTest, ValueTest};
+use serde::de::DeserializeOwned;
+use tracing::debug;
+
+/// A condition on a label or an annotation, which is `None` if it is absent.
+pub fn text<S: Send + Sync + 'static>(
+    state: &Arc<S>,
+    condition: fn(&S, Option<&str>) -> bool,
+) -> TextTest {
+    let state = Arc::clone(state);
+    TextTest::Matches(Arc::new(move |value, _| condition(&state, value)))
+}
+
+/// A condition on a field, which is `None` if it is absent. It does not hold for a value that
+/// does not decode.
+pub fn value<S, F>(state: &Arc<S>, condition: fn(&S, Option<&F>) -> bool) -> ValueTest
+where
+    S: Send + Sync + 'static,
+    F: DeserializeOwned + 'static,
+{
+    let state = Arc::clone(state);
+    ValueTest::Matches(Arc::new(move |value, _| {
+        match value.map(F::deserialize).transpose() {
+            Ok(value) => condition(&state, value.as_ref()),
+            Err(error) => {
+                debug!("a condition is not asked about a field that does not decode: {error}");
+                false
+            }
+        }
+    }))
+}
+
+/// A condition on the whole object. It does not hold for an object that does not decode.
+pub fn object<S, K>(
+    state: &Arc<S>,
+    condition: fn(&S, &K) -> bool,
+) -> impl Fn(&Subject<'_>) -> bool + Send + Sync + 'static
+where
+    S: Send + Sync + 'static,
+    K: DeserializeOwned + 'static,
+{
+    let state = Arc::clone(state);
+    move |subject| match K::deserialize(subject.body.body()) {
+        Ok(object) => condition(&state, &object),
+        Err(error) => {
+            debug!("a condition is not asked about an object that does not decode: {error}");
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kopf_core::object::ObjectView;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    struct Limits {
+        most: u32,
+    }
+
+    #[test]
+    fn values_are_decoded_before_they_are_judged() {
+        let state = Arc::new(Limits { most: 5 });
+        let test = value(&state, |limits, size: Option<&u32>| {
+            size.is_none_or(|size| *size <= limits.most)
+        });
+        let ValueTest::Matches(test) = test else {
+            panic!("{test:?}");
+        };
+        let body = json!({});
+        let subject = Subject::object(ObjectView::new(&body));
+        let holds = |value: Option<&Value>| test(value, &subject);
+        assert!(holds(None));
+        assert!(holds(Some(&json!(5))));
+        assert!(!holds(Some(&json!(6))));
+        assert!(!holds(Some(&json!("5"))));
+    }
+
+    #[test]
+    fn objects_that_do_not_decode_do_not_match() {
+        #[derive(serde::Deserialize)]
+        struct Sized {
+            size: u32,
+        }
+        let state = Arc::new(Limits { most: 5 });
+        let test = object(&state, |limits, object: &Sized| object.size <= limits.most);
+        for (body, expected) in [
+            (json!({"size": 1}), true),
+            (json!({"size": 9}), false),
+            (json!({"size": "1"}), false),
+        ] {
+            assert_eq!(test(&Subject::object(ObjectView::new(&body))), expected);
+        }
+    }
+}

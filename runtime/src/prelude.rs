@@ -1,0 +1,13 @@
+//! What a file of handlers uses: `use kopf_runtime::prelude::*;`.
+
+pub use std::time::Duration;
+
+pub use kube::{Api, Client, ResourceExt as _};
+pub use serde_json::{Value, json};
+pub use tracing::{debug, error, info, warn};
+
+pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
+pub use crate::{
+    Change, EventSeverity, EventType, FieldChange, HandlerError, HandlerResult, Old, Reason, Seen,
+    SubHandler,
+};

@@ -1,0 +1,361 @@
+//! One object through the pipeline: what was seen → cause → selection → execution → persistence.
+//!
+//! Called by the queue, for one object at a time. After each write the answer of the server is
+//! taken as the newest state, so that the next handler need not wait for the watch to bring it;
+//! what the watch brings later is then no news.
+
+pub(crate) mod batch;
+pub(crate) mod kind;
+mod turn;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use kopf_core::cause::Subject as Matched;
+use kopf_core::cause::detect::{Acquaintance, EventKind};
+use kopf_core::object::ObjectView;
+use kopf_core::object::patch::Patch;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, error, error_span, info_span, warn};
+
+use self::batch::{Batch, Keep, Room, Waiting};
+pub(crate) use self::kind::Kind;
+use crate::engine::posting::{EventSeverity, Poster, Subject};
+use crate::memory::Memory;
+use crate::persist;
+use crate::persist::apply::{Landing, OnConflict, Place, Rejected, apply};
+use crate::queue::{Next, Processor};
+use crate::settings::Settings;
+use crate::surroundings::Surroundings;
+use crate::task::panic_message;
+use crate::version::Version;
+use crate::watch::{EventType, ObjectKey, Sighting};
+
+/// Everything that handling an object takes.
+pub(crate) struct Pipeline {
+    kinds: Vec<Kind>,
+    poster: Option<Poster>,
+    settings: Arc<Settings>,
+    stop: CancellationToken,
+    room: Room,
+}
+
+/// One object with its kind, while it is handled.
+struct Case<'a> {
+    kind: &'a Kind,
+    key: &'a ObjectKey,
+    settings: &'a Settings,
+    poster: Option<&'a Poster>,
+    stop: &'a CancellationToken,
+    subject: Arc<Subject>,
+}
+
+/// Why the runtime itself could not handle an object; handlers' errors are outcomes, not this.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("the server does not accept the record of the handling")]
+    Rejected(#[from] Rejected),
+    #[error("the object cannot be read")]
+    Unreadable(#[source] serde_json::Error),
+    #[error("a write that was accepted has left no trace: does something revert it?")]
+    NotKept,
+    #[error("the state demands something else than a moment ago")]
+    Undecided,
+    #[error("the handling panicked: {0}")]
+    Panicked(String),
+}
+
+/// What is to be done after one turn of handling.
+enum Turn {
+    /// Go on with the state that was written.
+    Again(Arc<Value>),
+    /// Nothing, until then.
+    Sleep(Duration),
+    /// Nothing any more.
+    Done,
+    /// The object went away; the watch will say so.
+    Gone,
+}
+
+// === impl Pipeline ===
+
+impl Pipeline {
+    pub(crate) fn new(
+        kinds: Vec<Kind>,
+        poster: Option<Poster>,
+        settings: Arc<Settings>,
+        stop: CancellationToken,
+    ) -> Self {
+        let room = Room::new(settings.queueing.waiting_bytes);
+        Self {
+            kinds,
+            poster,
+            settings,
+            stop,
+            room,
+        }
+    }
+
+    fn kind(&self, key: &ObjectKey) -> &Kind {
+        &self.kinds[usize::from(key.kind.0)]
+    }
+
+    fn case<'a>(&'a self, key: &'a ObjectKey) -> Case<'a> {
+        let kind = self.kind(key);
+        Case {
+            kind,
+            key,
+            settings: &self.settings,
+            poster: self.poster.as_ref(),
+            stop: &self.stop,
+            subject: Arc::new(Subject {
+                api_version: kind.spec().api_version(),
+                kind: kind.spec().kind.to_owned(),
+                namespace: key.namespace.as_deref().map(str::to_owned),
+                name: (*key.name).to_owned(),
+                uid: (*key.uid).to_owned(),
+            }),
+        }
+    }
+
+    fn after_failure(&self, key: &ObjectKey, memory: &mut Memory, error: &Error) -> Next {
+        let delay = self.settings.queueing.error_delay(memory.failures);
+        memory.failures = memory.failures.saturating_add(1);
+        self.case(key).complain(error, delay);
+        Next::Hold(delay)
+    }
+}
+
+impl Processor for Pipeline {
+    type Key = Arc<ObjectKey>;
+    type News = Sighting;
+    type Batch = Batch;
+    type Memory = Memory;
+
+    fn fold(&self, key: &Self::Key, batch: &mut Batch, news: Sighting) {
+        batch.push(news, self.kind(key).keep(), &self.room);
+    }
+
+    async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: Batch) -> Next {
+        if is_echo(memory, &batch, self.kind(key).keep()) {
+            return Next::Rest;
+        }
+        let kind = self.kind(key).spec().kind;
+        let span = info_span!("object", kind, object = %key);
+        let case = self.case(key);
+        let handling = case.handle(memory, batch).instrument(span);
+        let handled = match AssertUnwindSafe(handling).catch_unwind().await {
+            Ok(handled) => handled,
+            Err(payload) => Err(Error::Panicked(panic_message(&*payload))),
+        };
+        match handled {
+            Ok(next) => {
+                memory.failures = 0;
+                next
+            }
+            Err(error) => self.after_failure(key, memory, &error),
+        }
+    }
+}
+
+// === impl Case ===
+
+impl Case<'_> {
+    async fn handle(&self, memory: &mut Memory, batch: Batch) -> Result<Next, Error> {
+        if let Some(first) = batch.first() {
+            let first = event_kind(first);
+            memory
+                .acquaintance
+                .get_or_insert_with(|| Acquaintance::begin(first));
+        }
+        if let Some(newest) = batch.newest() {
+            if newest.event_type == EventType::Deleted {
+                if self.has_only_left_the_view().await {
+                    return Ok(Next::Forget);
+                }
+                self.tell_event_handlers(memory, &batch).await?;
+                return Ok(Next::Forget);
+            }
+            if !is_stale(memory, newest.version.as_ref()) {
+                self.take_in(memory, newest).await?;
+            } else if newest.event_type == EventType::Listed {
+                self.check_versions(memory).await;
+            }
+            self.tell_event_handlers(memory, &batch).await?;
+        }
+        // Handlers may take long, and others need the room.
+        drop(batch);
+        if !self.kind.registry().handles_changes() {
+            memory.current = None;
+        }
+        while let Some(current) = memory.current.clone() {
+            match self.turn(memory, &current).await? {
+                Turn::Again(newer) if !self.stop.is_cancelled() => self.wrote(memory, newer),
+                // What is left to do is on the object; the next start will find it.
+                Turn::Again(_) => break,
+                Turn::Sleep(delay) => return Ok(Next::Wake(delay)),
+                Turn::Done | Turn::Gone => memory.current = None,
+            }
+        }
+        Ok(Next::Rest)
+    }
+
+    /// Makes a sighting the newest state, asking for what found no room to wait.
+    async fn take_in(&self, memory: &mut Memory, newest: &Waiting) -> Result<(), Error> {
+        if newest.text.is_some() {
+            memory.current = self.read(newest)?;
+        } else if let Some(newer) = persist::apply::newest(&self.place()).await {
+            self.wrote(memory, newer);
+        }
+        Ok(())
+    }
+
+    /// To a watch with selectors, an object that stops matching looks like a deleted one.
+    async fn has_only_left_the_view(&self) -> bool {
+        self.kind.api().is_selective() && persist::apply::newest(&self.place()).await.is_some()
+    }
+
+    /// A list is rarely older than our last write. If the server itself is, it was restored from
+    /// a backup, and its versions grow from there.
+    async fn check_versions(&self, memory: &mut Memory) {
+        if let Some(newest) = persist::apply::newest(&self.place()).await {
+            let version = ObjectView::new(&newest).resource_version();
+            if is_stale(memory, version.map(Version::new).as_ref()) {
+                memory.written = None;
+            }
+            memory.current = Some(newest);
+        }
+    }
+
+    /// Calls event handlers for each event; what they want written is written once.
+    async fn tell_event_handlers(&self, memory: &mut Memory, batch: &Batch) -> Result<(), Error> {
+        if self.kind.keep() == Keep::Newest {
+            return Ok(());
+        }
+        let mut patch = Patch::new();
+        for sighting in batch.all() {
+            let Some(object) = self.read(sighting)? else {
+                continue;
+            };
+            let matched = Matched::object(ObjectView::new(&object));
+            for spec in self.kind.registry().event_handlers(&matched) {
+                let Some(function) = self.kind.event_function(&spec) else {
+                    continue;
+                };
+                let around = self.surroundings(&object);
+                let span = error_span!("handler", id = %spec.id);
+                let mut attempt = function
+                    .call(around, sighting.event_type, spec.policy.timeout)
+                    .instrument(span)
+                    .await;
+                let result = attempt.effects.result.take();
+                patch.absorb(attempt.effects.patch.into_writes());
+                match (attempt.verdict.complaint(), result) {
+                    (Some(complaint), _) => {
+                        error!("Handler '{}' {complaint}", spec.id);
+                    }
+                    (None, Some(result)) => patch.deliver(spec.id.as_str(), &result),
+                    (None, None) => {}
+                }
+            }
+        }
+        let Some(newest) = batch.newest() else {
+            return Ok(());
+        };
+        if patch.is_empty() || newest.event_type == EventType::Deleted {
+            return Ok(());
+        }
+        let known = match &memory.current {
+            Some(current) => Some(Arc::clone(current)),
+            None => self.read(newest)?,
+        };
+        let Some(known) = known else {
+            return Ok(());
+        };
+        match apply(&self.place(), &known, patch, OnConflict::Repeat).await {
+            Ok(Landing::Written(newer)) => self.wrote(memory, newer),
+            Ok(Landing::Unchanged | Landing::Outdated(_) | Landing::Gone) => {}
+            Err(rejected) => {
+                warn!("what an event handler wants written is not accepted: {rejected}");
+                self.post(EventSeverity::Error, "Patching", &rejected.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, sighting: &Waiting) -> Result<Option<Arc<Value>>, Error> {
+        let Some(text) = &sighting.text else {
+            return Ok(None);
+        };
+        let object = self.kind.api().read(text).map_err(Error::Unreadable)?;
+        Ok(Some(Arc::new(object)))
+    }
+
+    /// Goes on with a state that came from the server itself: all that is older is known.
+    fn wrote(&self, memory: &mut Memory, newer: Arc<Value>) {
+        if let Some(version) = ObjectView::new(&newer).resource_version() {
+            memory.written = Some(Version::new(version));
+        }
+        memory.current = Some(newer);
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place {
+            api: self.kind.api(),
+            key: self.key,
+            status: self.kind.spec().status,
+        }
+    }
+
+    fn surroundings(&self, object: &Arc<Value>) -> Surroundings {
+        Surroundings {
+            raw: Arc::clone(object),
+            subject: Arc::clone(&self.subject),
+            client: self.kind.api().client().clone(),
+            poster: self.poster.cloned(),
+        }
+    }
+
+    /// Tells that the runtime itself cannot go on with the object for now.
+    fn complain(&self, error: &Error, delay: Duration) {
+        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+        let story = format!("{error}{}", cause.unwrap_or_default());
+        error!(object = %self.key, "{story}; trying again in {delay:?}");
+        self.post(EventSeverity::Error, "Handling", &story);
+    }
+
+    fn post(&self, severity: EventSeverity, reason: &str, message: &str) {
+        if let Some(poster) = self.poster {
+            poster.post(&self.subject, severity, reason, message);
+        }
+    }
+}
+
+/// Whether nothing was seen but the effect of our own last write, to an object without plans.
+fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
+    keep == Keep::Newest
+        && memory.current.is_none()
+        && batch.newest().is_some_and(|newest| {
+            matches!(newest.event_type, EventType::Added | EventType::Modified)
+                && is_stale(memory, newest.version.as_ref())
+        })
+}
+
+/// An event that is older than our last write tells nothing new.
+fn is_stale(memory: &Memory, seen: Option<&Version>) -> bool {
+    match (seen, &memory.written) {
+        (Some(seen), Some(written)) => seen.is_known_after(written),
+        _ => false,
+    }
+}
+
+fn event_kind(event_type: EventType) -> EventKind {
+    match event_type {
+        EventType::Listed => EventKind::Listed,
+        EventType::Added | EventType::Modified => EventKind::Changed,
+        EventType::Deleted => EventKind::Deleted,
+    }
+}

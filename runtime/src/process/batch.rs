@@ -1,0 +1,208 @@
+//! What was seen of an object while nobody had time for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::value::RawValue;
+
+use crate::version::Version;
+use crate::watch::{EventType, Sighting};
+
+/// Events that are kept one by one for event handlers; beyond that, changes are merged.
+const EVENTS_KEPT: usize = 16;
+
+/// The sightings since the last call: the newest, and for event handlers those before it.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    first: Option<EventType>,
+    earlier: Vec<Waiting>,
+    newest: Option<Waiting>,
+}
+
+/// A sighting that waits for a worker.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) event_type: EventType,
+    pub(crate) version: Option<Version>,
+    /// None if there was no room for it: it is to be asked for when its turn comes.
+    pub(crate) text: Option<Arc<RawValue>>,
+    _place: Place,
+}
+
+/// Whether sightings are shown to somebody one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Newest,
+    Events,
+}
+
+/// The room for objects that wait, shared by all.
+///
+/// A list is read as fast as it comes, so that the watch can begin; handlers may take their time.
+/// What does not fit meanwhile costs one more request later.
+#[derive(Debug, Clone)]
+pub(crate) struct Room {
+    taken: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+/// A part of the room, free again when this is dropped.
+#[derive(Debug)]
+struct Place {
+    taken: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+// === impl Batch ===
+
+impl Batch {
+    /// Adds a sighting.
+    ///
+    /// Changes need the newest state only. Event handlers see each event of an object that is
+    /// not behind by more than a few; when it is, states between two changes are left out, as
+    /// they are by the server when a watch is interrupted.
+    pub(crate) fn push(&mut self, sighting: Sighting, keep: Keep, room: &Room) {
+        self.first.get_or_insert(sighting.event_type);
+        let dispensable = keep == Keep::Newest && sighting.event_type != EventType::Deleted;
+        let Some(previous) = self.newest.replace(room.admit(sighting, dispensable)) else {
+            return;
+        };
+        if keep == Keep::Newest {
+            return;
+        }
+        if self.earlier.len() < EVENTS_KEPT || previous.event_type != EventType::Modified {
+            self.earlier.push(previous);
+        }
+    }
+
+    /// How the object was noticed first.
+    pub(crate) fn first(&self) -> Option<EventType> {
+        self.first
+    }
+
+    pub(crate) fn newest(&self) -> Option<&Waiting> {
+        self.newest.as_ref()
+    }
+
+    /// All sightings that were kept, in their order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Waiting> {
+        self.earlier.iter().chain(&self.newest)
+    }
+}
+
+// === impl Room ===
+
+impl Room {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self {
+            taken: Arc::default(),
+            bytes,
+        }
+    }
+
+    /// Takes a sighting in, without its text if that is dispensable and there is no room.
+    fn admit(&self, sighting: Sighting, dispensable: bool) -> Waiting {
+        let bytes = sighting.text.get().len();
+        let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);
+        let place = Place {
+            taken: Arc::clone(&self.taken),
+            bytes,
+        };
+        let (text, place) = if dispensable && taken + bytes > self.bytes {
+            drop(place);
+            let nothing = Place {
+                taken: Arc::clone(&self.taken),
+                bytes: 0,
+            };
+            (None, nothing)
+        } else {
+            (Some(sighting.text), place)
+        };
+        Waiting {
+            event_type: sighting.event_type,
+            version: sighting.version,
+            text,
+            _place: place,
+        }
+    }
+}
+
+// === impl Place ===
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    const PLENTY: usize = 1024 * 1024;
+
+    fn batch(keep: Keep, events: impl IntoIterator<Item = (EventType, usize)>) -> Batch {
+        let room = Room::new(PLENTY);
+        let mut batch = Batch::default();
+        for (event_type, state) in events {
+            let sighting = Sighting {
+                event_type,
+                version: None,
+                text: to_raw_value(&state).unwrap().into(),
+            };
+            batch.push(sighting, keep, &room);
+        }
+        batch
+    }
+
+    fn states(batch: &Batch) -> Vec<usize> {
+        let states = batch
+            .all()
+            .filter_map(|sighting| sighting.text.as_ref()?.get().parse().ok());
+        states.collect()
+    }
+
+    #[test]
+    fn changes_need_the_newest_state_only() {
+        let events = [(EventType::Listed, 1), (EventType::Modified, 2)];
+        let batch = batch(Keep::Newest, events);
+        assert_eq!(states(&batch), [2]);
+        assert_eq!(batch.first(), Some(EventType::Listed));
+    }
+
+    #[test]
+    fn event_handlers_see_each_event_within_reason() {
+        let modified = (2..1000).map(|state| (EventType::Modified, state));
+        let events = [(EventType::Added, 1)]
+            .into_iter()
+            .chain(modified)
+            .chain([(EventType::Deleted, 1000)]);
+        let states = states(&batch(Keep::Events, events));
+        assert_eq!(states.len(), EVENTS_KEPT + 1);
+        assert_eq!(states[..3], [1, 2, 3]);
+        assert_eq!(states.last(), Some(&1000));
+    }
+
+    #[test]
+    fn what_finds_no_room_waits_without_its_text_until_others_have_gone() {
+        let room = Room::new(4);
+        let waiting = |number: u32| {
+            let mut batch = Batch::default();
+            let sighting = Sighting {
+                event_type: EventType::Listed,
+                version: None,
+                text: to_raw_value(&number).unwrap().into(),
+            };
+            batch.push(sighting, Keep::Newest, &room);
+            batch
+        };
+        let has_text = |batch: &Batch| batch.newest().is_some_and(|it| it.text.is_some());
+        let first = waiting(1000);
+        assert!(has_text(&first));
+        assert!(!has_text(&waiting(1001)));
+        drop(first);
+        assert!(has_text(&waiting(1002)));
+    }
+}

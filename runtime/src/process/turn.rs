@@ -1,0 +1,324 @@
+//! One turn of an object: what its state demands, done and written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_core::cause::Reason;
+use kopf_core::cause::detect::EventKind;
+use kopf_core::cycle::sub::SubCycle;
+use kopf_core::cycle::tracker::Attempt;
+use kopf_core::cycle::{Conclusion, Cycle, Decision, Situation, decide};
+use kopf_core::handler::HandlerSpec;
+use kopf_core::handler::registry::FinalizerNeed;
+use kopf_core::object::patch::Patch;
+use kopf_core::object::{ObjectView, finalizer};
+use kopf_core::outcome::{HandlerError as Failure, Outcome};
+use serde_json::Value;
+use tracing::{Instrument as _, debug, error_span, info, warn};
+
+use super::{Case, Error, Turn};
+use crate::context::change::{ChangeFacts, Effects};
+use crate::execute::report;
+use crate::memory::Memory;
+use crate::persist::apply::{Landing, OnConflict, apply};
+
+/// A lifecycle of the user's own may pick nothing; it is asked again after this time.
+const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
+
+/// A handler that was called in this turn.
+struct Called {
+    spec: Arc<HandlerSpec>,
+    outcome: Outcome,
+    writes: Patch,
+    subs: Vec<SubCycle>,
+}
+
+impl Case<'_> {
+    /// Does what the state demands, up to the next write.
+    pub(super) async fn turn(
+        &self,
+        memory: &mut Memory,
+        current: &Arc<Value>,
+    ) -> Result<Turn, Error> {
+        let situation = self.situation(memory, current);
+        match decide(&situation, false, Timestamp::now()) {
+            Decision::Leave => Ok(Turn::Done),
+            Decision::Finalizer(need) => {
+                let patch = self.finalizer_patch(need);
+                self.write_record(current, patch, OnConflict::Report).await
+            }
+            Decision::Tidy(patch) => self.write_record(current, patch, OnConflict::Repeat).await,
+            Decision::Handle(cycle) => self.cycle(memory, current, *cycle).await,
+        }
+    }
+
+    async fn cycle(
+        &self,
+        memory: &mut Memory,
+        current: &Arc<Value>,
+        mut cycle: Cycle,
+    ) -> Result<Turn, Error> {
+        for overtaken in cycle.superseded() {
+            info!(
+                "the handling of {overtaken} goes on as that of {}",
+                cycle.reason()
+            );
+        }
+        let called = self.call_due(&mut cycle).await;
+        let nothing_called = called.is_empty();
+        let (patch, conclusion) = self.conclude(cycle, &called);
+        let (turn, conclusion) = if called.iter().any(Called::has_effects) {
+            match self.write(current, patch, OnConflict::Repeat).await {
+                Err(Error::Rejected(rejected)) => {
+                    let reason =
+                        format!("the server does not accept what it wants written: {rejected}");
+                    self.write_as_failed(memory, current, called, &reason)
+                        .await?
+                }
+                written => (written?, conclusion),
+            }
+        } else {
+            let turn = self.write_record(current, patch, OnConflict::Repeat);
+            (turn.await?, conclusion)
+        };
+        if conclusion.ended
+            && let Some(acquaintance) = &mut memory.acquaintance
+        {
+            acquaintance.handled_once = true;
+        }
+        if conclusion.follow_up {
+            debug!("changed while it was handled: an update follows");
+        }
+        Ok(match (turn, conclusion.delay) {
+            (Turn::Done, Some(delay)) if nothing_called && delay.is_zero() => {
+                Turn::Sleep(PAUSE_WITHOUT_CHOICE)
+            }
+            (Turn::Done, Some(delay)) => Turn::Sleep(delay),
+            (turn, _) => turn,
+        })
+    }
+
+    /// Calls the handlers whose turn it is, one after the other.
+    async fn call_due(&self, cycle: &mut Cycle) -> Vec<Called> {
+        let mut called = Vec::new();
+        let execution = &self.settings.execution;
+        let due = cycle.due(&execution.lifecycle, fastrand::u64(..), Timestamp::now());
+        for spec in due {
+            let Some(callee) = self.kind.change_function(&spec) else {
+                warn!("Handler '{}' has no function", spec.id);
+                continue;
+            };
+            let (effects, outcome) = match cycle.begin(&spec.id, Timestamp::now()) {
+                Ok(allowance) => {
+                    let facts = self.facts(cycle, &spec, callee.param, allowance);
+                    let span = error_span!("handler", id = %spec.id);
+                    let mut attempt = callee
+                        .function
+                        .call(facts, allowance.time_left)
+                        .instrument(span)
+                        .await;
+                    let result = attempt.effects.result.take();
+                    let verdict = attempt.verdict;
+                    let outcome = verdict.into_outcome(result, cycle.reason(), &spec.policy);
+                    (attempt.effects, outcome)
+                }
+                Err(limit) => (
+                    Effects::default(),
+                    Outcome::Error(Failure::Exhausted(limit)),
+                ),
+            };
+            let call = Called {
+                spec,
+                outcome,
+                writes: effects.patch.into_writes(),
+                subs: effects.subs,
+            };
+            self.finish(cycle, &call);
+            called.push(call);
+        }
+        called
+    }
+
+    fn facts(
+        &self,
+        cycle: &Cycle,
+        spec: &HandlerSpec,
+        param: Option<Arc<Value>>,
+        allowance: Attempt,
+    ) -> ChangeFacts {
+        let situation = cycle.situation().clone();
+        let mut facts = ChangeFacts {
+            around: self.surroundings(&situation.body),
+            execution: self.settings.execution.clone(),
+            diff: Arc::new(situation.sight.diff.clone()),
+            situation,
+            subs: Arc::new(cycle.sub(&spec.id, [], Timestamp::now())),
+            handler: spec.id.clone(),
+            changing: spec.trigger.needs_change(),
+            param,
+            retry: allowance.retry,
+            started: allowance.started,
+            runtime: allowance.runtime,
+        };
+        facts.diff = facts.diff_for(spec);
+        facts
+    }
+
+    /// Enters an outcome into the records and tells people.
+    fn finish(&self, cycle: &mut Cycle, call: &Called) {
+        for sub in &call.subs {
+            cycle.absorb(sub.clone());
+        }
+        let id = &call.spec.id;
+        let default_backoff = self.settings.execution.default_backoff;
+        let now = Timestamp::now();
+        let consequence = cycle.finish(id, call.outcome.clone(), default_backoff, now);
+        let finished = report::Finished {
+            spec: &call.spec,
+            outcome: &call.outcome,
+            consequence: &consequence,
+            record: cycle.record(id),
+            default_backoff,
+            now,
+        };
+        report::tell(&finished, &self.surroundings(&cycle.situation().body));
+    }
+
+    /// Everything that a turn has to write, as one patch.
+    fn conclude(&self, cycle: Cycle, called: &[Called]) -> (Patch, Conclusion) {
+        let mut patch = Patch::new();
+        for call in called {
+            patch.absorb(call.writes.clone());
+            if let Outcome::Success(result) = &call.outcome {
+                patch.deliver(call.spec.id.as_str(), result);
+            }
+        }
+        let deleting = cycle.reason() == Reason::Delete;
+        let conclusion = cycle.conclude(Timestamp::now(), &mut patch);
+        if deleting && conclusion.ended {
+            patch.absorb(self.finalizer_patch(FinalizerNeed::Remove));
+        }
+        (patch, conclusion)
+    }
+
+    /// Records calls as failed because what they wanted written cannot be.
+    async fn write_as_failed(
+        &self,
+        memory: &Memory,
+        current: &Arc<Value>,
+        called: Vec<Called>,
+        reason: &str,
+    ) -> Result<(Turn, Conclusion), Error> {
+        let situation = self.situation(memory, current);
+        let Decision::Handle(mut cycle) = decide(&situation, false, Timestamp::now()) else {
+            return Err(Error::Undecided);
+        };
+        let mut failed = Vec::new();
+        for call in called {
+            let outcome = if call.has_effects() {
+                let message = reason.to_owned();
+                Outcome::Error(Failure::Other { message })
+            } else {
+                call.outcome
+            };
+            let call = Called {
+                outcome,
+                writes: Patch::new(),
+                subs: Vec::new(),
+                ..call
+            };
+            self.finish(&mut cycle, &call);
+            failed.push(call);
+        }
+        let (patch, conclusion) = self.conclude(*cycle, &failed);
+        let turn = self.write_record(current, patch, OnConflict::Repeat);
+        Ok((turn.await?, conclusion))
+    }
+
+    /// Writes what no handler can repair, again and again, until the server accepts it.
+    ///
+    /// Handlers are not called again for it: what they did is done, only the record is missing.
+    async fn write_record(
+        &self,
+        current: &Arc<Value>,
+        patch: Patch,
+        on_conflict: OnConflict,
+    ) -> Result<Turn, Error> {
+        let mut failures = 0;
+        loop {
+            let error = match self.write(current, patch.clone(), on_conflict).await {
+                Err(Error::Rejected(rejected)) => Error::Rejected(rejected),
+                written => return written,
+            };
+            let delay = self.settings.queueing.error_delay(failures);
+            failures += 1;
+            self.complain(&error, delay);
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                () = self.stop.cancelled() => return Err(error),
+            }
+        }
+    }
+
+    async fn write(
+        &self,
+        current: &Arc<Value>,
+        mut patch: Patch,
+        on_conflict: OnConflict,
+    ) -> Result<Turn, Error> {
+        let persistence = self.kind.persistence();
+        persistence.seal(ObjectView::new(current), &mut patch);
+        if patch.is_empty() {
+            return Ok(Turn::Done);
+        }
+        match apply(&self.place(), current, patch, on_conflict).await? {
+            Landing::Outdated(newer) => Ok(Turn::Again(newer)),
+            Landing::Gone => Ok(Turn::Gone),
+            Landing::Unchanged => Ok(Turn::Done),
+            Landing::Written(newer) => {
+                let view = ObjectView::new(&newer);
+                if view.is_being_deleted() && view.finalizers().next().is_none() {
+                    return Ok(Turn::Gone);
+                }
+                if view.resource_version() == ObjectView::new(current).resource_version() {
+                    return Err(Error::NotKept);
+                }
+                Ok(Turn::Again(newer))
+            }
+        }
+    }
+
+    fn situation(&self, memory: &Memory, current: &Arc<Value>) -> Situation {
+        let sight = self.kind.persistence().sight(
+            ObjectView::new(current),
+            EventKind::Changed,
+            memory.acquaintance.unwrap_or_default(),
+            self.kind.registry(),
+        );
+        Situation::new(
+            Arc::clone(current),
+            Arc::new(sight),
+            Arc::clone(self.kind.registry()),
+            Arc::clone(self.kind.persistence()),
+        )
+    }
+
+    fn finalizer_patch(&self, need: FinalizerNeed) -> Patch {
+        let name = self.kind.persistence().finalizer.clone();
+        let mut patch = Patch::new();
+        match need {
+            FinalizerNeed::Add => patch.edit(move |body| finalizer::insert(body, &name)),
+            FinalizerNeed::Remove => patch.edit(move |body| finalizer::remove(body, &name)),
+            FinalizerNeed::Settled => {}
+        }
+        patch
+    }
+}
+
+impl Called {
+    fn has_effects(&self) -> bool {
+        let delivers = matches!(&self.outcome, Outcome::Success(result) if !result.is_null());
+        delivers || !self.writes.is_empty()
+    }
+}

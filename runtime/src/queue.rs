@@ -1,0 +1,223 @@
+//! Brings sightings to workers: one at a time per object, many objects at once under a bound.
+//!
+//! A single owner holds one slot per known object. A slot keeps the object's memory and what was
+//! seen since its worker began; that is folded together as it arrives, so the queue is bounded by
+//! the number of objects. A worker says when it wants to be called again without any news.
+
+mod slot;
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::time::DelayQueue;
+use tracing::error;
+
+use slot::{Phase, Slot};
+
+/// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
+const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// What the queue calls with the news of an object.
+pub(crate) trait Processor: Send + Sync + 'static {
+    /// Which object.
+    type Key: Clone + Eq + Hash + Send + Sync + 'static;
+    /// One report about an object.
+    type News: Send + 'static;
+    /// The reports of an object that no worker has taken yet.
+    type Batch: Default + Send + 'static;
+    /// What is kept per object between calls.
+    type Memory: Default + Send + 'static;
+
+    /// Adds a report to those that wait.
+    fn fold(&self, key: &Self::Key, batch: &mut Self::Batch, news: Self::News);
+
+    /// Handles what was seen, or a wake-up if nothing was. Must not panic.
+    fn process(
+        &self,
+        key: &Self::Key,
+        memory: &mut Self::Memory,
+        batch: Self::Batch,
+    ) -> impl Future<Output = Next> + Send;
+}
+
+/// What a worker wants to happen next with its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing until there is news.
+    Rest,
+    /// A call after this time, or sooner if there is news.
+    Wake(Duration),
+    /// A call after this time, and none before, whatever news there is.
+    Hold(Duration),
+    /// The object is gone: its memory too.
+    Forget,
+}
+
+/// How many objects are worked on at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Workers that started recently; few, so that connections are used again.
+    pub(crate) busy: usize,
+    /// A worker that takes longer than this is waiting for something and no longer counts.
+    pub(crate) patience: Duration,
+}
+
+struct Finished<P: Processor> {
+    key: P::Key,
+    memory: P::Memory,
+    next: Next,
+}
+
+struct Queue<P: Processor> {
+    processor: Arc<P>,
+    slots: HashMap<P::Key, Slot<P>>,
+    ready: VecDeque<P::Key>,
+    timers: DelayQueue<P::Key>,
+    workers: JoinSet<Finished<P>>,
+    limits: Limits,
+    permits: Arc<Semaphore>,
+}
+
+/// Distributes news until `stop`, then lets running workers finish within `grace`.
+pub(crate) async fn run<P: Processor>(
+    processor: Arc<P>,
+    mut news: mpsc::Receiver<(P::Key, P::News)>,
+    limits: Limits,
+    stop: CancellationToken,
+    grace: Duration,
+) {
+    let mut queue = Queue::new(processor, limits);
+    loop {
+        let permits = Arc::clone(&queue.permits);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(done) = queue.workers.join_next() => match done {
+                Ok(finished) => queue.finished(finished),
+                Err(error) => error!("a worker was lost: {error}"),
+            },
+            Some(due) = queue.timers.next(), if !queue.timers.is_empty() => {
+                queue.due(due.into_inner());
+            }
+            Ok(permit) = permits.acquire_owned(), if !queue.ready.is_empty() => {
+                queue.start(permit);
+            }
+            Some((key, item)) = news.recv() => queue.noticed(key, item),
+            else => break,
+        }
+    }
+    queue.drain(grace).await;
+}
+
+// === impl Queue ===
+
+impl<P: Processor> Queue<P> {
+    fn new(processor: Arc<P>, limits: Limits) -> Self {
+        Self {
+            processor,
+            slots: HashMap::new(),
+            ready: VecDeque::new(),
+            timers: DelayQueue::new(),
+            workers: JoinSet::new(),
+            limits,
+            permits: Arc::new(Semaphore::new(limits.busy)),
+        }
+    }
+
+    fn noticed(&mut self, key: P::Key, news: P::News) {
+        let slot = self.slots.entry(key.clone()).or_default();
+        let batch = slot.pending.get_or_insert_default();
+        self.processor.fold(&key, batch, news);
+        match slot.phase {
+            Phase::Resting => {}
+            Phase::Sleeping(timer) => {
+                self.timers.remove(&timer);
+            }
+            Phase::Queued | Phase::Working | Phase::Held => return,
+        }
+        slot.phase = Phase::Queued;
+        self.ready.push_back(key);
+    }
+
+    fn due(&mut self, key: P::Key) {
+        if let Some(slot) = self.slots.get_mut(&key) {
+            slot.phase = Phase::Queued;
+            self.ready.push_back(key);
+        }
+    }
+
+    fn start(&mut self, permit: OwnedSemaphorePermit) {
+        let Some(key) = self.ready.pop_front() else {
+            return;
+        };
+        let Some(slot) = self.slots.get_mut(&key) else {
+            return;
+        };
+        slot.phase = Phase::Working;
+        let batch = slot.pending.take().map(|batch| *batch).unwrap_or_default();
+        let mut memory = std::mem::take(&mut slot.memory);
+        let processor = Arc::clone(&self.processor);
+        let patience = self.limits.patience;
+        self.workers.spawn(async move {
+            let work = processor.process(&key, &mut memory, batch);
+            let next = counted(work, permit, patience).await;
+            Finished { key, memory, next }
+        });
+    }
+
+    fn finished(&mut self, finished: Finished<P>) {
+        let Finished { key, memory, next } = finished;
+        let Some(slot) = self.slots.get_mut(&key) else {
+            return;
+        };
+        slot.memory = memory;
+        slot.phase = match next {
+            Next::Hold(delay) => {
+                self.timers.insert(key, delay.min(LONGEST_SLEEP));
+                Phase::Held
+            }
+            Next::Rest | Next::Wake(_) | Next::Forget if slot.pending.is_some() => {
+                self.ready.push_back(key);
+                Phase::Queued
+            }
+            Next::Wake(delay) => Phase::Sleeping(self.timers.insert(key, delay.min(LONGEST_SLEEP))),
+            Next::Rest => Phase::Resting,
+            Next::Forget => {
+                self.slots.remove(&key);
+                return;
+            }
+        };
+    }
+
+    async fn drain(mut self, grace: Duration) {
+        let all = async { while self.workers.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, all).await.is_err() {
+            self.workers.shutdown().await;
+        }
+    }
+}
+
+/// Gives the permit back early when the work turns out to be a long wait.
+async fn counted<T>(
+    work: impl Future<Output = T>,
+    permit: OwnedSemaphorePermit,
+    patience: Duration,
+) -> T {
+    let mut work = std::pin::pin!(work);
+    match tokio::time::timeout(patience, work.as_mut()).await {
+        Ok(done) => done,
+        Err(_) => {
+            drop(permit);
+            work.await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! What the queue keeps per object; small while the object rests.
+
+use tokio_util::time::delay_queue;
+
+use super::Processor;
+
+pub(super) struct Slot<P: Processor> {
+    pub(super) phase: Phase,
+    pub(super) memory: P::Memory,
+    pub(super) pending: Option<Box<P::Batch>>,
+}
+
+/// Where an object is between two calls of its worker.
+#[derive(Debug)]
+pub(super) enum Phase {
+    Resting,
+    Queued,
+    Working,
+    Sleeping(delay_queue::Key),
+    Held,
+}
+
+impl<P: Processor> Default for Slot<P> {
+    fn default() -> Self {
+        Self {
+            phase: Phase::Resting,
+            memory: P::Memory::default(),
+            pending: None,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The queue under paused time, with a processor that records and obeys.
+
+use std::sync::Mutex;
+
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
+use tokio::time::Instant;
+
+use super::*;
+
+/// News of an object: a number to record, how long the worker takes, and what it answers.
+#[derive(Clone, Copy)]
+struct Order {
+    number: u32,
+    takes: Duration,
+    next: Next,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Call {
+    key: &'static str,
+    numbers: Vec<u32>,
+    calls_before: u32,
+    at: Duration,
+}
+
+struct Recorder {
+    calls: UnboundedSender<Call>,
+    running: Mutex<Running>,
+    epoch: Instant,
+}
+
+#[derive(Default)]
+struct Running {
+    keys: Vec<&'static str>,
+    most: usize,
+}
+
+impl Processor for Recorder {
+    type Key = &'static str;
+    type News = Order;
+    type Batch = Vec<Order>;
+    type Memory = u32;
+
+    fn fold(&self, _: &Self::Key, batch: &mut Vec<Order>, news: Order) {
+        batch.push(news);
+    }
+
+    async fn process(&self, key: &Self::Key, memory: &mut u32, batch: Vec<Order>) -> Next {
+        {
+            let mut running = self.running.lock().unwrap();
+            assert!(!running.keys.contains(key), "two workers for {key}");
+            running.keys.push(key);
+            running.most = running.most.max(running.keys.len());
+        }
+        self.calls
+            .send(Call {
+                key,
+                numbers: batch.iter().map(|order| order.number).collect(),
+                calls_before: *memory,
+                at: self.epoch.elapsed(),
+            })
+            .unwrap();
+        *memory += 1;
+        let last = batch.last().copied();
+        tokio::time::sleep(last.map_or(Duration::ZERO, |order| order.takes)).await;
+        self.running
+            .lock()
+            .unwrap()
+            .keys
+            .retain(|other| other != key);
+        last.map_or(Next::Rest, |order| order.next)
+    }
+}
+
+struct Bench {
+    news: Sender<(&'static str, Order)>,
+    calls: UnboundedReceiver<Call>,
+    recorder: Arc<Recorder>,
+    stop: CancellationToken,
+}
+
+impl Bench {
+    fn new(busy: usize) -> (Self, impl Future<Output = ()>) {
+        let (news, inbox): (_, Receiver<_>) = mpsc::channel(64);
+        let (sender, calls) = mpsc::unbounded_channel();
+        let recorder = Arc::new(Recorder {
+            calls: sender,
+            running: Mutex::default(),
+            epoch: Instant::now(),
+        });
+        let limits = Limits {
+            busy,
+            patience: Duration::from_secs(5),
+        };
+        let stop = CancellationToken::new();
+        let queue = run(
+            Arc::clone(&recorder),
+            inbox,
+            limits,
+            stop.clone(),
+            Duration::from_secs(30),
+        );
+        let bench = Self {
+            news,
+            calls,
+            recorder,
+            stop,
+        };
+        (bench, queue)
+    }
+
+    async fn tell(&self, key: &'static str, number: u32, takes: u64, next: Next) {
+        let takes = Duration::from_secs(takes);
+        let order = Order {
+            number,
+            takes,
+            next,
+        };
+        self.news.send((key, order)).await.unwrap();
+    }
+
+    async fn call(&mut self) -> (&'static str, Vec<u32>, u32, u64) {
+        let call = self.calls.recv().await.unwrap();
+        (call.key, call.numbers, call.calls_before, call.at.as_secs())
+    }
+}
+
+async fn check(busy: usize, script: impl AsyncFnOnce(&mut Bench)) {
+    let (mut bench, queue) = Bench::new(busy);
+    let stop = bench.stop.clone();
+    let script = async {
+        script(&mut bench).await;
+        stop.cancel();
+    };
+    tokio::join!(queue, script);
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_that_come_while_a_worker_runs_wait_and_are_folded() {
+    check(4, async |bench| {
+        bench.tell("a", 1, 10, Next::Rest).await;
+        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
+        bench.tell("a", 2, 0, Next::Rest).await;
+        bench.tell("a", 3, 0, Next::Rest).await;
+        assert_eq!(bench.call().await, ("a", vec![2, 3], 1, 10));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleeper_wakes_in_time_or_with_the_news() {
+    check(4, async |bench| {
+        bench
+            .tell("a", 1, 0, Next::Wake(Duration::from_secs(60)))
+            .await;
+        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
+        assert_eq!(bench.call().await, ("a", vec![], 1, 60));
+        bench
+            .tell("a", 2, 0, Next::Wake(Duration::from_secs(60)))
+            .await;
+        assert_eq!(bench.call().await, ("a", vec![2], 2, 60));
+        bench.tell("a", 3, 0, Next::Rest).await;
+        assert_eq!(bench.call().await, ("a", vec![3], 3, 60));
+        bench.tell("b", 4, 600, Next::Rest).await;
+        assert_eq!(bench.call().await, ("b", vec![4], 0, 60));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_on_hold_is_left_alone_whatever_happens() {
+    check(4, async |bench| {
+        bench
+            .tell("a", 1, 0, Next::Hold(Duration::from_secs(30)))
+            .await;
+        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
+        bench.tell("a", 2, 0, Next::Rest).await;
+        bench.tell("a", 3, 0, Next::Rest).await;
+        assert_eq!(bench.call().await, ("a", vec![2, 3], 1, 30));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_object_starts_over() {
+    check(4, async |bench| {
+        bench.tell("a", 1, 0, Next::Forget).await;
+        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        bench.tell("a", 2, 0, Next::Rest).await;
+        assert_eq!(bench.call().await, ("a", vec![2], 0, 1));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_are_bounded_but_long_waits_do_not_block_the_others() {
+    check(2, async |bench| {
+        for key in ["a", "b", "c", "d"] {
+            bench.tell(key, 1, 60, Next::Rest).await;
+        }
+        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
+        assert_eq!(bench.call().await, ("b", vec![1], 0, 0));
+        assert_eq!(bench.call().await, ("c", vec![1], 0, 5));
+        assert_eq!(bench.call().await, ("d", vec![1], 0, 5));
+        assert_eq!(bench.recorder.running.lock().unwrap().most, 4);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_lets_workers_finish_within_the_grace() {
+    let (mut bench, queue) = Bench::new(2);
+    let started = Instant::now();
+    let script = async {
+        bench.tell("quick", 1, 10, Next::Rest).await;
+        bench.tell("endless", 1, 3600, Next::Rest).await;
+        bench.call().await;
+        bench.call().await;
+        bench.stop.cancel();
+    };
+    tokio::join!(queue, script);
+    assert_eq!(started.elapsed(), Duration::from_secs(30));
+    assert_eq!(bench.recorder.running.lock().unwrap().keys, ["endless"]);
+}

@@ -1,0 +1,134 @@
+//! What can be tuned, with the defaults that suit most operators.
+
+use std::time::Duration;
+
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::persistence::Persistence;
+
+/// All settings of an operator.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// How objects are listed and watched.
+    pub watching: WatchingSettings,
+    /// How many objects are worked on at once.
+    pub queueing: QueueingSettings,
+    /// How handlers are run.
+    pub execution: ExecutionSettings,
+    /// Where facts are kept on objects.
+    pub persistence: Persistence,
+    /// What is posted as Kubernetes events.
+    pub posting: PostingSettings,
+    /// How the operator stops.
+    pub shutdown: ShutdownSettings,
+}
+
+/// How objects are listed and watched.
+#[derive(Debug, Clone)]
+pub struct WatchingSettings {
+    /// Objects per page of the initial list.
+    pub page_size: u32,
+    /// The server sends a sign of life about once a minute; a longer silence is a dead connection.
+    pub inactivity_timeout: Duration,
+    /// The server ends a watch after this time up to twice of it, and it is opened anew.
+    pub server_timeout: Duration,
+    /// The first pause after a failure; it grows with each further one.
+    pub reconnect_backoff: Duration,
+    /// The longest pause between two attempts.
+    pub longest_backoff: Duration,
+}
+
+/// How many objects are worked on at once.
+#[derive(Debug, Clone)]
+pub struct QueueingSettings {
+    /// Objects whose handling began recently. Few are better: connections are used again.
+    pub worker_limit: usize,
+    /// A handler that takes longer than this is waiting for something, and no longer counts.
+    pub worker_patience: Duration,
+    /// How much memory objects may take while they wait, if nobody needs each of their events.
+    pub waiting_bytes: usize,
+    /// Pauses after one, two, three… failures in a row to handle an object, not counting handlers'.
+    pub error_delays: Vec<Duration>,
+}
+
+/// How handlers are run.
+#[derive(Debug, Clone)]
+pub struct ExecutionSettings {
+    /// Which of several handlers run first, and how many before the next write.
+    pub lifecycle: Lifecycle,
+    /// The pause after an arbitrary error, unless the handler says otherwise.
+    pub default_backoff: Duration,
+}
+
+/// What is posted as Kubernetes events.
+#[derive(Debug, Clone)]
+pub struct PostingSettings {
+    /// Whether anything is.
+    pub enabled: bool,
+}
+
+/// How the operator stops.
+#[derive(Debug, Clone)]
+pub struct ShutdownSettings {
+    /// How long handlers that run may take to finish.
+    pub grace: Duration,
+    /// How long the last Kubernetes events may take to be posted after that.
+    pub posting_grace: Duration,
+}
+
+impl Default for WatchingSettings {
+    fn default() -> Self {
+        Self {
+            page_size: 250,
+            inactivity_timeout: Duration::from_secs(70),
+            server_timeout: Duration::from_secs(300),
+            reconnect_backoff: Duration::from_millis(100),
+            longest_backoff: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for QueueingSettings {
+    fn default() -> Self {
+        let fibonacci = [1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610];
+        Self {
+            worker_limit: 16,
+            worker_patience: Duration::from_secs(1),
+            waiting_bytes: 64 * 1024 * 1024,
+            error_delays: fibonacci.map(Duration::from_secs).to_vec(),
+        }
+    }
+}
+
+impl QueueingSettings {
+    /// The pause after a failure that came after so many others; the last one repeats.
+    pub(crate) fn error_delay(&self, failures: u32) -> Duration {
+        let step = usize::try_from(failures).unwrap_or(usize::MAX);
+        let delay = self.error_delays.get(step).or(self.error_delays.last());
+        delay.copied().unwrap_or(Duration::from_secs(1))
+    }
+}
+
+impl Default for ExecutionSettings {
+    fn default() -> Self {
+        Self {
+            lifecycle: Lifecycle::default(),
+            default_backoff: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Default for PostingSettings {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+impl Default for ShutdownSettings {
+    fn default() -> Self {
+        Self {
+            // Kubernetes kills a pod 30 seconds after asking it to stop.
+            grace: Duration::from_secs(25),
+            posting_grace: Duration::from_secs(2),
+        }
+    }
+}

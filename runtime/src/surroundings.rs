@@ -1,0 +1,37 @@
+//! What every handler has around it, whatever it is called for.
+
+use std::sync::Arc;
+
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client};
+use serde_json::Value;
+
+use crate::engine::posting::{EventSeverity, Poster, Subject};
+
+/// The object, the client, and the way to tell people about the object.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) raw: Arc<Value>,
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) client: Client,
+    pub(crate) poster: Option<Poster>,
+}
+
+impl Surroundings {
+    pub(crate) fn api<T>(&self) -> Api<T>
+    where
+        T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let client = self.client.clone();
+        match &self.subject.namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::default_namespaced(client),
+        }
+    }
+
+    pub(crate) fn post(&self, severity: EventSeverity, reason: &str, message: &str) {
+        if let Some(poster) = &self.poster {
+            poster.post(&self.subject, severity, reason, message);
+        }
+    }
+}

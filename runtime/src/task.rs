@@ -1,0 +1,115 @@
+//! Supervised tasks: the only place that spawns, so that no end and no panic goes unnoticed.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::task::{Id, JoinError, JoinSet};
+
+/// Named tasks that live and end together.
+#[derive(Default)]
+pub(crate) struct Tasks {
+    set: JoinSet<()>,
+    names: HashMap<Id, String>,
+}
+
+/// A task that is over, though it was meant to run until the group is stopped.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Ended {
+    #[error("task `{0}` ended by itself")]
+    Finished(String),
+    #[error("task `{name}` panicked: {message}")]
+    Panicked { name: String, message: String },
+}
+
+impl Tasks {
+    pub(crate) fn spawn(
+        &mut self,
+        name: impl Into<String>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let handle = self.set.spawn(task);
+        self.names.insert(handle.id(), name.into());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
+    /// Waits until some task ends; never returns for an empty group.
+    pub(crate) async fn ended(&mut self) -> Ended {
+        match self.set.join_next_with_id().await {
+            Some(Ok((id, ()))) => Ended::Finished(self.forget(id)),
+            Some(Err(error)) => Ended::Panicked {
+                name: self.forget(error.id()),
+                message: panic_message_of(error),
+            },
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits for all tasks, and cancels what is left after `grace`.
+    pub(crate) async fn drain(mut self, grace: Duration) {
+        let all = async { while self.set.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, all).await.is_err() {
+            self.set.shutdown().await;
+        }
+    }
+
+    /// Cancels all tasks and waits until they are gone.
+    pub(crate) async fn cancel(mut self) {
+        self.set.shutdown().await;
+    }
+
+    fn forget(&mut self, id: Id) -> String {
+        self.names.remove(&id).unwrap_or_default()
+    }
+}
+
+/// The text that a panic was raised with.
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panicked with a value that is not text".to_owned())
+}
+
+fn panic_message_of(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(payload) => panic_message(&*payload),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_reported_with_the_name_of_its_task() {
+        let mut tasks = Tasks::default();
+        tasks.spawn("watch pods", async { panic!("no more pods") });
+        assert_eq!(
+            tasks.ended().await.to_string(),
+            "task `watch pods` panicked: no more pods"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_early_end_is_reported_too() {
+        let mut tasks = Tasks::default();
+        tasks.spawn("watch pods", async {});
+        assert_eq!(
+            tasks.ended().await.to_string(),
+            "task `watch pods` ended by itself"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn draining_cancels_what_outlives_the_grace() {
+        let mut tasks = Tasks::default();
+        tasks.spawn("stubborn", std::future::pending());
+        tasks.drain(Duration::from_secs(3)).await;
+    }
+}

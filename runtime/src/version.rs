@@ -1,0 +1,46 @@
+//! Versions of objects, which tell what is older than what.
+
+/// A resource version; numbers are ordered, anything else is only equal to itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Version {
+    Number(u64),
+    Opaque(Box<str>),
+}
+
+impl Version {
+    pub(crate) fn new(text: &str) -> Self {
+        match text.parse() {
+            Ok(number) => Self::Number(number),
+            Err(_) => Self::Opaque(text.into()),
+        }
+    }
+
+    /// Whether a state of this version is the one written, or an earlier one.
+    pub(crate) fn is_known_after(&self, written: &Self) -> bool {
+        match (self, written) {
+            (Self::Number(seen), Self::Number(written)) => seen <= written,
+            (seen, written) => seen == written,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_states_are_no_news_and_newer_ones_are() {
+        let written = Version::new("99");
+        assert!(Version::new("98").is_known_after(&written));
+        assert!(Version::new("99").is_known_after(&written));
+        assert!(!Version::new("100").is_known_after(&written));
+    }
+
+    #[test]
+    fn versions_that_cannot_be_ordered_are_compared_for_equality() {
+        let written = Version::new("a");
+        assert!(Version::new("a").is_known_after(&written));
+        assert!(!Version::new("b").is_known_after(&written));
+        assert!(!Version::new("1").is_known_after(&written));
+    }
+}

@@ -1,0 +1,313 @@
+//! One stream: lists a kind in pages, then watches it, for ever.
+//!
+//! Every failure leads to another attempt after a growing pause: a stream ends only when nobody
+//! listens any more. What was deleted while no watch was open is noticed at the next list and
+//! reported like any other deletion.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{AsyncBufRead, AsyncBufReadExt as _};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+use tracing::{debug, info, warn};
+
+use super::census::{Census, Report, Retain};
+use super::{EventType, Glance, KindIndex};
+use crate::api::{self, KindApi};
+use crate::backoff::Backoff;
+
+/// A watch that ends sooner is no reason to open the next one without a pause.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+
+/// What a stream watches and how.
+pub(crate) struct Stream {
+    pub(crate) api: KindApi,
+    pub(crate) kind: KindIndex,
+    pub(crate) namespace: Option<String>,
+    pub(crate) retain: Retain,
+    pub(crate) settings: StreamSettings,
+}
+
+/// How patient a stream is.
+#[derive(Debug, Clone)]
+pub(crate) struct StreamSettings {
+    pub(crate) page_size: u32,
+    /// The server sends a bookmark about once a minute: a longer silence is a dead connection.
+    pub(crate) inactivity_timeout: Duration,
+    /// The server ends the watch after this time, so that load spreads over its replicas again.
+    pub(crate) server_timeout: Duration,
+    pub(crate) first_pause: Duration,
+    pub(crate) longest_pause: Duration,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("listing failed")]
+    List(#[source] api::Error),
+    #[error("opening the watch failed")]
+    Open(#[source] api::Error),
+    #[error("the server ended the watch with an error")]
+    InStream(#[source] api::Error),
+    #[error("the server closed the watch at once")]
+    Hollow,
+    #[error("reading from the watch failed")]
+    Read(#[source] std::io::Error),
+    #[error("the watch sent a line that is no event")]
+    Decode(#[source] serde_json::Error),
+}
+
+/// Where sightings go.
+type Sink = mpsc::Sender<Report>;
+
+enum State {
+    Unlisted,
+    Listed { version: String },
+}
+
+/// Why one list or one watch was over.
+enum Pass {
+    Continue(State),
+    NobodyListens,
+}
+
+#[derive(Deserialize)]
+struct RawEvent<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// Runs the stream until nobody listens.
+pub(crate) async fn run(stream: Stream, sink: Sink) {
+    let mut state = State::Unlisted;
+    let mut census = Census::new(stream.kind, stream.retain);
+    let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
+    loop {
+        let pass = match &mut state {
+            State::Unlisted => stream.list(&mut census, &sink).await,
+            State::Listed { version } => {
+                stream
+                    .watch(version, &mut census, &sink, &mut backoff)
+                    .await
+            }
+        };
+        match pass {
+            Ok(Pass::NobodyListens) => return,
+            Ok(Pass::Continue(next)) => state = next,
+            Err(error) => {
+                let pause = backoff.next(error.retry_after());
+                stream.report(&error, pause);
+                if error.needs_list() {
+                    state = State::Unlisted;
+                }
+                tokio::time::sleep(pause).await;
+            }
+        }
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    async fn list(&self, census: &mut Census, sink: &Sink) -> Result<Pass, Error> {
+        census.begin();
+        let mut next = None;
+        loop {
+            let page = self
+                .api
+                .list_page(self.namespace.as_deref(), self.settings.page_size, next)
+                .await
+                .map_err(Error::List)?;
+            for text in &page.items {
+                let Some(glance) = self.glance(text) else {
+                    continue;
+                };
+                if let Some(report) = census.saw(EventType::Listed, &glance, Arc::clone(text))
+                    && sink.send(report).await.is_err()
+                {
+                    return Ok(Pass::NobodyListens);
+                }
+            }
+            next = page.next;
+            if next.is_none() {
+                for report in census.vanished() {
+                    if sink.send(report).await.is_err() {
+                        return Ok(Pass::NobodyListens);
+                    }
+                }
+                return Ok(Pass::Continue(State::Listed {
+                    version: page.resource_version,
+                }));
+            }
+        }
+    }
+
+    async fn watch(
+        &self,
+        version: &mut String,
+        census: &mut Census,
+        sink: &Sink,
+        backoff: &mut Backoff,
+    ) -> Result<Pass, Error> {
+        let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
+        let opened = self
+            .api
+            .watch(self.namespace.as_deref(), version, server_timeout)
+            .await;
+        let mut lines = Lines::new(opened.map_err(Error::Open)?);
+        let opened_at = Instant::now();
+        loop {
+            let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
+                debug!(kind = %self.describe(), "no news for too long, reconnecting");
+                break;
+            };
+            let Some(line) = line.map_err(Error::Read)? else {
+                if opened_at.elapsed() < SHORTEST_WATCH {
+                    return Err(Error::Hollow);
+                }
+                break;
+            };
+            let event: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
+            if event.r#type == "ERROR" {
+                return Err(Error::InStream(in_stream_error(event.object)));
+            }
+            backoff.reset();
+            let Some(glance) = self.glance(event.object) else {
+                continue;
+            };
+            if let Some(newer) = glance.version() {
+                newer.clone_into(version);
+            }
+            let event_type = match &*event.r#type {
+                "ADDED" => EventType::Added,
+                "MODIFIED" => EventType::Modified,
+                "DELETED" => EventType::Deleted,
+                "BOOKMARK" => continue,
+                other => {
+                    warn!(kind = %self.describe(), "ignoring an event of unknown type {other:?}");
+                    continue;
+                }
+            };
+            let text = event.object.to_owned().into();
+            if let Some(report) = census.saw(event_type, &glance, text)
+                && sink.send(report).await.is_err()
+            {
+                return Ok(Pass::NobodyListens);
+            }
+        }
+        Ok(Pass::Continue(State::Listed {
+            version: std::mem::take(version),
+        }))
+    }
+
+    /// Looks at an object; one that has no shape must not stop the others.
+    fn glance<'a>(&self, text: &'a RawValue) -> Option<Glance<'a>> {
+        Glance::at(text)
+            .inspect_err(|error| {
+                warn!(kind = %self.describe(), "ignoring an object without a shape: {error}");
+            })
+            .ok()
+    }
+
+    fn report(&self, error: &Error, pause: Duration) {
+        let kind = self.describe();
+        let pause = pause.as_secs_f32();
+        let story = match std::error::Error::source(error) {
+            _ if matches!(error, Error::List(api::Error::NotFound)) => {
+                "the server does not serve this kind (yet)".to_owned()
+            }
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        };
+        if error.is_routine() {
+            info!(%kind, "{story}; trying again in {pause:.1} s");
+        } else {
+            warn!(%kind, "{story}; trying again in {pause:.1} s");
+        }
+    }
+
+    fn describe(&self) -> String {
+        self.api.describe(self.namespace.as_deref())
+    }
+}
+
+// === impl Error ===
+
+impl Error {
+    /// The list is begun anew whenever the position in the stream is in doubt.
+    fn needs_list(&self) -> bool {
+        match self {
+            Self::List(_) | Self::InStream(_) | Self::Decode(_) => true,
+            Self::Open(error) => !error.is_transient(),
+            Self::Read(_) | Self::Hollow => false,
+        }
+    }
+
+    fn is_routine(&self) -> bool {
+        matches!(
+            self,
+            Self::Read(_)
+                | Self::Hollow
+                | Self::List(api::Error::Expired)
+                | Self::Open(api::Error::Expired)
+                | Self::InStream(api::Error::Expired)
+        )
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::List(error) | Self::Open(error) | Self::InStream(error) => error.retry_after(),
+            Self::Read(_) | Self::Hollow | Self::Decode(_) => None,
+        }
+    }
+}
+
+/// The lines of a response body, read into one buffer that is used again.
+struct Lines<R> {
+    body: std::pin::Pin<Box<R>>,
+    buffer: Vec<u8>,
+}
+
+impl<R: AsyncBufRead> Lines<R> {
+    fn new(body: R) -> Self {
+        Self {
+            body: Box::pin(body),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The next complete line; a line that the connection cut short counts as the end.
+    async fn next(&mut self) -> std::io::Result<Option<&[u8]>> {
+        self.buffer.clear();
+        self.body
+            .as_mut()
+            .read_until(b'\n', &mut self.buffer)
+            .await?;
+        Ok(self.buffer.strip_suffix(b"\n"))
+    }
+}
+
+fn in_stream_error(status: &RawValue) -> api::Error {
+    match serde_json::from_str(status.get()) {
+        Ok(status) => api::Error::from_status(status),
+        Err(error) => api::Error::Decode(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_that_was_cut_short_is_the_end() {
+        let mut lines = Lines::new(futures::io::Cursor::new(b"one\ntwo\nthr".to_vec()));
+        assert_eq!(lines.next().await.unwrap(), Some(&b"one"[..]));
+        assert_eq!(lines.next().await.unwrap(), Some(&b"two"[..]));
+        assert_eq!(lines.next().await.unwrap(), None);
+    }
+}
