@@ -1,0 +1,329 @@
+//! `kopf-gen add` and `kopf-gen remove`: edit the manifest, then generate.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::draft::Draft;
+use super::generate::{Mode, find_root, finish, settle};
+use super::runtime_source::RuntimeArgs;
+use super::{Report, Status};
+use crate::diagnostic::{Diagnostics, Sources};
+use crate::edit::{self, Item, List};
+use crate::load::manifest::{self, FILE_NAME, HandlerSection, Manifest};
+use crate::model::operator::Operator;
+use crate::suggest::did_you_mean;
+use crate::write::EditedFiles;
+
+/// Add something to kopf.yaml, keeping its comments, then generate
+#[derive(Debug, Args)]
+pub(super) struct AddArgs {
+    #[command(subcommand)]
+    what: Addition,
+}
+
+#[derive(Debug, Subcommand)]
+enum Addition {
+    /// A function that is called for objects of a kind
+    Handler(Box<HandlerArgs>),
+    /// A function that is called at intervals
+    Timer(NotYet),
+    /// A function that runs as long as an object exists
+    Daemon(NotYet),
+    /// Objects found by a key
+    Index(NotYet),
+    /// A function that validates or mutates objects
+    Webhook(NotYet),
+}
+
+/// Remove something from kopf.yaml, keeping its comments, then generate
+#[derive(Debug, Args)]
+pub(super) struct RemoveArgs {
+    #[command(subcommand)]
+    what: Removal,
+}
+
+#[derive(Debug, Subcommand)]
+enum Removal {
+    /// A handler; your function stays until you delete it
+    Handler(RemoveHandlerArgs),
+}
+
+/// The arguments of something that cannot be made yet.
+#[derive(Debug, Args)]
+struct NotYet {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _rest: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct HandlerArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The name of the function
+    function: String,
+    /// When it is called; several are separated by commas
+    #[arg(long, value_delimiter = ',', required = true)]
+    on: Vec<Occasion>,
+    /// The field that it is about
+    #[arg(long, value_name = "PATH")]
+    field: Option<String>,
+    /// The id that objects carry, if it is not the name of the function
+    #[arg(long)]
+    id: Option<String>,
+    /// How many attempts are made
+    #[arg(long, value_name = "NUMBER")]
+    retries: Option<u32>,
+    /// How long to wait before the next attempt, such as 30s
+    #[arg(long, value_name = "DURATION")]
+    backoff: Option<String>,
+    /// How long to keep trying, such as 1h
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<String>,
+    /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+    /// The name of a function that decides whether the handler is called
+    #[arg(long, value_name = "NAME")]
+    when: Option<String>,
+    /// Deletion does not wait for it
+    #[arg(long)]
+    optional: bool,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Occasion {
+    Create,
+    Update,
+    Delete,
+    Resume,
+    Field,
+    Event,
+}
+
+#[derive(Debug, Args)]
+struct RemoveHandlerArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The id of the handler, or the name of its function
+    handler: String,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
+pub(super) fn add(args: &AddArgs, report: &mut Report) -> Status {
+    let name = match &args.what {
+        Addition::Handler(args) => {
+            let item = args.item();
+            return change(
+                args.manifest.as_deref(),
+                &args.kind,
+                report,
+                |text, index, _| {
+                    edit::append(text, List::Handlers(index), &item)
+                        .map_err(|error| error.to_string())
+                },
+            );
+        }
+        Addition::Timer(_) => "timer",
+        Addition::Daemon(_) => "daemon",
+        Addition::Index(_) => "index",
+        Addition::Webhook(_) => "webhook",
+    };
+    report.fail(&format!(
+        "`add {name}` is not available yet: this version cannot make it"
+    ))
+}
+
+pub(super) fn remove(args: &RemoveArgs, report: &mut Report) -> Status {
+    let Removal::Handler(args) = &args.what;
+    change(
+        args.manifest.as_deref(),
+        &args.kind,
+        report,
+        |text, index, manifest| {
+            let handlers = &manifest.resources[index].handlers;
+            let place = handlers
+                .iter()
+                .position(|handler| is_called(handler, &args.handler))
+                .ok_or_else(|| {
+                    let names: Vec<_> = handlers
+                        .iter()
+                        .map(|handler| handler.function.value.as_str())
+                        .collect();
+                    let help = did_you_mean(&args.handler, names.iter().copied())
+                        .unwrap_or_else(|| format!("it has {}", names.join(", ")));
+                    format!("{} has no handler `{}`; {help}", args.kind, args.handler)
+                })?;
+            edit::remove(text, List::Handlers(index), place).map_err(|error| error.to_string())
+        },
+    )
+}
+
+/// Changes the manifest of a crate at the resource of a kind, then generates.
+fn change(
+    manifest: Option<&std::path::Path>,
+    kind: &str,
+    report: &mut Report,
+    edit: impl FnOnce(&str, usize, &Manifest) -> Result<String, String>,
+) -> Status {
+    let changed = (|| {
+        let root = find_root(manifest).map_err(|message| report.fail(&message))?;
+        settle(&root, Mode::WRITE, report)?;
+        let mut draft = Draft::open(&root).map_err(|error| report.fail_with(&error))?;
+        let operator = draft.load(report)?.operator;
+        let index = find_kind(&operator, kind).map_err(|message| report.fail(&message))?;
+        let manifest = parse(draft.manifest());
+        let text =
+            edit(draft.manifest(), index, &manifest).map_err(|message| report.fail(&message))?;
+        draft.set_manifest(text);
+        let plan = draft.plan(&RuntimeArgs::default(), report)?;
+        Ok((root, plan))
+    })();
+    match changed {
+        Ok((root, plan)) => finish(&root, &plan, EditedFiles::Keep, Mode::WRITE, report),
+        Err(status) => status,
+    }
+}
+
+/// The place of a kind in `resources`: both lists have the same order once the manifest is sound.
+fn find_kind(operator: &Operator, name: &str) -> Result<usize, String> {
+    let found = operator.kinds.iter().position(|kind| {
+        kind.kind.eq_ignore_ascii_case(name) || kind.plural.eq_ignore_ascii_case(name)
+    });
+    found.ok_or_else(|| {
+        let kinds: Vec<_> = operator
+            .kinds
+            .iter()
+            .map(|kind| kind.kind.as_str())
+            .collect();
+        let help = did_you_mean(name, kinds.iter().copied())
+            .unwrap_or_else(|| format!("it handles {}", kinds.join(", ")));
+        format!("kopf.yaml has no kind `{name}`; {help}")
+    })
+}
+
+fn parse(text: &str) -> Manifest {
+    let mut sources = Sources::new();
+    let source = sources.add(FILE_NAME, text);
+    manifest::parse(&sources, source, &mut Diagnostics::new())
+        .expect("it was read without errors before")
+}
+
+fn is_called(handler: &HandlerSection, name: &str) -> bool {
+    let id = handler.id.as_ref().unwrap_or(&handler.function);
+    let with_field = handler.field.iter().flat_map(|fields| fields.as_slice());
+    handler.function.value == name
+        || id.value == name
+        || with_field
+            .into_iter()
+            .any(|field| format!("{}/{}", id.value, field.value) == name)
+}
+
+// === impl HandlerArgs ===
+
+impl HandlerArgs {
+    fn item(&self) -> Item {
+        let on: Vec<_> = self
+            .on
+            .iter()
+            .filter_map(|on| on.to_possible_value())
+            .collect();
+        let on: Vec<_> = on.iter().map(|on| on.get_name()).collect();
+        let on = if let [on] = on[..] {
+            on.to_owned()
+        } else {
+            format!("[{}]", on.join(", "))
+        };
+        let mut keys = vec![format!("on: {on}")];
+        let mut push = |key: &str, value: Option<String>| {
+            keys.extend(value.map(|value| format!("{key}: {value}")));
+        };
+        let text = |text: &Option<String>| text.as_deref().map(scalar);
+        push("field", text(&self.field));
+        push("fn", Some(scalar(&self.function)));
+        push("id", text(&self.id));
+        push("retries", self.retries.map(|retries| retries.to_string()));
+        push("backoff", text(&self.backoff));
+        push("timeout", text(&self.timeout));
+        let labels: Vec<_> = self
+            .labels
+            .iter()
+            .map(|label| label_filter(label))
+            .collect();
+        push(
+            "labels",
+            (!labels.is_empty()).then(|| format!("{{{}}}", labels.join(", "))),
+        );
+        push("when", text(&self.when));
+        push("optional", self.optional.then(|| "true".to_owned()));
+        let flow = format!("{{{}}}", keys.join(", "));
+        Item {
+            block: vec![flow.clone()],
+            flow,
+        }
+    }
+}
+
+fn label_filter(label: &str) -> String {
+    if let Some(name) = label.strip_prefix('!') {
+        return format!("{}: absent", scalar(name));
+    }
+    match label.split_once('=') {
+        Some((name, value @ ("present" | "absent"))) => {
+            format!("{}: {{value: {value}}}", scalar(name))
+        }
+        Some((name, value)) => format!("{}: {}", scalar(name), scalar(value)),
+        None => format!("{}: present", scalar(label)),
+    }
+}
+
+/// A text as YAML, in quotes unless nobody can misread it.
+fn scalar(text: &str) -> String {
+    const WORDS: &[&str] = &["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-'))
+        && !WORDS.contains(&text.to_lowercase().as_str());
+    let duration = text.starts_with(|c: char| c.is_ascii_digit())
+        && text.ends_with(|c: char| c.is_ascii_lowercase())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, 'm' | 's' | 'h' | 'd'));
+    if plain || duration {
+        text.to_owned()
+    } else {
+        serde_json::Value::from(text).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scalars_are_quoted_when_needed() {
+        for (text, written) in [
+            ("spec.size", "spec.size"),
+            ("30s", "30s"),
+            ("1", "\"1\""),
+            ("yes", "\"yes\""),
+            ("a: b", "\"a: b\""),
+        ] {
+            assert_eq!(scalar(text), written);
+        }
+    }
+
+    #[test]
+    fn labels_become_filters() {
+        assert_eq!(label_filter("tier"), "tier: present");
+        assert_eq!(label_filter("!tier"), "tier: absent");
+        assert_eq!(label_filter("tier=gold"), "tier: gold");
+        assert_eq!(label_filter("tier=present"), "tier: {value: present}");
+    }
+}

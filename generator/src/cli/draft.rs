@@ -1,0 +1,284 @@
+//! An operator crate about to be changed: what is on disk, and what a command lays over it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::runtime_source::RuntimeArgs;
+use super::{Report, Status};
+use crate::diagnostic::{Diagnostics, SourceId, Sources};
+use crate::edit::{self, Item, List};
+use crate::load::crd::{self, NameFix};
+use crate::load::manifest::{self, FILE_NAME};
+use crate::model::operator::Operator;
+use crate::plan::{self, CratePath, PlannedFile};
+use crate::view::scaffold::ManifestView;
+use crate::{pipeline, project};
+
+/// The crate in `root` with changes that are not written yet.
+pub(super) struct Draft {
+    root: PathBuf,
+    /// The manifest as it is on disk, if it is.
+    before: Option<String>,
+    manifest: String,
+    /// New files, by their path in the crate.
+    added: BTreeMap<String, String>,
+    /// Group and kind of what the manifest handles, once somebody asked; reading it all is expensive.
+    known: Option<BTreeSet<(String, String)>>,
+}
+
+/// Why a draft cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DraftError {
+    #[error("cannot read {path}")]
+    Read { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Edit(#[from] edit::TooUnusual),
+    #[error("{0} is already there with another text; give the new file another name")]
+    FileTaken(String),
+}
+
+/// An operator with everything that was read for it.
+pub(super) struct Loaded {
+    pub(super) operator: Operator,
+    pub(super) sources: Sources,
+    pub(super) diagnostics: Diagnostics,
+}
+
+impl Draft {
+    /// The crate whose manifest is in `root`.
+    pub(super) fn open(root: &Path) -> Result<Self, DraftError> {
+        let path = root.join(FILE_NAME);
+        let text =
+            std::fs::read_to_string(&path).map_err(|source| DraftError::Read { path, source })?;
+        Ok(Self {
+            root: root.to_path_buf(),
+            manifest: text.clone(),
+            before: Some(text),
+            added: BTreeMap::new(),
+            known: None,
+        })
+    }
+
+    /// A crate that does not exist yet.
+    pub(super) fn begin(root: &Path, name: &str) -> Self {
+        let manifest = plan::text(&ManifestView::new(name));
+        Self {
+            root: root.to_path_buf(),
+            before: None,
+            manifest,
+            added: BTreeMap::new(),
+            known: None,
+        }
+    }
+
+    pub(super) fn manifest(&self) -> &str {
+        &self.manifest
+    }
+
+    pub(super) fn set_manifest(&mut self, text: String) {
+        self.manifest = text;
+    }
+
+    /// Adds the kinds that a file defines and the manifest does not know, each with `handlers`.
+    /// Returns the names of the kinds that it knew already.
+    pub(super) fn add_crds(
+        &mut self,
+        name: &str,
+        text: &str,
+        handlers: &[&str],
+    ) -> Result<Vec<String>, DraftError> {
+        let mut sources = Sources::new();
+        let source = sources.add(name, text);
+        // Problems are reported when the file is read for good, under the name that it will have.
+        let kinds = crd::read(&sources, source, NameFix::Report, &mut Diagnostics::new());
+        let mut known = self.known.take().unwrap_or_else(|| self.known_kinds());
+        let (old, new): (Vec<_>, Vec<_>) = kinds
+            .iter()
+            .partition(|crd| known.contains(&(crd.group.clone(), crd.names.kind.clone())));
+        if !new.is_empty() || kinds.is_empty() {
+            let file = self.place(name, text)?;
+            for crd in &new {
+                let kind = (kinds.len() > 1).then_some(crd.names.kind.as_str());
+                self.manifest = edit::append(
+                    &self.manifest,
+                    List::Resources,
+                    &resource_item(&file, kind, handlers),
+                )?;
+            }
+            if kinds.is_empty() {
+                self.manifest = edit::append(
+                    &self.manifest,
+                    List::Resources,
+                    &resource_item(&file, None, handlers),
+                )?;
+            }
+        }
+        known.extend(
+            new.iter()
+                .map(|crd| (crd.group.clone(), crd.names.kind.clone())),
+        );
+        self.known = Some(known);
+        Ok(old.into_iter().map(|crd| crd.names.kind.clone()).collect())
+    }
+
+    /// Where a file is reached from the manifest: where it is if that is in the crate, else a copy in `crds/`.
+    fn place(&mut self, name: &str, text: &str) -> Result<String, DraftError> {
+        let inside = Path::new(name).canonicalize().ok().and_then(|path| {
+            let root = self.root.canonicalize().ok()?;
+            let path = path.strip_prefix(root).ok()?;
+            path.iter()
+                .map(|part| part.to_str())
+                .collect::<Option<Vec<_>>>()
+                .map(|parts| parts.join("/"))
+        });
+        if let Some(inside) = inside {
+            return Ok(inside);
+        }
+        let base = match name {
+            "<stdin>" => "stdin.yaml".into(),
+            name => Path::new(name)
+                .file_name()
+                .map_or("crd.yaml".into(), |name| name.to_string_lossy()),
+        };
+        let file = format!("crds/{base}");
+        let present = self.read(&file).ok().map(|bytes| bytes == text.as_bytes());
+        match present {
+            Some(true) => {}
+            Some(false) => return Err(DraftError::FileTaken(file)),
+            None => {
+                self.added.insert(file.clone(), text.to_owned());
+            }
+        }
+        Ok(file)
+    }
+
+    /// The kinds that the manifest handles, as far as it can be read.
+    fn known_kinds(&self) -> BTreeSet<(String, String)> {
+        let mut sources = Sources::new();
+        let source = sources.add(FILE_NAME, self.manifest.as_str());
+        let mut ignored = Diagnostics::new();
+        let Some(manifest) = manifest::parse(&sources, source, &mut ignored) else {
+            return BTreeSet::new();
+        };
+        let mut kinds = BTreeSet::new();
+        for section in &manifest.resources {
+            let Some(file) = &section.crd else { continue };
+            let Ok(text) = self
+                .read(&file.value)
+                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            else {
+                continue;
+            };
+            let source = sources.add(file.value.as_str(), text);
+            let crds = crd::read(&sources, source, NameFix::Report, &mut ignored);
+            let wanted = |kind: &str| {
+                section
+                    .kind
+                    .as_ref()
+                    .is_none_or(|wanted| wanted.value == kind)
+            };
+            kinds.extend(
+                crds.into_iter()
+                    .filter(|crd| wanted(&crd.names.kind))
+                    .map(|crd| (crd.group, crd.names.kind)),
+            );
+        }
+        kinds
+    }
+
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        match self.added.get(path) {
+            Some(text) => Ok(text.clone().into_bytes()),
+            None => std::fs::read(self.root.join(path)),
+        }
+    }
+
+    /// Reads everything and reports what is wrong.
+    pub(super) fn load(&self, report: &mut Report) -> Result<Loaded, Status> {
+        let (sources, mut diagnostics, operator) = self.read_operator();
+        match operator {
+            Some(operator) => Ok(Loaded {
+                operator,
+                sources,
+                diagnostics,
+            }),
+            None => {
+                diagnostics.sort();
+                report.print(&diagnostics, &sources);
+                Err(Status::Invalid)
+            }
+        }
+    }
+
+    fn read_operator(&self) -> (Sources, Diagnostics, Option<Operator>) {
+        let mut sources = Sources::new();
+        let mut diagnostics = Diagnostics::new();
+        let manifest: SourceId = sources.add(FILE_NAME, self.manifest.as_str());
+        let read = |path: &str| self.read(path);
+        let operator = pipeline::operator(&mut sources, manifest, &read, &mut diagnostics);
+        (sources, diagnostics, operator)
+    }
+
+    /// Plans every file of the crate, and reports what is wrong with the inputs.
+    pub(super) fn plan(
+        &self,
+        runtime: &RuntimeArgs,
+        report: &mut Report,
+    ) -> Result<Vec<PlannedFile>, Status> {
+        let Loaded {
+            operator,
+            mut sources,
+            mut diagnostics,
+        } = self.load(report)?;
+        let user = project::user_files(&self.root, &mut sources)
+            .map_err(|error| report.fail_with(&error))?;
+        let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics);
+        if !self.root.join("Cargo.toml").exists() {
+            let runtime = runtime
+                .resolve(&self.root)
+                .map_err(|message| report.fail(&message))?;
+            plan.extend(plan::beginnings(&operator, runtime));
+        }
+        plan.push(self.manifest_file());
+        plan.extend(
+            self.added
+                .iter()
+                .map(|(path, text)| PlannedFile::scaffold(inside(path), text.clone())),
+        );
+        diagnostics.sort();
+        report.print(&diagnostics, &sources);
+        if diagnostics.has_errors() {
+            Err(Status::Invalid)
+        } else {
+            Ok(plan)
+        }
+    }
+
+    fn manifest_file(&self) -> PlannedFile {
+        match &self.before {
+            None => PlannedFile::scaffold(inside(FILE_NAME), self.manifest.clone()),
+            Some(before) => {
+                PlannedFile::splice(inside(FILE_NAME), before.clone(), self.manifest.clone())
+            }
+        }
+    }
+}
+
+fn resource_item(file: &str, kind: Option<&str>, handlers: &[&str]) -> Item {
+    let mut block = vec![format!("crd: {file}")];
+    block.extend(kind.map(|kind| format!("kind: {kind}")));
+    block.push("handlers:".to_owned());
+    block.extend(handlers.iter().map(|handler| format!("  - {handler}")));
+    let kind = kind
+        .map(|kind| format!(", kind: {kind}"))
+        .unwrap_or_default();
+    Item {
+        block,
+        flow: format!("{{crd: {file}{kind}, handlers: [{}]}}", handlers.join(", ")),
+    }
+}
+
+fn inside(path: &str) -> CratePath {
+    CratePath::new(path).expect("names of files make paths inside the crate")
+}

@@ -1,0 +1,40 @@
+//! `kopf-gen explain`: what a code means.
+
+use std::io::{self, Write};
+
+use clap::Args;
+
+use super::Status;
+use crate::diagnostic::Code;
+
+/// Explain the code of a problem
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// The code, such as KG0102; without it, all codes are listed
+    code: Option<Code>,
+}
+
+pub(super) fn run(args: &ExplainArgs) -> Status {
+    let text = match args.code {
+        Some(code) => {
+            let lines = code
+                .explanation()
+                .lines()
+                .map(|line| format!("{}\n", line.trim()));
+            format!("{code}: {}", lines.collect::<String>())
+        }
+        None => Code::ALL
+            .iter()
+            .map(|code| {
+                format!(
+                    "{code}  {}\n",
+                    code.explanation().lines().next().unwrap_or("").trim()
+                )
+            })
+            .collect(),
+    };
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Ok(()) => Status::Ok,
+        Err(_) => Status::Invalid,
+    }
+}

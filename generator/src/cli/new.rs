@@ -1,0 +1,165 @@
+//! `kopf-gen new`: an operator crate that builds and runs at once.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::draft::Draft;
+use super::generate::{Mode, finish};
+use super::runtime_source::RuntimeArgs;
+use super::{Report, Status};
+use crate::diagnostic::{Diagnostics, Sources};
+use crate::load::input;
+use crate::model::lower::is_operator_name;
+use crate::write::{self, EditedFiles, TOOL_FOLDER};
+
+/// Make an operator crate that builds and runs at once
+#[derive(Debug, Args)]
+pub(super) struct NewArgs {
+    /// The folder to make; it must not exist yet, or be empty
+    dir: PathBuf,
+    /// Files, folders or globs with CustomResourceDefinitions, which are copied; `-` is standard input
+    #[arg(long = "crd", value_name = "FILE")]
+    crds: Vec<String>,
+    /// The name of the operator; by default that of the folder
+    #[arg(long)]
+    name: Option<String>,
+    /// Which handlers to begin with
+    #[arg(long, value_name = "PRESET", default_value = "minimal")]
+    preset: Preset,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
+}
+
+/// Which handlers to begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Preset {
+    /// A handler of new objects
+    Minimal,
+    /// A handler that keeps something else in step with each object
+    Child,
+    /// One handler of each sort
+    Full,
+}
+
+pub(super) fn run(args: &NewArgs, report: &mut Report) -> Status {
+    match prepare(args, report) {
+        Ok((draft, name)) => match draft.plan(&args.runtime, report) {
+            Ok(plan) => {
+                let status = finish(&args.dir, &plan, EditedFiles::Keep, Mode::WRITE, report);
+                if status == Status::Ok {
+                    report.say(&next_steps(&args.dir, &name));
+                }
+                status
+            }
+            Err(status) => status,
+        },
+        Err(status) => status,
+    }
+}
+
+fn prepare(args: &NewArgs, report: &mut Report) -> Result<(Draft, String), Status> {
+    let name =
+        operator_name(args.name.as_deref(), &args.dir).map_err(|message| report.fail(&message))?;
+    let place = args.dir.display();
+    match is_free(&args.dir) {
+        Ok(true) => {}
+        Ok(false) => {
+            let message =
+                format!("{place} is not empty; inside an operator crate, use `kopf-gen generate`");
+            return Err(report.fail(&message));
+        }
+        Err(error) => return Err(report.fail(&format!("cannot look into {place}: {error}"))),
+    }
+    let mut draft = Draft::begin(&args.dir, &name);
+    add_inputs(&mut draft, &args.crds, args.preset.handlers(), report)?;
+    Ok((draft, name))
+}
+
+/// Adds every definition that the arguments name.
+pub(super) fn add_inputs(
+    draft: &mut Draft,
+    arguments: &[String],
+    handlers: &[&str],
+    report: &mut Report,
+) -> Result<(), Status> {
+    let mut sources = Sources::new();
+    let mut diagnostics = Diagnostics::new();
+    let ids = input::read(arguments, &mut sources, &mut diagnostics);
+    if diagnostics.has_errors() {
+        report.print(&diagnostics, &sources);
+        return Err(Status::Invalid);
+    }
+    for id in ids {
+        match draft.add_crds(sources.name(id), sources.text(id), handlers) {
+            Ok(known) => known
+                .iter()
+                .for_each(|kind| report.say(&format!("{kind} is in kopf.yaml already"))),
+            Err(error) => return Err(report.fail_with(&error)),
+        }
+    }
+    Ok(())
+}
+
+/// The name that was given, or else that of the folder.
+pub(super) fn operator_name(given: Option<&str>, dir: &Path) -> Result<String, String> {
+    let name = match given {
+        Some(name) => name.to_owned(),
+        None => std::path::absolute(dir)
+            .ok()
+            .and_then(|dir| {
+                dir.file_name()
+                    .map(|name| name.to_string_lossy().into_owned())
+            })
+            .unwrap_or_default(),
+    };
+    if is_operator_name(&name) {
+        return Ok(name);
+    }
+    Err(format!(
+        "`{name}` cannot name an operator: use lower-case letters, digits and dashes, \
+         starting with a letter, and give it with --name"
+    ))
+}
+
+/// Whether nothing is in the folder but what git and an interrupted run leave.
+fn is_free(dir: &Path) -> io::Result<bool> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        let unfinished = name == TOOL_FOLDER && !write::is_interrupted(dir);
+        if name != ".git" && !unfinished {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn next_steps(dir: &Path, name: &str) -> String {
+    let dir = dir.display();
+    format!("\n{name} is ready:\n  cd {dir}\n  kubectl apply -f crds/\n  cargo run -- --dev")
+}
+
+// === impl Preset ===
+
+impl Preset {
+    /// The handlers, each as one line of YAML.
+    pub(super) fn handlers(self) -> &'static [&'static str] {
+        match self {
+            Self::Minimal => &["{on: create, fn: create_fn}"],
+            Self::Child => &["{on: [create, update, resume], fn: sync_child}"],
+            Self::Full => &[
+                "{on: create, fn: create_fn}",
+                "{on: update, fn: update_fn}",
+                "{on: delete, fn: delete_fn}",
+                "{on: resume, fn: resume_fn}",
+                "{on: event, fn: event_fn}",
+            ],
+        }
+    }
+}

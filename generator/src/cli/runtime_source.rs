@@ -1,0 +1,149 @@
+//! Where a new operator crate finds the runtime.
+
+use std::path::{Component, Path, PathBuf};
+
+use clap::Args;
+
+/// Where the runtime comes from; by default the checkout that this program was built from.
+#[derive(Debug, Default, Args)]
+#[group(multiple = false)]
+pub(super) struct RuntimeArgs {
+    /// Take kopf-runtime from this folder
+    #[arg(long, value_name = "PATH")]
+    runtime_path: Option<PathBuf>,
+    /// Take kopf-runtime from this git repository
+    #[arg(long, value_name = "URL")]
+    runtime_git: Option<String>,
+    /// Take this published version of kopf-runtime
+    #[arg(long, value_name = "VERSION")]
+    runtime_version: Option<String>,
+}
+
+impl RuntimeArgs {
+    /// The value of the dependency in the `Cargo.toml` of a crate in `dir`.
+    pub(super) fn resolve(&self, dir: &Path) -> Result<String, String> {
+        if let Some(path) = &self.runtime_path {
+            return from_path(path, dir);
+        }
+        if let Some(url) = &self.runtime_git {
+            return Ok(format!("{{ git = {} }}", toml_string(url)));
+        }
+        if let Some(version) = &self.runtime_version {
+            return Ok(toml_string(version));
+        }
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime");
+        match from_path(&checkout, dir) {
+            Ok(value) => Ok(value),
+            // The program was moved to another machine, or the checkout is gone.
+            Err(_) => Ok(format!(
+                "{{ git = {} }}",
+                toml_string(env!("CARGO_PKG_REPOSITORY"))
+            )),
+        }
+    }
+}
+
+fn from_path(path: &Path, dir: &Path) -> Result<String, String> {
+    let missing = |why: &str| {
+        format!(
+            "{} is not the folder of kopf-runtime: {why}",
+            path.display()
+        )
+    };
+    let nested = path.join("runtime");
+    let folder = if nested.join("Cargo.toml").is_file() {
+        nested.as_path()
+    } else {
+        path
+    };
+    let folder = folder
+        .canonicalize()
+        .map_err(|error| missing(&error.to_string()))?;
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml"))
+        .map_err(|error| missing(&error.to_string()))?;
+    if !manifest.contains("name = \"kopf-runtime\"") {
+        return Err(missing("its Cargo.toml names another crate"));
+    }
+    let place = existing(dir).and_then(|(base, rest)| {
+        let base = base.canonicalize().ok()?;
+        relative(&folder, &base.join(rest))
+    });
+    let written = place.unwrap_or(folder);
+    Ok(format!(
+        "{{ path = {} }}",
+        toml_string(&written.to_string_lossy().replace('\\', "/"))
+    ))
+}
+
+/// Splits a path into the part that exists and the part that does not yet.
+fn existing(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let path = std::path::absolute(path).ok()?;
+    let base = path
+        .ancestors()
+        .find(|folder| folder.exists())?
+        .to_path_buf();
+    let rest = path.strip_prefix(&base).ok()?.to_path_buf();
+    Some((base, rest))
+}
+
+/// The way from `base` to `target` if both are in one checkout or folder, so that it survives a move of both.
+fn relative(target: &Path, base: &Path) -> Option<PathBuf> {
+    /// Siblings of the checkout and what is inside of it; further away, an absolute path says more.
+    const FURTHEST: usize = 3;
+
+    let shared = target
+        .components()
+        .zip(base.components())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let up = base.components().count() - shared;
+    let has_common_folder = target
+        .components()
+        .take(shared)
+        .any(|part| matches!(part, Component::Normal(_)));
+    if !has_common_folder || up > FURTHEST {
+        return None;
+    }
+    let ups = std::iter::repeat_n(Component::ParentDir, up);
+    Some(ups.chain(target.components().skip(shared)).collect())
+}
+
+fn toml_string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", c as u32)),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_runtimes_are_named_by_the_way_to_them() {
+        let way = |target: &str, base: &str| {
+            relative(Path::new(target), Path::new(base))
+                .map(|way| way.to_string_lossy().into_owned())
+        };
+        assert_eq!(
+            way("/src/kopf-gen/runtime", "/src/kopf-gen/examples/01-minimal").as_deref(),
+            Some("../../runtime")
+        );
+        assert_eq!(
+            way("/src/kopf-gen/runtime", "/src/evc").as_deref(),
+            Some("../kopf-gen/runtime")
+        );
+        assert_eq!(way("/src/kopf-gen/runtime", "/tmp/evc"), None);
+    }
+
+    #[test]
+    fn strings_are_quoted_for_toml() {
+        assert_eq!(toml_string(r#"a"b\c"#), r#""a\"b\\c""#);
+    }
+}

@@ -1,0 +1,219 @@
+//! `kopf-gen types`: the types alone.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::{Report, Status};
+use crate::diagnostic::{Diagnostics, Sources};
+use crate::load::crd::NameFix;
+use crate::load::input;
+use crate::model::name::{InvalidTypeName, TypeName};
+use crate::model::options::{Builtins, Options};
+use crate::model::resource::{Resource, Versions};
+use crate::model::types::Known;
+use crate::types::{self, Request};
+
+/// Print the Rust types of CustomResourceDefinitions
+#[derive(Debug, Args)]
+pub(super) struct TypesArgs {
+    /// Files, folders or globs; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    inputs: Vec<String>,
+    /// Only this version; may be repeated, and may name a version that is not served
+    #[arg(long = "version", value_name = "VERSION")]
+    versions: Vec<String>,
+    /// A file for one module, or a folder for one file per kind and version
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Correct the names of definitions that are not `<plural>.<group>`
+    #[arg(long)]
+    fix_names: bool,
+    /// When to use the types of k8s-openapi
+    #[arg(long, value_name = "WHEN", default_value = "exact")]
+    builtin_types: BuiltinTypes,
+    /// Name the type at a path, as in `spec.template=WorkerTemplate`
+    #[arg(long, value_name = "PATH=NAME", value_parser = rename)]
+    rename: Vec<(String, TypeName)>,
+    /// Use another type at a path, as in `spec.created=k8s_openapi::jiff::Timestamp`
+    #[arg(long, value_name = "PATH=TYPE", value_parser = replacement)]
+    replace: Vec<(String, Known)>,
+    /// Derive another trait, for the type at a path or for all types
+    #[arg(long, value_name = "[PATH=]TRAIT", value_parser = derive)]
+    derive: Vec<(Option<String>, String)>,
+    /// Derive `schemars::JsonSchema` for all types
+    #[arg(long)]
+    json_schema: bool,
+    /// Give enums a variant that keeps values unknown to the schema
+    #[arg(long)]
+    open_enums: bool,
+    /// Give structs a `with_…` method per field
+    #[arg(long)]
+    builders: bool,
+}
+
+/// When to use the types of k8s-openapi.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BuiltinTypes {
+    /// When every value that the schema allows comes out as it went in
+    Exact,
+    /// Also when values are only normalised, as times and quantities are
+    Compatible,
+    /// Never
+    None,
+}
+
+pub(super) fn run(args: &TypesArgs, report: &mut Report) -> Status {
+    let mut sources = Sources::new();
+    let mut diagnostics = Diagnostics::new();
+    let ids = input::read(&args.inputs, &mut sources, &mut diagnostics);
+    let request = args.request();
+    let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
+    report.print(&diagnostics, &sources);
+    if diagnostics.has_errors() {
+        return Status::Invalid;
+    }
+    match args.write(&resources, &sources, &request.options) {
+        Ok(()) => Status::Ok,
+        Err(error) => {
+            report.fail(&error.to_string());
+            Status::Invalid
+        }
+    }
+}
+
+/// The types could not be written.
+#[derive(Debug, thiserror::Error)]
+enum WriteError {
+    #[error("cannot write `{path}`: {source}")]
+    File { path: PathBuf, source: io::Error },
+    #[error("cannot write to standard output: {0}")]
+    Stdout(io::Error),
+}
+
+impl TypesArgs {
+    fn request(&self) -> Request {
+        Request {
+            versions: if self.versions.is_empty() {
+                Versions::Served
+            } else {
+                Versions::Named(self.versions.iter().cloned().collect())
+            },
+            names: if self.fix_names {
+                NameFix::Correct
+            } else {
+                NameFix::Report
+            },
+            options: self.options(),
+        }
+    }
+
+    fn options(&self) -> Options {
+        let mut options = Options {
+            names: self.rename.iter().cloned().collect(),
+            replacements: self.replace.iter().cloned().collect(),
+            builtins: match self.builtin_types {
+                BuiltinTypes::Exact => Builtins::Exact,
+                BuiltinTypes::Compatible => Builtins::Compatible,
+                BuiltinTypes::None => Builtins::None,
+            },
+            open_enums: self.open_enums,
+            builders: self.builders,
+            ..Options::default()
+        };
+        for (path, derive) in &self.derive {
+            match path {
+                Some(path) => options
+                    .derives
+                    .entry(path.clone())
+                    .or_default()
+                    .push(derive.clone()),
+                None => options.derives_everywhere.push(derive.clone()),
+            }
+        }
+        if self.json_schema {
+            options
+                .derives_everywhere
+                .push("schemars::JsonSchema".to_owned());
+        }
+        options
+    }
+
+    fn write(
+        &self,
+        resources: &[Resource],
+        sources: &Sources,
+        options: &Options,
+    ) -> Result<(), WriteError> {
+        let Some(output) = &self.output else {
+            let text = types::text(resources, sources, options);
+            return io::stdout()
+                .lock()
+                .write_all(text.as_bytes())
+                .map_err(WriteError::Stdout);
+        };
+        if output
+            .extension()
+            .is_some_and(|extension| extension == "rs")
+        {
+            return write(output, &types::text(resources, sources, options));
+        }
+        for resource in resources {
+            for file in types::files(resource, sources, options) {
+                write(&output.join(file.path), &file.text)?;
+            }
+        }
+        let index = types::index(resources);
+        write(&output.join(index.path), &index.text)
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), WriteError> {
+    let fail = |source| WriteError::File {
+        path: path.to_owned(),
+        source,
+    };
+    if std::fs::read(path).is_ok_and(|present| present == text.as_bytes()) {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(fail)?;
+    }
+    std::fs::write(path, text).map_err(fail)
+}
+
+fn rename(text: &str) -> Result<(String, TypeName), String> {
+    let (path, name) = pair(text)?;
+    let name = name
+        .parse()
+        .map_err(|error: InvalidTypeName| error.to_string())?;
+    Ok((path, name))
+}
+
+fn replacement(text: &str) -> Result<(String, Known), String> {
+    let (path, ty) = pair(text)?;
+    syn::parse_str::<syn::Type>(ty).map_err(|error| format!("`{ty}` is not a type: {error}"))?;
+    let known = Known {
+        path: ty.to_owned(),
+        default: false,
+    };
+    Ok((path, known))
+}
+
+fn derive(text: &str) -> Result<(Option<String>, String), String> {
+    let (path, name) = match text.split_once('=') {
+        Some((path, name)) => (Some(path.to_owned()), name),
+        None => (None, text),
+    };
+    syn::parse_str::<syn::Path>(name)
+        .map_err(|error| format!("`{name}` is not a path: {error}"))?;
+    Ok((path, name.to_owned()))
+}
+
+fn pair(text: &str) -> Result<(String, &str), String> {
+    let (path, value) = text
+        .split_once('=')
+        .ok_or("there must be a `=` after the path")?;
+    Ok((path.to_owned(), value))
+}

@@ -1,0 +1,194 @@
+//! Problems in the user's input: what is wrong, where, and how to mend it.
+
+mod code;
+mod render;
+mod source;
+
+pub use code::Code;
+pub use render::{Style, human, json};
+pub use source::{Position, SourceId, Sources, Span};
+
+/// How much a problem matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing is written while there is one of these.
+    Error,
+    /// The output is made, but is probably not what was wanted.
+    Warning,
+    /// Worth knowing; only shown when asked for more detail.
+    Note,
+}
+
+/// A place in an input, with a few words about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The text that the span counts in.
+    pub source: SourceId,
+    /// The bytes that are meant.
+    pub span: Span,
+    /// What to say there; may be empty.
+    pub text: String,
+}
+
+/// One problem, with its places; the first label is the primary one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The stable code, which `kopf-gen explain` knows.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// Where.
+    pub labels: Vec<Label>,
+    /// How to mend it.
+    pub help: Option<String>,
+}
+
+/// Collects all problems of a stage, so that the user sees them at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+}
+
+// === impl Severity ===
+
+impl Severity {
+    /// The lower-case name, as it is printed.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+// === impl Diagnostic ===
+
+impl Diagnostic {
+    /// A problem that stops the run.
+    pub fn error(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Error, message)
+    }
+
+    /// A problem that does not stop the run.
+    pub fn warning(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Warning, message)
+    }
+
+    /// A remark.
+    pub fn note(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Note, message)
+    }
+
+    fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity,
+            message: message.into(),
+            labels: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// Adds a place; the first one added is the primary one.
+    #[must_use]
+    pub fn at(mut self, source: SourceId, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push(Label {
+            source,
+            span,
+            text: text.into(),
+        });
+        self
+    }
+
+    /// Says how to mend it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Says how to mend it, if that is known.
+    #[must_use]
+    pub fn maybe_help(mut self, help: Option<String>) -> Self {
+        self.help = help.or(self.help);
+        self
+    }
+}
+
+// === impl Diagnostics ===
+
+impl Diagnostics {
+    /// An empty collection.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a problem; one that is already there is not repeated.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if !self.list.contains(&diagnostic) {
+            self.list.push(diagnostic);
+        }
+    }
+
+    /// Whether a problem stops the run.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.count(Severity::Error) > 0
+    }
+
+    /// How many problems have this severity.
+    #[must_use]
+    pub fn count(&self, severity: Severity) -> usize {
+        self.iter().filter(|d| d.severity == severity).count()
+    }
+
+    /// Whether there is nothing to report.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The problems in the order in which they were found.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.list.iter()
+    }
+
+    /// Sorts by place, so that the order in which files are read does not show.
+    pub fn sort(&mut self) {
+        self.list.sort_by_key(|d| {
+            let place = d.labels.first().map(|l| (l.source, l.span.start));
+            (place, d.code, d.message.clone())
+        });
+    }
+}
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<T: IntoIterator<Item = Diagnostic>>(&mut self, iter: T) {
+        for diagnostic in iter {
+            self.push(diagnostic);
+        }
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

@@ -1,0 +1,43 @@
+//! Differences between files as people read them.
+
+use similar::TextDiff;
+
+use crate::write::{Change, Conflict};
+
+/// A change as a unified diff.
+#[must_use]
+pub fn of_change(change: &Change) -> String {
+    match change {
+        Change::Create { path, after } => unified(b"", after, "/dev/null", &format!("b/{path}")),
+        Change::Update {
+            path,
+            before,
+            after,
+        } => unified(before, after, &format!("a/{path}"), &format!("b/{path}")),
+        Change::Delete { path, before } => unified(before, "", &format!("a/{path}"), "/dev/null"),
+    }
+}
+
+/// What a run would do to a file that was edited by hand.
+#[must_use]
+pub fn of_conflict(conflict: &Conflict) -> String {
+    let Conflict {
+        path,
+        on_disk,
+        planned,
+    } = conflict;
+    unified(
+        on_disk,
+        planned,
+        &format!("{path} (edited)"),
+        &format!("{path} (generated)"),
+    )
+}
+
+fn unified(before: &[u8], after: &str, old: &str, new: &str) -> String {
+    let before = String::from_utf8_lossy(before);
+    TextDiff::from_lines(before.as_ref(), after)
+        .unified_diff()
+        .header(old, new)
+        .to_string()
+}

@@ -1,0 +1,279 @@
+//! Edits `kopf.yaml` as a careful person would: comments, order and style stay as they are.
+
+use crate::diagnostic::{Diagnostics, Sources};
+use crate::load::yaml::{self, Dialect, Entry, Node, Value};
+
+/// Something to add to a list, in both styles of YAML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The lines of the block style, without indentation and dash.
+    pub block: Vec<String>,
+    /// The same in flow style.
+    pub flow: String,
+}
+
+/// Which list of the manifest to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    /// `resources`.
+    Resources,
+    /// `handlers` of the resource at this place in `resources`.
+    Handlers(usize),
+}
+
+/// The manifest is written in a way that cannot be edited safely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("kopf.yaml is written in a way that cannot be edited safely; make the change by hand")]
+pub struct TooUnusual;
+
+/// The text with one more item at the end of a list.
+pub fn append(text: &str, list: List, item: &Item) -> Result<String, TooUnusual> {
+    let root = read(text)?;
+    let (owner, key) = owner(&root, list)?;
+    let edited = match owner.entry(key) {
+        None => with_new_key(text, owner, key, item)?,
+        Some(entry) => with_item(text, owner, entry, item)?,
+    };
+    verify(
+        &edited,
+        list,
+        |before, after| after.len() == before + 1,
+        length(&root, list)?,
+    )?;
+    Ok(edited)
+}
+
+/// The text without the item at this place of a list.
+pub fn remove(text: &str, list: List, index: usize) -> Result<String, TooUnusual> {
+    let root = read(text)?;
+    let (owner, key) = owner(&root, list)?;
+    let node = &owner.entry(key).ok_or(TooUnusual)?.value;
+    let items = node.as_seq().ok_or(TooUnusual)?;
+    let item = items.get(index).ok_or(TooUnusual)?;
+    let edited = if is_flow(text, node) {
+        without_flow_item(text, items, index)
+    } else if let [_] = items {
+        let start = dash(text, item).ok_or(TooUnusual)?;
+        let from = text[..line_start(text, start)].trim_end().len();
+        format!(
+            "{} []{}",
+            &text[..from],
+            &text[line_end(text, last_byte(text, item))..]
+        )
+    } else {
+        let start = line_start(text, dash(text, item).ok_or(TooUnusual)?);
+        let end = line_end(text, last_byte(text, item));
+        format!(
+            "{}{}",
+            &text[..start],
+            text[end..]
+                .strip_prefix("\r\n")
+                .or(text[end..].strip_prefix('\n'))
+                .unwrap_or("")
+        )
+    };
+    verify(
+        &edited,
+        list,
+        |before, after| after.len() + 1 == before,
+        items.len(),
+    )?;
+    Ok(edited)
+}
+
+fn read(text: &str) -> Result<Node, TooUnusual> {
+    let mut sources = Sources::new();
+    let source = sources.add("kopf.yaml", text);
+    let mut diagnostics = Diagnostics::new();
+    let documents = yaml::parse(&sources, source, Dialect::Core, &mut diagnostics);
+    let mut documents = documents.into_iter();
+    match (documents.next(), documents.next()) {
+        (Some(root), None) if !diagnostics.has_errors() => Ok(root),
+        _ => Err(TooUnusual),
+    }
+}
+
+fn owner(root: &Node, list: List) -> Result<(&Node, &'static str), TooUnusual> {
+    match list {
+        List::Resources => Ok((root, "resources")),
+        List::Handlers(index) => {
+            let resources = root
+                .get("resources")
+                .and_then(Node::as_seq)
+                .ok_or(TooUnusual)?;
+            Ok((resources.get(index).ok_or(TooUnusual)?, "handlers"))
+        }
+    }
+}
+
+fn length(root: &Node, list: List) -> Result<usize, TooUnusual> {
+    let (owner, key) = owner(root, list)?;
+    Ok(owner
+        .get(key)
+        .and_then(Node::as_seq)
+        .map_or(0, <[Node]>::len))
+}
+
+/// Reads the result again: an edit that did something else than meant never reaches the user.
+fn verify(
+    edited: &str,
+    list: List,
+    expected: impl Fn(usize, &[Node]) -> bool,
+    before: usize,
+) -> Result<(), TooUnusual> {
+    let root = read(edited)?;
+    let (owner, key) = owner(&root, list)?;
+    let items = owner.get(key).and_then(Node::as_seq).unwrap_or_default();
+    if expected(before, items) {
+        Ok(())
+    } else {
+        Err(TooUnusual)
+    }
+}
+
+fn with_item(text: &str, owner: &Node, entry: &Entry, item: &Item) -> Result<String, TooUnusual> {
+    let node = &entry.value;
+    let flow_owner = is_flow(text, owner);
+    match &node.value {
+        Value::Seq(items) => match items.last() {
+            Some(last) if is_flow(text, node) => Ok(insert(
+                text,
+                last_byte(text, last),
+                &format!(", {}", item.flow),
+            )),
+            Some(last) => {
+                let column = column(text, dash(text, last).ok_or(TooUnusual)?);
+                Ok(insert_lines(text, last_byte(text, last), column, item))
+            }
+            None if flow_owner => Ok(insert(text, node.span.start + 1, &item.flow)),
+            None => replace_value(text, entry, item),
+        },
+        Value::Null if flow_owner => Err(TooUnusual),
+        Value::Null => replace_value(text, entry, item),
+        _ => Err(TooUnusual),
+    }
+}
+
+fn with_new_key(text: &str, owner: &Node, key: &str, item: &Item) -> Result<String, TooUnusual> {
+    let last = owner.as_map().and_then(<[Entry]>::last).ok_or(TooUnusual)?;
+    let end = last_byte(text, &last.value).max(last.key.span.end);
+    if is_flow(text, owner) {
+        return Ok(insert(text, end, &format!(", {key}: [{}]", item.flow)));
+    }
+    let column = column(text, last.key.span.start);
+    let newline = line_break(text);
+    let lines = block(item, column + 2, newline);
+    let addition = format!("{newline}{:column$}{key}:{newline}{lines}", "");
+    Ok(insert_after_line(text, end, &addition))
+}
+
+/// Puts a block list where there was nothing, `[]` or `null`.
+fn replace_value(text: &str, entry: &Entry, item: &Item) -> Result<String, TooUnusual> {
+    let after_colon =
+        text[entry.key.span.end..].find(':').ok_or(TooUnusual)? + entry.key.span.end + 1;
+    let rest = &text[after_colon..line_end(text, after_colon)];
+    let comment = rest.find(" #").map_or("", |at| &rest[at..]);
+    let value = rest[..rest.len() - comment.len()].trim();
+    if !matches!(value, "" | "[]" | "~" | "null") {
+        return Err(TooUnusual);
+    }
+    let newline = line_break(text);
+    let lines = block(item, column(text, entry.key.span.start) + 2, newline);
+    let end = line_end(text, after_colon);
+    Ok(format!(
+        "{}{}{newline}{lines}{}",
+        &text[..after_colon],
+        comment.trim_end(),
+        &text[end..]
+    ))
+}
+
+fn without_flow_item(text: &str, items: &[Node], index: usize) -> String {
+    let range = match (index.checked_sub(1), items.get(index + 1)) {
+        (_, Some(next)) => items[index].span.start..next.span.start,
+        (Some(previous), None) => last_byte(text, &items[previous])..last_byte(text, &items[index]),
+        (None, None) => items[index].span.start..last_byte(text, &items[index]),
+    };
+    format!("{}{}", &text[..range.start], &text[range.end..])
+}
+
+fn insert_lines(text: &str, after: usize, column: usize, item: &Item) -> String {
+    let newline = line_break(text);
+    let lines = block(item, column, newline);
+    insert_after_line(text, after, &format!("{newline}{lines}"))
+}
+
+/// The item in block style, without a line break at the end.
+fn block(item: &Item, column: usize, newline: &str) -> String {
+    let lines: Vec<_> = item
+        .block
+        .iter()
+        .enumerate()
+        .map(|(number, line)| {
+            format!(
+                "{:column$}{}{line}",
+                "",
+                if number == 0 { "- " } else { "  " }
+            )
+        })
+        .collect();
+    lines.join(newline)
+}
+
+/// Inserts behind the line that holds the byte before `at`, where a comment may follow the value.
+fn insert_after_line(text: &str, at: usize, addition: &str) -> String {
+    insert(text, line_end(text, at), addition)
+}
+
+fn insert(text: &str, at: usize, addition: &str) -> String {
+    format!("{}{addition}{}", &text[..at], &text[at..])
+}
+
+fn is_flow(text: &str, node: &Node) -> bool {
+    text[node.span.start..].starts_with(['[', '{'])
+}
+
+/// Where a value ends on its last line; what the parser counts as its end may be lines further down.
+fn last_byte(text: &str, node: &Node) -> usize {
+    let inner = match &node.value {
+        _ if is_flow(text, node) => None,
+        Value::Seq(items) => items.last().map(|item| last_byte(text, item)),
+        Value::Map(entries) => entries
+            .last()
+            .map(|entry| last_byte(text, &entry.value).max(entry.key.span.end)),
+        _ => None,
+    };
+    inner.unwrap_or_else(|| text[..node.span.end].trim_end().len().max(node.span.start))
+}
+
+/// The dash of an item in a block list.
+fn dash(text: &str, item: &Node) -> Option<usize> {
+    let before = text[..item.span.start].trim_end();
+    before.ends_with('-').then(|| before.len() - 1)
+}
+
+fn column(text: &str, at: usize) -> usize {
+    text[line_start(text, at)..at].chars().count()
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+}
+
+fn line_end(text: &str, at: usize) -> usize {
+    let end = text[at..]
+        .find('\n')
+        .map_or(text.len(), |newline| at + newline);
+    if text[at..end].ends_with('\r') {
+        end - 1
+    } else {
+        end
+    }
+}
+
+fn line_break(text: &str) -> &'static str {
+    if text.contains("\r\n") { "\r\n" } else { "\n" }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,17 @@
+//! Reads CustomResourceDefinitions and a handler manifest, writes a typed operator crate.
+
+pub mod cli;
+pub mod diagnostic;
+pub mod diff;
+pub mod edit;
+pub mod format;
+pub mod load;
+pub mod model;
+pub mod pipeline;
+pub mod plan;
+pub mod project;
+pub mod splice;
+pub mod suggest;
+pub mod types;
+pub mod view;
+pub mod write;

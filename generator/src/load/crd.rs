@@ -1,0 +1,403 @@
+//! CustomResourceDefinitions among the documents of a text.
+
+use super::schema::{Reader, Schema};
+use super::upgrade;
+use super::yaml::{self, Dialect, Entry, Node, Value};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
+
+/// A CustomResourceDefinition, in its `v1` form.
+#[derive(Clone, Debug)]
+pub struct Crd {
+    /// The text that it came from.
+    pub source: SourceId,
+    /// Where it stands there.
+    pub span: Span,
+    /// `metadata.name`.
+    pub name: String,
+    /// `spec.group`.
+    pub group: String,
+    /// `spec.names`.
+    pub names: Names,
+    /// `spec.scope`.
+    pub scope: Scope,
+    /// `spec.versions`, in the order of the text.
+    pub versions: Vec<CrdVersion>,
+    /// The whole definition as compact JSON.
+    pub json: String,
+}
+
+/// The names of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// `kind`.
+    pub kind: String,
+    /// `plural`.
+    pub plural: String,
+    /// `singular`, which defaults to the kind in lower case.
+    pub singular: String,
+    /// `listKind`, which defaults to the kind and `List`.
+    pub list_kind: String,
+    /// `shortNames`.
+    pub short_names: Vec<String>,
+    /// `categories`.
+    pub categories: Vec<String>,
+}
+
+/// Whether objects live in namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+}
+
+/// A version of a resource.
+#[derive(Clone, Debug)]
+pub struct CrdVersion {
+    /// `name`.
+    pub name: String,
+    /// Where the name stands.
+    pub span: Span,
+    /// `served`.
+    pub served: bool,
+    /// `storage`.
+    pub storage: bool,
+    /// `deprecated`, with its warning.
+    pub deprecated: Option<String>,
+    /// `schema.openAPIV3Schema`.
+    pub schema: Schema,
+    /// Whether there is a status subresource.
+    pub status: bool,
+    /// The scale subresource.
+    pub scale: Option<Scale>,
+    /// `additionalPrinterColumns`.
+    pub columns: Vec<Column>,
+    /// The paths of `selectableFields`.
+    pub selectable_fields: Vec<String>,
+}
+
+/// The scale subresource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// `specReplicasPath`.
+    pub spec_replicas: String,
+    /// `statusReplicasPath`.
+    pub status_replicas: String,
+    /// `labelSelectorPath`.
+    pub selector: Option<String>,
+}
+
+/// A printer column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// `name`.
+    pub name: String,
+    /// `jsonPath`.
+    pub path: String,
+}
+
+/// What to do about names that the API server refuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NameFix {
+    /// Report them.
+    #[default]
+    Report,
+    /// Correct them in the embedded definition.
+    Correct,
+}
+
+/// Reads the definitions of one text; other documents are skipped with a note.
+#[must_use]
+pub fn read(
+    sources: &Sources,
+    source: SourceId,
+    fix: NameFix,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Crd> {
+    let documents = yaml::parse(sources, source, Dialect::Kubernetes, diagnostics);
+    let mut crds = Vec::new();
+    for document in documents {
+        flatten(document, source, fix, diagnostics, &mut crds);
+    }
+    crds
+}
+
+/// Takes lists apart and sorts the definitions from the rest.
+fn flatten(
+    document: Node,
+    source: SourceId,
+    fix: NameFix,
+    diagnostics: &mut Diagnostics,
+    crds: &mut Vec<Crd>,
+) {
+    let text = |key| document.get(key).and_then(Node::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let known = ["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"].contains(&api_version);
+    if known && kind == "CustomResourceDefinition" {
+        let old = api_version.ends_with("v1beta1");
+        crds.extend(
+            Fields {
+                source,
+                diagnostics,
+            }
+            .crd(document, old, fix),
+        );
+    } else if kind.ends_with("List") && document.get("items").is_some() {
+        let Value::Map(entries) = document.value else {
+            return;
+        };
+        let items = entries
+            .into_iter()
+            .filter(|entry| entry.key.name == "items");
+        for entry in items {
+            if let Value::Seq(items) = entry.value.value {
+                for item in items {
+                    flatten(item, source, fix, diagnostics, crds);
+                }
+            }
+        }
+    } else if !document.is_null() {
+        let what = if kind.is_empty() {
+            "not a Kubernetes object".to_owned()
+        } else if api_version.is_empty() {
+            format!("a {kind} without `apiVersion`")
+        } else {
+            format!("a {kind} of {api_version}")
+        };
+        let place = document
+            .entry("kind")
+            .map_or(document.span, |entry| entry.key.span.to(entry.value.span));
+        diagnostics.push(
+            Diagnostic::note(Code::NotACrd, format!("skipped: {what}")).at(source, place, ""),
+        );
+    }
+}
+
+/// Reads the fields of one definition.
+struct Fields<'a> {
+    source: SourceId,
+    diagnostics: &'a mut Diagnostics,
+}
+
+// === impl Fields ===
+
+impl Fields<'_> {
+    fn crd(&mut self, mut document: Node, old: bool, fix: NameFix) -> Option<Crd> {
+        if old {
+            let place = document
+                .get("apiVersion")
+                .map_or(document.span, |node| node.span);
+            self.diagnostics.push(
+                Diagnostic::note(Code::OldCrd, "a `v1beta1` definition, upgraded to `v1`").at(
+                    self.source,
+                    place,
+                    "",
+                ),
+            );
+        }
+        upgrade::to_v1(&mut document, old);
+        let spec = self.field(&document, "spec")?;
+        let names = self.field(spec, "names");
+        let group = self.text(spec, "group");
+        let names = self.names(names?);
+        let scope = self.scope(spec);
+        let versions = self.versions(spec);
+        let (group, names) = (group?, names?);
+        let expected = format!("{}.{group}", names.plural);
+        self.check_name(&mut document, &expected, fix);
+        let name = document
+            .get("metadata")
+            .and_then(|metadata| metadata.get("name"))
+            .and_then(Node::as_str)
+            .unwrap_or(&expected)
+            .to_owned();
+        let versions = versions?;
+        Some(Crd {
+            source: self.source,
+            span: document.span,
+            name,
+            group,
+            names,
+            scope: scope?,
+            versions,
+            json: document.to_json().to_string(),
+        })
+    }
+
+    fn names(&mut self, node: &Node) -> Option<Names> {
+        let (kind, plural) = (self.text(node, "kind"), self.text(node, "plural"));
+        let (kind, plural) = (kind?, plural?);
+        Some(Names {
+            singular: optional_text(node, "singular").unwrap_or_else(|| kind.to_lowercase()),
+            list_kind: optional_text(node, "listKind").unwrap_or_else(|| format!("{kind}List")),
+            short_names: strings(node, "shortNames"),
+            categories: strings(node, "categories"),
+            kind,
+            plural,
+        })
+    }
+
+    fn scope(&mut self, spec: &Node) -> Option<Scope> {
+        let node = self.field(spec, "scope")?;
+        match node.as_str() {
+            Some("Namespaced") => Some(Scope::Namespaced),
+            Some("Cluster") => Some(Scope::Cluster),
+            _ => {
+                self.invalid("`scope` is `Namespaced` or `Cluster`", node.span);
+                None
+            }
+        }
+    }
+
+    fn versions(&mut self, spec: &Node) -> Option<Vec<CrdVersion>> {
+        let node = self.field(spec, "versions")?;
+        let Some(nodes) = node.as_seq() else {
+            self.invalid("`versions` is a list", node.span);
+            return None;
+        };
+        // Collected first, so that the mistakes of all versions are reported.
+        let versions: Vec<_> = nodes.iter().map(|node| self.version(node)).collect();
+        versions.into_iter().collect()
+    }
+
+    fn version(&mut self, node: &Node) -> Option<CrdVersion> {
+        let name = self.field(node, "name")?;
+        let span = name.span;
+        let Some(name) = name.as_str() else {
+            self.invalid("the name of a version is a string", span);
+            return None;
+        };
+        let schema = node
+            .get("schema")
+            .and_then(|schema| schema.get("openAPIV3Schema"));
+        let Some(schema) = schema else {
+            self.invalid(&format!("version `{name}` has no schema"), span);
+            return None;
+        };
+        let mut reader = Reader {
+            source: self.source,
+            diagnostics: self.diagnostics,
+        };
+        let subresources = node.get("subresources");
+        Some(CrdVersion {
+            name: name.to_owned(),
+            span,
+            served: flag(node, "served"),
+            storage: flag(node, "storage"),
+            deprecated: flag(node, "deprecated")
+                .then(|| optional_text(node, "deprecationWarning").unwrap_or_default()),
+            schema: reader.schema(schema),
+            status: subresources.is_some_and(|s| s.get("status").is_some()),
+            scale: subresources.and_then(|s| s.get("scale")).map(scale),
+            columns: list(node, "additionalPrinterColumns")
+                .iter()
+                .map(column)
+                .collect(),
+            selectable_fields: list(node, "selectableFields")
+                .iter()
+                .filter_map(|field| optional_text(field, "jsonPath"))
+                .collect(),
+        })
+    }
+
+    fn check_name(&mut self, document: &mut Node, expected: &str, fix: NameFix) {
+        let Some(name) = text_mut(document, &["metadata", "name"]) else {
+            self.invalid("`metadata.name` is missing", document.span);
+            return;
+        };
+        let Value::String(text) = &mut name.value else {
+            self.invalid("`metadata.name` is a string", name.span);
+            return;
+        };
+        if text == expected {
+            return;
+        }
+        let diagnostic = match fix {
+            NameFix::Report => Diagnostic::warning(
+                Code::CrdName,
+                "the name of the definition is not `<plural>.<group>`",
+            )
+            .help(format!("name it `{expected}`, or pass `--fix-names`")),
+            NameFix::Correct => {
+                let message = format!("the name of the definition is corrected to `{expected}`");
+                expected.clone_into(text);
+                Diagnostic::note(Code::CrdName, message)
+            }
+        };
+        let label = format!("the API server only accepts `{expected}`");
+        self.diagnostics
+            .push(diagnostic.at(self.source, name.span, label));
+    }
+
+    fn text(&mut self, node: &Node, key: &str) -> Option<String> {
+        let value = self.field(node, key)?;
+        match value.as_str() {
+            Some(text) if !text.is_empty() => Some(text.to_owned()),
+            _ => {
+                self.invalid(
+                    &format!("`{key}` is a string that is not empty"),
+                    value.span,
+                );
+                None
+            }
+        }
+    }
+
+    fn field<'n>(&mut self, node: &'n Node, key: &str) -> Option<&'n Node> {
+        let found = node.get(key);
+        if found.is_none() {
+            self.invalid(&format!("`{key}` is missing"), node.span);
+        }
+        found
+    }
+
+    fn invalid(&mut self, message: &str, span: Span) {
+        self.diagnostics
+            .push(Diagnostic::error(Code::InvalidCrd, message).at(self.source, span, ""));
+    }
+}
+
+fn scale(node: &Node) -> Scale {
+    Scale {
+        spec_replicas: optional_text(node, "specReplicasPath").unwrap_or_default(),
+        status_replicas: optional_text(node, "statusReplicasPath").unwrap_or_default(),
+        selector: optional_text(node, "labelSelectorPath"),
+    }
+}
+
+fn column(node: &Node) -> Column {
+    Column {
+        name: optional_text(node, "name").unwrap_or_default(),
+        path: optional_text(node, "jsonPath").unwrap_or_default(),
+    }
+}
+
+fn flag(node: &Node, key: &str) -> bool {
+    node.get(key).and_then(Node::as_bool).unwrap_or_default()
+}
+
+fn optional_text(node: &Node, key: &str) -> Option<String> {
+    let text = node.get(key).and_then(Node::as_str)?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn list<'n>(node: &'n Node, key: &str) -> &'n [Node] {
+    node.get(key).and_then(Node::as_seq).unwrap_or_default()
+}
+
+fn strings(node: &Node, key: &str) -> Vec<String> {
+    let texts = list(node, key).iter().filter_map(Node::as_str);
+    texts.map(str::to_owned).collect()
+}
+
+fn text_mut<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
+    path.iter()
+        .try_fold(node, |node, key| match &mut node.value {
+            Value::Map(entries) => entries
+                .iter_mut()
+                .find(|entry| entry.key.name == **key)
+                .map(|entry: &mut Entry| &mut entry.value),
+            _ => None,
+        })
+}

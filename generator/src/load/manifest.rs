@@ -1,0 +1,339 @@
+//! `kopf.yaml` as it is written: every value with its place, no meaning yet.
+//!
+//! The JSON Schema that editors use is derived from these types, so their fields are documented
+//! for the person who writes the manifest.
+
+mod decode;
+mod duration;
+mod fields;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use crate::diagnostic::{Diagnostics, SourceId, Sources, Span};
+
+/// The file name of the manifest.
+pub const FILE_NAME: &str = "kopf.yaml";
+
+/// The only `apiVersion` so far.
+pub const API_VERSION: &str = "kopf-gen.dev/v1";
+
+/// A value and the place where it stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spanned<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stood.
+    pub span: Span,
+}
+
+/// One value, or a list of them.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(untagged)]
+pub enum OneOrMany<T> {
+    /// Written without a list.
+    One(Spanned<T>),
+    /// Written as a list.
+    Many(#[schemars(length(min = 1))] Vec<Spanned<T>>),
+}
+
+/// The operator: its kinds and what happens to their objects.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "camelCase", title = "kopf.yaml")]
+pub struct Manifest {
+    /// The version of this format: `kopf-gen.dev/v1`.
+    pub api_version: Spanned<ApiVersion>,
+    /// The operator as a whole.
+    pub operator: OperatorSection,
+    /// The kinds that the operator handles.
+    #[schemars(with = "Option<Vec<ResourceSection>>")]
+    pub resources: Vec<ResourceSection>,
+    /// The text that the spans count in.
+    #[schemars(skip)]
+    pub source: SourceId,
+}
+
+/// The version of the manifest format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum ApiVersion {
+    /// The first version.
+    #[schemars(rename = "kopf-gen.dev/v1")]
+    V1,
+}
+
+/// The operator as a whole.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct OperatorSection {
+    /// The name of the operator: of its crate, its Deployment, its ServiceAccount.
+    pub name: Spanned<String>,
+}
+
+/// A kind that the operator handles; either `crd` or `builtin` names it.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ResourceSection {
+    /// Where the entry stands.
+    #[schemars(skip)]
+    pub span: Span,
+    /// The file with the CustomResourceDefinition, relative to the manifest.
+    pub crd: Option<Spanned<String>>,
+    /// Which kind, if the file defines several.
+    pub kind: Option<Spanned<String>>,
+    /// Which version of the kind is handled; the stored one if left out.
+    pub version: Option<Spanned<String>>,
+    /// A kind that every cluster has, such as `v1/Pod` or `batch/v1/Job`.
+    pub builtin: Option<Spanned<String>>,
+    /// What happens to the objects.
+    #[schemars(with = "Option<Vec<HandlerSection>>")]
+    pub handlers: Vec<HandlerSection>,
+}
+
+/// A function that is called for objects of the kind.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "snake_case")]
+pub struct HandlerSection {
+    /// Where the entry stands.
+    #[schemars(skip)]
+    pub span: Span,
+    /// When the function is called.
+    pub on: OneOrMany<Trigger>,
+    /// The name of the function.
+    #[schemars(rename = "fn")]
+    pub function: Spanned<String>,
+    /// The id under which progress is kept on the object; the name of the function if left out.
+    pub id: Option<Spanned<String>>,
+    /// The field, or the fields, that the handler is about, such as `spec.size`.
+    pub field: Option<OneOrMany<String>>,
+    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub value: Option<Spanned<ValueFilter>>,
+    /// Only changes from this value of the field.
+    pub old: Option<Spanned<ValueFilter>>,
+    /// Only changes to this value of the field.
+    pub new: Option<Spanned<ValueFilter>>,
+    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub labels: Option<Filters>,
+    /// Only objects with these annotations, as for labels.
+    pub annotations: Option<Filters>,
+    /// The name of a function that decides whether the handler is called.
+    pub when: Option<Spanned<String>>,
+    /// Anything that the function wants to be told; it is the same for every call.
+    pub param: Option<Spanned<serde_json::Value>>,
+    /// What an error means that says nothing itself about retrying.
+    pub errors: Option<Spanned<ErrorMode>>,
+    /// How long to keep trying, from the first attempt.
+    pub timeout: Option<Spanned<ManifestDuration>>,
+    /// How many attempts are made.
+    #[schemars(range(max = 4_294_967_295u32))]
+    pub retries: Option<Spanned<u32>>,
+    /// How long to wait before the next attempt.
+    pub backoff: Option<Spanned<ManifestDuration>>,
+    /// Whether deletion may go ahead without this delete handler.
+    pub optional: Option<Spanned<bool>>,
+    /// Whether this resume handler is also called for objects that are being deleted.
+    pub deleted: Option<Spanned<bool>>,
+}
+
+/// When a handler is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum Trigger {
+    /// An object was created.
+    Create,
+    /// An object was changed.
+    Update,
+    /// An object is being deleted.
+    Delete,
+    /// The operator started and found the object.
+    Resume,
+    /// A field was added, changed or removed.
+    Field,
+    /// Anything at all was seen of the object.
+    Event,
+}
+
+/// What an error means that says nothing itself about retrying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum ErrorMode {
+    /// The handler has succeeded all the same.
+    Ignored,
+    /// The handler is tried again.
+    Temporary,
+    /// The handler has failed for good.
+    Permanent,
+}
+
+/// Labels or annotations, each with what is wanted of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filters {
+    /// The filters in the order of the text.
+    pub list: Vec<(Spanned<String>, Spanned<ValueFilter>)>,
+}
+
+/// What is wanted of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ValueFilter {
+    /// It is there, whatever it is.
+    Present,
+    /// It is not there.
+    Absent,
+    /// It is this.
+    Equals(serde_json::Value),
+    /// A function of this name says yes.
+    Predicate(Spanned<String>),
+}
+
+/// A duration as people write it: `30s`, `1h30m`, or a number of seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManifestDuration(pub Duration);
+
+/// Reads a manifest. Everything that is wrong is reported; `None` if it cannot be used.
+#[must_use]
+pub fn parse(
+    sources: &Sources,
+    source: SourceId,
+    diagnostics: &mut Diagnostics,
+) -> Option<Manifest> {
+    decode::manifest(sources, source, diagnostics)
+}
+
+/// The JSON Schema of the manifest.
+#[must_use]
+pub fn schema() -> Schema {
+    schemars::schema_for!(Manifest)
+}
+
+// === impl OneOrMany ===
+
+impl<T> OneOrMany<T> {
+    /// The values, however they were written.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Spanned<T>] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Many(values) => values,
+        }
+    }
+}
+
+// === impl HandlerSection ===
+
+impl HandlerSection {
+    /// Where a predicate of this name is named.
+    #[must_use]
+    pub fn predicate_span(&self, name: &str) -> Option<Span> {
+        let listed = [&self.labels, &self.annotations].into_iter().flatten();
+        let filters = listed
+            .flat_map(|filters| &filters.list)
+            .map(|(_, filter)| &filter.value);
+        let values = [&self.value, &self.old, &self.new]
+            .into_iter()
+            .flatten()
+            .map(|it| &it.value);
+        let predicates = filters.chain(values).filter_map(|filter| match filter {
+            ValueFilter::Predicate(name) => Some(name),
+            _ => None,
+        });
+        let same = |it: &&Spanned<String>| it.value == name.strip_prefix("r#").unwrap_or(name);
+        self.when
+            .iter()
+            .chain(predicates)
+            .find(same)
+            .map(|it| it.span)
+    }
+}
+
+// === impl Trigger ===
+
+impl Trigger {
+    /// All triggers with the words for them.
+    pub const NAMES: &'static [(&'static str, Self)] = &[
+        ("create", Self::Create),
+        ("update", Self::Update),
+        ("delete", Self::Delete),
+        ("resume", Self::Resume),
+        ("field", Self::Field),
+        ("event", Self::Event),
+    ];
+}
+
+// === schemas of the types that are not derived ===
+
+impl<T: JsonSchema> JsonSchema for Spanned<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+impl JsonSchema for Filters {
+    fn schema_name() -> Cow<'static, str> {
+        "Filters".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let predicate = predicate_schema(generator);
+        json_schema!({
+            "type": "object",
+            "additionalProperties": {"anyOf": [
+                {"type": "string"},
+                {"type": "object", "additionalProperties": false, "required": ["value"], "properties": {"value": {"type": "string"}}},
+                predicate,
+            ]},
+        })
+    }
+}
+
+impl JsonSchema for ValueFilter {
+    fn schema_name() -> Cow<'static, str> {
+        "ValueFilter".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let predicate = predicate_schema(generator);
+        json_schema!({"anyOf": [
+            {"type": ["string", "number", "boolean"]},
+            {"type": "object", "additionalProperties": false, "required": ["value"], "properties": {"value": {"not": {"type": "null"}}}},
+            predicate,
+        ]})
+    }
+}
+
+impl JsonSchema for ManifestDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [
+            {"type": "number", "minimum": 0, "maximum": duration::LONGEST_SECONDS},
+            {"type": "string", "pattern": duration::PATTERN},
+        ]})
+    }
+}
+
+fn predicate_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["predicate"],
+        "properties": {"predicate": {"type": "string"}},
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,497 @@
+//! From YAML nodes to the manifest's types, reporting everything that does not fit.
+
+use super::fields::{Fields, Planned, Reader};
+use super::{
+    API_VERSION, ApiVersion, ErrorMode, FILE_NAME, Filters, HandlerSection, Manifest,
+    ManifestDuration, OneOrMany, OperatorSection, ResourceSection, Spanned, Trigger, ValueFilter,
+    duration,
+};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
+use crate::load::yaml::{self, Dialect, Node, Value};
+
+const PLANNED_FOR_OPERATORS: &[Planned] = &[
+    Planned {
+        key: "peering",
+        purpose: "operators that pause for each other",
+    },
+    Planned {
+        key: "startup",
+        purpose: "functions that run before the first object is seen",
+    },
+    Planned {
+        key: "cleanup",
+        purpose: "functions that run when the operator stops",
+    },
+    Planned {
+        key: "login",
+        purpose: "own ways to authenticate",
+    },
+    Planned {
+        key: "probe",
+        purpose: "values for the liveness endpoint",
+    },
+    Planned {
+        key: "persistence",
+        purpose: "where progress is kept",
+    },
+    Planned {
+        key: "settings",
+        purpose: "timeouts and limits of the operator",
+    },
+    Planned {
+        key: "namespaces",
+        purpose: "a fixed scope",
+    },
+];
+
+const PLANNED_FOR_RESOURCES: &[Planned] = &[
+    Planned {
+        key: "admission",
+        purpose: "webhooks that validate or mutate",
+    },
+    Planned {
+        key: "indices",
+        purpose: "objects found by a key",
+    },
+    Planned {
+        key: "track",
+        purpose: "keeping the last state without a handler",
+    },
+];
+
+const PLANNED_FOR_HANDLERS: &[Planned] = &[
+    Planned {
+        key: "timer",
+        purpose: "a function that is called at intervals",
+    },
+    Planned {
+        key: "daemon",
+        purpose: "a function that runs as long as the object exists",
+    },
+    Planned {
+        key: "interval",
+        purpose: "the pace of a timer",
+    },
+    Planned {
+        key: "sharp",
+        purpose: "the pace of a timer",
+    },
+    Planned {
+        key: "idle",
+        purpose: "the pace of a timer",
+    },
+    Planned {
+        key: "initial_delay",
+        purpose: "the start of a timer or daemon",
+    },
+    Planned {
+        key: "cancellation_backoff",
+        purpose: "the end of a daemon",
+    },
+    Planned {
+        key: "cancellation_timeout",
+        purpose: "the end of a daemon",
+    },
+    Planned {
+        key: "cancellation_polling",
+        purpose: "the end of a daemon",
+    },
+];
+
+const ERROR_MODES: &[(&str, ErrorMode)] = &[
+    ("ignored", ErrorMode::Ignored),
+    ("temporary", ErrorMode::Temporary),
+    ("permanent", ErrorMode::Permanent),
+];
+
+pub(super) fn manifest(
+    sources: &Sources,
+    source: SourceId,
+    diagnostics: &mut Diagnostics,
+) -> Option<Manifest> {
+    let documents = yaml::parse(sources, source, Dialect::Core, diagnostics);
+    let had_errors = diagnostics.has_errors();
+    let mut reader = Reader {
+        source,
+        diagnostics,
+    };
+    let mut documents = documents.iter();
+    let Some(root) = documents.next() else {
+        if !had_errors {
+            let help = format!("it starts with `apiVersion: {API_VERSION}`");
+            let message = format!("{FILE_NAME} is empty");
+            reader.push(
+                Diagnostic::error(Code::ManifestMissing, message)
+                    .at(source, Span::default(), "")
+                    .help(help),
+            );
+        }
+        return None;
+    };
+    if let Some(second) = documents.next() {
+        let message = format!("{FILE_NAME} holds one document");
+        reader.error(
+            Code::ManifestValue,
+            first_line(second),
+            message,
+            "a second document",
+        );
+    }
+    reader.manifest(root)
+}
+
+/// The place of something large, cut down to where it begins.
+fn first_line(node: &Node) -> Span {
+    Span::new(node.span.start, node.span.end.min(node.span.start + 1))
+}
+
+impl Reader<'_> {
+    fn manifest(&mut self, root: &Node) -> Option<Manifest> {
+        let mut fields = self.fields(root, "the manifest")?;
+        let versions = [(API_VERSION, ApiVersion::V1)];
+        let api_version = fields
+            .required(self, "apiVersion")
+            .and_then(|node| self.word(node, "`apiVersion`", &versions));
+        let operator = fields
+            .required(self, "operator")
+            .and_then(|node| self.operator(node));
+        let resources = match fields.optional("resources") {
+            Some(node) => self.list(node, "`resources`", Self::resource),
+            None => Some(Vec::new()),
+        };
+        fields.finish(self, &[]);
+        Some(Manifest {
+            api_version: api_version?,
+            operator: operator?,
+            resources: resources?,
+            source: self.source,
+        })
+    }
+
+    fn operator(&mut self, node: &Node) -> Option<OperatorSection> {
+        let mut fields = self.fields(node, "`operator`")?;
+        let name = fields
+            .required(self, "name")
+            .and_then(|node| self.string(node, "`name`"));
+        fields.finish(self, PLANNED_FOR_OPERATORS);
+        Some(OperatorSection { name: name? })
+    }
+
+    fn resource(&mut self, node: &Node) -> Option<ResourceSection> {
+        let mut fields = self.fields(node, "a resource")?;
+        let section = ResourceSection {
+            span: fields.place(),
+            crd: self.optional_string(&mut fields, "crd"),
+            kind: self.optional_string(&mut fields, "kind"),
+            version: self.optional_string(&mut fields, "version"),
+            builtin: self.optional_string(&mut fields, "builtin"),
+            handlers: match fields.optional("handlers") {
+                Some(node) => self
+                    .list(node, "`handlers`", Self::handler)
+                    .unwrap_or_default(),
+                None => Vec::new(),
+            },
+        };
+        fields.finish(self, PLANNED_FOR_RESOURCES);
+        Some(section)
+    }
+
+    fn handler(&mut self, node: &Node) -> Option<HandlerSection> {
+        let mut fields = self.fields(node, "a handler")?;
+        let span = fields.span();
+        if fields.optional("on").is_none()
+            && (node.get("timer").is_some() || node.get("daemon").is_some())
+        {
+            // The key that is not available yet says it all; `on` and `fn` are not missing.
+            for key in [
+                "fn",
+                "id",
+                "field",
+                "value",
+                "labels",
+                "annotations",
+                "when",
+                "param",
+                "errors",
+                "timeout",
+            ] {
+                fields.optional(key);
+            }
+            for key in ["retries", "backoff"] {
+                fields.optional(key);
+            }
+            fields.finish(self, PLANNED_FOR_HANDLERS);
+            return None;
+        }
+        let on = fields.required(self, "on").and_then(|node| {
+            self.one_or_many(node, |this, node| this.word(node, "`on`", Trigger::NAMES))
+        });
+        let function = fields
+            .required(self, "fn")
+            .and_then(|node| self.string(node, "`fn`"));
+        let id = self.optional_string(&mut fields, "id");
+        let field = fields
+            .optional("field")
+            .and_then(|node| self.one_or_many(node, |this, node| this.string(node, "`field`")));
+        let value = self.value_filter(&mut fields, "value");
+        let old = self.value_filter(&mut fields, "old");
+        let new = self.value_filter(&mut fields, "new");
+        let labels = self.filters(&mut fields, "labels");
+        let annotations = self.filters(&mut fields, "annotations");
+        let when = self.optional_string(&mut fields, "when");
+        let param = fields.optional("param").map(|node| Spanned {
+            value: node.to_json(),
+            span: node.span,
+        });
+        let errors = fields
+            .optional("errors")
+            .and_then(|node| self.word(node, "`errors`", ERROR_MODES));
+        let timeout = self.duration(&mut fields, "timeout");
+        let retries = self.count(&mut fields, "retries");
+        let backoff = self.duration(&mut fields, "backoff");
+        let optional = self.boolean(&mut fields, "optional");
+        let deleted = self.boolean(&mut fields, "deleted");
+        fields.finish(self, PLANNED_FOR_HANDLERS);
+        Some(HandlerSection {
+            span,
+            on: on?,
+            function: function?,
+            id,
+            field,
+            value,
+            old,
+            new,
+            labels,
+            annotations,
+            when,
+            param,
+            errors,
+            timeout,
+            retries,
+            backoff,
+            optional,
+            deleted,
+        })
+    }
+
+    fn list<T>(
+        &mut self,
+        node: &Node,
+        what: &str,
+        mut item: impl FnMut(&mut Self, &Node) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let Some(nodes) = node.as_seq() else {
+            self.wrong_type(node, what, "a list");
+            return None;
+        };
+        Some(nodes.iter().filter_map(|node| item(self, node)).collect())
+    }
+
+    fn one_or_many<T>(
+        &mut self,
+        node: &Node,
+        mut item: impl FnMut(&mut Self, &Node) -> Option<Spanned<T>>,
+    ) -> Option<OneOrMany<T>> {
+        match node.as_seq() {
+            None => item(self, node).map(OneOrMany::One),
+            Some([]) => {
+                self.error(
+                    Code::ManifestValue,
+                    node.span,
+                    "the list is empty",
+                    "at least one is needed",
+                );
+                None
+            }
+            Some(nodes) => {
+                let values: Vec<_> = nodes.iter().filter_map(|node| item(self, node)).collect();
+                (values.len() == nodes.len()).then_some(OneOrMany::Many(values))
+            }
+        }
+    }
+
+    fn optional_string(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+    ) -> Option<Spanned<String>> {
+        fields
+            .optional(key)
+            .and_then(|node| self.string(node, &format!("`{key}`")))
+    }
+
+    fn boolean(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Spanned<bool>> {
+        let node = fields.optional(key)?;
+        let value = node.as_bool();
+        if value.is_none() {
+            self.wrong_type(node, &format!("`{key}`"), "true or false");
+        }
+        value.map(|value| Spanned {
+            value,
+            span: node.span,
+        })
+    }
+
+    fn count(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Spanned<u32>> {
+        let node = fields.optional(key)?;
+        let whole = match node.value {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "it has no fraction, and i128 is far larger than u32"
+            )]
+            Value::Float(number) if number.fract() == 0.0 => Some(number as i128),
+            _ => node.as_int(),
+        };
+        match whole.map(u32::try_from) {
+            Some(Ok(value)) => Some(Spanned {
+                value,
+                span: node.span,
+            }),
+            Some(Err(_)) => {
+                let message = format!("`{key}` must be between 0 and {}", u32::MAX);
+                self.error(Code::ManifestValue, node.span, message, "out of range");
+                None
+            }
+            None => {
+                self.wrong_type(node, &format!("`{key}`"), "a whole number");
+                None
+            }
+        }
+    }
+
+    fn duration(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+    ) -> Option<Spanned<ManifestDuration>> {
+        let node = fields.optional(key)?;
+        let parsed = match &node.value {
+            Value::String(text) => duration::parse(text),
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "the range check is far below the precision of f64"
+            )]
+            Value::Int(seconds) => duration::from_seconds(*seconds as f64),
+            Value::Float(seconds) => duration::from_seconds(*seconds),
+            _ => None,
+        };
+        if parsed.is_none() {
+            self.push(
+                Diagnostic::error(Code::ManifestValue, format!("`{key}` is not a duration"))
+                    .at(self.source, node.span, "not a duration")
+                    .help("write it as `30s`, `5m`, `1h30m`, or as a number of seconds"),
+            );
+        }
+        parsed.map(|value| Spanned {
+            value: ManifestDuration(value),
+            span: node.span,
+        })
+    }
+
+    fn value_filter(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+    ) -> Option<Spanned<ValueFilter>> {
+        let node = fields.optional(key)?;
+        let value = match &node.value {
+            Value::String(word) if word == "present" => ValueFilter::Present,
+            Value::String(word) if word == "absent" => ValueFilter::Absent,
+            Value::Map(_) => self.explicit_filter(node, "a value filter")?,
+            Value::Seq(_) => {
+                self.push(
+                    Diagnostic::error(Code::ManifestType, format!("`{key}` cannot be a list"))
+                        .at(self.source, node.span, "a list")
+                        .help("to compare with a list, write `{value: [...]}`"),
+                );
+                return None;
+            }
+            _ => ValueFilter::Equals(node.to_json()),
+        };
+        Some(Spanned {
+            value,
+            span: node.span,
+        })
+    }
+
+    /// `{value: …}` or `{predicate: name}`.
+    fn explicit_filter(&mut self, node: &Node, what: &'static str) -> Option<ValueFilter> {
+        let mut fields = self.fields(node, what)?;
+        let alone = node.as_map().is_some_and(|entries| entries.len() == 1);
+        let value = fields.optional("value");
+        let predicate = fields
+            .optional("predicate")
+            .and_then(|node| self.string(node, "`predicate`"));
+        fields.finish(self, &[]);
+        match (value, predicate) {
+            (Some(value), None) if alone => Some(ValueFilter::Equals(value.to_json())),
+            (None, Some(predicate)) if alone => Some(ValueFilter::Predicate(predicate)),
+            _ => {
+                let message = format!("{what} has either `value` or `predicate`");
+                self.error(
+                    Code::ManifestValue,
+                    node.span,
+                    message,
+                    "one of the two is needed",
+                );
+                None
+            }
+        }
+    }
+
+    fn filters(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Filters> {
+        let node = fields.optional(key)?;
+        let Some(entries) = node.as_map() else {
+            self.wrong_type(node, &format!("`{key}`"), "a mapping");
+            return None;
+        };
+        let mut list = Vec::new();
+        for entry in entries {
+            let filter = match &entry.value.value {
+                Value::String(word) if word == "present" => Some(ValueFilter::Present),
+                Value::String(word) if word == "absent" => Some(ValueFilter::Absent),
+                Value::String(text) => Some(ValueFilter::Equals(text.as_str().into())),
+                Value::Map(_) => self
+                    .explicit_filter(&entry.value, "a filter")
+                    .filter(|filter| {
+                        let fits =
+                            !matches!(filter, ValueFilter::Equals(value) if !value.is_string());
+                        if !fits {
+                            self.not_text(&entry.value, key);
+                        }
+                        fits
+                    }),
+                _ => {
+                    self.not_text(&entry.value, key);
+                    None
+                }
+            };
+            let name = Spanned {
+                value: entry.key.name.clone(),
+                span: entry.key.span,
+            };
+            list.extend(filter.map(|filter| {
+                (
+                    name,
+                    Spanned {
+                        value: filter,
+                        span: entry.value.span,
+                    },
+                )
+            }));
+        }
+        Some(Filters { list })
+    }
+
+    fn not_text(&mut self, node: &Node, key: &str) {
+        let message = format!(
+            "the values of `{key}` are strings, and this is {}",
+            node.kind()
+        );
+        self.push(
+            Diagnostic::error(Code::ManifestType, message)
+                .at(self.source, node.span, "not a string")
+                .help("put it in quotes, or write `present` or `absent`"),
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Durations as people write them.
+
+use std::time::Duration;
+
+/// What [`parse`] accepts, for the JSON Schema.
+pub(super) const PATTERN: &str = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ms|s|m|h|d))+$";
+
+/// A hundred years: anything longer means as much.
+pub(super) const LONGEST_SECONDS: u32 = 100 * 365 * 24 * 60 * 60;
+
+/// Reads `30s`, `1h30m`, `1.5d`.
+pub(super) fn parse(text: &str) -> Option<Duration> {
+    let mut total = 0.0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at(number_end);
+        let unit_end = after
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_end);
+        total += amount(number)? * seconds_in(unit)?;
+        rest = after;
+    }
+    if text.is_empty() {
+        None
+    } else {
+        from_seconds(total.min(f64::from(LONGEST_SECONDS)))
+    }
+}
+
+/// Reads a number of seconds.
+pub(super) fn from_seconds(seconds: f64) -> Option<Duration> {
+    if (0.0..=f64::from(LONGEST_SECONDS)).contains(&seconds) {
+        Duration::try_from_secs_f64(seconds).ok()
+    } else {
+        None
+    }
+}
+
+fn amount(number: &str) -> Option<f64> {
+    let short = |part: &str| (1..=9).contains(&part.len());
+    let well_formed = match number.split_once('.') {
+        None => short(number),
+        Some((whole, fraction)) => short(whole) && short(fraction) && !fraction.contains('.'),
+    };
+    if well_formed {
+        number.parse().ok()
+    } else {
+        None
+    }
+}
+
+fn seconds_in(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_write_many_forms() {
+        for (text, seconds) in [
+            ("30s", 30.0),
+            ("1h30m", 5400.0),
+            ("250ms", 0.25),
+            ("1.5d", 129_600.0),
+            ("0s", 0.0),
+            ("999999999d", f64::from(LONGEST_SECONDS)),
+        ] {
+            assert_eq!(
+                parse(text),
+                Some(Duration::from_secs_f64(seconds)),
+                "{text}"
+            );
+        }
+        for bad in ["", "s", "5", "5 s", "-5s", "1.s", "1..5s", "5w", "1e3s"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Reads one mapping of the manifest strictly: every key is asked for, refused or reported.
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
+use crate::load::manifest::Spanned;
+use crate::load::yaml::{Entry, Node};
+use crate::suggest::did_you_mean;
+
+/// A key that the format has, for a part that this version does not make yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Planned {
+    /// The key.
+    pub key: &'static str,
+    /// What it would do.
+    pub purpose: &'static str,
+}
+
+/// Where problems go, and the text that they are in.
+pub(super) struct Reader<'a> {
+    pub(super) source: SourceId,
+    pub(super) diagnostics: &'a mut Diagnostics,
+}
+
+/// A mapping whose keys are taken one by one.
+pub(super) struct Fields<'n> {
+    node: &'n Node,
+    entries: &'n [Entry],
+    asked: Vec<&'static str>,
+    what: &'static str,
+}
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    pub(super) fn error(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) {
+        self.push(Diagnostic::error(code, message).at(self.source, span, label));
+    }
+
+    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    pub(super) fn wrong_type(&mut self, node: &Node, what: &str, expected: &str) {
+        let message = format!("{what} must be {expected}, not {}", node.kind());
+        self.error(
+            Code::ManifestType,
+            node.span,
+            message,
+            format!("expected {expected}"),
+        );
+    }
+
+    /// The node as a mapping; `what` names it in messages, such as "a handler".
+    pub(super) fn fields<'n>(&mut self, node: &'n Node, what: &'static str) -> Option<Fields<'n>> {
+        match node.as_map() {
+            Some(entries) => Some(Fields {
+                node,
+                entries,
+                asked: Vec::new(),
+                what,
+            }),
+            None => {
+                self.wrong_type(node, what, "a mapping");
+                None
+            }
+        }
+    }
+
+    pub(super) fn string(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
+        match node.as_str() {
+            Some(text) => Some(Spanned {
+                value: text.to_owned(),
+                span: node.span,
+            }),
+            None => {
+                self.wrong_type(node, what, "a string");
+                None
+            }
+        }
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        node: &Node,
+        what: &str,
+        words: &[(&'static str, T)],
+    ) -> Option<Spanned<T>> {
+        let text = self.string(node, what)?;
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text.value) {
+            return Some(Spanned {
+                value: *value,
+                span: node.span,
+            });
+        }
+        let known = || words.iter().map(|(word, _)| *word);
+        let choices = known()
+            .map(|word| format!("`{word}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let help =
+            did_you_mean(&text.value, known()).unwrap_or_else(|| format!("it can be {choices}"));
+        self.push(
+            Diagnostic::error(
+                Code::ManifestValue,
+                format!("{what} cannot be `{}`", text.value),
+            )
+            .at(self.source, node.span, "not one of the possible words")
+            .help(help),
+        );
+        None
+    }
+}
+
+// === impl Fields ===
+
+impl<'n> Fields<'n> {
+    /// The value of a key that may be left out or be null.
+    pub(super) fn optional(&mut self, key: &'static str) -> Option<&'n Node> {
+        self.asked.push(key);
+        let entry = self.entries.iter().find(|entry| entry.key.name == key)?;
+        (!entry.value.is_null()).then_some(&entry.value)
+    }
+
+    /// The value of a key that must be there.
+    pub(super) fn required(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+    ) -> Option<&'n Node> {
+        let found = self.optional(key);
+        if found.is_none() {
+            let message = format!("{} needs `{key}`", self.what);
+            let span = self
+                .entries
+                .iter()
+                .find(|entry| entry.key.name == key)
+                .map_or_else(|| self.place(), |entry| entry.key.span);
+            reader.error(
+                Code::ManifestMissing,
+                span,
+                message,
+                format!("`{key}` is missing"),
+            );
+        }
+        found
+    }
+
+    /// Reports the keys that nobody asked for.
+    pub(super) fn finish(self, reader: &mut Reader<'_>, planned: &[Planned]) {
+        for entry in self.entries {
+            let key = entry.key.name.as_str();
+            if self.asked.contains(&key) {
+                continue;
+            }
+            if let Some(planned) = planned.iter().find(|planned| planned.key == key) {
+                let message = format!("`{key}` is not available yet: {}", planned.purpose);
+                reader.push(
+                    Diagnostic::error(Code::ManifestPlanned, message)
+                        .at(reader.source, entry.key.span, "this version cannot make it")
+                        .help("remove it, or use a newer kopf-gen"),
+                );
+                continue;
+            }
+            let known = self
+                .asked
+                .iter()
+                .copied()
+                .chain(planned.iter().map(|planned| planned.key));
+            let help = did_you_mean(key, known).unwrap_or_else(|| {
+                let known = self
+                    .asked
+                    .iter()
+                    .map(|key| format!("`{key}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                format!("the keys are {known}")
+            });
+            reader.push(
+                Diagnostic::error(
+                    Code::ManifestUnknownKey,
+                    format!("{} has no key `{key}`", self.what),
+                )
+                .at(reader.source, entry.key.span, "unknown key")
+                .help(help),
+            );
+        }
+    }
+
+    /// A short span for remarks on the whole mapping: its first key.
+    pub(super) fn place(&self) -> Span {
+        self.entries
+            .first()
+            .map_or(self.node.span, |entry| entry.key.span)
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.node.span
+    }
+}

@@ -1,0 +1,92 @@
+//! The manifest accepts what people write and explains what it does not accept.
+
+use std::time::Duration;
+
+use super::*;
+use crate::diagnostic::{Style, human};
+
+fn read(text: &str) -> (Option<Manifest>, String) {
+    let mut sources = Sources::new();
+    let source = sources.add(FILE_NAME, text);
+    let mut diagnostics = Diagnostics::new();
+    let manifest = parse(&sources, source, &mut diagnostics);
+    diagnostics.sort();
+    let report = diagnostics
+        .iter()
+        .map(|diagnostic| human(diagnostic, &sources, Style::Plain) + "\n")
+        .collect();
+    (manifest, report)
+}
+
+fn good(text: &str) -> Manifest {
+    let (manifest, report) = read(text);
+    assert_eq!(report, "");
+    manifest.expect("no errors, so a manifest")
+}
+
+#[test]
+fn options_are_read_as_written() {
+    let manifest = good(
+        "apiVersion: kopf-gen.dev/v1
+operator: {name: evc-operator}
+resources:
+  - crd: crds/evc.yaml
+    handlers:
+      - {on: [create, resume], fn: ensure, retries: 5, backoff: 30s, timeout: 90, errors: permanent}
+      - {on: field, field: spec.size, fn: resize, old: absent, new: 10Gi, param: {a: [1]}}
+      - {on: delete, fn: release, optional: true, labels: {tier: present, app: x, y: {predicate: is_y}}}
+  - builtin: v1/Pod
+    handlers: [{on: event, fn: pod_seen}]
+",
+    );
+    assert_eq!(manifest.operator.name.value, "evc-operator");
+    let handlers = &manifest.resources[0].handlers;
+    let triggers: Vec<_> = handlers[0]
+        .on
+        .as_slice()
+        .iter()
+        .map(|on| on.value)
+        .collect();
+    assert_eq!(triggers, [Trigger::Create, Trigger::Resume]);
+    assert_eq!(
+        handlers[0].timeout.map(|it| it.value.0),
+        Some(Duration::from_secs(90))
+    );
+    assert_eq!(
+        handlers[0].backoff.map(|it| it.value.0),
+        Some(Duration::from_secs(30))
+    );
+    assert_eq!(
+        handlers[1].old.as_ref().map(|it| &it.value),
+        Some(&ValueFilter::Absent)
+    );
+    assert_eq!(
+        handlers[1].new.as_ref().map(|it| &it.value),
+        Some(&ValueFilter::Equals("10Gi".into()))
+    );
+    assert_eq!(handlers[2].labels.as_ref().map(|it| it.list.len()), Some(3));
+}
+
+#[test]
+fn all_mistakes_are_shown_at_once() {
+    let (_, report) = read(
+        "apiVersion: kopf-gen.dev/v2
+operator: {nam: x}
+resources:
+  - crd: a.yaml
+    handler: []
+    handlers:
+      - {on: craete, fn: a}
+      - {on: create, retires: 5}
+      - {on: update, fn: b, backoff: 5w, optional: maybe, labels: {a: 1}}
+      - {timer: tick, interval: 30s}
+      - just_a_name
+",
+    );
+    insta::assert_snapshot!(report);
+}
+
+#[test]
+fn empty_manifest_says_how_to_begin() {
+    insta::assert_snapshot!(read("# nothing\n").1);
+}

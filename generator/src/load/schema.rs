@@ -1,0 +1,391 @@
+//! One OpenAPI v3 schema of a CustomResourceDefinition, as the API server understands it.
+
+use serde_json::Value as Json;
+
+use super::yaml::{Key, Node, Value};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
+
+/// A schema; absent keywords are `None`, empty or false.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Schema {
+    /// Where it stands.
+    pub span: Span,
+    /// `type`.
+    pub kind: Option<Kind>,
+    /// `format`.
+    pub format: Option<String>,
+    /// `description`, or else `title`.
+    pub description: Option<String>,
+    /// `properties`, in the order of the text.
+    pub properties: Vec<Property>,
+    /// `required`.
+    pub required: Vec<String>,
+    /// `additionalProperties`.
+    pub additional: Option<Additional>,
+    /// `items`.
+    pub items: Option<Box<Schema>>,
+    /// `enum`.
+    pub values: Option<Vec<Json>>,
+    /// `default`.
+    pub default: Option<Json>,
+    /// `nullable`.
+    pub nullable: bool,
+    /// `x-kubernetes-int-or-string`.
+    pub int_or_string: bool,
+    /// `x-kubernetes-preserve-unknown-fields`.
+    pub preserve_unknown: bool,
+    /// `x-kubernetes-embedded-resource`.
+    pub embedded_resource: bool,
+    /// `oneOf`.
+    pub one_of: Vec<Schema>,
+    /// `anyOf`.
+    pub any_of: Vec<Schema>,
+    /// `allOf`.
+    pub all_of: Vec<Schema>,
+    /// Keywords that only restrict values.
+    pub limits: Limits,
+}
+
+/// The value of `type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `array`
+    Array,
+    /// `boolean`
+    Boolean,
+    /// `integer`
+    Integer,
+    /// `number`
+    Number,
+    /// `object`
+    Object,
+    /// `string`
+    String,
+}
+
+/// A named property.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Property {
+    /// The name in JSON.
+    pub name: String,
+    /// Where the name stands.
+    pub span: Span,
+    /// The schema.
+    pub schema: Schema,
+}
+
+/// The value of `additionalProperties`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Additional {
+    /// `true` or an empty schema.
+    Any,
+    /// `false`.
+    None,
+    /// Values of this schema.
+    Schema(Box<Schema>),
+}
+
+/// Keywords that only restrict values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// `minimum`, `maxLength`, `pattern` and the like, in the order of the text.
+    pub keywords: Vec<(&'static str, Json)>,
+    /// `x-kubernetes-validations`.
+    pub rules: Vec<Rule>,
+    /// `x-kubernetes-list-type`.
+    pub list_type: Option<String>,
+    /// `x-kubernetes-list-map-keys`.
+    pub list_map_keys: Vec<String>,
+    /// `x-kubernetes-map-type`.
+    pub map_type: Option<String>,
+}
+
+/// A CEL rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// `rule`.
+    pub rule: String,
+    /// `message`.
+    pub message: Option<String>,
+}
+
+/// Keywords of [`Limits::keywords`].
+const LIMITS: &[&str] = &[
+    "minimum",
+    "exclusiveMinimum",
+    "maximum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+];
+
+/// Keywords that carry no information for types, or that are looked at elsewhere.
+const IGNORED: &[&str] = &["title", "example", "externalDocs", "not", "id", "$schema"];
+
+/// Keywords that structural schemas must not have.
+const FORBIDDEN: &[&str] = &[
+    "$ref",
+    "definitions",
+    "dependencies",
+    "deprecated",
+    "discriminator",
+    "patternProperties",
+    "readOnly",
+    "writeOnly",
+    "xml",
+    "additionalItems",
+];
+
+/// Reads schemas and reports what the API server would refuse.
+pub(super) struct Reader<'a> {
+    pub(super) source: SourceId,
+    pub(super) diagnostics: &'a mut Diagnostics,
+}
+
+// === impl Schema ===
+
+impl Schema {
+    /// The schema of a property.
+    #[must_use]
+    pub fn property(&self, name: &str) -> Option<&Self> {
+        let property = self.properties.iter().find(|p| p.name == name)?;
+        Some(&property.schema)
+    }
+
+    /// Whether a property must be there.
+    #[must_use]
+    pub fn requires(&self, name: &str) -> bool {
+        self.required.iter().any(|required| required == name)
+    }
+
+    /// The value of a restricting keyword.
+    #[must_use]
+    pub fn limit(&self, keyword: &str) -> Option<&Json> {
+        let (_, value) = self
+            .limits
+            .keywords
+            .iter()
+            .find(|(name, _)| *name == keyword)?;
+        Some(value)
+    }
+
+    /// The text of `pattern`.
+    #[must_use]
+    pub fn pattern(&self) -> Option<&str> {
+        self.limit("pattern").and_then(Json::as_str)
+    }
+}
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    pub(super) fn schema(&mut self, node: &Node) -> Schema {
+        let mut schema = Schema {
+            span: node.span,
+            ..Schema::default()
+        };
+        let Some(entries) = node.as_map() else {
+            if !node.is_null() {
+                self.expected("a schema is a mapping", node);
+            }
+            return schema;
+        };
+        for entry in entries {
+            self.keyword(&mut schema, &entry.key, &entry.value);
+        }
+        if schema.description.is_none() {
+            schema.description = node.get("title").and_then(Node::as_str).map(str::to_owned);
+        }
+        schema
+    }
+
+    fn keyword(&mut self, schema: &mut Schema, key: &Key, node: &Node) {
+        match key.name.as_str() {
+            "type" => schema.kind = self.kind(node),
+            "format" => schema.format = self.string(key, node),
+            "description" => schema.description = self.string(key, node),
+            "properties" => schema.properties = self.properties(node),
+            "required" => schema.required = self.strings(key, node),
+            "additionalProperties" => schema.additional = Some(self.additional(node)),
+            "items" => schema.items = self.items(node),
+            "enum" => {
+                schema.values = self
+                    .list(key, node)
+                    .map(|l| l.iter().map(Node::to_json).collect())
+            }
+            "default" => schema.default = (!node.is_null()).then(|| node.to_json()),
+            "nullable" => schema.nullable = self.boolean(key, node),
+            "x-kubernetes-int-or-string" => schema.int_or_string = self.boolean(key, node),
+            "x-kubernetes-preserve-unknown-fields" => {
+                schema.preserve_unknown = self.boolean(key, node);
+            }
+            "x-kubernetes-embedded-resource" => schema.embedded_resource = self.boolean(key, node),
+            "oneOf" => schema.one_of = self.schemas(key, node),
+            "anyOf" => schema.any_of = self.schemas(key, node),
+            "allOf" => schema.all_of = self.schemas(key, node),
+            "x-kubernetes-validations" => schema.limits.rules = self.rules(key, node),
+            "x-kubernetes-list-type" => schema.limits.list_type = self.string(key, node),
+            "x-kubernetes-list-map-keys" => schema.limits.list_map_keys = self.strings(key, node),
+            "x-kubernetes-map-type" => schema.limits.map_type = self.string(key, node),
+            other => self.other(schema, other, key, node),
+        }
+    }
+
+    fn other(&mut self, schema: &mut Schema, keyword: &str, key: &Key, node: &Node) {
+        if let Some(name) = LIMITS.iter().find(|name| **name == keyword) {
+            schema.limits.keywords.push((name, node.to_json()));
+        } else if FORBIDDEN.contains(&keyword) {
+            self.diagnostics.push(
+                Diagnostic::warning(
+                    Code::NotStructural,
+                    format!("`{keyword}` is not allowed in a structural schema"),
+                )
+                .at(self.source, key.span, "ignored"),
+            );
+        } else if !IGNORED.contains(&keyword) && !keyword.starts_with("x-") {
+            self.diagnostics.push(
+                Diagnostic::warning(
+                    Code::InvalidSchema,
+                    format!("`{keyword}` is not a keyword of schemas"),
+                )
+                .at(self.source, key.span, "ignored"),
+            );
+        }
+    }
+
+    fn kind(&mut self, node: &Node) -> Option<Kind> {
+        let kind = match node.as_str() {
+            Some("array") => Kind::Array,
+            Some("boolean") => Kind::Boolean,
+            Some("integer") => Kind::Integer,
+            Some("number") => Kind::Number,
+            Some("object") => Kind::Object,
+            Some("string") => Kind::String,
+            Some("") => return None,
+            _ => {
+                self.expected(
+                    "`type` is one of array, boolean, integer, number, object, string",
+                    node,
+                );
+                return None;
+            }
+        };
+        Some(kind)
+    }
+
+    fn properties(&mut self, node: &Node) -> Vec<Property> {
+        if node.is_null() {
+            return Vec::new();
+        }
+        let Some(entries) = node.as_map() else {
+            self.expected("`properties` is a mapping", node);
+            return Vec::new();
+        };
+        entries
+            .iter()
+            .map(|entry| Property {
+                name: entry.key.name.clone(),
+                span: entry.key.span,
+                schema: self.schema(&entry.value),
+            })
+            .collect()
+    }
+
+    fn additional(&mut self, node: &Node) -> Additional {
+        match &node.value {
+            Value::Bool(true) | Value::Null => Additional::Any,
+            Value::Bool(false) => Additional::None,
+            Value::Map(entries) if entries.is_empty() => Additional::Any,
+            _ => Additional::Schema(Box::new(self.schema(node))),
+        }
+    }
+
+    /// `items` may be a list of schemas in JSON Schema, but never in a structural schema.
+    fn items(&mut self, node: &Node) -> Option<Box<Schema>> {
+        match &node.value {
+            Value::Null => None,
+            Value::Seq(_) => {
+                self.expected("`items` is one schema", node);
+                None
+            }
+            _ => Some(Box::new(self.schema(node))),
+        }
+    }
+
+    fn schemas(&mut self, key: &Key, node: &Node) -> Vec<Schema> {
+        let nodes = self.list(key, node).unwrap_or_default();
+        nodes.iter().map(|node| self.schema(node)).collect()
+    }
+
+    fn rules(&mut self, key: &Key, node: &Node) -> Vec<Rule> {
+        let nodes = self.list(key, node).unwrap_or_default();
+        nodes
+            .iter()
+            .map(|node| Rule {
+                rule: text(node, "rule").unwrap_or_default(),
+                message: text(node, "message"),
+            })
+            .collect()
+    }
+
+    fn strings(&mut self, key: &Key, node: &Node) -> Vec<String> {
+        let nodes = self.list(key, node).unwrap_or_default();
+        nodes
+            .iter()
+            .filter_map(|node| self.string(key, node))
+            .collect()
+    }
+
+    fn list<'n>(&mut self, key: &Key, node: &'n Node) -> Option<&'n [Node]> {
+        match &node.value {
+            Value::Seq(nodes) => Some(nodes),
+            Value::Null => None,
+            _ => {
+                self.expected(&format!("`{}` is a list", key.name), node);
+                None
+            }
+        }
+    }
+
+    fn string(&mut self, key: &Key, node: &Node) -> Option<String> {
+        match &node.value {
+            Value::String(text) => Some(text.clone()),
+            Value::Null => None,
+            _ => {
+                self.expected(&format!("`{}` takes strings", key.name), node);
+                None
+            }
+        }
+    }
+
+    fn boolean(&mut self, key: &Key, node: &Node) -> bool {
+        match node.value {
+            Value::Bool(value) => value,
+            Value::Null => false,
+            _ => {
+                self.expected(&format!("`{}` is a boolean", key.name), node);
+                false
+            }
+        }
+    }
+
+    fn expected(&mut self, what: &str, node: &Node) {
+        self.diagnostics
+            .push(Diagnostic::error(Code::InvalidSchema, what).at(
+                self.source,
+                node.span,
+                format!("this is {}", node.kind()),
+            ));
+    }
+}
+
+fn text(node: &Node, key: &str) -> Option<String> {
+    node.get(key).and_then(Node::as_str).map(str::to_owned)
+}

@@ -1,0 +1,7 @@
+//! The `kopf-gen` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kopf_gen::cli::main()
+}

@@ -1,0 +1,23 @@
+//! What the inputs mean: resources, the Rust types of their fields, and the handlers of an operator.
+
+mod alternatives;
+mod builtin;
+pub mod field;
+pub mod handler;
+pub mod initial;
+pub mod kind;
+mod limits;
+pub mod lower;
+mod map;
+pub mod name;
+mod naming;
+pub mod operator;
+pub mod options;
+pub mod rbac;
+pub mod resource;
+pub mod share;
+pub mod standard;
+pub mod types;
+
+pub use map::Root;
+pub use naming::{Home, Names};

@@ -1,0 +1,100 @@
+//! Types of `k8s-openapi` that can stand for a schema.
+
+mod table;
+
+pub(super) use table::{knows, member};
+
+use super::options::Builtins;
+use super::types::{Known, Step, Ty};
+use crate::load::schema::{Kind, Schema};
+
+/// A type that needs no table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Simple {
+    path: &'static str,
+    default: bool,
+}
+
+pub(super) const BYTE_STRING: Simple = Simple {
+    path: "k8s_openapi::ByteString",
+    default: true,
+};
+pub(super) const INT_OR_STRING: Simple = Simple {
+    path: "k8s_openapi::apimachinery::pkg::util::intstr::IntOrString",
+    default: true,
+};
+pub(super) const OBJECT_META: Simple = Simple {
+    path: "k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta",
+    default: true,
+};
+pub(super) const QUANTITY: Simple = Simple {
+    path: "k8s_openapi::apimachinery::pkg::api::resource::Quantity",
+    default: true,
+};
+pub(super) const RAW_EXTENSION: Simple = Simple {
+    path: "k8s_openapi::apimachinery::pkg::runtime::RawExtension",
+    default: true,
+};
+pub(super) const TIME: Simple = Simple {
+    path: "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time",
+    default: false,
+};
+const CONDITION: Simple = Simple {
+    path: "k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition",
+    default: false,
+};
+
+impl Simple {
+    pub(super) fn known(self) -> Known {
+        Known {
+            path: self.path.to_owned(),
+            default: self.default,
+        }
+    }
+
+    pub(super) fn ty(self) -> Ty {
+        Ty::Known(self.known())
+    }
+}
+
+/// The type that can hold every object of a schema, if there is one.
+pub(super) fn recognise(schema: &Schema, steps: &[Step], builtins: Builtins) -> Option<Known> {
+    if builtins == Builtins::None || schema.preserve_unknown || schema.embedded_resource {
+        return None;
+    }
+    if is_condition(schema) {
+        return Some(CONDITION.known());
+    }
+    table::find(schema, steps, builtins)
+}
+
+/// Whether a schema is that of `metav1.Condition`.
+///
+/// Its time is kept to the second, as every writer of conditions does.
+fn is_condition(schema: &Schema) -> bool {
+    const MEMBERS: [&str; 6] = [
+        "lastTransitionTime",
+        "message",
+        "reason",
+        "status",
+        "type",
+        "observedGeneration",
+    ];
+    let required = &MEMBERS[..5];
+    schema.properties.len() >= required.len()
+        && schema
+            .properties
+            .iter()
+            .all(|p| MEMBERS.contains(&p.name.as_str()) && !p.schema.nullable)
+        && required.iter().all(|name| schema.requires(name))
+        && schema.properties.iter().all(|property| {
+            let of = &property.schema;
+            match property.name.as_str() {
+                "lastTransitionTime" => {
+                    of.kind == Some(Kind::String) && of.format.as_deref() == Some("date-time")
+                }
+                "observedGeneration" => of.kind == Some(Kind::Integer) && !of.int_or_string,
+                _ => of.kind == Some(Kind::String) && of.format.is_none(),
+            }
+        })
+}

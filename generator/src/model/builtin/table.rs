@@ -1,0 +1,330 @@
+//! The structs of `k8s-openapi` that schemas embed, and the test whether one can hold a schema.
+//!
+//! `table.txt` lists the fields that a struct has in every Kubernetes version that `k8s-openapi`
+//! supports, because the operator chooses that version, not the generator.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use crate::load::schema::{Additional, Kind, Schema};
+use crate::model::map::{integer, is_int_or_string};
+use crate::model::name::{singular, words};
+use crate::model::options::Builtins;
+use crate::model::types::{Int, Known, Step, Ty};
+
+/// A struct.
+struct Entry {
+    path: &'static str,
+    default: bool,
+    fields: HashMap<&'static str, FieldType>,
+}
+
+struct FieldType {
+    optional: bool,
+    ty: Type,
+}
+
+enum Type {
+    String,
+    Bool,
+    I32,
+    I64,
+    F64,
+    Bytes,
+    Json,
+    Raw,
+    Time,
+    Quantity,
+    IntOrString,
+    Vec(Box<Type>),
+    Map(Box<Type>),
+    Struct(&'static str),
+}
+
+struct Table {
+    entries: Vec<Entry>,
+    by_path: HashMap<&'static str, usize>,
+    by_field: HashMap<&'static str, Vec<usize>>,
+}
+
+/// How well a struct matches, best first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Match {
+    missing: usize,
+    unnamed: bool,
+}
+
+/// The struct that a schema is a description of, if it can hold all that the schema allows.
+pub(super) fn find(schema: &Schema, steps: &[Step], builtins: Builtins) -> Option<Known> {
+    let table = table();
+    let first = schema.properties.first()?;
+    let candidates = table.by_field.get(first.name.as_str())?;
+    let mut found: Vec<(Match, &Entry)> = candidates
+        .iter()
+        .map(|index| &table.entries[*index])
+        .filter_map(|entry| Some((likeness(schema, steps, entry)?, entry)))
+        .filter(|(_, entry)| table.fits_struct(schema, entry, builtins))
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    match found.as_slice() {
+        // Two structs of the same form: nothing tells which one is meant.
+        [(first, _), (second, _), ..] if first == second => None,
+        [(_, entry), ..] => Some(Known {
+            path: format!("k8s_openapi::{}", entry.path),
+            default: entry.default,
+        }),
+        [] => None,
+    }
+}
+
+/// Whether a struct is in the table.
+pub(in crate::model) fn knows(path: &str) -> bool {
+    table()
+        .by_path
+        .contains_key(path.strip_prefix("k8s_openapi::").unwrap_or(path))
+}
+
+/// A member of a struct of `k8s-openapi`: its type and whether it is an `Option`.
+pub(in crate::model) fn member(path: &str, name: &str) -> Result<(Ty, bool), Vec<&'static str>> {
+    let table = table();
+    let path = path.strip_prefix("k8s_openapi::").unwrap_or(path);
+    let Some(entry) = table.by_path.get(path).map(|index| &table.entries[*index]) else {
+        return Err(Vec::new());
+    };
+    match entry.fields.get(name) {
+        Some(field) => Ok((table.ty(&field.ty), field.optional)),
+        None => {
+            let mut names: Vec<&str> = entry.fields.keys().copied().collect();
+            names.sort_unstable();
+            Err(names)
+        }
+    }
+}
+
+/// Whether a schema was probably made from a struct, and how sure that is.
+fn likeness(schema: &Schema, steps: &[Step], entry: &Entry) -> Option<Match> {
+    let (here, there) = (schema.properties.len(), entry.fields.len());
+    if here > there
+        || !schema
+            .properties
+            .iter()
+            .all(|p| entry.fields.contains_key(p.name.as_str()))
+    {
+        return None;
+    }
+    let named = steps.last().is_some_and(|step| names(step, entry));
+    // Structs grow with Kubernetes, so a schema may lack the newest fields.
+    let grown = |least: usize, percent: usize| here >= least && here * 100 >= there * percent;
+    let enough = if named {
+        here == there || grown(3, 50)
+    } else {
+        (here == there && there > 2) || grown(4, 60)
+    };
+    enough.then_some(Match {
+        missing: there - here,
+        unnamed: !named,
+    })
+}
+
+/// Whether the name of a field speaks of a struct: `httpHeaders` of `HTTPHeader`.
+fn names(step: &Step, entry: &Entry) -> bool {
+    let field = words(&singular(&step.field));
+    let name = entry.path.rsplit("::").next().unwrap_or_default();
+    let has = |word: &str| field.iter().any(|w| w == word);
+    match name {
+        "LocalObjectReference" => has("secret") || has("ref") || has("reference"),
+        "SecretReference" | "SecretKeySelector" | "SecretEnvSource" => has("secret"),
+        _ => {
+            let name = words(name);
+            name.starts_with(&field)
+                || name.ends_with(&field)
+                || field.ends_with(&name)
+                || field.starts_with(&name[..name.len().saturating_sub(1).max(1)])
+        }
+    }
+}
+
+// === impl Table ===
+
+impl Table {
+    fn fits_struct(&self, schema: &Schema, entry: &Entry, builtins: Builtins) -> bool {
+        if schema.preserve_unknown || schema.embedded_resource || schema.additional.is_some() {
+            return false;
+        }
+        let known = schema.properties.iter().all(|property| {
+            let nullable = property.schema.nullable && builtins == Builtins::Exact;
+            entry
+                .fields
+                .get(property.name.as_str())
+                .is_some_and(|field| !nullable && self.fits(&property.schema, &field.ty, builtins))
+        });
+        // A field that is no `Option` is always written, so it must always be there.
+        known
+            && entry.fields.iter().all(|(name, field)| {
+                field.optional || schema.requires(name) || zero_by_default(schema, name)
+            })
+    }
+
+    fn ty(&self, ty: &Type) -> Ty {
+        match ty {
+            Type::String => Ty::String,
+            Type::Bool => Ty::Bool,
+            Type::I32 => Ty::Int(Int::I32),
+            Type::I64 => Ty::Int(Int::I64),
+            Type::F64 => Ty::Float,
+            Type::Bytes => super::BYTE_STRING.ty(),
+            Type::Json => Ty::Json,
+            Type::Raw => super::RAW_EXTENSION.ty(),
+            Type::Time => super::TIME.ty(),
+            Type::Quantity => super::QUANTITY.ty(),
+            Type::IntOrString => super::INT_OR_STRING.ty(),
+            Type::Vec(inner) => Ty::Vec(Box::new(self.ty(inner))),
+            Type::Map(inner) => Ty::Map(Box::new(self.ty(inner))),
+            Type::Struct(path) => Ty::Known(Known {
+                path: format!("k8s_openapi::{path}"),
+                default: self
+                    .by_path
+                    .get(path)
+                    .is_some_and(|index| self.entries[*index].default),
+            }),
+        }
+    }
+
+    fn fits(&self, schema: &Schema, ty: &Type, builtins: Builtins) -> bool {
+        let mixed = is_int_or_string(schema);
+        let kind = if mixed { None } else { schema.kind };
+        let compatible = builtins == Builtins::Compatible;
+        match ty {
+            Type::String => kind == Some(Kind::String),
+            Type::Bool => kind == Some(Kind::Boolean),
+            Type::I32 => {
+                kind == Some(Kind::Integer)
+                    && matches!(integer(schema), Int::I32 | Int::I16 | Int::I8)
+            }
+            Type::I64 => kind == Some(Kind::Integer) && integer(schema) != Int::U64,
+            Type::F64 => matches!(kind, Some(Kind::Number | Kind::Integer)),
+            Type::Bytes => kind == Some(Kind::String) && schema.format.as_deref() == Some("byte"),
+            Type::Json | Type::Raw => kind == Some(Kind::Object) && schema.preserve_unknown,
+            Type::Time => {
+                compatible
+                    && kind == Some(Kind::String)
+                    && schema.format.as_deref() == Some("date-time")
+            }
+            Type::Quantity => kind == Some(Kind::String) || (compatible && mixed),
+            Type::IntOrString => mixed,
+            Type::Vec(inner) => {
+                kind == Some(Kind::Array)
+                    && schema
+                        .items
+                        .as_ref()
+                        .is_some_and(|items| !items.nullable && self.fits(items, inner, builtins))
+            }
+            Type::Map(inner) => {
+                kind == Some(Kind::Object)
+                    && schema.properties.is_empty()
+                    && !schema.preserve_unknown
+                    && match &schema.additional {
+                        Some(Additional::Schema(values)) => {
+                            !values.nullable && self.fits(values, inner, builtins)
+                        }
+                        _ => false,
+                    }
+            }
+            Type::Struct(path) => {
+                kind == Some(Kind::Object)
+                    && self.by_path.get(path).is_some_and(|index| {
+                        self.fits_struct(schema, &self.entries[*index], builtins)
+                    })
+            }
+        }
+    }
+}
+
+/// Whether the API server fills in what the struct would write anyway.
+fn zero_by_default(schema: &Schema, name: &str) -> bool {
+    use serde_json::Value as Json;
+    match schema
+        .property(name)
+        .and_then(|property| property.default.as_ref())
+    {
+        Some(Json::String(text)) => text.is_empty(),
+        Some(Json::Number(number)) => number.as_i64() == Some(0),
+        Some(Json::Bool(value)) => !value,
+        Some(Json::Array(items)) => items.is_empty(),
+        _ => false,
+    }
+}
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| read(include_str!("table.txt")))
+}
+
+fn read(text: &'static str) -> Table {
+    let mut table = Table {
+        entries: Vec::new(),
+        by_path: HashMap::new(),
+        by_field: HashMap::new(),
+    };
+    for line in text.lines() {
+        if let Some(field) = line.strip_prefix("  ") {
+            let index = table.entries.len() - 1;
+            let (name, ty) = field
+                .split_once(' ')
+                .expect("a field has a name and a type");
+            let optional = name.ends_with('?');
+            let name = name.trim_end_matches('?');
+            let ty = field_type(ty);
+            table.entries[index]
+                .fields
+                .insert(name, FieldType { optional, ty });
+            table.by_field.entry(name).or_default().push(index);
+        } else {
+            let (path, default) = line
+                .strip_suffix(" default")
+                .map_or((line, false), |p| (p, true));
+            table.by_path.insert(path, table.entries.len());
+            table.entries.push(Entry {
+                path,
+                default,
+                fields: HashMap::new(),
+            });
+        }
+    }
+    table
+}
+
+fn field_type(text: &'static str) -> Type {
+    let inner = &text[1..text.len() - 1];
+    match text {
+        "string" => Type::String,
+        "bool" => Type::Bool,
+        "i32" => Type::I32,
+        "i64" => Type::I64,
+        "f64" => Type::F64,
+        "bytes" => Type::Bytes,
+        "json" => Type::Json,
+        "raw" => Type::Raw,
+        "time" | "microtime" => Type::Time,
+        "quantity" => Type::Quantity,
+        "intorstring" => Type::IntOrString,
+        _ if text.starts_with('[') => Type::Vec(Box::new(field_type(inner))),
+        _ if text.starts_with('{') => Type::Map(Box::new(field_type(inner))),
+        path => Type::Struct(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_struct_of_the_table_is_complete() {
+        let table = table();
+        assert!(table.entries.len() > 200);
+        for entry in &table.entries {
+            assert!(!entry.fields.is_empty(), "{}", entry.path);
+        }
+        assert!(table.by_path.contains_key("api::core::v1::PodTemplateSpec"));
+    }
+}

@@ -1,0 +1,220 @@
+//! The type at a field path, for those who write code against the types.
+
+use super::builtin;
+use super::initial::Defaults;
+use super::resource::{Resource, Version};
+use super::types::{Body, Field, Presence, Struct, Ty};
+
+/// The type at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldType {
+    /// The type as it is written outside its module, without `Option`.
+    pub rust: String,
+    /// Whether the value, or anything on the way to it, may be absent or null.
+    pub optional: bool,
+    /// Whether it is any JSON, because the schema does not say more.
+    pub json: bool,
+}
+
+/// There is no such field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no field `{name}` in `{parent}`")]
+pub struct UnknownField {
+    /// The part of the path that was not found.
+    pub name: String,
+    /// The path before it; empty for the object itself.
+    pub parent: String,
+    /// The names that are most like it, best first.
+    pub similar: Vec<String>,
+}
+
+/// How many similar names to offer.
+const OFFERED: usize = 3;
+
+impl Resource {
+    /// The path of the root type of a version; `prefix` is where the module of the resource is.
+    #[must_use]
+    pub fn root_path(&self, version: &Version, prefix: &str) -> String {
+        format!(
+            "{prefix}::{}::{}::{}",
+            self.module, version.module, self.type_name
+        )
+    }
+
+    /// The type at a path such as `["spec", "size"]`.
+    ///
+    /// # Errors
+    ///
+    /// If the schema does not allow such a field.
+    pub fn field(
+        &self,
+        version: &Version,
+        path: &[&str],
+        prefix: &str,
+    ) -> Result<FieldType, UnknownField> {
+        let mut walk = Walk {
+            resource: self,
+            version,
+            optional: false,
+        };
+        let mut here = None;
+        for (index, name) in path.iter().enumerate() {
+            let next = match &here {
+                None => walk.in_root(name),
+                Some(ty) => walk.inside(ty, name),
+            };
+            here = Some(next.map_err(|names| UnknownField {
+                name: (*name).to_owned(),
+                parent: path[..index].join("."),
+                similar: similar(name, &names),
+            })?);
+        }
+        let (rust, json) = match here {
+            None => (self.root_path(version, prefix), false),
+            Some(ty) => (walk.text(&ty, prefix), ty == Ty::Json),
+        };
+        Ok(FieldType {
+            rust,
+            optional: walk.optional,
+            json,
+        })
+    }
+}
+
+/// A walk from the root into an object.
+struct Walk<'a> {
+    resource: &'a Resource,
+    version: &'a Version,
+    optional: bool,
+}
+
+impl Walk<'_> {
+    fn in_root(&mut self, name: &str) -> Result<Ty, Vec<String>> {
+        match name {
+            "apiVersion" | "kind" => Ok(Ty::String),
+            "metadata" => Ok(builtin::OBJECT_META.ty()),
+            _ => {
+                let mut found = self.member(&self.version.root.body, name);
+                if let Err(names) = &mut found {
+                    names.push("metadata".to_owned());
+                }
+                found
+            }
+        }
+    }
+
+    fn inside(&mut self, ty: &Ty, name: &str) -> Result<Ty, Vec<String>> {
+        match ty {
+            Ty::Json => {
+                self.optional = true;
+                Ok(Ty::Json)
+            }
+            Ty::Map(values) => {
+                self.optional = true;
+                Ok((**values).clone())
+            }
+            Ty::Nullable(inner) => {
+                self.optional = true;
+                self.inside(inner, name)
+            }
+            Ty::Known(known) if known.path.ends_with("::RawExtension") => {
+                self.optional = true;
+                Ok(Ty::Json)
+            }
+            Ty::Known(known) => match builtin::member(&known.path, name) {
+                Ok((ty, optional)) => {
+                    self.optional |= optional;
+                    Ok(ty)
+                }
+                Err(names) => Err(names.into_iter().map(str::to_owned).collect()),
+            },
+            Ty::Shape(id) => match self.resource.shapes.body(*id) {
+                Body::Struct(body) => self.member(body, name),
+                Body::Union(members) => {
+                    self.optional = true;
+                    let found = members.iter().find(|(json, _)| json == name);
+                    found
+                        .map(|(_, ty)| ty.clone())
+                        .ok_or_else(|| members.iter().map(|(json, _)| json.clone()).collect())
+                }
+                _ => Err(Vec::new()),
+            },
+            _ => Err(Vec::new()),
+        }
+    }
+
+    fn member(&mut self, body: &Struct, name: &str) -> Result<Ty, Vec<String>> {
+        if let Some(field) = body.fields.iter().find(|field| field.json == name) {
+            self.optional |= self.may_be_absent(field);
+            return Ok(field.ty.clone());
+        }
+        match &body.rest {
+            Some(rest) => {
+                self.optional = true;
+                Ok(rest.clone())
+            }
+            None => Err(body.fields.iter().map(|field| field.json.clone()).collect()),
+        }
+    }
+
+    fn may_be_absent(&self, field: &Field) -> bool {
+        let defaults = Defaults::new(&self.resource.shapes);
+        field.nullable || (field.presence != Presence::Required && defaults.is_optional(field))
+    }
+
+    /// A type as it is written outside its module.
+    fn text(&self, ty: &Ty, prefix: &str) -> String {
+        match ty {
+            Ty::Bool => "bool".to_owned(),
+            Ty::Int(int) => int.name().to_owned(),
+            Ty::Float => "f64".to_owned(),
+            Ty::String => "String".to_owned(),
+            Ty::Json => "serde_json::Value".to_owned(),
+            Ty::Known(known) => known.path.clone(),
+            Ty::Vec(inner) => format!("Vec<{}>", self.text(inner, prefix)),
+            Ty::Map(inner) => {
+                format!(
+                    "std::collections::BTreeMap<String, {}>",
+                    self.text(inner, prefix)
+                )
+            }
+            Ty::Nullable(inner) => format!("Option<{}>", self.text(inner, prefix)),
+            Ty::Shape(id) => format!(
+                "{prefix}::{}::{}::{}",
+                self.resource.module,
+                self.version.module,
+                self.version.type_names.of(*id)
+            ),
+        }
+    }
+}
+
+/// The names that are most like a wrong one.
+fn similar(name: &str, names: &[String]) -> Vec<String> {
+    let mut ranked: Vec<(usize, &String)> = names
+        .iter()
+        .map(|other| (distance(&name.to_lowercase(), &other.to_lowercase()), other))
+        .filter(|(distance, other)| *distance <= name.len().max(other.len()) / 3 + 1)
+        .collect();
+    ranked.sort();
+    ranked
+        .into_iter()
+        .take(OFFERED)
+        .map(|(_, name)| name.clone())
+        .collect()
+}
+
+/// How many letters must be changed to get from one word to another.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in to.iter().enumerate() {
+            let substituted = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}

@@ -1,0 +1,285 @@
+//! Default values: what the API server fills in, as values of the generated types.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use super::types::{Body, Field, Int, Presence, ShapeId, Shapes, Struct, Ty};
+
+/// A value of a generated type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Initial {
+    /// What `Default::default()` gives.
+    Default,
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// A string.
+    String(String),
+    /// Any JSON.
+    Json(Json),
+    /// A list.
+    Vec(Vec<Initial>),
+    /// A map.
+    Map(Vec<(String, Initial)>),
+    /// The variant of an enum, by its position.
+    Variant(ShapeId, usize),
+    /// A variant with a value, of a type with `Int` and `String` variants.
+    IntOrString(Ty, Box<Initial>),
+    /// A tuple struct around a string.
+    Wrapped(Ty, String),
+    /// A struct: some fields, the others as its own default has them.
+    Struct {
+        /// The struct.
+        shape: ShapeId,
+        /// Positions of fields and their values.
+        fields: Vec<(usize, Initial)>,
+        /// Whether there are other fields.
+        partial: bool,
+    },
+    /// `Some` of a value.
+    Some(Box<Initial>),
+    /// `None`.
+    None,
+}
+
+/// How a type gets its `Default`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultImpl {
+    /// Not at all: there is no value that would be right.
+    Missing,
+    /// By derive.
+    Derived,
+    /// By hand, because the API server fills in something else than zero.
+    Written,
+}
+
+/// Answers questions about default values, remembering the answers.
+#[derive(Debug)]
+pub struct Defaults<'s> {
+    shapes: &'s Shapes,
+    known: std::cell::RefCell<BTreeMap<ShapeId, DefaultImpl>>,
+}
+
+impl<'s> Defaults<'s> {
+    /// For these shapes.
+    #[must_use]
+    pub fn new(shapes: &'s Shapes) -> Self {
+        Self {
+            shapes,
+            known: std::cell::RefCell::default(),
+        }
+    }
+
+    /// The value that a field has when it is left out; `None` if there is none, or if it cannot
+    /// be written down, in which case the field counts as optional.
+    #[must_use]
+    pub fn of_field(&self, field: &Field) -> Option<Initial> {
+        let Presence::Default(text) = &field.presence else {
+            return None;
+        };
+        let json: Json = serde_json::from_str(text).expect("defaults are kept as JSON");
+        let initial = self.value(&json, &field.ty)?;
+        if field.nullable {
+            Some(Initial::Some(Box::new(initial)))
+        } else {
+            Some(initial)
+        }
+    }
+
+    /// How a shape gets its `Default`.
+    #[must_use]
+    pub fn of_shape(&self, id: ShapeId) -> DefaultImpl {
+        if let Some(known) = self.known.borrow().get(&id) {
+            return *known;
+        }
+        let answer = match self.shapes.body(id) {
+            Body::Struct(body) => self.of_struct(body),
+            _ => DefaultImpl::Missing,
+        };
+        self.known.borrow_mut().insert(id, answer);
+        answer
+    }
+
+    /// How a struct gets its `Default`.
+    #[must_use]
+    pub fn of_struct(&self, body: &Struct) -> DefaultImpl {
+        let mut answer = DefaultImpl::Derived;
+        for field in &body.fields {
+            match (&field.presence, self.of_field(field)) {
+                (Presence::Default(_), Some(Initial::Default)) => {}
+                (Presence::Default(_), Some(_)) => answer = DefaultImpl::Written,
+                (Presence::Optional | Presence::Default(_), _) => {}
+                (Presence::Required, _) if field.nullable || self.has_default(&field.ty) => {}
+                (Presence::Required, _) => return DefaultImpl::Missing,
+            }
+        }
+        answer
+    }
+
+    fn has_default(&self, ty: &Ty) -> bool {
+        match ty {
+            Ty::Known(known) => known.default,
+            Ty::Shape(id) => self.of_shape(*id) != DefaultImpl::Missing,
+            _ => true,
+        }
+    }
+
+    fn value(&self, json: &Json, ty: &Ty) -> Option<Initial> {
+        Some(match (ty, json) {
+            (Ty::Nullable(_), Json::Null) => Initial::None,
+            (Ty::Nullable(inner), json) => Initial::Some(Box::new(self.value(json, inner)?)),
+            (Ty::Json, Json::Null) | (Ty::Bool, Json::Bool(false)) => Initial::Default,
+            (Ty::Json, json) => Initial::Json(json.clone()),
+            (Ty::Bool, Json::Bool(value)) => Initial::Bool(*value),
+            (Ty::Int(int), json) => integer(json, *int)?,
+            (Ty::Float, Json::Number(number)) => match number.as_f64()? {
+                0.0 => Initial::Default,
+                value => Initial::Float(value),
+            },
+            (Ty::String, Json::String(text)) if text.is_empty() => Initial::Default,
+            (Ty::String, Json::String(text)) => Initial::String(text.clone()),
+            (Ty::Vec(_), Json::Array(items)) if items.is_empty() => Initial::Default,
+            (Ty::Vec(inner), Json::Array(items)) => {
+                let items = items.iter().map(|item| self.value(item, inner));
+                Initial::Vec(items.collect::<Option<_>>()?)
+            }
+            (Ty::Map(_), Json::Object(entries)) if entries.is_empty() => Initial::Default,
+            (Ty::Map(inner), Json::Object(entries)) => {
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| Some((key.clone(), self.value(value, inner)?)));
+                Initial::Map(entries.collect::<Option<_>>()?)
+            }
+            (Ty::Known(known), Json::Object(entries)) if entries.is_empty() && known.default => {
+                Initial::Default
+            }
+            (Ty::Known(known), json) => match (known.path.rsplit("::").next()?, json) {
+                ("IntOrString", json) => int_or_string(ty, json, Int::I32)?,
+                ("Quantity", Json::String(text)) => Initial::Wrapped(ty.clone(), text.clone()),
+                _ => return None,
+            },
+            (Ty::Shape(id), json) => self.shape(*id, ty, json)?,
+            _ => return None,
+        })
+    }
+
+    fn shape(&self, id: ShapeId, ty: &Ty, json: &Json) -> Option<Initial> {
+        match (self.shapes.body(id), json) {
+            (Body::StringEnum(values), Json::String(text)) => Some(Initial::Variant(
+                id,
+                values.iter().position(|value| value == text)?,
+            )),
+            (Body::IntEnum(values), Json::Number(number)) => {
+                let number = number.as_i64()?;
+                Some(Initial::Variant(
+                    id,
+                    values.iter().position(|value| *value == number)?,
+                ))
+            }
+            (Body::Quantity, json) => int_or_string(ty, json, Int::I64),
+            (Body::Struct(body), Json::Object(entries)) => self.structure(id, body, entries),
+            _ => None,
+        }
+    }
+
+    fn structure(
+        &self,
+        shape: ShapeId,
+        body: &Struct,
+        entries: &serde_json::Map<String, Json>,
+    ) -> Option<Initial> {
+        let has_default = self.of_shape(shape) != DefaultImpl::Missing;
+        if entries.is_empty() && has_default {
+            return Some(Initial::Default);
+        }
+        let declared = |key: &String| body.fields.iter().any(|field| field.json == *key);
+        if !entries.keys().all(declared) {
+            return None;
+        }
+        let mut fields = Vec::new();
+        let mut partial = body.rest.is_some();
+        for (index, field) in body.fields.iter().enumerate() {
+            let given = match entries.get(&field.json) {
+                Some(json) => Some(self.given(json, field)?),
+                None if has_default => None,
+                None => Some(self.absent(field)?),
+            };
+            match given {
+                Some(initial) => fields.push((index, initial)),
+                None => partial = true,
+            }
+        }
+        (has_default || !partial).then_some(Initial::Struct {
+            shape,
+            fields,
+            partial,
+        })
+    }
+
+    /// A field that a default for the whole struct mentions.
+    fn given(&self, json: &Json, field: &Field) -> Option<Initial> {
+        if json.is_null() && field.nullable {
+            return Some(match field.presence {
+                Presence::Optional => Initial::Some(Box::new(Initial::None)),
+                _ => Initial::None,
+            });
+        }
+        let initial = self.value(json, &field.ty)?;
+        let optional = self.is_optional(field);
+        Some(match (optional, field.nullable) {
+            (true, true) => Initial::Some(Box::new(Initial::Some(Box::new(initial)))),
+            (true, false) | (false, true) => Initial::Some(Box::new(initial)),
+            (false, false) => initial,
+        })
+    }
+
+    /// A field that it does not mention.
+    fn absent(&self, field: &Field) -> Option<Initial> {
+        match field.presence {
+            Presence::Required => None,
+            _ if self.is_optional(field) => Some(Initial::None),
+            _ => self.of_field(field),
+        }
+    }
+
+    /// Whether the field is an `Option` because it may be left out.
+    #[must_use]
+    pub fn is_optional(&self, field: &Field) -> bool {
+        match field.presence {
+            Presence::Required => false,
+            Presence::Optional => true,
+            Presence::Default(_) => self.of_field(field).is_none(),
+        }
+    }
+}
+
+fn integer(json: &Json, int: Int) -> Option<Initial> {
+    let value = json.as_i64().or_else(|| whole(json.as_f64()?))?;
+    let (least, most) = int.range();
+    let fits = i128::from(value) >= least && i128::from(value) <= most;
+    fits.then_some(if value == 0 {
+        Initial::Default
+    } else {
+        Initial::Int(value)
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "whole and within 32 bits")]
+fn whole(value: f64) -> Option<i64> {
+    (value.fract() == 0.0 && value.abs() < f64::from(u32::MAX)).then_some(value as i64)
+}
+
+fn int_or_string(ty: &Ty, json: &Json, int: Int) -> Option<Initial> {
+    let inner = match json {
+        Json::String(text) => Initial::String(text.clone()),
+        json => match integer(json, int)? {
+            Initial::Default => Initial::Int(0),
+            other => other,
+        },
+    };
+    Some(Initial::IntOrString(ty.clone(), Box::new(inner)))
+}

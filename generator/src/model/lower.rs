@@ -1,0 +1,355 @@
+//! From what is written to what it means: kinds are found, names decided, fields typed.
+
+mod check;
+mod field;
+mod handler;
+mod kind_handlers;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::kind_handlers::Handlers;
+use super::kind::Status;
+use super::name::{RustIdent, TypeName};
+use super::operator::{CrdFile, HandledKind, Operator, Origin};
+use super::options::Options;
+use super::resource::{Resource, Versions};
+use super::standard;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
+use crate::load::crd::{Crd, CrdVersion};
+use crate::load::manifest::{Manifest, ResourceSection, Spanned};
+use crate::suggest::did_you_mean;
+
+/// The files with definitions that the manifest names.
+pub type CrdFiles = BTreeMap<String, LoadedCrds>;
+
+/// A file with definitions.
+#[derive(Clone, Debug)]
+pub struct LoadedCrds {
+    /// What it says.
+    pub text: String,
+    /// The definitions in it.
+    pub crds: Vec<Crd>,
+}
+
+/// Gives a manifest its meaning. Everything that makes no sense is reported.
+#[must_use]
+pub fn operator(
+    manifest: &Manifest,
+    crds: &CrdFiles,
+    diagnostics: &mut Diagnostics,
+) -> Option<Operator> {
+    check_name(manifest, diagnostics);
+    let mut kinds: Vec<(HandledKind, &ResourceSection)> = Vec::new();
+    for section in &manifest.resources {
+        let Some(kind) = (Kinds {
+            manifest,
+            crds,
+            diagnostics,
+        })
+        .kind(section) else {
+            continue;
+        };
+        let same = |known: &HandledKind| {
+            (&known.group, &known.kind, &known.version) == (&kind.group, &kind.kind, &kind.version)
+        };
+        if let Some((_, first)) = kinds.iter().find(|(known, _)| same(known)) {
+            diagnostics.push(
+                Diagnostic::error(Code::DuplicateKind, format!("{} is named twice", kind.kind))
+                    .at(manifest.source, section.span, "named again")
+                    .at(manifest.source, first.span, "named first here")
+                    .help("put all its handlers into one entry"),
+            );
+            continue;
+        }
+        let other_version =
+            |known: &HandledKind| (&known.group, &known.kind) == (&kind.group, &kind.kind);
+        if let Some((known, first)) = kinds.iter().find(|(known, _)| other_version(known)) {
+            let message = format!(
+                "{} and {} of {} are the same objects",
+                known.version, kind.version, kind.kind
+            );
+            diagnostics.push(
+                Diagnostic::warning(Code::TwoVersions, message)
+                    .at(
+                        manifest.source,
+                        section.span,
+                        "every object would be handled twice",
+                    )
+                    .at(manifest.source, first.span, "once here"),
+            );
+        }
+        kinds.push((kind, section));
+    }
+    tell_apart(&mut kinds);
+    let kinds = kinds
+        .into_iter()
+        .map(|(mut kind, section)| {
+            kind.handlers = Handlers {
+                source: manifest.source,
+                kind: &kind,
+                diagnostics,
+            }
+            .lower(section);
+            kind
+        })
+        .collect();
+    let crd_files = crds
+        .iter()
+        .map(|(path, file)| CrdFile {
+            path: path.clone(),
+            text: file.text.clone(),
+        })
+        .collect();
+    Some(Operator {
+        name: manifest.operator.name.value.clone(),
+        kinds,
+        crd_files,
+    })
+}
+
+/// Whether a text can name a crate, a Deployment and a ServiceAccount.
+#[must_use]
+pub fn is_operator_name(name: &str) -> bool {
+    name.len() <= 63
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+fn check_name(manifest: &Manifest, diagnostics: &mut Diagnostics) {
+    let name = &manifest.operator.name;
+    if !is_operator_name(&name.value) {
+        diagnostics.push(
+            Diagnostic::error(
+                Code::OperatorName,
+                format!("`{}` cannot name an operator", name.value),
+            )
+            .at(
+                manifest.source,
+                name.span,
+                "not a name for a crate and a Deployment",
+            )
+            .help("use lower-case letters, digits and dashes, starting with a letter"),
+        );
+    }
+}
+
+/// Kinds of the same name get the version, and if need be the group, into theirs.
+fn tell_apart(kinds: &mut [(HandledKind, &ResourceSection)]) {
+    let names: Vec<_> = kinds.iter().map(|(kind, _)| kind.module.clone()).collect();
+    // The types have a module of their own next to those of the kinds.
+    let clash =
+        |name: &String| name == "types" || names.iter().filter(|other| *other == name).count() > 1;
+    for (kind, _) in kinds.iter_mut().filter(|(kind, _)| clash(&kind.module)) {
+        let group = kind.group.split('.').next().unwrap_or_default();
+        let qualified = format!("{}_{group}_{}", kind.module, kind.version);
+        let module = RustIdent::new(&qualified);
+        kind.module = module.to_string();
+        if let Origin::Custom(resource) = &mut kind.origin {
+            resource.module = module;
+        }
+        // The Rust type keeps its name inside the module; only the trait is seen next to others.
+        kind.trait_prefix = TypeName::new(&qualified).to_string();
+    }
+}
+
+/// Finds one kind and gives its handlers their meaning.
+struct Kinds<'a> {
+    manifest: &'a Manifest,
+    crds: &'a CrdFiles,
+    diagnostics: &'a mut Diagnostics,
+}
+
+impl<'a> Kinds<'a> {
+    fn kind(&mut self, section: &ResourceSection) -> Option<HandledKind> {
+        match (&section.crd, &section.builtin) {
+            (Some(file), None) => self.custom(section, file),
+            (None, Some(name)) => self.standard(section, name),
+            (Some(_), Some(builtin)) => {
+                let message = "a resource has either `crd` or `builtin`";
+                self.error(
+                    Code::ManifestValue,
+                    builtin.span,
+                    message,
+                    "one of the two is too many",
+                );
+                None
+            }
+            (None, None) => {
+                let message = "a resource needs `crd` or `builtin`";
+                self.error(
+                    Code::ManifestMissing,
+                    section.span,
+                    message,
+                    "which kind is it?",
+                );
+                None
+            }
+        }
+    }
+
+    fn standard(
+        &mut self,
+        section: &ResourceSection,
+        name: &Spanned<String>,
+    ) -> Option<HandledKind> {
+        for (key, misplaced) in [("kind", &section.kind), ("version", &section.version)] {
+            if let Some(misplaced) = misplaced {
+                let message = format!("`{key}` belongs to `crd`: `builtin` says it all");
+                self.error(Code::ManifestValue, misplaced.span, message, "remove it");
+            }
+        }
+        let Some(standard) = standard::find(&name.value) else {
+            let names: Vec<_> = standard::ALL
+                .iter()
+                .map(standard::StandardKind::name)
+                .collect();
+            let plain = name.value.rsplit('/').next().unwrap_or_default();
+            let by_kind = standard::ALL.iter().find(|kind| {
+                kind.kind.eq_ignore_ascii_case(plain) || kind.plural.eq_ignore_ascii_case(plain)
+            });
+            let help = by_kind
+                .map(|kind| format!("did you mean `{}`?", kind.name()))
+                .or_else(|| did_you_mean(&name.value, names.iter().map(String::as_str)))
+                .unwrap_or_else(|| {
+                    "write it like `v1/Pod` or `batch/v1/Job`; other kinds need `crd`".to_owned()
+                });
+            self.diagnostics.push(
+                Diagnostic::error(
+                    Code::UnknownKind,
+                    format!("`{}` is not a kind that every cluster has", name.value),
+                )
+                .at(self.manifest.source, name.span, "unknown kind")
+                .help(help),
+            );
+            return None;
+        };
+        Some(HandledKind {
+            group: standard.group.to_owned(),
+            version: standard.version.to_owned(),
+            kind: standard.kind.to_owned(),
+            plural: standard.plural.to_owned(),
+            scope: standard.scope,
+            status: standard.status,
+            module: RustIdent::new(standard.kind).to_string(),
+            type_name: standard.kind.to_owned(),
+            trait_prefix: standard.kind.to_owned(),
+            origin: Origin::Standard(standard),
+            handlers: Vec::new(),
+        })
+    }
+
+    fn custom(&mut self, section: &ResourceSection, file: &Spanned<String>) -> Option<HandledKind> {
+        let crd = self.crd(section, file)?;
+        let version = self.version(section, crd)?;
+        let (status, name) = (version.status, version.name.clone());
+        let versions = Versions::Named(BTreeSet::from([name.clone()]));
+        let resource = Resource::new(
+            crd.clone(),
+            &versions,
+            &Options::default(),
+            &mut BTreeSet::new(),
+            self.diagnostics,
+        )?;
+        Some(HandledKind {
+            group: resource.group.clone(),
+            version: name,
+            kind: resource.names.kind.clone(),
+            plural: resource.names.plural.clone(),
+            scope: resource.scope,
+            status: if status {
+                Status::Present
+            } else {
+                Status::Absent
+            },
+            module: resource.module.to_string(),
+            type_name: resource.type_name.to_string(),
+            trait_prefix: resource.type_name.to_string(),
+            origin: Origin::Custom(Box::new(resource)),
+            handlers: Vec::new(),
+        })
+    }
+
+    fn crd(&mut self, section: &ResourceSection, file: &Spanned<String>) -> Option<&'a Crd> {
+        // A file that could not be read was reported already.
+        let crds = &self.crds.get(&file.value)?.crds;
+        let names = || crds.iter().map(|crd| crd.names.kind.as_str());
+        let found = match &section.kind {
+            Some(kind) => crds.iter().find(|crd| crd.names.kind == kind.value),
+            None => crds.first().filter(|_| crds.len() == 1),
+        };
+        if found.is_none() {
+            let all = names()
+                .map(|name| format!("`{name}`"))
+                .collect::<Vec<_>>()
+                .join(", ");
+            let (span, message, help) = match &section.kind {
+                _ if crds.is_empty() => (
+                    file.span,
+                    format!("{} defines no kind", file.value),
+                    "it needs a CustomResourceDefinition".to_owned(),
+                ),
+                Some(kind) => (
+                    kind.span,
+                    format!("{} does not define `{}`", file.value, kind.value),
+                    did_you_mean(&kind.value, names())
+                        .unwrap_or_else(|| format!("it defines {all}")),
+                ),
+                None => (
+                    file.span,
+                    format!("{} defines several kinds", file.value),
+                    format!("add `kind`, one of {all}"),
+                ),
+            };
+            self.diagnostics.push(
+                Diagnostic::error(Code::UnknownKind, message)
+                    .at(self.manifest.source, span, "")
+                    .help(help),
+            );
+        }
+        found
+    }
+
+    fn version<'c>(&mut self, section: &ResourceSection, crd: &'c Crd) -> Option<&'c CrdVersion> {
+        let served = || crd.versions.iter().filter(|version| version.served);
+        match &section.version {
+            None => served()
+                .find(|version| version.storage)
+                .or_else(|| served().next())
+                .or_else(|| {
+                    let message = format!("no version of {} is served", crd.names.kind);
+                    self.error(Code::NoVersion, section.span, message, "nothing to watch");
+                    None
+                }),
+            Some(wanted) => served()
+                .find(|version| version.name == wanted.value)
+                .or_else(|| {
+                    let names: Vec<_> = served().map(|version| version.name.as_str()).collect();
+                    let known = crd
+                        .versions
+                        .iter()
+                        .any(|version| version.name == wanted.value);
+                    let what = if known { "not served" } else { "not defined" };
+                    self.diagnostics.push(
+                        Diagnostic::error(
+                            Code::NoVersion,
+                            format!("`{}` of {} is {what}", wanted.value, crd.names.kind),
+                        )
+                        .at(self.manifest.source, wanted.span, what)
+                        .help(format!("these are served: {}", names.join(", "))),
+                    );
+                    None
+                }),
+        }
+    }
+
+    fn error(&mut self, code: Code, span: Span, message: impl Into<String>, label: &str) {
+        self.diagnostics.push(Diagnostic::error(code, message).at(
+            self.manifest.source,
+            span,
+            label,
+        ));
+    }
+}

@@ -1,0 +1,236 @@
+//! Finds the field that a handler is about and says which Rust type holds it.
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
+use crate::model::builtin;
+use crate::model::field::UnknownField;
+use crate::model::handler::FieldType;
+use crate::model::resource::Resource;
+use crate::model::standard::StandardKind;
+use crate::model::types::{Known, Ty};
+use crate::suggest::nearest;
+
+/// Where the module of the types is, as seen from the module of a kind.
+const TYPES: &str = "super::types";
+
+/// Where the fields of a kind are described.
+pub(super) enum Fields<'a> {
+    /// In the schema of a definition.
+    Custom(&'a Resource),
+    /// In k8s-openapi.
+    Standard(&'static StandardKind),
+}
+
+impl Fields<'_> {
+    pub(super) fn resolve(
+        &self,
+        keys: &[String],
+        source: SourceId,
+        span: Span,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<FieldType> {
+        let names: Vec<&str> = keys.iter().map(String::as_str).collect();
+        match self.find(&names) {
+            Ok(rust) => Some(FieldType::from_paths(&rust)),
+            Err(unknown) => {
+                diagnostics.push(
+                    self.report(&names, &unknown)
+                        .at_field(source, span, &unknown),
+                );
+                None
+            }
+        }
+    }
+
+    /// The type at a path, with the full path of each name in it.
+    fn find(&self, names: &[&str]) -> Result<String, UnknownField> {
+        match self {
+            Self::Custom(resource) => resource
+                .field(resource.main_version(), names, TYPES)
+                .map(|field| field.rust),
+            Self::Standard(kind) => standard(kind, names),
+        }
+    }
+
+    fn report(&self, names: &[&str], unknown: &UnknownField) -> Problem {
+        let kind = match self {
+            Self::Custom(resource) => {
+                format!("{} {}", resource.names.kind, resource.main_version().name)
+            }
+            Self::Standard(kind) => kind.name(),
+        };
+        let parent: Vec<&str> = unknown
+            .parent
+            .split('.')
+            .filter(|name| !name.is_empty())
+            .collect();
+        let leaf = match self.find(&parent).as_deref() {
+            Ok("bool") => Some("a boolean"),
+            Ok("String") => Some("a string"),
+            Ok("f64" | "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64") => {
+                Some("a number")
+            }
+            Ok(list) if list.starts_with("Vec<") => Some("a list"),
+            _ => None,
+        };
+        Problem {
+            message: format!("`{}` is not a field of {kind}", names.join(".")),
+            leaf,
+        }
+    }
+}
+
+/// A path that leads nowhere, in the words of a diagnostic.
+struct Problem {
+    message: String,
+    /// What the path stops at, if nothing can be below it.
+    leaf: Option<&'static str>,
+}
+
+impl Problem {
+    fn at_field(self, source: SourceId, span: Span, unknown: &UnknownField) -> Diagnostic {
+        let UnknownField {
+            name,
+            parent,
+            similar,
+        } = unknown;
+        let diagnostic = Diagnostic::error(Code::UnknownField, self.message);
+        if let Some(leaf) = self.leaf {
+            return diagnostic
+                .at(source, span, format!("`{parent}` is {leaf}"))
+                .help(format!(
+                    "handle `{parent}` as a whole, and look inside in the function"
+                ));
+        }
+        let place = if parent.is_empty() {
+            "at the top".to_owned()
+        } else {
+            format!("in `{parent}`")
+        };
+        let best = nearest(name, similar.iter().map(String::as_str))
+            .or(similar.first().map(String::as_str));
+        diagnostic
+            .at(source, span, format!("there is no `{name}` {place}"))
+            .maybe_help(best.map(|best| format!("did you mean `{best}`?")))
+    }
+}
+
+/// The type at a path of a kind of k8s-openapi; where the types are not known, any JSON.
+fn standard(kind: &StandardKind, names: &[&str]) -> Result<String, UnknownField> {
+    let mut here: Option<Ty> = None;
+    for (depth, name) in names.iter().enumerate() {
+        let next = match &here {
+            None => Ok(top(kind, name)),
+            Some(Ty::Json) => Ok(Ty::Json),
+            Some(Ty::Map(value)) => Ok((**value).clone()),
+            Some(Ty::Known(known)) => match builtin::member(&known.path, name) {
+                Ok((ty, _)) => Ok(ty),
+                Err(known) if known.is_empty() => Ok(Ty::Json),
+                Err(known) => Err(known),
+            },
+            Some(_) => Err(Vec::new()),
+        };
+        here = Some(next.map_err(|known| {
+            UnknownField {
+                name: (*name).to_owned(),
+                parent: names[..depth].join("."),
+                similar: nearest(name, known.iter().copied())
+                    .map(str::to_owned)
+                    .into_iter()
+                    .collect(),
+            }
+        })?);
+    }
+    Ok(here
+        .as_ref()
+        .map_or_else(|| "serde_json::Value".to_owned(), text))
+}
+
+fn top(kind: &StandardKind, name: &str) -> Ty {
+    let api = format!("k8s_openapi::api::{}::{}", kind.module, kind.kind);
+    let known = |path: String| {
+        Ty::Known(Known {
+            path,
+            default: true,
+        })
+    };
+    match name {
+        "apiVersion" | "kind" => Ty::String,
+        "metadata" => builtin::OBJECT_META.ty(),
+        "spec" if builtin::knows(&format!("{api}Spec")) => known(format!("{api}Spec")),
+        "status" if builtin::knows(&format!("{api}Status")) => known(format!("{api}Status")),
+        _ => Ty::Json,
+    }
+}
+
+/// A type with the full path of each name in it.
+fn text(ty: &Ty) -> String {
+    match ty {
+        Ty::Bool => "bool".to_owned(),
+        Ty::Int(int) => int.name().to_owned(),
+        Ty::Float => "f64".to_owned(),
+        Ty::String => "String".to_owned(),
+        Ty::Known(known) => known.path.clone(),
+        Ty::Vec(item) => format!("Vec<{}>", text(item)),
+        Ty::Map(value) => format!("std::collections::BTreeMap<String, {}>", text(value)),
+        Ty::Nullable(inner) => format!("Option<{}>", text(inner)),
+        Ty::Json | Ty::Shape(_) => "serde_json::Value".to_owned(),
+    }
+}
+
+// === impl FieldType ===
+
+impl FieldType {
+    /// Takes the paths out of a type: `Vec<a::B>` becomes `Vec<B>` with `a::B` to be imported.
+    fn from_paths(full: &str) -> Self {
+        let mut short = String::new();
+        let mut paths = Vec::new();
+        let mut word = String::new();
+        for c in full.chars().chain(['\0']) {
+            if c.is_alphanumeric() || matches!(c, '_' | ':' | '#') {
+                word.push(c);
+                continue;
+            }
+            let name = word.rsplit("::").next().unwrap_or_default();
+            short.push_str(name);
+            if name.len() < word.len() {
+                paths.push(word.clone());
+            }
+            word.clear();
+            if c != '\0' {
+                short.push(c);
+            }
+        }
+        paths.sort();
+        paths.dedup();
+        Self { text: short, paths }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_taken_out_of_types() {
+        let ty = FieldType::from_paths(
+            "std::collections::BTreeMap<String, Vec<super::types::a::v1::B>>",
+        );
+        assert_eq!(ty.text, "BTreeMap<String, Vec<B>>");
+        assert_eq!(
+            ty.paths,
+            ["std::collections::BTreeMap", "super::types::a::v1::B"]
+        );
+    }
+
+    #[test]
+    fn fields_of_standard_kinds_are_typed() {
+        let pod = crate::model::standard::find("v1/Pod").expect("a Pod");
+        assert_eq!(standard(pod, &["status", "phase"]).as_deref(), Ok("String"));
+        assert_eq!(
+            standard(pod, &["spec", "containers"]).as_deref(),
+            Ok("Vec<k8s_openapi::api::core::v1::Container>")
+        );
+        let error = standard(pod, &["spec", "nodename"]).expect_err("it is spelled otherwise");
+        assert_eq!(error.similar, ["nodeName"]);
+    }
+}

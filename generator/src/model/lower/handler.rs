@@ -1,0 +1,286 @@
+//! From a handler as it is written to one or more handlers as they are generated.
+
+use std::collections::BTreeSet;
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Span};
+use crate::load::manifest::{Filters, HandlerSection, Spanned, Trigger, ValueFilter};
+use crate::model::handler::{
+    Cause, ChangeKinds, Expected, FieldPath, FieldType, Filter, Handler, Policy, Subject,
+};
+
+/// Resolves a field of the kind to its type; reports a field that does not exist.
+pub(super) type ResolveField<'a> =
+    dyn Fn(&[String], Span, &mut Diagnostics) -> Option<FieldType> + 'a;
+
+/// Lowers the handlers of one kind.
+pub(super) struct Lowering<'a> {
+    pub(super) source: SourceId,
+    pub(super) resolve: &'a ResolveField<'a>,
+    pub(super) diagnostics: &'a mut Diagnostics,
+}
+
+/// Which of the three families of handlers an entry belongs to.
+pub(super) enum Family {
+    Change(BTreeSet<Trigger>),
+    Field,
+    Event,
+}
+
+impl Lowering<'_> {
+    /// One handler per field that the entry names, or one if it names none.
+    pub(super) fn handler(mut self, section: &HandlerSection) -> Vec<Handler> {
+        let before = self.diagnostics.count(Severity::Error);
+        let method = self.identifier(&section.function, "`fn`");
+        let family = self.family(section);
+        let fields = self.fields(section);
+        self.check(section, family.as_ref(), &fields);
+        let filters = self.filters(section);
+        let sound = self.diagnostics.count(Severity::Error) == before;
+        let (Some(method), Some(family), true) = (method, family, sound) else {
+            return Vec::new();
+        };
+        let id = section
+            .id
+            .as_ref()
+            .map_or_else(|| section.function.value.clone(), |id| id.value.clone());
+        let make = |method: String, field: Option<FieldPath>| Handler {
+            id: id.clone(),
+            method,
+            cause: cause(&family, section, field),
+            filters: filters.clone(),
+            policy: policy(section),
+            param: section.param.as_ref().map(|param| param.value.clone()),
+        };
+        if fields.is_empty() {
+            return vec![make(method, None)];
+        }
+        let several = fields.len() > 1;
+        fields
+            .into_iter()
+            .map(|field| {
+                let method = if several {
+                    format!("{}_{}", method.trim_start_matches("r#"), snake(&field.keys))
+                } else {
+                    method.clone()
+                };
+                make(method, Some(field))
+            })
+            .collect()
+    }
+
+    fn family(&mut self, section: &HandlerSection) -> Option<Family> {
+        let triggers = section.on.as_slice();
+        let kinds: BTreeSet<_> = triggers.iter().map(|trigger| trigger.value).collect();
+        if kinds.len() < triggers.len() {
+            let last = triggers.last().map_or(section.span, |trigger| trigger.span);
+            self.error(
+                Code::HandlerTriggers,
+                last,
+                "`on` names the same occasion twice",
+                "remove one",
+            );
+        }
+        for (alone, why) in [
+            (
+                Trigger::Event,
+                "an event handler sees everything by itself and has a context of its own",
+            ),
+            (
+                Trigger::Field,
+                "a field handler is called whenever its field changes, whatever the occasion",
+            ),
+        ] {
+            let Some(trigger) = triggers.iter().find(|trigger| trigger.value == alone) else {
+                continue;
+            };
+            if kinds.len() > 1 {
+                let message = "this occasion cannot be combined with others".to_owned();
+                self.push(
+                    Diagnostic::error(Code::HandlerTriggers, message)
+                        .at(self.source, trigger.span, "stands alone")
+                        .help(format!("{why}: declare a second handler")),
+                );
+                return None;
+            }
+            return Some(if alone == Trigger::Event {
+                Family::Event
+            } else {
+                Family::Field
+            });
+        }
+        Some(Family::Change(kinds))
+    }
+
+    fn fields(&mut self, section: &HandlerSection) -> Vec<FieldPath> {
+        let Some(fields) = &section.field else {
+            return Vec::new();
+        };
+        let mut paths: Vec<FieldPath> = Vec::new();
+        for field in fields.as_slice() {
+            let keys: Vec<_> = field.value.split('.').map(str::to_owned).collect();
+            if keys.iter().any(String::is_empty) {
+                self.push(
+                    Diagnostic::error(
+                        Code::UnknownField,
+                        format!("`{}` is not a field path", field.value),
+                    )
+                    .at(self.source, field.span, "an empty key")
+                    .help("write it like `spec.size`"),
+                );
+                continue;
+            }
+            if paths.iter().any(|known| known.keys == keys) {
+                self.error(
+                    Code::DuplicateHandler,
+                    field.span,
+                    format!("`{}` is named twice", field.value),
+                    "remove one",
+                );
+                continue;
+            }
+            if let Some(rust_type) = (self.resolve)(&keys, field.span, self.diagnostics) {
+                paths.push(FieldPath { keys, rust_type });
+            }
+        }
+        paths
+    }
+
+    fn filters(&mut self, section: &HandlerSection) -> Vec<Filter> {
+        let mut filters = Vec::new();
+        let mut add = |this: &mut Self, subject, filter: &ValueFilter| {
+            let expected = match filter {
+                ValueFilter::Present => Some(Expected::Present),
+                ValueFilter::Absent => Some(Expected::Absent),
+                ValueFilter::Equals(value) => Some(Expected::Equals(value.clone())),
+                ValueFilter::Predicate(name) => this
+                    .identifier(name, "`predicate`")
+                    .map(Expected::Predicate),
+            };
+            filters.extend(expected.map(|expected| Filter { subject, expected }));
+        };
+        let listed = |filters: &Option<Filters>| filters.clone().unwrap_or_default().list;
+        for (key, filter) in listed(&section.labels) {
+            add(self, Subject::Label(key.value), &filter.value);
+        }
+        for (key, filter) in listed(&section.annotations) {
+            add(self, Subject::Annotation(key.value), &filter.value);
+        }
+        for (subject, filter) in [
+            (Subject::Value, &section.value),
+            (Subject::Old, &section.old),
+            (Subject::New, &section.new),
+        ] {
+            if let Some(filter) = filter {
+                add(self, subject, &filter.value);
+            }
+        }
+        if let Some(when) = &section.when {
+            add(self, Subject::Object, &ValueFilter::Predicate(when.clone()));
+        }
+        filters
+    }
+
+    /// The name of a method: a Rust identifier in snake case.
+    fn identifier(&mut self, name: &Spanned<String>, what: &str) -> Option<String> {
+        let text = &name.value;
+        let snake_case = text
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+            && text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+            && text.chars().any(|c| c != '_');
+        let escaped = format!("r#{text}");
+        let usable = snake_case
+            && (syn::parse_str::<syn::Ident>(text).is_ok()
+                || syn::parse_str::<syn::Ident>(&escaped).is_ok());
+        if usable && syn::parse_str::<syn::Ident>(text).is_ok() {
+            return Some(text.clone());
+        }
+        if usable {
+            return Some(escaped);
+        }
+        let suggestion = snake(std::slice::from_ref(text));
+        let help = if syn::parse_str::<syn::Ident>(&suggestion).is_ok() && suggestion != *text {
+            format!(
+                "write `{suggestion}`; to keep progress that objects carry under another name, add `id: {text}`"
+            )
+        } else {
+            "write it like `create_volume`".to_owned()
+        };
+        self.push(
+            Diagnostic::error(
+                Code::HandlerName,
+                format!("{what} must be a Rust function name, and `{text}` is not"),
+            )
+            .at(self.source, name.span, "not a function name in snake case")
+            .help(help),
+        );
+        None
+    }
+
+    pub(super) fn error(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) {
+        self.push(Diagnostic::error(code, message).at(self.source, span, label));
+    }
+
+    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+}
+
+fn cause(family: &Family, section: &HandlerSection, field: Option<FieldPath>) -> Cause {
+    match (family, field) {
+        (Family::Event, field) => Cause::Event { field },
+        (Family::Field, Some(field)) => Cause::Field {
+            field,
+            within: ChangeKinds::default(),
+        },
+        (Family::Change(triggers), Some(field)) => Cause::Field {
+            field,
+            within: kinds(section, triggers),
+        },
+        (Family::Change(triggers), None) => Cause::Change(kinds(section, triggers)),
+        (Family::Field, None) => unreachable!("a field handler without a field was refused"),
+    }
+}
+
+fn kinds(section: &HandlerSection, triggers: &BTreeSet<Trigger>) -> ChangeKinds {
+    ChangeKinds {
+        triggers: triggers.clone(),
+        optional: section.optional.is_some_and(|optional| optional.value),
+        deleted: section.deleted.is_some_and(|deleted| deleted.value),
+    }
+}
+
+fn policy(section: &HandlerSection) -> Policy {
+    Policy {
+        errors: section.errors.map(|errors| errors.value),
+        timeout: section.timeout.map(|timeout| timeout.value.0),
+        retries: section.retries.map(|retries| retries.value),
+        backoff: section.backoff.map(|backoff| backoff.value.0),
+    }
+}
+
+/// `spec.nodeName` as a part of a method name: `spec_node_name`.
+fn snake(keys: &[String]) -> String {
+    let mut name = String::new();
+    let mut previous_lower = false;
+    for c in keys.join("_").chars() {
+        if c.is_ascii_uppercase() {
+            if previous_lower {
+                name.push('_');
+            }
+            name.push(c.to_ascii_lowercase());
+        } else if c.is_ascii_alphanumeric() {
+            name.push(c);
+        } else if !name.ends_with('_') {
+            name.push('_');
+        }
+        previous_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+    }
+    name.trim_end_matches('_').to_owned()
+}

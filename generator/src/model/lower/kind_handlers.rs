@@ -1,0 +1,188 @@
+//! All handlers of one kind: each by itself, then how they get on with each other.
+
+use std::collections::BTreeMap;
+
+use super::field::Fields;
+use super::handler::Lowering;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
+use crate::load::manifest::{HandlerSection, ResourceSection};
+use crate::model::handler::{Cause, Expected, Handler, Subject};
+use crate::model::operator::{HandledKind, Origin};
+
+/// Lowers the handlers of a kind whose names are decided.
+pub(super) struct Handlers<'a> {
+    pub(super) source: SourceId,
+    pub(super) kind: &'a HandledKind,
+    pub(super) diagnostics: &'a mut Diagnostics,
+}
+
+/// A method that the user has to write, as far as two uses of its name can disagree.
+struct Use {
+    signature: String,
+    span: Span,
+}
+
+impl Handlers<'_> {
+    pub(super) fn lower(mut self, section: &ResourceSection) -> Vec<Handler> {
+        let source = self.source;
+        let fields = match &self.kind.origin {
+            Origin::Standard(standard) => Fields::Standard(standard),
+            Origin::Custom(resource) => Fields::Custom(resource),
+        };
+        let resolve = |keys: &[String], span: Span, diagnostics: &mut Diagnostics| {
+            fields.resolve(keys, source, span, diagnostics)
+        };
+        let mut handlers: Vec<(Handler, &HandlerSection)> = Vec::new();
+        for written in &section.handlers {
+            let lowering = Lowering {
+                source,
+                resolve: &resolve,
+                diagnostics: self.diagnostics,
+            };
+            for handler in lowering.handler(written) {
+                if self.is_new(&handler, written, &handlers) {
+                    handlers.push((handler, written));
+                }
+            }
+        }
+        self.check_methods(&handlers);
+        self.note_finalizers(&handlers);
+        self.note_results(&handlers);
+        handlers.into_iter().map(|(handler, _)| handler).collect()
+    }
+
+    fn is_new(
+        &mut self,
+        handler: &Handler,
+        written: &HandlerSection,
+        known: &[(Handler, &HandlerSection)],
+    ) -> bool {
+        let Some((_, first)) = known
+            .iter()
+            .find(|(other, _)| other.full_id() == handler.full_id())
+        else {
+            return true;
+        };
+        let name = |section: &HandlerSection| section.id.as_ref().unwrap_or(&section.function).span;
+        self.diagnostics.push(
+            Diagnostic::error(
+                Code::DuplicateHandler,
+                format!("two handlers have the id `{}`", handler.full_id()),
+            )
+            .at(self.source, name(written), "the same id again")
+            .at(self.source, name(first), "first used here")
+            .help(
+                "list all occasions in one `on: [...]`, or give one of them another `fn` or `id`",
+            ),
+        );
+        false
+    }
+
+    fn note_finalizers(&mut self, handlers: &[(Handler, &HandlerSection)]) {
+        for (handler, written) in handlers
+            .iter()
+            .filter(|(handler, _)| handler.holds_deletion())
+        {
+            let message = format!(
+                "objects of {} wait for `{}` when they are deleted",
+                self.kind.kind, handler.method
+            );
+            self.diagnostics.push(
+                Diagnostic::note(Code::HoldsDeletion, message)
+                    .at(self.source, written.function.span, "implies a finalizer")
+                    .help("`optional: true` lets objects go while the operator is not there"),
+            );
+        }
+    }
+
+    fn note_results(&mut self, handlers: &[(Handler, &HandlerSection)]) {
+        let Origin::Custom(resource) = &self.kind.origin else {
+            return;
+        };
+        for (handler, written) in handlers
+            .iter()
+            .filter(|(handler, _)| handler.keeps_progress())
+        {
+            let id = handler.full_id();
+            if resource
+                .field(resource.main_version(), &["status", &id], "")
+                .is_err()
+            {
+                let message = format!("a result of `{}` would be lost", handler.method);
+                let label = format!("the schema of {} has no `status.{id}`", self.kind.kind);
+                self.diagnostics
+                    .push(Diagnostic::note(Code::PrunedResults, message).at(
+                        self.source,
+                        written.function.span,
+                        label,
+                    ));
+            }
+        }
+    }
+
+    /// One name is one method, so all its uses must agree on what it takes.
+    fn check_methods(&mut self, handlers: &[(Handler, &HandlerSection)]) {
+        let mut first: BTreeMap<String, Use> = BTreeMap::new();
+        let uses = handlers
+            .iter()
+            .flat_map(|(handler, written)| uses(handler, written));
+        for (name, usage) in uses {
+            match first.get(&name) {
+                None => {
+                    first.insert(name, usage);
+                }
+                Some(known) if known.signature == usage.signature => {}
+                Some(known) => self.diagnostics.push(
+                    Diagnostic::error(
+                        Code::DuplicateHandler,
+                        format!("`{name}` would need two signatures"),
+                    )
+                    .at(
+                        self.source,
+                        usage.span,
+                        format!("here it takes {}", usage.signature),
+                    )
+                    .at(
+                        self.source,
+                        known.span,
+                        format!("here it takes {}", known.signature),
+                    )
+                    .help("give one of them another name; `id` keeps the id that objects carry"),
+                ),
+            }
+        }
+    }
+}
+
+fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
+    let field = handler
+        .field()
+        .map_or("a value", |field| field.rust_type.text.as_str());
+    let context = match &handler.cause {
+        Cause::Change(_) => "a change".to_owned(),
+        Cause::Field { .. } => format!("a change of {field}"),
+        Cause::Event { .. } => "an event".to_owned(),
+    };
+    let mut uses = vec![(
+        handler.method.clone(),
+        Use {
+            signature: context,
+            span: written.function.span,
+        },
+    )];
+    for filter in &handler.filters {
+        let Expected::Predicate(name) = &filter.expected else {
+            continue;
+        };
+        let signature = match &filter.subject {
+            Subject::Object => "the object".to_owned(),
+            Subject::Label(_) | Subject::Annotation(_) => "a text".to_owned(),
+            Subject::Value | Subject::Old | Subject::New => format!("a value of {field}"),
+        };
+        let span = written
+            .predicate_span(name)
+            .unwrap_or(written.function.span);
+        uses.push((name.clone(), Use { signature, span }));
+    }
+    uses
+}

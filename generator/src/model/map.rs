@@ -1,0 +1,418 @@
+//! From schemas to types: what each schema allows decides what can hold it without loss.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value as Json;
+
+use super::builtin;
+use super::limits::{self, QUANTITY};
+use super::options::{Builtins, Options};
+use super::types::{
+    Body, Docs, Field, FieldDocs, Int, Place, Presence, Shape, Shapes, Step, Struct, Ty,
+};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
+use crate::load::schema::{Additional, Kind, Property, Schema};
+
+/// Maps the schemas of one version.
+pub(super) struct Mapper<'a> {
+    pub(super) shapes: &'a mut Shapes,
+    pub(super) options: &'a Options,
+    pub(super) used: &'a mut BTreeSet<String>,
+    pub(super) diagnostics: &'a mut Diagnostics,
+    pub(super) source: SourceId,
+    pub(super) version: usize,
+    pub(super) steps: Vec<Step>,
+}
+
+/// The object at the root of a version.
+#[derive(Clone, Debug)]
+pub struct Root {
+    /// The members beside `apiVersion`, `kind` and `metadata`.
+    pub body: Struct,
+    /// What is said about them.
+    pub docs: Docs,
+}
+
+impl Mapper<'_> {
+    pub(super) fn root(&mut self, schema: &Schema) -> Root {
+        let own = |p: &&Property| !["apiVersion", "kind", "metadata"].contains(&p.name.as_str());
+        let properties: Vec<&Property> = schema.properties.iter().filter(own).collect();
+        self.check_required(schema);
+        let (fields, field_docs) = self.fields(schema, &properties);
+        Root {
+            body: Struct {
+                fields,
+                rest: self.rest(schema),
+            },
+            docs: Docs {
+                text: schema.description.clone().unwrap_or_default(),
+                fields: field_docs,
+            },
+        }
+    }
+
+    /// The type of a schema, without regard to whether it may be null.
+    pub(super) fn ty(&mut self, schema: &Schema) -> Ty {
+        let path = self.path();
+        if let Some(replacement) = self.options.replacement(&path) {
+            self.used.insert(path);
+            return Ty::Known(replacement.clone());
+        }
+        if is_int_or_string(schema) {
+            return self.int_or_string(schema);
+        }
+        if let Some(ty) = self.enumeration(schema) {
+            return ty;
+        }
+        match schema.kind {
+            Some(Kind::Boolean) => Ty::Bool,
+            Some(Kind::Integer) => Ty::Int(integer(schema)),
+            Some(Kind::Number) => Ty::Float,
+            Some(Kind::String) => self.string(schema),
+            Some(Kind::Array) => match &schema.items {
+                Some(items) => Ty::Vec(Box::new(self.item(items))),
+                None => Ty::Vec(Box::new(Ty::Json)),
+            },
+            Some(Kind::Object) => self.object(schema),
+            None if !schema.properties.is_empty() || schema.additional.is_some() => {
+                self.not_structural(schema);
+                self.object(schema)
+            }
+            None if schema.preserve_unknown => Ty::Json,
+            None => {
+                self.not_structural(schema);
+                self.alternatives(schema).unwrap_or(Ty::Json)
+            }
+        }
+    }
+
+    /// The type of the items of an array or the values of a map.
+    fn item(&mut self, schema: &Schema) -> Ty {
+        // Only the outermost of nested collections is one of a named many.
+        let outer = self
+            .steps
+            .last_mut()
+            .map(|step| std::mem::replace(&mut step.item, true));
+        let ty = self.ty(schema);
+        if let (Some(step), Some(outer)) = (self.steps.last_mut(), outer) {
+            step.item = outer;
+        }
+        if nullable(schema) && ty != Ty::Json {
+            Ty::Nullable(Box::new(ty))
+        } else {
+            ty
+        }
+    }
+
+    fn int_or_string(&mut self, schema: &Schema) -> Ty {
+        let quantity = schema
+            .pattern()
+            .is_some_and(|pattern| pattern.contains(QUANTITY));
+        match (quantity, self.options.builtins) {
+            (true, Builtins::Compatible) => builtin::QUANTITY.ty(),
+            (true, _) => self.intern(Body::Quantity, Docs::default()),
+            (false, Builtins::None) => {
+                let types = vec![Ty::Int(Int::I64), Ty::String];
+                self.intern(Body::Untagged(types), Docs::default())
+            }
+            (false, _) => builtin::INT_OR_STRING.ty(),
+        }
+    }
+
+    fn string(&self, schema: &Schema) -> Ty {
+        let known = match schema.format.as_deref() {
+            _ if self.options.builtins == Builtins::None => None,
+            Some("byte") => Some(builtin::BYTE_STRING),
+            Some("date-time") if self.options.builtins == Builtins::Compatible => {
+                Some(builtin::TIME)
+            }
+            _ if schema
+                .pattern()
+                .is_some_and(|pattern| pattern.contains(QUANTITY)) =>
+            {
+                Some(builtin::QUANTITY)
+            }
+            _ => None,
+        };
+        known.map_or(Ty::String, builtin::Simple::ty)
+    }
+
+    /// An enum, if all values other than null are strings, or all are integers.
+    fn enumeration(&mut self, schema: &Schema) -> Option<Ty> {
+        let values: Vec<&Json> = schema
+            .values
+            .as_ref()?
+            .iter()
+            .filter(|v| !v.is_null())
+            .collect();
+        if values.is_empty()
+            || schema
+                .kind
+                .is_some_and(|k| !matches!(k, Kind::String | Kind::Integer))
+        {
+            return None;
+        }
+        let strings: Option<BTreeSet<&str>> = values.iter().map(|value| value.as_str()).collect();
+        let integers: Option<BTreeSet<i64>> = values.iter().map(|value| value.as_i64()).collect();
+        let body = match (strings, integers, schema.kind) {
+            (Some(_), _, Some(Kind::String) | None) => Body::StringEnum(distinct(
+                values.iter().filter_map(|v| v.as_str()).map(str::to_owned),
+            )),
+            (_, Some(_), Some(Kind::Integer) | None) => {
+                Body::IntEnum(distinct(values.iter().filter_map(|v| v.as_i64())))
+            }
+            (_, _, None) => return Some(Ty::Json),
+            _ => return None,
+        };
+        let text = schema.description.clone().unwrap_or_default();
+        Some(self.intern(
+            body,
+            Docs {
+                text,
+                fields: Vec::new(),
+            },
+        ))
+    }
+
+    fn object(&mut self, schema: &Schema) -> Ty {
+        if schema.embedded_resource && schema.properties.is_empty() {
+            return match self.options.builtins {
+                Builtins::None => Ty::Map(Box::new(Ty::Json)),
+                _ => builtin::RAW_EXTENSION.ty(),
+            };
+        }
+        if schema.properties.is_empty() && !schema.embedded_resource {
+            match &schema.additional {
+                Some(Additional::Schema(values)) => return Ty::Map(Box::new(self.item(values))),
+                Some(Additional::Any) => return Ty::Map(Box::new(Ty::Json)),
+                _ if schema.preserve_unknown => return Ty::Map(Box::new(Ty::Json)),
+                _ => {}
+            }
+        }
+        if let Some(known) = builtin::recognise(schema, &self.steps, self.options.builtins) {
+            return Ty::Known(known);
+        }
+        self.check_required(schema);
+        if let Some(union) = self.union(schema) {
+            return union;
+        }
+        let properties: Vec<&Property> = schema.properties.iter().collect();
+        let (mut fields, mut field_docs) = self.fields(schema, &properties);
+        if schema.embedded_resource {
+            embed(&mut fields, &mut field_docs);
+        }
+        let body = Struct {
+            fields,
+            rest: self.rest(schema),
+        };
+        let docs = Docs {
+            text: schema.description.clone().unwrap_or_default(),
+            fields: field_docs,
+        };
+        self.intern(Body::Struct(body), docs)
+    }
+
+    pub(super) fn fields(
+        &mut self,
+        schema: &Schema,
+        properties: &[&Property],
+    ) -> (Vec<Field>, Vec<FieldDocs>) {
+        properties
+            .iter()
+            .map(|property| self.field(schema, property))
+            .unzip()
+    }
+
+    fn field(&mut self, parent: &Schema, property: &Property) -> (Field, FieldDocs) {
+        self.steps.push(Step {
+            field: property.name.clone(),
+            item: false,
+        });
+        let schema = &property.schema;
+        let ty = self.ty(schema);
+        self.steps.pop();
+        let presence = match &schema.default {
+            Some(default) => Presence::Default(default.to_string()),
+            None if parent.requires(&property.name) => Presence::Required,
+            None => Presence::Optional,
+        };
+        let docs = FieldDocs {
+            text: schema.description.clone().unwrap_or_default(),
+            limits: limits::sentences(schema),
+        };
+        let field = Field {
+            json: property.name.clone(),
+            nullable: nullable(schema) && ty != Ty::Json,
+            ty,
+            presence,
+        };
+        (field, docs)
+    }
+
+    /// The type of members that are not declared, if the API server keeps them.
+    fn rest(&mut self, schema: &Schema) -> Option<Ty> {
+        match &schema.additional {
+            Some(Additional::Schema(values)) if !schema.preserve_unknown => Some(self.item(values)),
+            Some(Additional::Any | Additional::Schema(_)) => Some(Ty::Json),
+            _ => schema.preserve_unknown.then_some(Ty::Json),
+        }
+    }
+
+    pub(super) fn intern(&mut self, body: Body, docs: Docs) -> Ty {
+        let path = self.path();
+        let name = self.options.name(&path).cloned();
+        let derives = self.options.derives(&path).to_vec();
+        if name.is_some() || !derives.is_empty() {
+            self.used.insert(path);
+        }
+        let place = Place {
+            version: self.version,
+            depth: self.steps.len(),
+            steps: self.steps.clone(),
+        };
+        Ty::Shape(self.shapes.intern(
+            Shape {
+                body,
+                name,
+                derives,
+            },
+            docs,
+            place,
+        ))
+    }
+
+    /// The path as options write it; empty when no option needs it.
+    fn path(&self) -> String {
+        if self.options.has_no_paths() {
+            return String::new();
+        }
+        path_text(&self.steps)
+    }
+
+    fn check_required(&mut self, schema: &Schema) {
+        if schema.preserve_unknown || schema.additional.is_some() {
+            return;
+        }
+        for name in &schema.required {
+            let implied = schema.embedded_resource || self.steps.is_empty();
+            let known = implied && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
+            if schema.property(name).is_none() && !known {
+                self.diagnostics.push(
+                    Diagnostic::note(
+                        Code::UndeclaredRequired,
+                        format!("`{name}` is required but not declared"),
+                    )
+                    .at(self.source, schema.span, ""),
+                );
+            }
+        }
+    }
+
+    fn not_structural(&mut self, schema: &Schema) {
+        self.diagnostics.push(
+            Diagnostic::warning(
+                Code::NotStructural,
+                format!("`{}` has no type", path_text(&self.steps)),
+            )
+            .at(self.source, schema.span, "")
+            .help("add `type`, or `x-kubernetes-preserve-unknown-fields: true`"),
+        );
+    }
+}
+
+/// A path as people write it: `spec.containers[].name`.
+pub(super) fn path_text(steps: &[Step]) -> String {
+    let names: Vec<String> = steps
+        .iter()
+        .map(|step| {
+            if step.item {
+                format!("{}[]", step.field)
+            } else {
+                step.field.clone()
+            }
+        })
+        .collect();
+    names.join(".")
+}
+
+pub(super) fn nullable(schema: &Schema) -> bool {
+    schema.nullable
+        || schema.values.as_ref().is_some_and(|values| {
+            values.iter().any(Json::is_null) && schema.kind.is_none_or(|kind| kind == Kind::String)
+        })
+}
+
+pub(super) fn is_int_or_string(schema: &Schema) -> bool {
+    if schema.int_or_string {
+        return true;
+    }
+    let kinds = |branches: &[Schema]| {
+        let kinds: Vec<_> = branches.iter().map(|branch| branch.kind).collect();
+        kinds == [Some(Kind::Integer), Some(Kind::String)]
+            || kinds == [Some(Kind::String), Some(Kind::Integer)]
+    };
+    schema.kind.is_none()
+        && (kinds(&schema.any_of)
+            || kinds(&schema.one_of)
+            || schema.format.as_deref() == Some("int-or-string"))
+}
+
+pub(super) fn integer(schema: &Schema) -> Int {
+    let int = match schema.format.as_deref() {
+        Some("int8") => Int::I8,
+        Some("int16") => Int::I16,
+        Some("int32") => Int::I32,
+        Some("uint8") => Int::U8,
+        Some("uint16") => Int::U16,
+        Some("uint32") => Int::U32,
+        Some("uint64" | "uint") => Int::U64,
+        _ => Int::I64,
+    };
+    // A limit or a default beyond the format shows that the format is not meant.
+    let (least, most) = int.range();
+    let beyond = ["minimum", "maximum"]
+        .iter()
+        .filter_map(|keyword| schema.limit(keyword))
+        .chain(&schema.default)
+        .filter_map(|value| value.as_i64())
+        .any(|value| i128::from(value) < least || i128::from(value) > most);
+    if beyond { Int::I64 } else { int }
+}
+
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    values.fold(Vec::new(), |mut list, value| {
+        if !list.contains(&value) {
+            list.push(value);
+        }
+        list
+    })
+}
+
+/// Adds what every embedded resource has.
+fn embed(fields: &mut Vec<Field>, docs: &mut Vec<FieldDocs>) {
+    for name in ["metadata", "kind", "apiVersion"] {
+        if let Some(index) = fields.iter().position(|field| field.json == name) {
+            fields.remove(index);
+            docs.remove(index);
+        }
+        let metadata = name == "metadata";
+        fields.insert(
+            0,
+            Field {
+                json: name.to_owned(),
+                ty: if metadata {
+                    Ty::Known(builtin::OBJECT_META.known())
+                } else {
+                    Ty::String
+                },
+                presence: if metadata {
+                    Presence::Optional
+                } else {
+                    Presence::Required
+                },
+                nullable: false,
+            },
+        );
+        docs.insert(0, FieldDocs::default());
+    }
+}

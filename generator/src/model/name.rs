@@ -1,0 +1,495 @@
+//! Rust names for names of other worlds: cases, keywords, symbols and collisions.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// A name for a field, a function or a module, in snake case and fit to be printed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RustIdent(String);
+
+/// A name for a type or a variant, in camel case with an upper-case start, fit to be printed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeName(String);
+
+const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
+    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
+    "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
+    "virtual", "where", "while", "yield",
+];
+
+/// Keywords that cannot be written as `r#…`.
+const STUBBORN: &[&str] = &["_", "crate", "self", "super"];
+
+// === impl RustIdent ===
+
+impl RustIdent {
+    /// The snake-case name of anything.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self::from_snake(snake(text))
+    }
+
+    fn from_snake(mut name: String) -> Self {
+        if name.is_empty() {
+            name.push_str("field");
+        }
+        if name.starts_with(|c: char| c.is_ascii_digit()) {
+            name.insert(0, '_');
+        }
+        if STUBBORN.contains(&name.as_str()) {
+            name.push('_');
+        } else if KEYWORDS.contains(&name.as_str()) {
+            name.insert_str(0, "r#");
+        }
+        Self(name)
+    }
+
+    /// The first of `name`, `name_2`, `name_3`… that is not taken, which is then taken.
+    #[must_use]
+    pub fn unique(text: &str, taken: &mut BTreeSet<Self>) -> Self {
+        let first = Self::new(text);
+        if taken.insert(first.clone()) {
+            return first;
+        }
+        let stem = first.bare().to_owned();
+        (2..)
+            .map(|n| Self::from_snake(format!("{stem}_{n}")))
+            .find(|name| taken.insert(name.clone()))
+            .expect("there are more numbers than names")
+    }
+
+    /// The name as it is printed, with `r#` where needed.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name without `r#`, as serde sees it.
+    #[must_use]
+    pub fn bare(&self) -> &str {
+        self.0.strip_prefix("r#").unwrap_or(&self.0)
+    }
+}
+
+impl fmt::Display for RustIdent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// === impl TypeName ===
+
+impl TypeName {
+    /// The name of a type for anything.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self::from_pascal(pascal(text))
+    }
+
+    /// The name of a kind, which keeps its own capitals unless it consists of nothing else.
+    #[must_use]
+    pub fn of_kind(kind: &str) -> Self {
+        let shouted = kind.len() > 2 && kind.chars().all(|c| c.is_ascii_uppercase());
+        let plain = kind.starts_with(|c: char| c.is_ascii_uppercase())
+            && kind.chars().all(|c| c.is_ascii_alphanumeric());
+        if plain && !shouted {
+            Self::from_pascal(kind.to_owned())
+        } else {
+            Self::new(kind)
+        }
+    }
+
+    /// The name of a variant for a value of an enum.
+    #[must_use]
+    pub fn of_value(value: &str) -> Self {
+        let name = pascal(value);
+        if name.is_empty() {
+            return Self::from_pascal(symbols(value));
+        }
+        match value.strip_prefix('-') {
+            Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+                Self::from_pascal(format!("Minus{name}"))
+            }
+            _ => Self::from_pascal(name),
+        }
+    }
+
+    /// This name with another one after it.
+    #[must_use]
+    pub fn then(&self, suffix: &str) -> Self {
+        Self::from_pascal(join(self.0.clone(), suffix))
+    }
+
+    /// Type names put together.
+    pub(super) fn new_joined(name: &str) -> Self {
+        Self::from_pascal(name.to_owned())
+    }
+
+    fn from_pascal(mut name: String) -> Self {
+        if name.is_empty() {
+            name.push_str("Empty");
+        }
+        if name.starts_with(|c: char| c.is_ascii_digit()) {
+            name.insert(0, 'V');
+        }
+        if name == "Self" {
+            name.push('_');
+        }
+        Self(name)
+    }
+
+    /// The name as it is printed.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The text is not the name of a type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a name for a type: use letters and digits, starting with a capital")]
+pub struct InvalidTypeName(String);
+
+impl FromStr for TypeName {
+    type Err = InvalidTypeName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let capital = text.starts_with(|c: char| c.is_ascii_uppercase());
+        let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if capital && plain && text != "Self" {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidTypeName(text.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for TypeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The names of the variants of an enum, in the order of its values, which are all different.
+#[must_use]
+pub fn variants(values: &[&str]) -> Vec<TypeName> {
+    let mut taken = BTreeSet::new();
+    let mut names: Vec<Option<TypeName>> = vec![None; values.len()];
+    // A value that is written like its variant has the first right to it.
+    for (slot, value) in names.iter_mut().zip(values) {
+        let name = TypeName::of_value(value);
+        if name.as_str() == *value && taken.insert(name.clone()) {
+            *slot = Some(name);
+        }
+    }
+    for (slot, value) in names.iter_mut().zip(values) {
+        if slot.is_none() {
+            *slot = Some(variant(value, &mut taken));
+        }
+    }
+    names.into_iter().flatten().collect()
+}
+
+fn variant(value: &str, taken: &mut BTreeSet<TypeName>) -> TypeName {
+    let name = TypeName::of_value(value);
+    let cased = if value.chars().all(|c| !c.is_lowercase()) {
+        name.then("Upper")
+    } else if value.chars().all(|c| !c.is_uppercase()) {
+        name.then("Lower")
+    } else {
+        name.then("Mixed")
+    };
+    let spelled = TypeName::from_pascal(spelled(value));
+    let numbered = (2..).map(|n| name.then(&n.to_string()));
+    [name.clone(), spelled, cased]
+        .into_iter()
+        .chain(numbered)
+        .find(|name| taken.insert(name.clone()))
+        .expect("there are more numbers than names")
+}
+
+/// The words of a name: `podIPs` is `pod`, `ips`; `HTTPRoute2x` is `http`, `route2x`.
+#[must_use]
+pub fn words(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut words = Vec::new();
+    let mut word = String::new();
+    for (index, &c) in chars.iter().enumerate() {
+        if !c.is_ascii_alphanumeric() && !is_plain_letter(c) {
+            words.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
+            if !c.is_ascii() {
+                words.push(format!("u{:x}", u32::from(c)));
+            }
+            continue;
+        }
+        if c.is_uppercase() && starts_word(&chars, index) {
+            words.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
+        }
+        word.extend(c.to_lowercase());
+    }
+    words.extend((!word.is_empty()).then_some(word));
+    words
+}
+
+/// Whether the upper-case letter at `index` starts a word.
+fn starts_word(chars: &[char], index: usize) -> bool {
+    let Some(previous) = index.checked_sub(1).map(|before| chars[before]) else {
+        return true;
+    };
+    if !previous.is_uppercase() {
+        return true;
+    }
+    // The last capital of a run belongs to what follows, except in a plural such as `IPs`.
+    let next = chars.get(index + 1).copied();
+    let after = chars.get(index + 2).copied();
+    let plural = next == Some('s') && after.is_none_or(|c| !c.is_lowercase());
+    next.is_some_and(char::is_lowercase) && !plural
+}
+
+/// Letters beyond ASCII that rustc takes without a warning.
+fn is_plain_letter(c: char) -> bool {
+    let compatibility =
+        matches!(c, '\u{132}'..='\u{133}' | '\u{13f}'..='\u{140}' | '\u{149}' | '\u{17f}');
+    matches!(c, '\u{c0}'..='\u{17f}') && c.is_alphabetic() && !compatibility
+}
+
+fn snake(text: &str) -> String {
+    words(text).join("_")
+}
+
+fn pascal(text: &str) -> String {
+    words(text)
+        .iter()
+        .fold(String::new(), |name, word| join(name, &capital(word)))
+}
+
+/// Puts two parts together; digits of different words stay apart.
+fn join(mut name: String, part: &str) -> String {
+    let digits = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    if digits(name.chars().last()) && digits(part.chars().next()) {
+        name.push('_');
+    }
+    name.push_str(part);
+    name
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    match chars.next() {
+        // `ß` has two capitals, which would not be camel case.
+        Some(first) if first.to_uppercase().count() == 1 => {
+            first.to_uppercase().chain(chars).collect()
+        }
+        _ => word.to_owned(),
+    }
+}
+
+/// A name for a text of symbols only.
+fn symbols(text: &str) -> String {
+    match text {
+        "=" | "==" => "Equal".to_owned(),
+        "!=" | "<>" => "NotEqual".to_owned(),
+        "<=" => "LessOrEqual".to_owned(),
+        ">=" => "GreaterOrEqual".to_owned(),
+        "=~" => "Match".to_owned(),
+        "!~" => "NotMatch".to_owned(),
+        _ => text.chars().map(symbol).collect(),
+    }
+}
+
+/// A name in which symbols are spelled out between the words.
+fn spelled(text: &str) -> String {
+    text.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
+        .fold(String::new(), |name, part| {
+            let last = part.chars().last().filter(|c| !c.is_ascii_alphanumeric());
+            join(name, &(pascal(part) + last.map_or("", symbol)))
+        })
+}
+
+const fn symbol(c: char) -> &'static str {
+    match c {
+        '!' => "Not",
+        '"' | '\'' => "Quote",
+        '#' => "Hash",
+        '$' => "Dollar",
+        '%' => "Percent",
+        '&' => "And",
+        '(' | '[' | '{' => "Open",
+        ')' | ']' | '}' => "Close",
+        '*' => "Star",
+        '+' => "Plus",
+        ',' => "Comma",
+        '-' => "Minus",
+        '.' => "Dot",
+        '/' => "Slash",
+        ':' => "Colon",
+        ';' => "Semicolon",
+        '<' => "Less",
+        '=' => "Equal",
+        '>' => "Greater",
+        '?' => "Question",
+        '@' => "At",
+        '\\' => "Backslash",
+        '^' => "Caret",
+        '_' => "Underscore",
+        '`' => "Backtick",
+        '|' => "Or",
+        '~' => "Tilde",
+        _ => "Symbol",
+    }
+}
+
+/// Endings that look like a plural but are not one.
+const NOT_PLURAL: &[&str] = &["ss", "us", "is", "ics", "dns", "tls", "aws", "fs", "https"];
+
+/// Endings of which a plural loses two letters.
+const LONG_PLURAL: &[&str] = &["sses", "shes", "tches", "xes", "zes", "uses"];
+
+/// The name of one thing, from the name of many: `policies` is `policy`, `status` stays.
+#[must_use]
+pub fn singular(plural: &str) -> String {
+    let lower = plural.to_ascii_lowercase();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
+    let cut = |letters: usize| plural[..plural.len() - letters].to_owned();
+    if plural.len() < 4 || ends(NOT_PLURAL) {
+        plural.to_owned()
+    } else if lower.ends_with("ies") && plural.len() > 4 {
+        cut(3) + "y"
+    } else if ends(LONG_PLURAL) {
+        cut(2)
+    } else if lower.ends_with('s') {
+        cut(1)
+    } else {
+        plural.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn variants_of(values: &[&str]) -> Vec<String> {
+        variants(values).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn words_follow_capitals_and_symbols() {
+        let words = |text| words(text).join(" ");
+        assert_eq!(words("fooBar"), "foo bar");
+        assert_eq!(words("HTTPRoute"), "http route");
+        assert_eq!(words("podIPs"), "pod ips");
+        assert_eq!(words("clusterIPsPolicy"), "cluster ips policy");
+        assert_eq!(words("URLStatus"), "url status");
+        assert_eq!(words("ca.crt"), "ca crt");
+        assert_eq!(words("kebab-and_snake"), "kebab and snake");
+        assert_eq!(words("ipv4Address2x"), "ipv4 address2x");
+        assert_eq!(words("größe"), "größe");
+        assert_eq!(words("→x"), "u2192 x");
+    }
+
+    #[test]
+    fn identifiers_are_legal() {
+        let ident = |text| RustIdent::new(text).to_string();
+        assert_eq!(ident("type"), "r#type");
+        assert_eq!(ident("self"), "self_");
+        assert_eq!(ident("3scale"), "_3scale");
+        assert_eq!(ident("$schema"), "schema");
+        assert_eq!(ident("-"), "field");
+        assert_eq!(ident("hostIP"), "host_ip");
+    }
+
+    #[test]
+    fn collisions_are_numbered() {
+        let mut taken = BTreeSet::new();
+        let mut ident = |text| RustIdent::unique(text, &mut taken).to_string();
+        assert_eq!(ident("fooBar"), "foo_bar");
+        assert_eq!(ident("foo_bar"), "foo_bar_2");
+        assert_eq!(ident("FooBar"), "foo_bar_3");
+        assert_eq!(ident("type"), "r#type");
+        assert_eq!(ident("Type"), "type_2");
+    }
+
+    #[test]
+    fn variants_are_legal_and_different() {
+        assert_eq!(variants_of(&["", "a", "-"]), ["Empty", "A", "Minus"]);
+        assert_eq!(
+            variants_of(&["Replace", "replace"]),
+            ["Replace", "ReplaceLower"]
+        );
+        assert_eq!(
+            variants_of(&["true", "True", "TRUE"]),
+            ["TrueLower", "True", "TrueUpper"]
+        );
+        assert_eq!(
+            variants_of(&["=", "!=", "=~", "!~"]),
+            ["Equal", "NotEqual", "Match", "NotMatch"]
+        );
+        assert_eq!(variants_of(&["1", "2.5", "-1"]), ["V1", "V2_5", "Minus1"]);
+        assert_eq!(
+            variants_of(&["a-b", "a/b", "a b"]),
+            ["AB", "ASlashB", "ASymbolB"]
+        );
+        assert_eq!(variants_of(&["TLSv1.2", "TLSv1.3"]), ["TlSv1_2", "TlSv1_3"]);
+        assert_eq!(variants_of(&["Self", "*"]), ["Self_", "Star"]);
+    }
+
+    #[test]
+    fn kinds_keep_their_capitals() {
+        assert_eq!(TypeName::of_kind("HTTPRoute").as_str(), "HTTPRoute");
+        assert_eq!(TypeName::of_kind("CDI").as_str(), "Cdi");
+        assert_eq!(TypeName::of_kind("postgresql").as_str(), "Postgresql");
+    }
+
+    #[test]
+    fn singulars() {
+        for (many, one) in [
+            ("containers", "container"),
+            ("policies", "policy"),
+            ("addresses", "address"),
+            ("ingress", "ingress"),
+            ("status", "status"),
+            ("statuses", "status"),
+            ("podIPs", "podIP"),
+            ("matchExpressions", "matchExpression"),
+            ("caches", "cache"),
+            ("dns", "dns"),
+            ("args", "arg"),
+            ("tokens", "token"),
+            ("views", "view"),
+            ("domains", "domain"),
+            ("metrics", "metrics"),
+            ("prefixes", "prefix"),
+            ("volumes", "volume"),
+            ("rules", "rule"),
+        ] {
+            assert_eq!(singular(many), one, "{many}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_legal_name(text in "\\PC{0,12}") {
+            let ident = RustIdent::new(&text);
+            prop_assert!(syn::parse_str::<syn::Ident>(ident.as_str()).is_ok(), "{ident}");
+            let name = TypeName::new(&text);
+            prop_assert!(syn::parse_str::<syn::Ident>(name.as_str()).is_ok(), "{name}");
+            let _ = singular(&text);
+        }
+
+        #[test]
+        fn variants_never_collide(values in prop::collection::btree_set("[aA.1=-]{0,3}", 1..12)) {
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            let names = variants(&values);
+            prop_assert_eq!(names.len(), values.len());
+            let different: BTreeSet<_> = names.iter().collect();
+            prop_assert_eq!(different.len(), names.len());
+            for name in names {
+                prop_assert!(syn::parse_str::<syn::Ident>(name.as_str()).is_ok(), "{name}");
+            }
+        }
+    }
+}

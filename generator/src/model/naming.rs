@@ -1,0 +1,299 @@
+//! Names for types: as short as possible, and the same as long as their surroundings are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::name::{RustIdent, TypeName, singular};
+use super::types::{Body, Place, ShapeId, Shapes, Step, Ty};
+
+/// Names that generated modules need for themselves.
+const RESERVED: &[&str] = &[
+    "ApiResource",
+    "AsRef",
+    "BTreeMap",
+    "Box",
+    "ByteString",
+    "Clone",
+    "Condition",
+    "Copy",
+    "CustomResourceDefinition",
+    "CustomResourceExt",
+    "Debug",
+    "Default",
+    "Deserialize",
+    "Deserializer",
+    "Drop",
+    "Eq",
+    "Err",
+    "Extend",
+    "Fn",
+    "FnMut",
+    "FnOnce",
+    "From",
+    "IntOrString",
+    "Into",
+    "IntoIterator",
+    "Iterator",
+    "Metadata",
+    "None",
+    "ObjectMeta",
+    "Ok",
+    "Option",
+    "PartialEq",
+    "Quantity",
+    "RawExtension",
+    "Resource",
+    "Result",
+    "Self",
+    "Send",
+    "Serialize",
+    "SerializeMap",
+    "Serializer",
+    "Sized",
+    "Some",
+    "String",
+    "Sync",
+    "Time",
+    "ToOwned",
+    "ToString",
+    "TryFrom",
+    "TryInto",
+    "Value",
+    "Vec",
+];
+
+/// Names that say nothing without the name of what they belong to.
+const GENERIC: &[&str] = &[
+    "action",
+    "class",
+    "condition",
+    "config",
+    "configuration",
+    "data",
+    "effect",
+    "entry",
+    "format",
+    "from",
+    "input",
+    "item",
+    "key",
+    "kind",
+    "level",
+    "method",
+    "mode",
+    "name",
+    "operator",
+    "option",
+    "output",
+    "param",
+    "parameter",
+    "phase",
+    "policy",
+    "reason",
+    "ref",
+    "result",
+    "role",
+    "scheme",
+    "scope",
+    "setting",
+    "settings",
+    "source",
+    "spec",
+    "state",
+    "status",
+    "strategy",
+    "target",
+    "template",
+    "to",
+    "type",
+    "unit",
+    "value",
+    "version",
+];
+
+/// The names of the types of one version, and those that it takes from earlier ones.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// The types that this version defines, best place first.
+    pub defined: Vec<(ShapeId, TypeName)>,
+    /// The types that are defined elsewhere: where, their names there and here.
+    pub shared: BTreeMap<Home, BTreeMap<TypeName, TypeName>>,
+    /// Names that options ask for although they are taken.
+    pub clashes: Vec<TypeName>,
+    index: BTreeMap<ShapeId, TypeName>,
+}
+
+/// A module that defines types for others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Home {
+    /// Another version of the same resource, by its rank.
+    Version(usize),
+    /// A version of another resource.
+    Resource {
+        /// The module of the resource.
+        resource: RustIdent,
+        /// The module of the version.
+        version: RustIdent,
+    },
+}
+
+impl Names {
+    /// Takes a type from elsewhere.
+    pub(super) fn share(&mut self, home: Home, there: TypeName, here: TypeName) {
+        self.shared.entry(home).or_default().insert(there, here);
+    }
+
+    /// All names, of types defined here or elsewhere.
+    pub fn all(&self) -> impl Iterator<Item = &TypeName> {
+        self.index.values()
+    }
+
+    /// The name of a shape.
+    ///
+    /// # Panics
+    ///
+    /// If the shape is not part of this version.
+    #[must_use]
+    pub fn of(&self, id: ShapeId) -> &TypeName {
+        self.index
+            .get(&id)
+            .expect("every shape of a version has a name")
+    }
+}
+
+/// Names the shapes of a version that are reachable from `roots`; `earlier` are already named.
+pub(super) fn allocate<'t>(
+    kind: &TypeName,
+    roots: impl Iterator<Item = &'t Ty>,
+    shapes: &Shapes,
+    earlier: &[Names],
+) -> Names {
+    let mut reachable = BTreeSet::new();
+    let mut known = BTreeSet::new();
+    for ty in roots {
+        collect(ty, shapes, &mut reachable, &mut known);
+    }
+    let mut taken: BTreeSet<String> = RESERVED.iter().map(|name| (*name).to_owned()).collect();
+    taken.insert(kind.to_string());
+    taken.extend(known);
+    let mut names = Names::default();
+    let shared: BTreeSet<ShapeId> = reachable
+        .iter()
+        .copied()
+        .filter(|id| share(*id, kind, shapes, earlier, &mut names, &mut taken))
+        .collect();
+    let mut own: Vec<ShapeId> = reachable.difference(&shared).copied().collect();
+    own.sort_by(|a, b| rank(*a, shapes).cmp(&rank(*b, shapes)));
+    for id in own {
+        let name = match &shapes.shape(id).name {
+            Some(name) => {
+                if taken.contains(name.as_str()) {
+                    names.clashes.push(name.clone());
+                }
+                name.clone()
+            }
+            None if *shapes.body(id) == Body::Quantity => TypeName::new("Quantity"),
+            None => choose(kind, shapes.place(id), &taken),
+        };
+        taken.insert(name.to_string());
+        names.index.insert(id, name.clone());
+        names.defined.push((id, name));
+    }
+    names
+}
+
+/// Names given by the user come first, so that others make room.
+fn rank(id: ShapeId, shapes: &Shapes) -> (bool, &Place) {
+    (shapes.shape(id).name.is_none(), shapes.place(id))
+}
+
+fn collect(
+    ty: &Ty,
+    shapes: &Shapes,
+    reachable: &mut BTreeSet<ShapeId>,
+    known: &mut BTreeSet<String>,
+) {
+    ty.for_each_known(&mut |k| {
+        known.extend(k.path.rsplit("::").next().map(str::to_owned));
+    });
+    let mut found = Vec::new();
+    ty.for_each_shape(&mut |id| found.push(id));
+    for id in found {
+        if reachable.insert(id) {
+            for inner in shapes.body(id).types() {
+                collect(inner, shapes, reachable, known);
+            }
+        }
+    }
+}
+
+/// Takes the type from an earlier version, unless its name means something else here.
+fn share(
+    id: ShapeId,
+    kind: &TypeName,
+    shapes: &Shapes,
+    earlier: &[Names],
+    names: &mut Names,
+    taken: &mut BTreeSet<String>,
+) -> bool {
+    let home = earlier.iter().enumerate().find_map(|(rank, names)| {
+        let (_, name) = names.defined.iter().find(|(defined, _)| *defined == id)?;
+        Some((rank, name.clone()))
+    });
+    let Some((rank, name)) = home else {
+        return false;
+    };
+    let top = |field: &str| name == kind.then(TypeName::new(field).as_str());
+    let top_elsewhere = (top("spec") || top("status")) && shapes.place(id).steps.len() != 1;
+    let quantity = *shapes.body(id) == Body::Quantity;
+    if top_elsewhere || (!quantity && !taken.insert(name.to_string())) {
+        return false;
+    }
+    names.index.insert(id, name.clone());
+    names.share(Home::Version(rank), name.clone(), name);
+    true
+}
+
+fn choose(kind: &TypeName, place: &Place, taken: &BTreeSet<String>) -> TypeName {
+    let candidates = candidates(kind, &place.steps);
+    let last = candidates.last().cloned().unwrap_or_else(|| kind.clone());
+    let numbered = (2..).map(|n| last.then(&n.to_string()));
+    candidates
+        .iter()
+        .cloned()
+        .chain(numbered)
+        .find(|name| !taken.contains(name.as_str()))
+        .expect("there are more numbers than names")
+}
+
+/// The names to try, shortest first.
+fn candidates(kind: &TypeName, steps: &[Step]) -> Vec<TypeName> {
+    let Some((first, below)) = steps.split_first() else {
+        return vec![kind.clone()];
+    };
+    let top = kind.then(noun(first).as_str());
+    if below.is_empty() {
+        return vec![top];
+    }
+    let mut names = Vec::new();
+    let mut suffix = String::new();
+    for (index, step) in below.iter().enumerate().rev() {
+        let word = noun(step);
+        suffix.insert_str(0, word.as_str());
+        let last = index + 1 == below.len();
+        let generic = last && GENERIC.contains(&singular(&step.field).to_lowercase().as_str());
+        if !generic {
+            names.push(TypeName::new_joined(&suffix));
+        }
+    }
+    names.push(kind.then(&suffix));
+    names.push(top.then(&suffix));
+    names
+}
+
+fn noun(step: &Step) -> TypeName {
+    if step.item {
+        TypeName::new(&singular(&step.field))
+    } else {
+        TypeName::new(&step.field)
+    }
+}

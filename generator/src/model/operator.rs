@@ -1,0 +1,83 @@
+//! The operator with everything decided: what the views print.
+
+use super::handler::Handler;
+use super::kind::Status;
+use super::resource::Resource;
+use super::standard::StandardKind;
+use crate::load::crd::Scope;
+
+/// An operator and the kinds that it handles.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// The name of the crate and of everything that is deployed.
+    pub name: String,
+    /// The kinds, in the order of the manifest.
+    pub kinds: Vec<HandledKind>,
+    /// The files with CustomResourceDefinitions.
+    pub crd_files: Vec<CrdFile>,
+}
+
+/// A file with CustomResourceDefinitions.
+#[derive(Clone, Debug)]
+pub struct CrdFile {
+    /// Where it is, relative to the crate.
+    pub path: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// A kind with its handlers.
+#[derive(Clone, Debug)]
+pub struct HandledKind {
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The version that is watched.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// The plural in URLs.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub scope: Scope,
+    /// Whether it has a status subresource.
+    pub status: Status,
+    /// The module of the generated and the user's code.
+    pub module: String,
+    /// The Rust type.
+    pub type_name: String,
+    /// What the name of its trait begins with: the type, or more where kinds share their names.
+    pub trait_prefix: String,
+    /// Where the Rust type comes from.
+    pub origin: Origin,
+    /// The handlers, in the order of the manifest.
+    pub handlers: Vec<Handler>,
+}
+
+/// Where the Rust type of a kind comes from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// From k8s-openapi.
+    Standard(&'static StandardKind),
+    /// Made from a CustomResourceDefinition.
+    Custom(Box<Resource>),
+}
+
+// === impl HandledKind ===
+
+impl HandledKind {
+    /// The trait that the user's operator implements.
+    #[must_use]
+    pub fn handlers_trait(&self) -> String {
+        format!("{}Handlers", self.trait_prefix)
+    }
+
+    /// `kopf.dev/v1`, or `v1` for the core group.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What the user wants changed about the types, mostly path by path.
+
+use std::collections::BTreeMap;
+
+use super::name::TypeName;
+use super::types::Known;
+
+/// What the user wants changed about the types; paths look like `spec.containers[].name`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Names of types, by path.
+    pub names: BTreeMap<String, TypeName>,
+    /// Types to use instead of the generated ones, by path.
+    pub replacements: BTreeMap<String, Known>,
+    /// Further derives, by path.
+    pub derives: BTreeMap<String, Vec<String>>,
+    /// Further derives for all types.
+    pub derives_everywhere: Vec<String>,
+    /// When to use the types of `k8s-openapi`.
+    pub builtins: Builtins,
+    /// Whether enums have a variant that keeps values unknown to the schema.
+    pub open_enums: bool,
+    /// Whether structs have a `with_…` method per field.
+    pub builders: bool,
+}
+
+/// When to use the types of `k8s-openapi` for objects that look like them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Builtins {
+    /// When every value that the schema allows comes out as it went in.
+    #[default]
+    Exact,
+    /// Also when values are only normalised: `1` to `"1"` in quantities, times to whole seconds.
+    Compatible,
+    /// Never.
+    None,
+}
+
+impl Options {
+    /// The name for the type at a path.
+    #[must_use]
+    pub fn name(&self, path: &str) -> Option<&TypeName> {
+        self.names.get(path)
+    }
+
+    /// The type to use instead at a path.
+    #[must_use]
+    pub fn replacement(&self, path: &str) -> Option<&Known> {
+        self.replacements.get(path)
+    }
+
+    /// Further derives at a path.
+    #[must_use]
+    pub fn derives(&self, path: &str) -> &[String] {
+        self.derives.get(path).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether no option speaks of a path.
+    #[must_use]
+    pub fn has_no_paths(&self) -> bool {
+        self.names.is_empty() && self.replacements.is_empty() && self.derives.is_empty()
+    }
+
+    /// All paths that options speak of.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        let names = self.names.keys();
+        let others = self.replacements.keys().chain(self.derives.keys());
+        names.chain(others).map(String::as_str)
+    }
+}

@@ -1,0 +1,114 @@
+//! The permissions that an operator needs, each with the reason for it.
+
+use super::handler::Handler;
+use super::kind::Status;
+use super::operator::{HandledKind, Operator};
+use crate::load::crd::Scope;
+
+/// One rule of a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The resource or subresource, in plural.
+    pub resource: String,
+    /// The verbs, each with the reason for it.
+    pub verbs: Vec<Grant>,
+}
+
+/// A verb and why it is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The verb.
+    pub verb: &'static str,
+    /// Why.
+    pub reason: String,
+}
+
+/// The least that the handlers of `operator` need; what their functions do beyond that is not known here.
+#[must_use]
+pub fn rules(operator: &Operator) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = operator.kinds.iter().flat_map(kind_rules).collect();
+    if operator
+        .kinds
+        .iter()
+        .any(|kind| kind.handlers.iter().any(Handler::keeps_progress))
+    {
+        rules.push(Rule {
+            group: String::new(),
+            resource: "events".to_owned(),
+            verbs: vec![Grant {
+                verb: "create",
+                reason: "what happens to an object is reported on it".to_owned(),
+            }],
+        });
+    }
+    rules
+}
+
+/// Whether all rules are about objects in namespaces, so that roles in namespaces would do.
+#[must_use]
+pub fn fits_namespaces(operator: &Operator) -> bool {
+    operator
+        .kinds
+        .iter()
+        .all(|kind| kind.scope == Scope::Namespaced)
+}
+
+fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
+    let names = |matches: &dyn Fn(&Handler) -> bool| {
+        let names: Vec<_> = kind
+            .handlers
+            .iter()
+            .filter(|handler| matches(handler))
+            .map(Handler::full_id)
+            .collect();
+        names.join(", ")
+    };
+    let all = names(&|_| true);
+    let seen_by = if all.is_empty() {
+        "it is in kopf.yaml".to_owned()
+    } else {
+        format!("seen by {all}")
+    };
+    let mut verbs: Vec<_> = ["get", "list", "watch"]
+        .map(|verb| Grant {
+            verb,
+            reason: seen_by.clone(),
+        })
+        .into_iter()
+        .collect();
+    let progress = names(&Handler::keeps_progress);
+    let mut rules = Vec::new();
+    if !progress.is_empty() {
+        let holding = names(&Handler::holds_deletion);
+        let finalizer = if holding.is_empty() {
+            String::new()
+        } else {
+            format!("; finalizer of {holding}")
+        };
+        verbs.push(Grant {
+            verb: "patch",
+            reason: format!("progress of {progress}{finalizer}"),
+        });
+        if kind.status == Status::Present {
+            rules.push(Rule {
+                group: kind.group.clone(),
+                resource: format!("{}/status", kind.plural),
+                verbs: vec![Grant {
+                    verb: "patch",
+                    reason: format!("results of {progress}"),
+                }],
+            });
+        }
+    }
+    rules.insert(
+        0,
+        Rule {
+            group: kind.group.clone(),
+            resource: kind.plural.clone(),
+            verbs,
+        },
+    );
+    rules
+}

@@ -1,0 +1,213 @@
+//! A resource: its names, its versions, and the types of each version.
+
+use std::collections::BTreeSet;
+
+use super::map::{Mapper, Root};
+use super::name::{RustIdent, TypeName};
+use super::naming::{self, Names};
+use super::options::Options;
+use super::types::Shapes;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
+use crate::load::crd::{Column, Crd, CrdVersion, Names as CrdNames, Scale, Scope};
+
+/// A resource, as one CustomResourceDefinition describes it.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// The text that it came from.
+    pub source: SourceId,
+    /// The name of the definition.
+    pub crd_name: String,
+    /// The API group.
+    pub group: String,
+    /// Kind, plural and so on.
+    pub names: CrdNames,
+    /// Whether objects live in namespaces.
+    pub scope: Scope,
+    /// The name of the root types.
+    pub type_name: TypeName,
+    /// The name of the module.
+    pub module: RustIdent,
+    /// The versions for which there are types; the storage version is first if it is among them.
+    pub versions: Vec<Version>,
+    /// The types of all versions.
+    pub shapes: Shapes,
+    /// The definition as compact JSON.
+    pub crd_json: String,
+}
+
+/// A version of a resource.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// The name, such as `v1beta1`.
+    pub name: String,
+    /// The name of the module.
+    pub module: RustIdent,
+    /// Whether objects are stored in this version.
+    pub storage: bool,
+    /// Whether the version is deprecated, and what is said about that.
+    pub deprecated: Option<String>,
+    /// Whether there is a status subresource.
+    pub status: bool,
+    /// The scale subresource.
+    pub scale: Option<Scale>,
+    /// The printer columns.
+    pub columns: Vec<Column>,
+    /// The paths that field selectors may use.
+    pub selectable_fields: Vec<String>,
+    /// The object itself.
+    pub root: Root,
+    /// The names of its types.
+    pub type_names: Names,
+}
+
+/// Which versions to make types for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Versions {
+    /// All that are served.
+    #[default]
+    Served,
+    /// The one in which objects are stored.
+    Storage,
+    /// Those with these names, served or not.
+    Named(BTreeSet<String>),
+}
+
+impl Resource {
+    /// Maps the schemas of a definition; `used` collects the paths of options that were found.
+    pub fn new(
+        crd: Crd,
+        versions: &Versions,
+        options: &Options,
+        used: &mut BTreeSet<String>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Self> {
+        let type_name = TypeName::of_kind(&crd.names.kind);
+        let chosen = choose(&crd, versions, diagnostics)?;
+        let mut shapes = Shapes::default();
+        let mut mapped = Vec::new();
+        for (rank, version) in chosen.into_iter().enumerate() {
+            let mut mapper = Mapper {
+                shapes: &mut shapes,
+                options,
+                used,
+                diagnostics,
+                source: crd.source,
+                version: rank,
+                steps: Vec::new(),
+            };
+            let root = mapper.root(&version.schema);
+            mapped.push((version, root));
+        }
+        let mut named: Vec<Names> = Vec::new();
+        for (_, root) in &mapped {
+            let names = naming::allocate(&type_name, root.body.types(), &shapes, &named);
+            for name in &names.clashes {
+                let message = format!("an option names a type `{name}`, but that name is taken");
+                diagnostics.push(Diagnostic::error(Code::InvalidOption, message));
+            }
+            named.push(names);
+        }
+        let versions = mapped
+            .into_iter()
+            .zip(named)
+            .map(|((version, root), type_names)| Version::new(version, root, type_names))
+            .collect();
+        Some(Self {
+            source: crd.source,
+            module: RustIdent::new(&crd.names.kind),
+            crd_name: crd.name,
+            group: crd.group,
+            names: crd.names,
+            scope: crd.scope,
+            type_name,
+            versions,
+            shapes,
+            crd_json: crd.json,
+        })
+    }
+
+    /// The version in which objects are stored, or else the first one.
+    #[must_use]
+    pub fn main_version(&self) -> &Version {
+        &self.versions[0]
+    }
+
+    /// The version of this name.
+    #[must_use]
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+}
+
+// === impl Version ===
+
+impl Version {
+    fn new(version: &CrdVersion, root: Root, type_names: Names) -> Self {
+        Self {
+            name: version.name.clone(),
+            module: RustIdent::new(&version.name),
+            storage: version.storage,
+            deprecated: version.deprecated.clone(),
+            status: version.status,
+            scale: version.scale.clone(),
+            columns: version.columns.clone(),
+            selectable_fields: version.selectable_fields.clone(),
+            root,
+            type_names,
+        }
+    }
+}
+
+/// The versions to map, the storage version first, the others in the order of the text.
+fn choose<'c>(
+    crd: &'c Crd,
+    versions: &Versions,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<&'c CrdVersion>> {
+    let pick = |wanted: &dyn Fn(&CrdVersion) -> bool| -> Vec<&'c CrdVersion> {
+        let mut picked: Vec<_> = crd
+            .versions
+            .iter()
+            .filter(|version| wanted(version))
+            .collect();
+        picked.sort_by_key(|version| !version.storage);
+        picked
+    };
+    let (chosen, fallback) = match versions {
+        Versions::Served => (
+            pick(&|version| version.served),
+            pick(&|version| version.storage),
+        ),
+        Versions::Storage => (pick(&|version| version.storage), Vec::new()),
+        Versions::Named(names) => (pick(&|version| names.contains(&version.name)), Vec::new()),
+    };
+    if !chosen.is_empty() {
+        return Some(chosen);
+    }
+    let place = crd
+        .versions
+        .first()
+        .map_or(crd.span, |version| version.span);
+    if let Some(version) = fallback.first() {
+        let message = format!(
+            "`{}` serves no version; types are made for `{}`",
+            crd.name, version.name
+        );
+        diagnostics.push(Diagnostic::warning(Code::NoVersion, message).at(crd.source, place, ""));
+        return Some(fallback);
+    }
+    let known: Vec<&str> = crd
+        .versions
+        .iter()
+        .map(|version| version.name.as_str())
+        .collect();
+    diagnostics.push(
+        Diagnostic::error(
+            Code::NoVersion,
+            format!("`{}` has no version to make types for", crd.name),
+        )
+        .at(crd.source, place, "")
+        .help(format!("it defines {}", known.join(", "))),
+    );
+    None
+}

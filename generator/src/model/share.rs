@@ -1,0 +1,120 @@
+//! Types that several resources have in common are defined once.
+
+use std::collections::HashMap;
+
+use super::name::TypeName;
+use super::naming::Home;
+use super::resource::Resource;
+use super::types::{Body, Docs, Shape, ShapeId};
+
+/// Where a type is defined.
+struct Definition {
+    resource: usize,
+    version: usize,
+    name: TypeName,
+}
+
+/// All definitions so far, by what they look like; the shapes inside are numbers of definitions.
+#[derive(Default)]
+struct Definitions {
+    list: Vec<Definition>,
+    of_family: HashMap<(String, Shape), ShapeId>,
+    of_all: HashMap<(Shape, Docs), ShapeId>,
+}
+
+/// Lets resources take types from the first one that defines them.
+///
+/// Within a project, types are the same if they look the same; beyond, they must be large, or what
+/// is said about them must be the same too. Every module keeps all its names, so nothing changes for its users.
+pub fn across(resources: &mut [Resource]) {
+    let mut definitions = Definitions::default();
+    for index in 0..resources.len() {
+        let found = definitions.add(index, &resources[index]);
+        for version in 0..resources[index].versions.len() {
+            let names = &mut resources[index].versions[version].type_names;
+            let defined = std::mem::take(&mut names.defined);
+            for (id, name) in defined {
+                let definition = &definitions.list[found[&id].index()];
+                if definition.resource == index {
+                    resources[index].versions[version]
+                        .type_names
+                        .defined
+                        .push((id, name));
+                    continue;
+                }
+                let there = &resources[definition.resource];
+                let home = Home::Resource {
+                    resource: there.module.clone(),
+                    version: there.versions[definition.version].module.clone(),
+                };
+                let names = &mut resources[index].versions[version].type_names;
+                names.share(home, definition.name.clone(), name);
+            }
+        }
+    }
+}
+
+/// What must be said about a type for it to be the same in another project.
+///
+/// A type of many members is not the same by chance; one of few often is.
+fn telling_docs(resource: &Resource, id: ShapeId) -> Docs {
+    const MANY: usize = 4;
+    match resource.shapes.body(id) {
+        Body::Struct(body) if body.fields.len() >= MANY => Docs::default(),
+        _ => resource.shapes.docs(id).clone(),
+    }
+}
+
+/// Groups of one project: `cilium.io`, `fluxcd.io`.
+fn project(group: &str) -> String {
+    let labels: Vec<&str> = group.rsplit('.').take(2).collect();
+    labels.join(".")
+}
+
+// === impl Definitions ===
+
+impl Definitions {
+    /// Finds or adds the definition of every shape that a resource defines.
+    fn add(&mut self, index: usize, resource: &Resource) -> HashMap<ShapeId, ShapeId> {
+        let mut found = HashMap::new();
+        // A shape only mentions shapes with smaller numbers, so those are known already.
+        for id in resource.shapes.ids() {
+            let Some((version, name)) = place(resource, id) else {
+                continue;
+            };
+            let shape = resource.shapes.shape(id).renumbered(&found);
+            let of_family = (project(&resource.group), shape.clone());
+            let of_all = (shape, telling_docs(resource, id));
+            let known = self
+                .of_family
+                .get(&of_family)
+                .or_else(|| self.of_all.get(&of_all));
+            let definition = known.copied().unwrap_or_else(|| {
+                self.list.push(Definition {
+                    resource: index,
+                    version,
+                    name,
+                });
+                ShapeId::from_index(self.list.len() - 1)
+            });
+            self.of_family.insert(of_family, definition);
+            self.of_all.entry(of_all).or_insert(definition);
+            found.insert(id, definition);
+        }
+        found
+    }
+}
+
+/// The version that defines a shape, and its name there.
+fn place(resource: &Resource, id: ShapeId) -> Option<(usize, TypeName)> {
+    resource
+        .versions
+        .iter()
+        .enumerate()
+        .find_map(|(index, version)| {
+            let mut defined = version.type_names.defined.iter();
+            defined
+                .find(|(shape, _)| *shape == id)
+                .map(|(_, name)| (index, name.clone()))
+        })
+}

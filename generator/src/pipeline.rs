@@ -1,0 +1,73 @@
+//! The stages in order: from the text of a manifest to the operator that it describes.
+
+use std::io;
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
+use crate::load::crd::{self, NameFix};
+use crate::load::manifest::{self, Manifest};
+use crate::model::lower::{self, CrdFiles, LoadedCrds};
+use crate::model::operator::Operator;
+
+/// Reads a file that the manifest names, relative to the manifest.
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> io::Result<Vec<u8>>;
+
+/// Reads a manifest with everything that it names. All problems are reported; `None` if there is an error.
+#[must_use]
+pub fn operator(
+    sources: &mut Sources,
+    manifest: SourceId,
+    read: ReadFile<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Operator> {
+    let manifest = manifest::parse(sources, manifest, diagnostics)?;
+    let crds = crd_files(sources, &manifest, read, diagnostics);
+    let operator = lower::operator(&manifest, &crds, diagnostics);
+    if diagnostics.has_errors() {
+        None
+    } else {
+        operator
+    }
+}
+
+fn crd_files(
+    sources: &mut Sources,
+    manifest: &Manifest,
+    read: ReadFile<'_>,
+    diagnostics: &mut Diagnostics,
+) -> CrdFiles {
+    let mut files = CrdFiles::new();
+    for path in manifest
+        .resources
+        .iter()
+        .filter_map(|resource| resource.crd.as_ref())
+    {
+        if files.contains_key(&path.value) {
+            continue;
+        }
+        let text = read(&path.value)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()));
+        let file = match text {
+            Ok(text) => {
+                let source = sources.add(path.value.as_str(), text.as_str());
+                LoadedCrds {
+                    crds: crd::read(sources, source, NameFix::Report, diagnostics),
+                    text,
+                }
+            }
+            Err(reason) => {
+                diagnostics.push(
+                    Diagnostic::error(
+                        Code::Unreadable,
+                        format!("cannot read {}: {reason}", path.value),
+                    )
+                    .at(manifest.source, path.span, "named here")
+                    .help("paths are relative to kopf.yaml"),
+                );
+                continue;
+            }
+        };
+        files.insert(path.value.clone(), file);
+    }
+    files
+}

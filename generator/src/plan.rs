@@ -1,0 +1,273 @@
+//! What a run wants on disk: one entry per file, decided before anything is written.
+
+mod user;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::diagnostic::{Diagnostics, Sources};
+use crate::format;
+use crate::load::manifest;
+use crate::model::operator::{Operator, Origin};
+use crate::model::options::Options;
+use crate::types;
+use crate::view::deploy::{
+    CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, RbacView,
+    ReadmeView,
+};
+use crate::view::kind::KindView;
+use crate::view::operator::{OperatorView, TypesView};
+use crate::view::scaffold::{CargoView, GitignoreView, HandlersView, MainView, TestsView};
+
+pub use user::UserFiles;
+
+/// A path inside the operator crate, always with forward slashes and never leaving the crate.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CratePath(String);
+
+/// Why a text is not a [`CratePath`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a path inside the operator crate")]
+pub struct NotACratePath(String);
+
+/// What should become of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Made by kopf-gen alone: exactly this text, every time.
+    Generated(String),
+    /// The user's: written when it is missing, never touched afterwards.
+    Scaffold(String),
+    /// The user's, with something added to what it holds now.
+    Splice {
+        /// The text that the addition was computed from.
+        before: String,
+        /// The same text with the addition.
+        after: String,
+    },
+}
+
+/// One file of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedFile {
+    /// Where the file goes.
+    pub path: CratePath,
+    /// What it holds and whose it is.
+    pub content: Content,
+}
+
+/// Plans every file of an operator crate that already has its own `Cargo.toml` and `main.rs`.
+#[must_use]
+pub fn operator(
+    operator: &Operator,
+    sources: &Sources,
+    user: &UserFiles,
+    diagnostics: &mut Diagnostics,
+) -> Vec<PlannedFile> {
+    let mut files = vec![generated_rust(
+        "src/generated.rs",
+        &OperatorView::new(operator),
+    )];
+    for kind in &operator.kinds {
+        files.push(generated_rust(
+            &format!("src/generated/{}.rs", kind.module),
+            &KindView::new(kind),
+        ));
+        if let Origin::Custom(resource) = &kind.origin {
+            let types = types::files(resource, sources, &Options::default());
+            files.extend(types.into_iter().map(|file| {
+                PlannedFile::generated(
+                    inside(&format!("src/generated/types/{}", file.path)),
+                    file.text,
+                )
+            }));
+        }
+    }
+    if let Some(types) = TypesView::new(operator) {
+        files.push(generated_rust("src/generated/types.rs", &types));
+    }
+    files.push(generated_text("deploy/rbac.yaml", &RbacView::new(operator)));
+    if !operator.crd_files.is_empty() {
+        files.push(generated_text("deploy/crds.yaml", &CrdsView::new(operator)));
+    }
+    let mut schema = serde_json::to_string_pretty(&manifest::schema()).expect("a schema is JSON");
+    schema.push('\n');
+    files.push(PlannedFile::generated(
+        inside(".kopf-gen/schema.json"),
+        schema,
+    ));
+    files.extend(user::additions(operator, user, diagnostics));
+    files
+}
+
+/// Plans the files that only a new crate gets, beside what every crate has.
+#[must_use]
+pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
+    let name = operator.name.as_str();
+    // With kinds, it comes with the files of their handlers.
+    let handlers = operator
+        .kinds
+        .is_empty()
+        .then(|| scaffold("src/handlers.rs", &HandlersView::new(operator)));
+    let tests = TestsView::new(operator).map(|tests| scaffold("tests/operator.rs", &tests));
+    let cargo = CargoView {
+        name,
+        rust_version: env!("CARGO_PKG_RUST_VERSION"),
+        runtime,
+    };
+    [
+        scaffold("Cargo.toml", &cargo),
+        scaffold("README.md", &ReadmeView::new(operator)),
+        scaffold("Dockerfile", &DockerfileView { name }),
+        scaffold(".dockerignore", &DockerignoreView),
+        scaffold(".gitignore", &GitignoreView),
+        scaffold("deploy/deployment.yaml", &DeploymentView { name }),
+        scaffold(
+            "deploy/kustomization.yaml",
+            &KustomizationView {
+                name,
+                has_crds: !operator.crd_files.is_empty(),
+            },
+        ),
+        scaffold("src/main.rs", &MainView { name }),
+    ]
+    .into_iter()
+    .chain(handlers)
+    .chain(tests)
+    .collect()
+}
+
+fn generated_rust(path: &str, view: &impl askama::Template) -> PlannedFile {
+    let text = format::rust(&text(view)).expect("the templates print valid Rust");
+    PlannedFile::generated(inside(path), text)
+}
+
+fn generated_text(path: &str, view: &impl askama::Template) -> PlannedFile {
+    PlannedFile::generated(inside(path), text(view))
+}
+
+fn scaffold(path: &str, view: &impl askama::Template) -> PlannedFile {
+    PlannedFile::scaffold(inside(path), text(view))
+}
+
+/// What a template prints, with one line break at the end.
+pub(crate) fn text(view: &impl askama::Template) -> String {
+    let mut text = view.render().expect("writing to a string cannot fail");
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn inside(path: &str) -> CratePath {
+    CratePath::new(path).expect("module names make paths inside the crate")
+}
+
+// === impl CratePath ===
+
+impl CratePath {
+    /// Checks that `path` stays inside the crate.
+    pub fn new(path: impl Into<String>) -> Result<Self, NotACratePath> {
+        let path = path.into();
+        let inside = !path.is_empty()
+            && !path.contains('\\')
+            && !path.contains(':')
+            && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        if inside {
+            Ok(Self(path))
+        } else {
+            Err(NotACratePath(path))
+        }
+    }
+
+    /// The text, with forward slashes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The place on disk for a crate in `root`.
+    #[must_use]
+    pub fn below(&self, root: &Path) -> PathBuf {
+        self.0
+            .split('/')
+            .fold(root.to_path_buf(), |path, part| path.join(part))
+    }
+}
+
+impl fmt::Display for CratePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for CratePath {
+    type Error = NotACratePath;
+
+    fn try_from(path: String) -> Result<Self, NotACratePath> {
+        Self::new(path)
+    }
+}
+
+impl From<CratePath> for String {
+    fn from(path: CratePath) -> Self {
+        path.0
+    }
+}
+
+// === impl PlannedFile ===
+
+impl PlannedFile {
+    /// A file that kopf-gen owns.
+    #[must_use]
+    pub fn generated(path: CratePath, text: String) -> Self {
+        Self {
+            path,
+            content: Content::Generated(text),
+        }
+    }
+
+    /// A file that is the user's once it exists.
+    #[must_use]
+    pub fn scaffold(path: CratePath, text: String) -> Self {
+        Self {
+            path,
+            content: Content::Scaffold(text),
+        }
+    }
+
+    /// An addition to a file of the user.
+    #[must_use]
+    pub fn splice(path: CratePath, before: String, after: String) -> Self {
+        Self {
+            path,
+            content: Content::Splice { before, after },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_leave_the_crate_are_refused() {
+        for bad in [
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../b",
+            "a//b",
+            "./a",
+            "a\\b",
+            "C:/x",
+        ] {
+            assert!(CratePath::new(bad).is_err(), "{bad}");
+        }
+        assert_eq!(
+            CratePath::new("src/main.rs").map(|path| path.to_string()),
+            Ok("src/main.rs".into())
+        );
+    }
+}

@@ -1,0 +1,282 @@
+//! Additions to the user's files: stubs for new handlers, modules for new kinds, nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{CratePath, PlannedFile};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
+use crate::model::operator::{HandledKind, Operator};
+use crate::splice::UserSource;
+use crate::view::layout::article;
+use crate::view::method::{Method, methods};
+use crate::view::scaffold::{HandlersView, KindHandlersView};
+use crate::view::stub::{Names, stub};
+
+/// The user's Rust files, as they are on disk.
+#[derive(Clone, Debug, Default)]
+pub struct UserFiles {
+    files: BTreeMap<CratePath, UserFile>,
+}
+
+#[derive(Clone, Debug)]
+struct UserFile {
+    source: SourceId,
+    text: String,
+}
+
+/// What has to be added to which file; several additions to one file follow each other.
+struct Additions<'a> {
+    user: &'a UserFiles,
+    changed: BTreeMap<CratePath, String>,
+    new: Vec<PlannedFile>,
+}
+
+enum Home {
+    /// The handlers of the kind are implemented here.
+    Found(CratePath),
+    /// Nobody implements them yet, and the usual place is free.
+    Free,
+    /// Nobody implements them, but the usual place is taken, or a file cannot be read as Rust.
+    Unclear,
+}
+
+/// Plans what the user's files need for `operator`.
+#[must_use]
+pub(super) fn additions(
+    operator: &Operator,
+    user: &UserFiles,
+    diagnostics: &mut Diagnostics,
+) -> Vec<PlannedFile> {
+    let mut additions = Additions {
+        user,
+        changed: BTreeMap::new(),
+        new: Vec::new(),
+    };
+    let mut new_kinds = Vec::new();
+    for kind in &operator.kinds {
+        match additions.find_home(kind, diagnostics) {
+            Home::Found(path) => additions.add_stubs(kind, &path, diagnostics),
+            Home::Free => new_kinds.push(kind),
+            Home::Unclear => {}
+        }
+    }
+    additions.add_kinds(operator, &new_kinds, diagnostics);
+    additions.finish()
+}
+
+fn kind_file(kind: &HandledKind) -> CratePath {
+    CratePath::new(format!("src/handlers/{}.rs", kind.module))
+        .expect("a module name is a file name")
+}
+
+fn handlers_file() -> CratePath {
+    CratePath::new("src/handlers.rs").expect("it is inside the crate")
+}
+
+// === impl UserFiles ===
+
+impl UserFiles {
+    /// Adds a file that belongs to the user.
+    pub fn add(&mut self, sources: &mut Sources, path: CratePath, text: String) {
+        let source = sources.add(path.as_str(), text.clone());
+        self.files.insert(path, UserFile { source, text });
+    }
+
+    fn source(&self, path: &CratePath) -> SourceId {
+        self.files[path].source
+    }
+}
+
+// === impl Additions ===
+
+impl Additions<'_> {
+    fn text(&self, path: &CratePath) -> Option<&str> {
+        self.changed
+            .get(path)
+            .or_else(|| self.user.files.get(path).map(|file| &file.text))
+            .map(String::as_str)
+    }
+
+    fn find_home(&self, kind: &HandledKind, diagnostics: &mut Diagnostics) -> Home {
+        let wanted = kind.handlers_trait();
+        let mut unreadable = false;
+        for (path, file) in &self.user.files {
+            if !file.text.contains(&wanted) {
+                continue;
+            }
+            match UserSource::parse(&file.text) {
+                Ok(source) if !source.impls_of(&wanted).is_empty() => {
+                    return Home::Found(path.clone());
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    unreadable = true;
+                    diagnostics.push(
+                        Diagnostic::error(
+                            Code::UserFileSyntax,
+                            format!("{path} is not valid Rust: {error}"),
+                        )
+                        .at(
+                            file.source,
+                            Span::new(error.offset, error.offset),
+                            "the parser stopped here",
+                        )
+                        .help(
+                            "stubs can only be added to a file that parses; mend it and run again",
+                        ),
+                    );
+                }
+            }
+        }
+        if unreadable {
+            return Home::Unclear;
+        }
+        let usual = kind_file(kind);
+        let Some(file) = self.user.files.get(&usual) else {
+            return Home::Free;
+        };
+        let article = article(&kind.type_name);
+        let message = format!(
+            "nothing implements `{wanted}`, which handles {article} {}",
+            kind.type_name
+        );
+        diagnostics.push(
+            Diagnostic::error(Code::NoHandlersImpl, message)
+                .at(
+                    file.source,
+                    Span::default(),
+                    "looked for it here and in all other files below src/",
+                )
+                .help(format!(
+                    "add `impl {wanted} for Operator {{}}` where it belongs; the next run fills it"
+                )),
+        );
+        Home::Unclear
+    }
+
+    fn add_stubs(&mut self, kind: &HandledKind, path: &CratePath, diagnostics: &mut Diagnostics) {
+        let wanted = kind.handlers_trait();
+        let text = self
+            .text(path)
+            .expect("the home of a kind is a file of the user");
+        let source = UserSource::parse(text).expect("it parsed when it was found");
+        let blocks = source.impls_of(&wanted);
+        let methods = methods(kind);
+        let present: BTreeSet<_> = blocks
+            .iter()
+            .flat_map(|block| &block.methods)
+            .map(|method| method.name.as_str())
+            .collect();
+        let missing: Vec<&Method> = methods
+            .iter()
+            .filter(|method| !present.contains(bare(&method.name)))
+            .collect();
+        for left_over in blocks.iter().flat_map(|block| &block.methods) {
+            if methods
+                .iter()
+                .any(|method| bare(&method.name) == left_over.name)
+            {
+                continue;
+            }
+            let (start, name) = (left_over.offset, &left_over.name);
+            // Offsets count in the text with additions, and additions come after every old method.
+            let span = Span::new(start, start + name.len());
+            diagnostics.push(
+                Diagnostic::warning(
+                    Code::LeftOverHandler,
+                    format!("`{name}` is not a handler of {} any more", kind.kind),
+                )
+                .at(
+                    self.user.source(path),
+                    span,
+                    "nothing in kopf.yaml names it",
+                )
+                .help(
+                    "delete it, or move what is worth keeping; the compiler refuses it until then",
+                ),
+            );
+        }
+        if missing.is_empty() {
+            return;
+        }
+        let imports = source.imports();
+        let module = format!("crate::generated::{}", kind.module);
+        let names = Names::Qualified {
+            imports: &imports,
+            module: &module,
+        };
+        let stubs: Vec<_> = missing
+            .into_iter()
+            .map(|method| stub(method, names))
+            .collect();
+        let after = source.with_methods(&blocks[0], &stubs);
+        self.changed.insert(path.clone(), after);
+    }
+
+    fn add_kinds(
+        &mut self,
+        operator: &Operator,
+        kinds: &[&HandledKind],
+        diagnostics: &mut Diagnostics,
+    ) {
+        for kind in kinds {
+            let text = super::text(&KindHandlersView::new(kind));
+            self.new.push(PlannedFile::scaffold(kind_file(kind), text));
+        }
+        if kinds.is_empty() {
+            return;
+        }
+        let parent = [
+            handlers_file(),
+            CratePath::new("src/handlers/mod.rs").expect("inside the crate"),
+        ]
+        .into_iter()
+        .find(|path| self.user.files.contains_key(path));
+        let Some(parent) = parent else {
+            self.new.push(PlannedFile::scaffold(
+                handlers_file(),
+                super::text(&HandlersView::new(operator)),
+            ));
+            return;
+        };
+        for kind in kinds {
+            let text = self.text(&parent).expect("it was just found");
+            match UserSource::parse(text) {
+                Ok(source) if source.declares_module(&kind.module) => {}
+                Ok(source) => {
+                    let after = source.with_module(&kind.module);
+                    self.changed.insert(parent.clone(), after);
+                }
+                Err(error) => {
+                    diagnostics.push(
+                        Diagnostic::error(
+                            Code::UserFileSyntax,
+                            format!("{parent} is not valid Rust: {error}"),
+                        )
+                        .at(
+                            self.user.source(&parent),
+                            Span::new(error.offset, error.offset),
+                            "the parser stopped here",
+                        )
+                        .help(format!(
+                            "`mod {};` has to be added; mend the file and run again",
+                            kind.module
+                        )),
+                    );
+                    return;
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<PlannedFile> {
+        let changed = self.changed.into_iter().map(|(path, after)| {
+            let before = self.user.files[&path].text.clone();
+            PlannedFile::splice(path, before, after)
+        });
+        self.new.into_iter().chain(changed).collect()
+    }
+}
+
+fn bare(name: &str) -> &str {
+    name.strip_prefix("r#").unwrap_or(name)
+}

@@ -1,0 +1,331 @@
+//! Finds the places in a user's Rust file where something is to be added, and adds it there.
+//!
+//! Places are found by parsing and are kept as byte offsets, so every byte that was in the file
+//! before is in it afterwards, in the same order: comments, line endings, marks and all.
+
+use std::ops::Range;
+
+use syn::spanned::Spanned as _;
+
+/// A parsed file of the user.
+pub struct UserSource<'a> {
+    text: &'a str,
+    /// Where the parsed part begins: spans do not count a byte-order mark or a `#!` line.
+    start: usize,
+    file: syn::File,
+}
+
+/// An `impl Trait for Type` block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraitImpl {
+    /// Its functions, in order.
+    pub methods: Vec<Method>,
+    /// The text that the functions are indented with, if there is one to go by.
+    indentation: Option<String>,
+    /// The whole block.
+    item: Range<usize>,
+    /// Between the braces.
+    body: Range<usize>,
+}
+
+/// A function in an `impl` block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// Its name, without `r#`.
+    pub name: String,
+    /// Where the name is, in bytes.
+    pub offset: usize,
+}
+
+/// What the `use` items of a file bring into scope.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imports {
+    names: Vec<String>,
+    globs: Vec<String>,
+}
+
+/// A file that cannot be parsed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SyntaxError {
+    /// What the parser says.
+    pub message: String,
+    /// Where, in bytes.
+    pub offset: usize,
+}
+
+// === impl UserSource ===
+
+impl<'a> UserSource<'a> {
+    /// Parses a whole file.
+    pub fn parse(text: &'a str) -> Result<Self, SyntaxError> {
+        let start = parsed_part(text);
+        let file = syn::parse_file(&text[start..]).map_err(|error| SyntaxError {
+            message: readable(&error),
+            offset: start + error.span().byte_range().start,
+        })?;
+        Ok(Self { text, start, file })
+    }
+
+    /// Every implementation of a trait of this name, also inside modules written in place.
+    #[must_use]
+    pub fn impls_of(&self, trait_name: &str) -> Vec<TraitImpl> {
+        let mut found = Vec::new();
+        self.collect_impls(&self.file.items, trait_name, &mut found);
+        found
+    }
+
+    /// Whether the file has `mod name` in any form.
+    #[must_use]
+    pub fn declares_module(&self, name: &str) -> bool {
+        self.modules().any(|module| module.ident == name)
+    }
+
+    /// What is in scope at the top of the file.
+    #[must_use]
+    pub fn imports(&self) -> Imports {
+        let mut imports = Imports::default();
+        for item in &self.file.items {
+            if let syn::Item::Use(item) = item {
+                imports.add("", &item.tree);
+            }
+        }
+        imports
+    }
+
+    /// The file with more functions at the end of `block`. Stubs have no outer indentation, `\n`
+    /// and no final line break.
+    #[must_use]
+    pub fn with_methods(&self, block: &TraitImpl, stubs: &[String]) -> String {
+        let newline = line_break(self.text);
+        let outer = indentation_at(self.text, block.item.start);
+        let inner = block.indentation.clone().unwrap_or_else(|| {
+            let unit = if self.text.contains("\n\t") {
+                "\t"
+            } else {
+                "    "
+            };
+            format!("{outer}{unit}")
+        });
+        let mut added = String::new();
+        for (number, stub) in stubs.iter().enumerate() {
+            if number > 0 || !block.methods.is_empty() {
+                added.push_str(newline);
+            }
+            for line in stub.lines() {
+                added.push_str(&indented(line, &inner));
+                added.push_str(newline);
+            }
+        }
+        let line_start = self.text[..block.body.end]
+            .rfind('\n')
+            .map_or(0, |at| at + 1);
+        let before_brace = &self.text[line_start..block.body.end];
+        if before_brace.trim().is_empty() && line_start > block.body.start {
+            insert(self.text, line_start, &added)
+        } else {
+            insert(
+                self.text,
+                block.body.end,
+                &format!("{newline}{added}{outer}"),
+            )
+        }
+    }
+
+    /// The file with one more `mod name;`, sorted into those that it has.
+    #[must_use]
+    pub fn with_module(&self, name: &str) -> String {
+        let newline = line_break(self.text);
+        let outside = || self.modules().filter(|module| module.content.is_none());
+        if let Some(previous) = outside()
+            .filter(|module| module.ident.to_string().as_str() < name)
+            .last()
+        {
+            let end = self.bytes(previous.span()).end;
+            let rest = self.text[end..].split('\n').next().unwrap_or_default();
+            let ends_line = rest.trim().is_empty() || rest.trim_start().starts_with("//");
+            let at = if ends_line {
+                end + rest.trim_end_matches('\r').len()
+            } else {
+                end
+            };
+            return insert(self.text, at, &format!("{newline}mod {name};"));
+        }
+        if let Some(next) = outside().next() {
+            let at = self.bytes(next.span()).start;
+            return insert(self.text, at, &format!("mod {name};{newline}"));
+        }
+        match self.file.attrs.last() {
+            Some(attribute) => {
+                let at = self.bytes(attribute.span()).end;
+                insert(self.text, at, &format!("{newline}{newline}mod {name};"))
+            }
+            None => insert(
+                self.text,
+                self.start,
+                &format!("mod {name};{newline}{newline}"),
+            ),
+        }
+    }
+
+    fn modules(&self) -> impl Iterator<Item = &syn::ItemMod> {
+        self.file.items.iter().filter_map(|item| match item {
+            syn::Item::Mod(module) => Some(module),
+            _ => None,
+        })
+    }
+
+    fn collect_impls(&self, items: &[syn::Item], trait_name: &str, found: &mut Vec<TraitImpl>) {
+        for item in items {
+            match item {
+                syn::Item::Impl(item) if implements(item, trait_name) => {
+                    found.push(self.trait_impl(item))
+                }
+                syn::Item::Mod(syn::ItemMod {
+                    content: Some((_, items)),
+                    ..
+                }) => {
+                    self.collect_impls(items, trait_name, found);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn trait_impl(&self, item: &syn::ItemImpl) -> TraitImpl {
+        let functions: Vec<_> = item
+            .items
+            .iter()
+            .filter_map(|item| match item {
+                syn::ImplItem::Fn(function) => Some(function),
+                _ => None,
+            })
+            .collect();
+        let methods = functions
+            .iter()
+            .map(|function| Method {
+                name: syn::ext::IdentExt::unraw(&function.sig.ident).to_string(),
+                offset: self.bytes(function.sig.ident.span()).start,
+            })
+            .collect();
+        let indentation = item
+            .items
+            .last()
+            .map(|last| indentation_at(self.text, self.bytes(last.span()).start).to_owned())
+            .filter(|indentation| !indentation.is_empty());
+        TraitImpl {
+            methods,
+            indentation,
+            item: self.bytes(item.span()),
+            body: self.bytes(item.brace_token.span.open()).end
+                ..self.bytes(item.brace_token.span.close()).start,
+        }
+    }
+
+    fn bytes(&self, span: proc_macro2::Span) -> Range<usize> {
+        let range = span.byte_range();
+        range.start + self.start..range.end + self.start
+    }
+}
+
+/// The parser's words, except where they speak of its own machinery.
+fn readable(error: &syn::Error) -> String {
+    let message = error.to_string();
+    if message.contains("token stream") {
+        "a bracket or a quote is not closed".to_owned()
+    } else {
+        message
+    }
+}
+
+fn implements(item: &syn::ItemImpl, trait_name: &str) -> bool {
+    item.trait_.as_ref().is_some_and(|(path, _)| {
+        path.segments
+            .last()
+            .is_some_and(|last| last.ident == trait_name)
+    })
+}
+
+// === impl Imports ===
+
+impl Imports {
+    /// Whether `name` can be written alone, given the names that each glob import brings.
+    #[must_use]
+    pub fn bring(&self, name: &str, glob_brings: impl Fn(&str) -> bool) -> bool {
+        self.names.iter().any(|imported| imported == name)
+            || self.globs.iter().any(|glob| glob_brings(glob))
+    }
+
+    fn add(&mut self, prefix: &str, tree: &syn::UseTree) {
+        let below = |ident: &syn::Ident| {
+            if prefix.is_empty() {
+                ident.to_string()
+            } else {
+                format!("{prefix}::{ident}")
+            }
+        };
+        match tree {
+            syn::UseTree::Path(path) => self.add(&below(&path.ident), &path.tree),
+            syn::UseTree::Name(name) => self.names.push(name.ident.to_string()),
+            syn::UseTree::Rename(rename) => self.names.push(rename.rename.to_string()),
+            syn::UseTree::Glob(_) => self.globs.push(prefix.to_owned()),
+            syn::UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.add(prefix, tree))
+            }
+        }
+    }
+}
+
+fn parsed_part(text: &str) -> usize {
+    let start = if text.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
+    let rest = &text[start..];
+    if rest.starts_with("#!") && !rest[2..].trim_start().starts_with('[') {
+        return start + rest.find('\n').unwrap_or(rest.len());
+    }
+    start
+}
+
+fn insert(text: &str, at: usize, added: &str) -> String {
+    let mut result = String::with_capacity(text.len() + added.len());
+    result.push_str(&text[..at]);
+    result.push_str(added);
+    result.push_str(&text[at..]);
+    result
+}
+
+fn line_break(text: &str) -> &'static str {
+    let all = text.matches('\n').count();
+    if all > 0 && text.matches("\r\n").count() * 2 > all {
+        "\r\n"
+    } else {
+        "\n"
+    }
+}
+
+fn indentation_at(text: &str, offset: usize) -> &str {
+    let line_start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+    let line = &text[line_start..offset];
+    let end = line
+        .find(|c: char| c != ' ' && c != '\t')
+        .unwrap_or(line.len());
+    &line[..end]
+}
+
+fn indented(line: &str, outer: &str) -> String {
+    if line.is_empty() {
+        return String::new();
+    }
+    if !outer.contains('\t') {
+        return format!("{outer}{line}");
+    }
+    let content = line.trim_start_matches(' ');
+    let depth = (line.len() - content.len()) / 4;
+    format!("{outer}{}{content}", "\t".repeat(depth))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! The types of CustomResourceDefinitions, from texts to texts; nothing is written here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
+use crate::load::crd::{self, Crd, NameFix};
+use crate::model::name::RustIdent;
+use crate::model::options::Options;
+use crate::model::resource::{Resource, Versions};
+use crate::model::share;
+use crate::view::module::{self, Layout};
+
+/// What to make types of.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Which versions.
+    pub versions: Versions,
+    /// What to do about names that the API server refuses.
+    pub names: NameFix,
+    /// How the types shall be.
+    pub options: Options,
+}
+
+/// A file to be written, relative to the folder of the types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// The path, with slashes.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+}
+
+/// Reads the definitions in the texts and maps them, sorted by group and kind.
+#[must_use]
+pub fn resources(
+    sources: &Sources,
+    ids: &[SourceId],
+    request: &Request,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Resource> {
+    let mut crds: BTreeMap<String, Crd> = BTreeMap::new();
+    for id in ids {
+        for crd in crd::read(sources, *id, request.names, diagnostics) {
+            add(crd, &mut crds, diagnostics);
+        }
+    }
+    if crds.is_empty() && !diagnostics.has_errors() {
+        let message = "there is no CustomResourceDefinition in the inputs";
+        diagnostics.push(Diagnostic::error(Code::NothingFound, message));
+    }
+    let mut used = BTreeSet::new();
+    let mut resources: Vec<Resource> = crds
+        .into_values()
+        .filter_map(|crd| {
+            Resource::new(
+                crd,
+                &request.versions,
+                &request.options,
+                &mut used,
+                diagnostics,
+            )
+        })
+        .collect();
+    for path in request.options.paths().filter(|path| !used.contains(*path)) {
+        let message = format!("an option speaks of `{path}`, where there is no type of its own");
+        diagnostics.push(Diagnostic::error(Code::UnknownPath, message));
+    }
+    resources.sort_by(|a, b| (&a.group, &a.names.kind).cmp(&(&b.group, &b.names.kind)));
+    separate(&mut resources);
+    share::across(&mut resources);
+    diagnostics.sort();
+    resources
+}
+
+fn add(crd: Crd, crds: &mut BTreeMap<String, Crd>, diagnostics: &mut Diagnostics) {
+    let key = format!("{}.{}", crd.names.plural, crd.group);
+    if let Some(other) = crds.get(&key) {
+        if other.json != crd.json {
+            diagnostics.push(
+                Diagnostic::error(Code::DuplicateCrd, format!("`{key}` is defined twice"))
+                    .at(crd.source, crd.span, "again here")
+                    .at(other.source, other.span, "first here"),
+            );
+        }
+        return;
+    }
+    crds.insert(key, crd);
+}
+
+/// Gives kinds of the same name modules of different names, after their groups.
+fn separate(resources: &mut [Resource]) {
+    let mut count: BTreeMap<RustIdent, usize> = BTreeMap::new();
+    for resource in &*resources {
+        *count.entry(resource.module.clone()).or_default() += 1;
+    }
+    let mut taken = BTreeSet::new();
+    for resource in resources {
+        let name = if count[&resource.module] > 1 {
+            let group = resource.group.split('.').next().unwrap_or_default();
+            format!("{}_{group}", resource.module.bare())
+        } else {
+            resource.module.bare().to_owned()
+        };
+        resource.module = RustIdent::unique(&name, &mut taken);
+    }
+}
+
+/// One text with all resources; each is a module unless there is only one.
+#[must_use]
+pub fn text(resources: &[Resource], sources: &Sources, options: &Options) -> String {
+    match resources {
+        [resource] => {
+            header(resource, sources) + &module::resource(resource, options, Layout::Inline)
+        }
+        _ => module::bundle(resources, options, &made_by()),
+    }
+}
+
+/// The files of one resource: its module, its versions and the definition.
+#[must_use]
+pub fn files(resource: &Resource, sources: &Sources, options: &Options) -> Vec<File> {
+    let folder = resource.module.bare();
+    let header = header(resource, sources);
+    let mut files = vec![
+        File {
+            path: format!("{folder}.rs"),
+            text: header.clone() + &module::resource(resource, options, Layout::Files),
+        },
+        File {
+            path: format!("{folder}/crd.json"),
+            text: resource.crd_json.clone() + "\n",
+        },
+    ];
+    files.extend(resource.versions.iter().map(|version| File {
+        path: format!("{folder}/{}.rs", version.module.bare()),
+        text: header.clone() + &module::version(resource, version, options),
+    }));
+    files
+}
+
+/// The module that holds the modules of several resources.
+#[must_use]
+pub fn index(resources: &[Resource]) -> File {
+    File {
+        path: "mod.rs".to_owned(),
+        text: module::index(resources, &made_by()),
+    }
+}
+
+fn header(resource: &Resource, sources: &Sources) -> String {
+    let name = sources.name(resource.source);
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    format!("{} from {file}. Do not edit.\n\n", made_by())
+}
+
+fn made_by() -> String {
+    format!("// @generated by kopf-gen {}", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,18 @@
+//! Templates and the values that they print; nothing is decided here but layout.
+
+pub mod deploy;
+mod docs;
+mod enumeration;
+mod imports;
+pub mod kind;
+pub mod layout;
+pub mod method;
+pub(crate) mod module;
+pub mod operator;
+mod rename;
+mod root;
+pub mod scaffold;
+mod structure;
+pub mod stub;
+mod value;
+mod version;

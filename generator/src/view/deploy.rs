@@ -1,0 +1,214 @@
+//! `deploy/` and what is needed to get there: permissions, workload, image, README.
+
+use askama::Template;
+
+use crate::load::manifest::Trigger;
+use crate::model::handler::{Cause, ChangeKinds, Handler};
+use crate::model::operator::{HandledKind, Operator};
+use crate::model::rbac::{self, Rule};
+use crate::view::layout::wrap;
+
+/// The text of a comment in a list of rules.
+const COMMENT_WIDTH: usize = 96;
+
+/// `deploy/rbac.yaml`.
+#[derive(Debug, Template)]
+#[template(path = "deploy/rbac.yaml")]
+pub struct RbacView<'a> {
+    name: &'a str,
+    rules: Vec<RuleLines>,
+}
+
+#[derive(Debug)]
+struct RuleLines {
+    reasons: Vec<String>,
+    group: String,
+    resource: String,
+    verbs: String,
+}
+
+/// `deploy/crds.yaml`.
+#[derive(Debug, Template)]
+#[template(path = "deploy/crds.yaml")]
+pub struct CrdsView<'a> {
+    files: Vec<CrdText<'a>>,
+}
+
+#[derive(Debug)]
+struct CrdText<'a> {
+    path: &'a str,
+    text: &'a str,
+}
+
+/// `deploy/deployment.yaml`.
+#[derive(Debug, Template)]
+#[template(path = "deploy/deployment.yaml")]
+pub struct DeploymentView<'a> {
+    /// The name of the operator.
+    pub name: &'a str,
+}
+
+/// `deploy/kustomization.yaml`.
+#[derive(Debug, Template)]
+#[template(path = "deploy/kustomization.yaml")]
+pub struct KustomizationView<'a> {
+    /// The name of the operator.
+    pub name: &'a str,
+    /// Whether there are definitions to install.
+    pub has_crds: bool,
+}
+
+/// `Dockerfile`.
+#[derive(Debug, Template)]
+#[template(path = "deploy/Dockerfile", escape = "none")]
+pub struct DockerfileView<'a> {
+    /// The name of the operator.
+    pub name: &'a str,
+}
+
+/// `.dockerignore`.
+#[derive(Debug, Template)]
+#[template(path = "deploy/dockerignore", escape = "none")]
+pub struct DockerignoreView;
+
+/// `README.md`.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/README.md")]
+pub struct ReadmeView<'a> {
+    name: &'a str,
+    kinds: Vec<ReadmeKind<'a>>,
+}
+
+#[derive(Debug)]
+struct ReadmeKind<'a> {
+    kind: &'a str,
+    api_version: String,
+    file: String,
+    handlers: Vec<ReadmeHandler<'a>>,
+}
+
+#[derive(Debug)]
+struct ReadmeHandler<'a> {
+    method: &'a str,
+    occasion: String,
+}
+
+// === impl RbacView ===
+
+impl<'a> RbacView<'a> {
+    /// Prepares the permissions of `operator`.
+    #[must_use]
+    pub fn new(operator: &'a Operator) -> Self {
+        Self {
+            name: &operator.name,
+            rules: rbac::rules(operator)
+                .into_iter()
+                .map(RuleLines::new)
+                .collect(),
+        }
+    }
+}
+
+impl RuleLines {
+    fn new(rule: Rule) -> Self {
+        let mut reasons: Vec<String> = Vec::new();
+        let mut previous: Option<(Vec<&str>, String)> = None;
+        let mut flush = |group: Option<(Vec<&str>, String)>| {
+            let lines = group.map(|(verbs, reason)| {
+                wrap(&format!("{}: {reason}", verbs.join(", ")), COMMENT_WIDTH)
+            });
+            reasons.extend(lines.into_iter().flatten());
+        };
+        for grant in &rule.verbs {
+            match &mut previous {
+                Some((verbs, reason)) if *reason == grant.reason => verbs.push(grant.verb),
+                _ => flush(previous.replace((vec![grant.verb], grant.reason.clone()))),
+            }
+        }
+        flush(previous);
+        let verbs: Vec<_> = rule.verbs.iter().map(|grant| grant.verb).collect();
+        Self {
+            reasons,
+            group: rule.group,
+            resource: rule.resource,
+            verbs: verbs.join(", "),
+        }
+    }
+}
+
+// === impl CrdsView ===
+
+impl<'a> CrdsView<'a> {
+    /// All definitions in one file, as Kustomize cannot reach those outside of its folder.
+    #[must_use]
+    pub fn new(operator: &'a Operator) -> Self {
+        let body = |text: &'a str| {
+            let text = text.trim_start_matches('\u{feff}').trim();
+            text.strip_prefix("---").unwrap_or(text).trim_start()
+        };
+        let files = operator.crd_files.iter().map(|file| CrdText {
+            path: &file.path,
+            text: body(&file.text),
+        });
+        Self {
+            files: files.collect(),
+        }
+    }
+}
+
+// === impl ReadmeView ===
+
+impl<'a> ReadmeView<'a> {
+    /// Describes `operator` as it is now; the file is the user's afterwards.
+    #[must_use]
+    pub fn new(operator: &'a Operator) -> Self {
+        Self {
+            name: &operator.name,
+            kinds: operator.kinds.iter().map(ReadmeKind::new).collect(),
+        }
+    }
+}
+
+impl<'a> ReadmeKind<'a> {
+    fn new(kind: &'a HandledKind) -> Self {
+        Self {
+            kind: &kind.kind,
+            api_version: kind.api_version(),
+            file: format!("src/handlers/{}.rs", kind.module),
+            handlers: kind.handlers.iter().map(ReadmeHandler::new).collect(),
+        }
+    }
+}
+
+impl<'a> ReadmeHandler<'a> {
+    fn new(handler: &'a Handler) -> Self {
+        let occasion = match &handler.cause {
+            Cause::Change(kinds) => words(kinds),
+            Cause::Field { field, within } if within.triggers.is_empty() => {
+                format!("changes of `{field}`")
+            }
+            Cause::Field { field, within } => format!("{}, with `{field}`", words(within)),
+            Cause::Event { field: None } => "all events".to_owned(),
+            Cause::Event { field: Some(field) } => format!("all events, with `{field}`"),
+        };
+        Self {
+            method: &handler.method,
+            occasion,
+        }
+    }
+}
+
+fn words(kinds: &ChangeKinds) -> String {
+    let words: Vec<_> = kinds
+        .triggers
+        .iter()
+        .map(|trigger| match trigger {
+            Trigger::Create => "creation",
+            Trigger::Update => "update",
+            Trigger::Delete => "deletion",
+            Trigger::Resume => "restart of the operator",
+            Trigger::Field | Trigger::Event => unreachable!("neither is a kind of change"),
+        })
+        .collect();
+    words.join(", ")
+}

@@ -1,0 +1,312 @@
+//! Descriptions as doc comments that rustdoc and clippy accept, whatever they contain.
+
+/// A paragraph or an item of a list, each on one line as in `k8s-openapi`, or a block of code.
+enum Block {
+    Text(String),
+    Item(String),
+    Code(Vec<String>),
+}
+
+/// What a line of a description is.
+enum Line {
+    Blank,
+    /// An item of a list, whose text is indented by this much.
+    Item(usize),
+    Text,
+}
+
+/// The lines of a doc comment, each with its slashes; none if there is nothing to say.
+pub(super) fn outer<T: AsRef<str>>(description: &str, notes: &[T]) -> Vec<String> {
+    comment("///", description, notes)
+}
+
+/// The same for the documentation of a module.
+pub(super) fn inner<T: AsRef<str>>(description: &str, notes: &[T]) -> Vec<String> {
+    comment("//!", description, notes)
+}
+
+fn comment<T: AsRef<str>>(slashes: &str, description: &str, notes: &[T]) -> Vec<String> {
+    let mut blocks = markdown(description);
+    // What is required of a value goes on in the paragraph about it.
+    for note in notes {
+        let note = escape(note.as_ref());
+        match blocks.last_mut() {
+            Some(Block::Text(text)) => {
+                let stop = if text.ends_with(['.', '!', '?', ':', ';']) {
+                    ""
+                } else {
+                    "."
+                };
+                *text = format!("{text}{stop} {note}");
+            }
+            _ => blocks.push(Block::text(&note)),
+        }
+    }
+    let mut lines = Vec::new();
+    let mut previous: Option<&Block> = None;
+    for block in &blocks {
+        let together = matches!(
+            (previous, block),
+            (None, _) | (Some(Block::Text(_) | Block::Item(_)), Block::Item(_))
+        );
+        if !together {
+            lines.push(slashes.to_owned());
+        }
+        match block {
+            Block::Text(text) | Block::Item(text) => lines.push(format!("{slashes} {text}")),
+            Block::Code(code) => {
+                lines.push(format!("{slashes} ```text"));
+                lines.extend(
+                    code.iter()
+                        .map(|line| format!("{slashes} {line}").trim_end().to_owned()),
+                );
+                lines.push(format!("{slashes} ```"));
+            }
+        }
+        previous = Some(block);
+    }
+    lines
+}
+
+/// The paragraphs and list items of a description.
+fn markdown(description: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open = false;
+    let mut lines = description.lines();
+    while let Some(raw) = lines.next() {
+        let text = raw.trim();
+        if is_fence(text) {
+            let code: Vec<&str> = lines
+                .clone()
+                .take_while(|line| !is_fence(line.trim()))
+                .collect();
+            if code.len() < lines.clone().count() {
+                lines.nth(code.len());
+                blocks.push(Block::code(&code));
+            }
+            open = false;
+            continue;
+        }
+        match classify(text) {
+            Line::Blank => open = false,
+            Line::Item(width) => {
+                let (marker, rest) = text.split_at(width);
+                blocks.push(Block::Item(format!(
+                    "{marker}{}",
+                    escape(rest.trim_start())
+                )));
+                open = true;
+            }
+            Line::Text => {
+                let text = escape(text);
+                match blocks.last_mut().filter(|_| open) {
+                    Some(block) => block.append(&text),
+                    None => blocks.push(Block::text(&text)),
+                }
+                open = true;
+            }
+        }
+    }
+    blocks
+}
+
+// === impl Block ===
+
+impl Block {
+    fn text(text: &str) -> Self {
+        Self::Text(escape_start(text))
+    }
+
+    /// Code in a fence, as far as a comment can hold it.
+    fn code(lines: &[&str]) -> Self {
+        let clean = |line: &&str| -> String {
+            let line = line.replace('\t', "    ");
+            line.chars()
+                .filter(|c| !c.is_control() && !is_deceptive(*c))
+                .collect()
+        };
+        Self::Code(lines.iter().map(clean).collect())
+    }
+
+    fn append(&mut self, more: &str) {
+        if let Self::Text(text) | Self::Item(text) = self {
+            text.push(' ');
+            text.push_str(more);
+        }
+    }
+}
+
+fn is_fence(text: &str) -> bool {
+    text.starts_with("```") || text.starts_with("~~~")
+}
+
+fn classify(text: &str) -> Line {
+    if text.is_empty()
+        || text
+            .chars()
+            .all(|c| matches!(c, '-' | '=' | '*' | '_' | ' '))
+    {
+        return Line::Blank;
+    }
+    if text.starts_with("- ") || text.starts_with("* ") || text.starts_with("+ ") {
+        return Line::Item(2);
+    }
+    let digits = text.chars().take_while(char::is_ascii_digit).count();
+    let after = &text[digits..];
+    if (1..=2).contains(&digits) && (after.starts_with(". ") || after.starts_with(") ")) {
+        return Line::Item(digits + 2);
+    }
+    Line::Text
+}
+
+/// Keeps the first characters of a paragraph from meaning something.
+fn escape_start(text: &str) -> String {
+    if text.starts_with(['#', '>', '|', '+', '=']) || text.starts_with("- ") || text == "-" {
+        return format!("\\{text}");
+    }
+    let digits = text.chars().take_while(char::is_ascii_digit).count();
+    if digits > 0 && text[digits..].starts_with(['.', ')']) {
+        return format!("{}\\{}", &text[..digits], &text[digits..]);
+    }
+    text.to_owned()
+}
+
+/// Escapes what Markdown, HTML and rustdoc's links would take for their own.
+fn escape(text: &str) -> String {
+    let code_is_closed = text.matches('`').count().is_multiple_of(2) && !text.contains("``");
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut in_code = false;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if !in_code && let Some(length) = url_length(rest) {
+            out.push('<');
+            out.push_str(&rest[..length]);
+            out.push('>');
+            rest = &rest[length..];
+            continue;
+        }
+        match c {
+            '`' if code_is_closed => {
+                in_code = !in_code;
+                out.push('`');
+            }
+            '`' | '[' | ']' | '<' | '>' | '*' | '_' | '~' | '|'
+                if !in_code && needs_escape(c, &out, rest) =>
+            {
+                out.push('\\');
+                out.push(c);
+            }
+            '\\' if !in_code => out.push_str("\\\\"),
+            '&' if !in_code => out.push_str(
+                if rest[1..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '#') {
+                    "\\&"
+                } else {
+                    "&"
+                },
+            ),
+            '\t' => out.push(' '),
+            c if c.is_control() => {}
+            c if is_deceptive(c) => {}
+            c => out.push(c),
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    out
+}
+
+/// Characters that rustc rejects because they make text look different from what it is.
+const fn is_deceptive(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn needs_escape(c: char, before: &str, rest: &str) -> bool {
+    match c {
+        // Underscores inside words are not markup.
+        '_' => {
+            let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+            !(word(before.chars().last()) && word(rest.chars().nth(1)))
+        }
+        '>' => before.is_empty(),
+        '*' => rest[1..].starts_with(|c: char| !c.is_whitespace()) || !before.ends_with(' '),
+        '|' => before.is_empty(),
+        _ => true,
+    }
+}
+
+/// The length of the URL that the text starts with.
+fn url_length(text: &str) -> Option<usize> {
+    if !(text.starts_with("http://") || text.starts_with("https://")) {
+        return None;
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&'*+,;=%".contains(c);
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    let url = text[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', '\'', '*', '_']);
+    let scheme = url.find("//").map_or(0, |at| at + 2);
+    (url.len() > scheme).then_some(url.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(description: &str, expected: &[&str]) {
+        assert_eq!(outer::<&str>(description, &[]), expected);
+    }
+
+    #[test]
+    fn plain_text_stays_as_it_is() {
+        check(
+            "The size.\n\nIn bytes, a_b.",
+            &["/// The size.", "///", "/// In bytes, a_b."],
+        );
+    }
+
+    #[test]
+    fn links_html_and_urls_are_tamed() {
+        check(
+            "See [foo], <bar>, a[0] and https://k8s.io/docs. Or `x[<y>]`.",
+            &["/// See \\[foo\\], \\<bar>, a\\[0\\] and <https://k8s.io/docs>. Or `x[<y>]`."],
+        );
+    }
+
+    #[test]
+    fn code_blocks_become_text() {
+        check(
+            "Use:\n```yaml\n    key: value\n```\nDone",
+            &[
+                "/// Use:",
+                "///",
+                "/// ```text",
+                "///     key: value",
+                "/// ```",
+                "///",
+                "/// Done",
+            ],
+        );
+        check("    indented", &["/// indented"]);
+    }
+
+    #[test]
+    fn lists_keep_their_continuation_lines() {
+        check(
+            "Either:\n- one\nmore\n- two\n\n1. three\n# four",
+            &[
+                "/// Either:",
+                "/// - one more",
+                "/// - two",
+                "/// 1. three # four",
+            ],
+        );
+    }
+
+    #[test]
+    fn unclosed_backticks_are_escaped() {
+        check("a `b", &["/// a \\`b"]);
+    }
+
+    #[test]
+    fn rulers_and_nothing() {
+        check("A\n===\nB", &["/// A", "///", "/// B"]);
+        check("  \n ", &[]);
+    }
+}

@@ -1,0 +1,354 @@
+//! `src/generated/<kind>.rs`: the trait of a kind and its wiring.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use askama::Template;
+
+use super::imports;
+use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
+use crate::load::crd::Scope;
+use crate::load::manifest::{ErrorMode, Trigger};
+use crate::model::handler::{Cause, ChangeKinds, Expected, Filter, Handler, Subject};
+use crate::model::kind::Status;
+use crate::model::operator::{HandledKind, Origin};
+use crate::model::resource::Resource;
+
+/// The module of one kind.
+#[derive(Debug, Template)]
+#[template(path = "generated/kind.rs")]
+pub struct KindView {
+    summary: String,
+    uses_duration: bool,
+    runtime_names: Vec<&'static str>,
+    exported: Vec<String>,
+    type_name: String,
+    handlers_trait: String,
+    methods: Vec<Method>,
+    group: String,
+    version: String,
+    kind: String,
+    plural: String,
+    scope: &'static str,
+    status: &'static str,
+    wires: Vec<Wire>,
+}
+
+/// How one handler is registered.
+#[derive(Debug)]
+struct Wire {
+    register: &'static str,
+    declaration: String,
+    method: String,
+}
+
+// === impl KindView ===
+
+impl KindView {
+    /// Prepares the module of `kind`.
+    #[must_use]
+    pub fn new(kind: &HandledKind) -> Self {
+        let wires: Vec<_> = kind.handlers.iter().map(wire).collect();
+        let text = |part: &str| wires.iter().any(|wire| wire.declaration.contains(part));
+        let methods = methods(kind);
+        let mut runtime_names = BTreeSet::from([
+            "Resource",
+            "ResourceHandlers",
+            "ResourceSpec",
+            "Scope",
+            "StatusSubresource",
+        ]);
+        runtime_names.extend(methods.iter().filter_map(|method| match &method.shape {
+            MethodShape::Handler { context } => Some(context.runtime_type()),
+            MethodShape::Predicate { .. } => None,
+        }));
+        for name in [
+            "ChangeHandler",
+            "ErrorMode",
+            "EventHandler",
+            "FieldHandler",
+            "On",
+            "TextTest",
+            "ValueTest",
+            "predicate",
+        ] {
+            if text(&format!("{name}::")) {
+                runtime_names.insert(name);
+            }
+        }
+        if !kind.handlers.is_empty() {
+            runtime_names.insert("HandlerResult");
+        }
+        let uses_duration = text("Duration::");
+        Self {
+            summary: summary(kind),
+            uses_duration,
+            runtime_names: runtime_names.into_iter().collect(),
+            exported: exported(kind),
+            type_name: kind.type_name.clone(),
+            handlers_trait: kind.handlers_trait(),
+            methods,
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            kind: kind.kind.clone(),
+            plural: kind.plural.clone(),
+            scope: match kind.scope {
+                Scope::Namespaced => "Namespaced",
+                Scope::Cluster => "Cluster",
+            },
+            status: match kind.status {
+                Status::Present => "Present",
+                Status::Absent => "Absent",
+            },
+            wires,
+        }
+    }
+}
+
+fn summary(kind: &HandledKind) -> String {
+    format!(
+        "{} ({}): its type, its handlers, and how they are wired.",
+        kind.kind,
+        kind.api_version()
+    )
+}
+
+/// What the module offers under simple names: the kind, and the types of the fields that are handled.
+fn exported(kind: &HandledKind) -> Vec<String> {
+    let object = match &kind.origin {
+        Origin::Standard(standard) if standard.kind == kind.type_name => standard.type_path(),
+        Origin::Standard(standard) => format!("{} as {}", standard.type_path(), kind.type_name),
+        Origin::Custom(resource) => format!("{}::{}", types_module(resource), kind.type_name),
+    };
+    let fields = kind.handlers.iter().filter_map(Handler::field);
+    let paths = fields
+        .flat_map(|field| field.rust_type.paths.clone())
+        .chain([object]);
+    let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (module, name) in paths.filter_map(|path| {
+        path.rsplit_once("::")
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+    }) {
+        modules.entry(module).or_default().insert(name);
+    }
+    modules
+        .iter()
+        .flat_map(|(module, names)| {
+            imports::declaration("pub use", module, names.iter().map(String::as_str))
+        })
+        .collect()
+}
+
+/// The module with the types of a custom kind, as seen from the module of the kind.
+fn types_module(resource: &Resource) -> String {
+    format!(
+        "super::types::{}::{}",
+        resource.module,
+        resource.main_version().module
+    )
+}
+
+fn wire(handler: &Handler) -> Wire {
+    let (register, new) = match &handler.cause {
+        Cause::Change(kinds) => (
+            "change",
+            format!("ChangeHandler::new({:?}, {})", handler.id, on(kinds)),
+        ),
+        Cause::Field { field, within } => {
+            let new = format!(
+                "FieldHandler::new({:?}, {:?})",
+                handler.id,
+                field.to_string()
+            );
+            let on = if within.triggers.is_empty() {
+                String::new()
+            } else {
+                format!(".on({})", on(within))
+            };
+            ("field", new + &on)
+        }
+        Cause::Event { .. } => ("event", format!("EventHandler::new({:?})", handler.id)),
+    };
+    let param = handler.param.as_ref().map(|param| match param {
+        serde_json::Value::String(text) => format!(".param({text:?})"),
+        other => format!(".param({})", json_literal(other)),
+    });
+    let options = [
+        policy(handler),
+        field_filters(handler),
+        other_filters(handler),
+        param.unwrap_or_default(),
+    ];
+    Wire {
+        register,
+        declaration: new + &options.concat(),
+        method: handler.method.clone(),
+    }
+}
+
+fn on(kinds: &ChangeKinds) -> String {
+    let mut words = kinds.triggers.iter().map(|trigger| match trigger {
+        Trigger::Create => "On::create()",
+        Trigger::Update => "On::update()",
+        Trigger::Delete if kinds.optional => "On::optional_delete()",
+        Trigger::Delete => "On::delete()",
+        Trigger::Resume if kinds.deleted => "On::resume_deleted()",
+        Trigger::Resume => "On::resume()",
+        Trigger::Field | Trigger::Event => unreachable!("neither is a kind of change"),
+    });
+    let first = words
+        .next()
+        .expect("a change handler has a trigger")
+        .to_owned();
+    words.fold(first, |on, word| format!("{on}.or({word})"))
+}
+
+fn policy(handler: &Handler) -> String {
+    let policy = &handler.policy;
+    let mut text = String::new();
+    if let Some(errors) = policy.errors {
+        let mode = match errors {
+            ErrorMode::Ignored => "Ignored",
+            ErrorMode::Temporary => "Temporary",
+            ErrorMode::Permanent => "Permanent",
+        };
+        text += &format!(".errors(ErrorMode::{mode})");
+    }
+    if let Some(timeout) = policy.timeout {
+        text += &format!(".timeout({})", duration(timeout));
+    }
+    if let Some(retries) = policy.retries {
+        text += &format!(".retries({retries})");
+    }
+    if let Some(backoff) = policy.backoff {
+        text += &format!(".backoff({})", duration(backoff));
+    }
+    text
+}
+
+fn duration(duration: Duration) -> String {
+    if duration.subsec_nanos() == 0 {
+        format!("Duration::from_secs({})", duration.as_secs())
+    } else if duration.subsec_nanos().is_multiple_of(1_000_000) {
+        format!("Duration::from_millis({})", duration.as_millis())
+    } else {
+        format!(
+            "Duration::new({}, {})",
+            duration.as_secs(),
+            duration.subsec_nanos()
+        )
+    }
+}
+
+/// The conditions on the handler's own field.
+fn field_filters(handler: &Handler) -> String {
+    let test = |subject: &Subject| {
+        let filter = handler
+            .filters
+            .iter()
+            .find(|filter| filter.subject == *subject)?;
+        Some(match &filter.expected {
+            Expected::Present => "ValueTest::Present".to_owned(),
+            Expected::Absent => "ValueTest::Absent".to_owned(),
+            Expected::Equals(value) => format!("ValueTest::Equals({})", json_literal(value)),
+            Expected::Predicate(name) => {
+                format!("predicate::value(state, |state, value| state.{name}(value))")
+            }
+        })
+    };
+    let (value, old, new) = (
+        test(&Subject::Value),
+        test(&Subject::Old),
+        test(&Subject::New),
+    );
+    if let Cause::Event { field: Some(field) } = &handler.cause {
+        let value = value.unwrap_or_else(|| "ValueTest::Present".to_owned());
+        return format!(".value({:?}, {value})", field.to_string());
+    }
+    let optional = |test: Option<String>| {
+        test.map_or("None".to_owned(), |test| format!("Some({test}.into())"))
+    };
+    match (value, old, new) {
+        (Some(value), _, _) => format!(".value({value})"),
+        (None, None, None) => String::new(),
+        (None, old, new) => format!(".transition({}, {})", optional(old), optional(new)),
+    }
+}
+
+/// The conditions on labels, annotations and the object as a whole.
+fn other_filters(handler: &Handler) -> String {
+    handler.filters.iter().map(other_filter).collect()
+}
+
+fn other_filter(filter: &Filter) -> String {
+    let test = || match &filter.expected {
+        Expected::Present => "TextTest::Present".to_owned(),
+        Expected::Absent => "TextTest::Absent".to_owned(),
+        Expected::Equals(value) => format!(
+            "TextTest::Equals({:?}.to_owned())",
+            value.as_str().unwrap_or_default()
+        ),
+        Expected::Predicate(name) => {
+            format!("predicate::text(state, |state, value| state.{name}(value))")
+        }
+    };
+    match (&filter.subject, &filter.expected) {
+        (Subject::Label(key), _) => format!(".label({key:?}, {})", test()),
+        (Subject::Annotation(key), _) => format!(".annotation({key:?}, {})", test()),
+        (Subject::Object, Expected::Predicate(name)) => {
+            format!(".when(predicate::object(state, |state, object| state.{name}(object)))")
+        }
+        _ => String::new(),
+    }
+}
+
+/// A JSON value as an expression. Inside of `json!`, strings are Rust's and not JSON's.
+fn json_literal(value: &serde_json::Value) -> String {
+    if let serde_json::Value::String(text) = value {
+        return format!("{text:?}.into()");
+    }
+    fn inner(value: &serde_json::Value) -> String {
+        use serde_json::Value as Json;
+        match value {
+            Json::Null | Json::Bool(_) | Json::Number(_) => value.to_string(),
+            Json::String(text) => format!("{text:?}"),
+            Json::Array(items) => format!(
+                "[{}]",
+                items.iter().map(inner).collect::<Vec<_>>().join(", ")
+            ),
+            Json::Object(entries) => {
+                let entries: Vec<_> = entries
+                    .iter()
+                    .map(|(key, value)| format!("{key:?}: {}", inner(value)))
+                    .collect();
+                format!("{{{}}}", entries.join(", "))
+            }
+        }
+    }
+    format!("serde_json::json!({})", inner(value))
+}
+
+// === printing ===
+
+impl std::fmt::Display for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Change(object) | Self::Seen(object) => {
+                write!(f, "{}<{object}>", self.runtime_type())
+            }
+            Self::Field(object, field) => {
+                write!(f, "{}<{object}, {}>", self.runtime_type(), field.text)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for PredicateArgument {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Object(object) => write!(f, "&{object}"),
+            Self::Text => f.write_str("Option<&str>"),
+            Self::Field(field) => write!(f, "Option<&{}>", field.text),
+        }
+    }
+}

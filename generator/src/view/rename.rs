@@ -1,0 +1,130 @@
+//! The names that serde derives by itself, so that only the others are spelled out.
+
+/// A value of serde's `rename_all`, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    None,
+    Lower,
+    Upper,
+    Camel,
+    Pascal,
+    Snake,
+    Screaming,
+    Kebab,
+}
+
+const FIELD_RULES: [Rule; 5] = [
+    Rule::None,
+    Rule::Camel,
+    Rule::Pascal,
+    Rule::Kebab,
+    Rule::Screaming,
+];
+const VARIANT_RULES: [Rule; 7] = [
+    Rule::None,
+    Rule::Lower,
+    Rule::Upper,
+    Rule::Camel,
+    Rule::Snake,
+    Rule::Screaming,
+    Rule::Kebab,
+];
+
+/// The rule that leaves the fewest fields to rename, given pairs of Rust and JSON names.
+pub(super) fn for_fields<'a>(pairs: &(impl Iterator<Item = (&'a str, &'a str)> + Clone)) -> Rule {
+    best(&FIELD_RULES, |rule| {
+        pairs
+            .clone()
+            .filter(|(rust, json)| rule.field(rust) != *json)
+            .count()
+    })
+}
+
+/// The rule that leaves the fewest variants to rename.
+pub(super) fn for_variants<'a>(pairs: &(impl Iterator<Item = (&'a str, &'a str)> + Clone)) -> Rule {
+    best(&VARIANT_RULES, |rule| {
+        pairs
+            .clone()
+            .filter(|(rust, json)| rule.variant(rust) != *json)
+            .count()
+    })
+}
+
+/// The rule with the lowest cost; a rule costs a line itself.
+fn best(rules: &[Rule], renames: impl Fn(Rule) -> usize) -> Rule {
+    rules
+        .iter()
+        .copied()
+        .min_by_key(|rule| renames(*rule) * 2 + usize::from(*rule != Rule::None))
+        .unwrap_or(Rule::None)
+}
+
+impl Rule {
+    pub(super) const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Lower => Some("lowercase"),
+            Self::Upper => Some("UPPERCASE"),
+            Self::Camel => Some("camelCase"),
+            Self::Pascal => Some("PascalCase"),
+            Self::Snake => Some("snake_case"),
+            Self::Screaming => Some("SCREAMING_SNAKE_CASE"),
+            Self::Kebab => Some("kebab-case"),
+        }
+    }
+
+    /// What serde makes of the name of a field.
+    pub(super) fn field(self, name: &str) -> String {
+        match self {
+            Self::None | Self::Lower | Self::Snake => name.to_owned(),
+            Self::Upper | Self::Screaming => name.to_ascii_uppercase(),
+            Self::Kebab => name.replace('_', "-"),
+            Self::Pascal => {
+                let mut capital = true;
+                let mut out = String::new();
+                for c in name.chars() {
+                    if c == '_' {
+                        capital = true;
+                    } else {
+                        out.push(if capital { c.to_ascii_uppercase() } else { c });
+                        capital = false;
+                    }
+                }
+                out
+            }
+            Self::Camel => lower_first(&Self::Pascal.field(name)),
+        }
+    }
+
+    /// What serde makes of the name of a variant.
+    pub(super) fn variant(self, name: &str) -> String {
+        match self {
+            Self::None | Self::Pascal => name.to_owned(),
+            Self::Lower => name.to_ascii_lowercase(),
+            Self::Upper => name.to_ascii_uppercase(),
+            Self::Camel => lower_first(name),
+            Self::Snake => {
+                let mut out = String::new();
+                for (index, c) in name.char_indices() {
+                    if index > 0 && c.is_uppercase() {
+                        out.push('_');
+                    }
+                    out.push(c.to_ascii_lowercase());
+                }
+                out
+            }
+            Self::Screaming => Self::Snake.variant(name).to_ascii_uppercase(),
+            Self::Kebab => Self::Snake.variant(name).replace('_', "-"),
+        }
+    }
+}
+
+fn lower_first(name: &str) -> String {
+    let mut chars = name.chars();
+    chars
+        .next()
+        .map(|first| first.to_ascii_lowercase())
+        .into_iter()
+        .chain(chars)
+        .collect()
+}

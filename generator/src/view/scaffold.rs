@@ -1,0 +1,193 @@
+//! The files that are the user's: written once, laid out as rustfmt would.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+
+use super::imports;
+use super::layout::article;
+use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
+use super::stub::{Names, stub};
+use crate::load::manifest::API_VERSION;
+use crate::model::operator::{HandledKind, Operator, Origin};
+
+/// `src/main.rs`.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/main.rs")]
+pub struct MainView<'a> {
+    /// The name of the operator.
+    pub name: &'a str,
+}
+
+/// `tests/operator.rs`.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/tests.rs")]
+pub struct TestsView<'a> {
+    name: &'a str,
+    definitions: Vec<&'a str>,
+}
+
+/// `src/handlers.rs`.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/handlers.rs")]
+pub struct HandlersView<'a> {
+    modules: BTreeSet<&'a str>,
+}
+
+/// `src/handlers/<kind>.rs`.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/kind.rs")]
+pub struct KindHandlersView {
+    article: &'static str,
+    type_name: String,
+    handlers_trait: String,
+    imports: Vec<String>,
+    stubs: Vec<String>,
+}
+
+/// `Cargo.toml`.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/Cargo.toml")]
+pub struct CargoView<'a> {
+    /// The name of the crate.
+    pub name: &'a str,
+    /// The oldest compiler that builds it.
+    pub rust_version: &'a str,
+    /// Where the runtime comes from, as a TOML value.
+    pub runtime: String,
+}
+
+/// `.gitignore`.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/gitignore", escape = "none")]
+pub struct GitignoreView;
+
+/// `kopf.yaml` of a new operator.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/kopf.yaml")]
+pub struct ManifestView<'a> {
+    api_version: &'static str,
+    name: &'a str,
+}
+
+// === impl TestsView ===
+
+impl<'a> TestsView<'a> {
+    /// A first test of `operator`; `None` if it has no kinds of its own to be tested.
+    #[must_use]
+    pub fn new(operator: &'a Operator) -> Option<Self> {
+        let definitions: Vec<_> = operator
+            .kinds
+            .iter()
+            .filter_map(|kind| match &kind.origin {
+                Origin::Standard(_) => None,
+                Origin::Custom(resource) => Some(resource.crd_name.as_str()),
+            })
+            .collect();
+        (!definitions.is_empty()).then_some(Self {
+            name: &operator.name,
+            definitions,
+        })
+    }
+}
+
+// === impl HandlersView ===
+
+impl<'a> HandlersView<'a> {
+    /// Declares a module for each kind.
+    #[must_use]
+    pub fn new(operator: &'a Operator) -> Self {
+        Self {
+            modules: operator
+                .kinds
+                .iter()
+                .map(|kind| kind.module.as_str())
+                .collect(),
+        }
+    }
+}
+
+// === impl KindHandlersView ===
+
+impl KindHandlersView {
+    /// Prepares the user's file for `kind`, with a stub for each method.
+    #[must_use]
+    pub fn new(kind: &HandledKind) -> Self {
+        let methods = methods(kind);
+        let stubs = methods.iter().enumerate().map(|(number, method)| {
+            let text = stub(method, Names::Imported);
+            let indented: Vec<_> = text.lines().map(|line| format!("    {line}")).collect();
+            let gap = if number > 0 { "\n" } else { "" };
+            format!("{gap}{}", indented.join("\n"))
+        });
+        Self {
+            article: article(&kind.type_name),
+            type_name: kind.type_name.clone(),
+            handlers_trait: kind.handlers_trait(),
+            imports: imports(kind, &methods),
+            stubs: stubs.collect(),
+        }
+    }
+}
+
+fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let handles = methods
+        .iter()
+        .any(|method| matches!(method.shape, MethodShape::Handler { .. }));
+    if handles {
+        lines.push("use kopf_runtime::prelude::*;\n".to_owned());
+    }
+    lines.push("use super::Operator;".to_owned());
+    let mut names = BTreeSet::from([kind.handlers_trait()]);
+    for method in methods {
+        let (object, field) = match &method.shape {
+            MethodShape::Handler {
+                context: Context::Change(object) | Context::Seen(object),
+            } => (Some(object), None),
+            MethodShape::Handler {
+                context: Context::Field(object, field),
+            } => (Some(object), Some(field)),
+            MethodShape::Predicate {
+                argument_type: PredicateArgument::Object(object),
+                ..
+            } => (Some(object), None),
+            MethodShape::Predicate {
+                argument_type: PredicateArgument::Field(field),
+                ..
+            } => (None, Some(field)),
+            MethodShape::Predicate {
+                argument_type: PredicateArgument::Text,
+                ..
+            } => (None, None),
+        };
+        names.extend(object.cloned());
+        let paths = field.into_iter().flat_map(|field| &field.paths);
+        names.extend(
+            paths
+                .filter_map(|path| path.rsplit("::").next())
+                .map(str::to_owned),
+        );
+    }
+    let module = format!("crate::generated::{}", kind.module);
+    lines.extend(imports::declaration(
+        "use",
+        &module,
+        names.iter().map(String::as_str),
+    ));
+    lines.push(String::new());
+    lines
+}
+
+// === impl ManifestView ===
+
+impl<'a> ManifestView<'a> {
+    /// A manifest for an operator of this name, without resources.
+    #[must_use]
+    pub fn new(name: &'a str) -> Self {
+        Self {
+            api_version: API_VERSION,
+            name,
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Structs, their fields and their defaults.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+
+use super::docs;
+use super::rename::{self, Rule};
+use super::value::struct_literal;
+use super::version::{Writer, print};
+use crate::model::initial::{DefaultImpl, Initial};
+use crate::model::name::{RustIdent, TypeName};
+use crate::model::types::{Docs, Field, FieldDocs, ShapeId, Struct, Ty};
+
+#[derive(Template)]
+#[template(path = "types/struct.rs")]
+struct StructView<'a> {
+    docs: Vec<String>,
+    attributes: Vec<String>,
+    name: &'a TypeName,
+    fields: Vec<FieldView>,
+}
+
+/// A field, ready to print.
+pub(super) struct FieldView {
+    pub(super) docs: Vec<String>,
+    pub(super) attributes: Vec<String>,
+    pub(super) ident: RustIdent,
+    pub(super) ty: String,
+}
+
+#[derive(Template)]
+#[template(path = "types/default.rs")]
+struct DefaultView<'a> {
+    name: &'a TypeName,
+    value: String,
+}
+
+#[derive(Template)]
+#[template(path = "types/builder.rs")]
+struct BuilderView<'a> {
+    name: &'a TypeName,
+    setters: Vec<SetterView>,
+}
+
+struct SetterView {
+    ident: RustIdent,
+    name: String,
+    ty: String,
+    value: &'static str,
+}
+
+/// The widest line.
+const LINE_WIDTH: usize = 100;
+
+/// The widest list of arguments that rustfmt leaves on one line of an attribute.
+const ATTRIBUTE_WIDTH: usize = 70;
+
+impl Writer<'_> {
+    pub(super) fn structure(
+        &mut self,
+        id: ShapeId,
+        body: &Struct,
+        name: &TypeName,
+        docs: &Docs,
+    ) -> Vec<String> {
+        let derives = &self.resource.shapes.shape(id).derives;
+        let default = self.defaults.of_shape(id);
+        let derived = if default == DefaultImpl::Derived {
+            &["Default"][..]
+        } else {
+            &[]
+        };
+        let mut taken = BTreeSet::new();
+        let idents = idents(&body.fields, &mut taken);
+        let fields = self.fields(body, &idents, docs, &mut taken, false);
+        let mut attributes = vec![self.derives(
+            &["Clone", "Debug"],
+            derived,
+            &["PartialEq", "Deserialize", "Serialize"],
+            derives,
+        )];
+        attributes.extend(serde_lines(&container(rule(body, &idents))));
+        let rest = body
+            .rest
+            .as_ref()
+            .and(fields.last())
+            .map(|field| field.ident.clone());
+        let view = StructView {
+            docs: docs::outer::<&str>(&docs.text, &[]),
+            attributes,
+            name,
+            fields,
+        };
+        let mut items = vec![print(&view)];
+        if self.options.builders && !body.fields.is_empty() {
+            let setters = self.setters(body, &idents);
+            items.push(print(&BuilderView { name, setters }));
+        }
+        if default == DefaultImpl::Written {
+            let mut parts: Vec<String> = Vec::new();
+            for (field, ident) in body.fields.iter().zip(&idents) {
+                parts.push(format!("{ident}: {}", self.field_default(field, ident)));
+            }
+            parts.extend(rest.map(|ident| format!("{ident}: BTreeMap::new()")));
+            let value = struct_literal("Self", parts, 8);
+            items.push(print(&DefaultView { name, value }));
+        }
+        items
+    }
+
+    pub(super) fn fields(
+        &mut self,
+        body: &Struct,
+        idents: &[RustIdent],
+        docs: &Docs,
+        taken: &mut BTreeSet<RustIdent>,
+        root: bool,
+    ) -> Vec<FieldView> {
+        let rule = rule(body, idents);
+        let none = FieldDocs::default();
+        let mut views = Vec::new();
+        for (index, (field, ident)) in body.fields.iter().zip(idents).enumerate() {
+            let docs = docs.fields.get(index).unwrap_or(&none);
+            views.push(self.field(field, ident, docs, rule));
+        }
+        if let Some(rest) = &body.rest {
+            let map = self.ty(&Ty::Map(Box::new(rest.clone())));
+            let mut arguments = vec!["flatten".to_owned()];
+            if root {
+                self.undeclared = true;
+                self.imports.add("serde::Deserializer");
+                arguments.push("deserialize_with = \"undeclared\"".to_owned());
+            }
+            views.push(FieldView {
+                docs: vec!["/// Members that the schema does not declare.".to_owned()],
+                attributes: serde_lines(&arguments),
+                ident: RustIdent::unique("extra", taken),
+                ty: format!(" {map}"),
+            });
+        }
+        views
+    }
+
+    fn field(
+        &mut self,
+        field: &Field,
+        ident: &RustIdent,
+        docs: &FieldDocs,
+        rule: Rule,
+    ) -> FieldView {
+        let base = self.ty(&field.ty);
+        let optional = self.defaults.is_optional(field);
+        let mut arguments = Vec::new();
+        if rule.field(ident.bare()) != field.json {
+            arguments.push(format!("rename = {:?}", field.json));
+        }
+        if optional {
+            // Without help, serde takes a null for an absent value.
+            if field.nullable || field.ty == Ty::Json {
+                self.nullable = true;
+                self.imports.add("serde::Deserializer");
+                arguments.push("default, deserialize_with = \"present\"".to_owned());
+            }
+            arguments.push("skip_serializing_if = \"Option::is_none\"".to_owned());
+        } else if let Some(initial) = self.defaults.of_field(field) {
+            arguments.push(match initial {
+                Initial::Default => "default".to_owned(),
+                initial => {
+                    let function = self.function(field, ident, &initial);
+                    format!("default = {function:?}")
+                }
+            });
+        }
+        let ty = match (optional, field.nullable) {
+            (true, true) => format!("Option<Option<{base}>>"),
+            (true, false) | (false, true) => format!("Option<{base}>"),
+            (false, false) => base,
+        };
+        // A type that is described in the same words needs no repetition.
+        let text = match self.described(&field.ty) {
+            Some(text) if text == docs.text => "",
+            _ => &docs.text,
+        };
+        FieldView {
+            docs: docs::outer(text, &docs.limits),
+            attributes: serde_lines(&arguments),
+            ident: ident.clone(),
+            ty: broken(ident, &ty),
+        }
+    }
+
+    fn setters(&mut self, body: &Struct, idents: &[RustIdent]) -> Vec<SetterView> {
+        let mut setters = Vec::new();
+        for (field, ident) in body.fields.iter().zip(idents) {
+            let base = self.ty(&field.ty);
+            let optional = self.defaults.is_optional(field);
+            setters.push(SetterView {
+                ident: ident.clone(),
+                name: format!("with_{}", ident.bare().trim_start_matches('_')),
+                ty: if field.nullable {
+                    format!("Option<{base}>")
+                } else {
+                    base
+                },
+                value: if optional {
+                    "Some(value.into())"
+                } else {
+                    "value.into()"
+                },
+            });
+        }
+        setters
+    }
+
+    /// What is said about the type of a field, if it is one of ours.
+    fn described(&self, ty: &Ty) -> Option<&str> {
+        match ty {
+            Ty::Shape(id) => Some(&self.resource.shapes.docs(*id).text),
+            _ => None,
+        }
+    }
+
+    /// The function that gives the default of a field; equal ones are shared.
+    fn function(&mut self, field: &Field, ident: &RustIdent, initial: &Initial) -> String {
+        let base = self.ty(&field.ty);
+        let ty = if field.nullable {
+            format!("Option<{base}>")
+        } else {
+            base
+        };
+        let value = self.value(initial, 4);
+        let key = (ty, value);
+        if let Some(name) = self.functions.get(&key) {
+            return name.clone();
+        }
+        let stem = format!("default_{}", ident.bare());
+        let name = std::iter::once(stem.clone())
+            .chain((2..).map(|n| format!("{stem}_{n}")))
+            .find(|name| !self.function_names.contains(name))
+            .expect("there are more numbers than names");
+        self.function_names.insert(name.clone());
+        self.functions.insert(key, name.clone());
+        name
+    }
+
+    /// The value of a field in a `Default` written by hand.
+    fn field_default(&mut self, field: &Field, ident: &RustIdent) -> String {
+        if self.defaults.is_optional(field) {
+            return "None".to_owned();
+        }
+        match self.defaults.of_field(field) {
+            Some(Initial::Default) | None if field.nullable => "None".to_owned(),
+            Some(Initial::Default) | None => "Default::default()".to_owned(),
+            Some(initial) => self.function(field, ident, &initial) + "()",
+        }
+    }
+}
+
+/// The names of the fields; one that needs no rename has the first right to its name.
+pub(super) fn idents(fields: &[Field], taken: &mut BTreeSet<RustIdent>) -> Vec<RustIdent> {
+    let mut list: Vec<Option<RustIdent>> = vec![None; fields.len()];
+    for (slot, field) in list.iter_mut().zip(fields) {
+        let ident = RustIdent::new(&field.json);
+        let natural = Rule::Camel.field(ident.bare()) == field.json || ident.bare() == field.json;
+        if natural && taken.insert(ident.clone()) {
+            *slot = Some(ident);
+        }
+    }
+    list.into_iter()
+        .zip(fields)
+        .map(|(slot, field)| slot.unwrap_or_else(|| RustIdent::unique(&field.json, taken)))
+        .collect()
+}
+
+pub(super) fn rule(body: &Struct, idents: &[RustIdent]) -> Rule {
+    rename::for_fields(
+        &idents
+            .iter()
+            .map(RustIdent::bare)
+            .zip(body.fields.iter().map(|f| f.json.as_str())),
+    )
+}
+
+pub(super) fn container(rule: Rule) -> Vec<String> {
+    rule.name()
+        .map(|name| format!("rename_all = {name:?}"))
+        .into_iter()
+        .collect()
+}
+
+/// The type of a field, on a line of its own if the first one would be too long.
+fn broken(ident: &RustIdent, ty: &str) -> String {
+    let line = format!("    pub {ident}: {ty},");
+    if line.len() > LINE_WIDTH {
+        format!("\n        {ty}")
+    } else {
+        format!(" {ty}")
+    }
+}
+
+/// A serde attribute as rustfmt lays it out; none without arguments.
+pub(super) fn serde_lines(arguments: &[String]) -> Vec<String> {
+    if arguments.is_empty() {
+        return Vec::new();
+    }
+    let line = arguments.join(", ");
+    if line.len() <= ATTRIBUTE_WIDTH {
+        return vec![format!("#[serde({line})]")];
+    }
+    let mut lines = vec!["#[serde(".to_owned()];
+    let arguments: Vec<&str> = arguments.iter().flat_map(|a| split_default(a)).collect();
+    for (index, argument) in arguments.iter().enumerate() {
+        let comma = if index + 1 < arguments.len() { "," } else { "" };
+        lines.push(format!("    {argument}{comma}"));
+    }
+    lines.push(")]".to_owned());
+    lines
+}
+
+fn split_default(argument: &str) -> Vec<&str> {
+    match argument.strip_prefix("default, ") {
+        Some(rest) => vec!["default", rest],
+        None => vec![argument],
+    }
+}

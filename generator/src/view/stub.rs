@@ -1,0 +1,168 @@
+//! A method as it first appears in the user's file: it compiles, harms nothing, and can be seen at work.
+
+use askama::Template;
+
+use super::layout::call;
+use super::method::{Context, Method, MethodShape, PredicateArgument};
+use crate::splice::Imports;
+
+/// Where the names come from that every handler may use.
+const PRELUDE: &str = "kopf_runtime::prelude";
+
+/// How names are written where the stub goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Names<'a> {
+    /// Everything is imported, as in a new file.
+    Imported,
+    /// What the file does not import is written with its path.
+    Qualified {
+        /// What the file imports.
+        imports: &'a Imports,
+        /// The module of the kind, as seen from the file.
+        module: &'a str,
+    },
+}
+
+#[derive(Template)]
+#[template(path = "scaffold/stub.rs")]
+struct StubView<'a> {
+    doc: &'a [String],
+    signature: Vec<String>,
+    body: Vec<String>,
+}
+
+/// The text of a stub, without outer indentation and final line break.
+#[must_use]
+pub fn stub(method: &Method, names: Names<'_>) -> String {
+    let (head, argument, result) = match &method.shape {
+        MethodShape::Handler { context } => {
+            let context = names.context(context);
+            (
+                format!("async fn {}", method.name),
+                format!("cx: &mut {context}"),
+                names.prelude("HandlerResult"),
+            )
+        }
+        MethodShape::Predicate {
+            argument,
+            argument_type,
+        } => {
+            let argument = format!("_{argument}: {}", names.argument(argument_type));
+            (format!("fn {}", method.name), argument, "bool".to_owned())
+        }
+    };
+    let arguments = ["&self".to_owned(), argument];
+    let view = StubView {
+        doc: &method.doc,
+        signature: call(INDENT, &head, &arguments, &format!(" -> {result} {{")),
+        body: body(method, names),
+    };
+    view.render()
+        .expect("writing to a string cannot fail")
+        .trim_end()
+        .to_owned()
+}
+
+const INDENT: usize = 4;
+
+fn body(method: &Method, names: Names<'_>) -> Vec<String> {
+    let MethodShape::Handler { context } = &method.shape else {
+        return vec!["true".to_owned()];
+    };
+    let name = method.name.strip_prefix("r#").unwrap_or(&method.name);
+    let arguments = match context {
+        Context::Change(_) => vec![
+            format!("\"{name} was called: {{}}\""),
+            "cx.reason()".to_owned(),
+        ],
+        Context::Field(..) => vec![
+            "old = ?cx.old_value()".to_owned(),
+            "new = ?cx.new_value()".to_owned(),
+            format!("\"{name} was called\""),
+        ],
+        Context::Seen(_) => vec![
+            format!("\"{name} was called: {{:?}}\""),
+            "cx.event_type()".to_owned(),
+        ],
+    };
+    let mut lines = call(
+        2 * INDENT,
+        &format!("{}!", names.prelude("info")),
+        &arguments,
+        ";",
+    );
+    lines.push("Ok(())".to_owned());
+    lines
+}
+
+// === impl Names ===
+
+impl Names<'_> {
+    fn prelude(self, name: &str) -> String {
+        self.write(PRELUDE, name)
+    }
+
+    fn context(self, context: &Context) -> String {
+        let generic = self.prelude(context.runtime_type());
+        match context {
+            Context::Change(object) | Context::Seen(object) => {
+                format!("{generic}<{}>", self.of_kind(object))
+            }
+            Context::Field(object, field) => {
+                format!("{generic}<{}, {}>", self.of_kind(object), self.field(field))
+            }
+        }
+    }
+
+    fn argument(self, argument: &PredicateArgument) -> String {
+        match argument {
+            PredicateArgument::Object(object) => format!("&{}", self.of_kind(object)),
+            PredicateArgument::Text => "Option<&str>".to_owned(),
+            PredicateArgument::Field(field) => format!("Option<&{}>", self.field(field)),
+        }
+    }
+
+    /// The type of a field with each imported name in it written as it has to be here.
+    fn field(self, field: &crate::model::handler::FieldType) -> String {
+        let local: Vec<&str> = field
+            .paths
+            .iter()
+            .filter_map(|path| path.rsplit("::").next())
+            .collect();
+        let mut text = String::new();
+        let mut word = String::new();
+        for c in field.text.chars().chain(['\0']) {
+            if c.is_alphanumeric() || c == '_' {
+                word.push(c);
+                continue;
+            }
+            if local.contains(&word.as_str()) {
+                text.push_str(&self.of_kind(&word));
+            } else {
+                text.push_str(&word);
+            }
+            word.clear();
+            if c != '\0' {
+                text.push(c);
+            }
+        }
+        text
+    }
+
+    fn of_kind(self, name: &str) -> String {
+        match self {
+            Self::Imported => name.to_owned(),
+            Self::Qualified { module, .. } => self.write(module, name),
+        }
+    }
+
+    fn write(self, module: &str, name: &str) -> String {
+        match self {
+            Self::Imported => name.to_owned(),
+            Self::Qualified { imports, .. } if imports.bring(name, |glob| glob == module) => {
+                name.to_owned()
+            }
+            Self::Qualified { .. } => format!("{module}::{name}"),
+        }
+    }
+}

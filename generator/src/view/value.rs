@@ -1,0 +1,166 @@
+//! Default values as Rust expressions, laid out as rustfmt does.
+
+use std::collections::BTreeSet;
+
+use super::enumeration::variant_names;
+use super::structure::idents;
+use super::version::Writer;
+use crate::model::initial::Initial;
+use crate::model::types::{Body, ShapeId};
+
+/// The widest line.
+const LINE_WIDTH: usize = 100;
+
+/// The widest struct literal on one line.
+const STRUCT_WIDTH: usize = 18;
+
+/// The widest list or call on one line.
+const LIST_WIDTH: usize = 60;
+
+/// The start of an expression, what is inside it, and its end.
+struct Group {
+    open: String,
+    parts: Vec<String>,
+    close: &'static str,
+    width: usize,
+}
+
+impl Writer<'_> {
+    /// An expression that starts at this indentation.
+    pub(super) fn value(&mut self, initial: &Initial, indent: usize) -> String {
+        match initial {
+            Initial::Default => "Default::default()".to_owned(),
+            Initial::Bool(value) => value.to_string(),
+            Initial::Int(value) => value.to_string(),
+            Initial::Float(value) => format!("{value:?}"),
+            Initial::String(text) => format!("{text:?}.to_owned()"),
+            Initial::Json(json) => format!("serde_json::json!({json})"),
+            Initial::Vec(items) => self.list("vec![", items.iter(), "]", indent),
+            Initial::Map(entries) => self.map(entries, indent),
+            Initial::Variant(id, index) => {
+                let name = self.version.type_names.of(*id);
+                format!(
+                    "{name}::{}",
+                    variant_names(self.resource.shapes.body(*id))[*index]
+                )
+            }
+            Initial::IntOrString(ty, inner) => {
+                let variant = if matches!(**inner, Initial::Int(_)) {
+                    "Int"
+                } else {
+                    "String"
+                };
+                format!("{}::{variant}({})", self.ty(ty), self.value(inner, indent))
+            }
+            Initial::Wrapped(ty, text) => format!("{}({text:?}.to_owned())", self.ty(ty)),
+            Initial::Struct {
+                shape,
+                fields,
+                partial,
+            } => self.struct_value(*shape, fields, *partial, indent),
+            Initial::Some(inner) => format!("Some({})", self.value(inner, indent)),
+            Initial::None => "None".to_owned(),
+        }
+    }
+
+    fn list<'i>(
+        &mut self,
+        open: &str,
+        items: impl Iterator<Item = &'i Initial>,
+        close: &'static str,
+        indent: usize,
+    ) -> String {
+        let group = Group {
+            open: open.to_owned(),
+            parts: items.map(|item| self.value(item, indent + 4)).collect(),
+            close,
+            width: LIST_WIDTH,
+        };
+        group.lay_out(indent)
+    }
+
+    fn map(&mut self, entries: &[(String, Initial)], indent: usize) -> String {
+        let map = self.imports.add("std::collections::BTreeMap");
+        let group = Group {
+            open: format!("{map}::from(["),
+            parts: entries
+                .iter()
+                .map(|(key, value)| {
+                    let value = self.value(value, indent + 4);
+                    format!("({key:?}.to_owned(), {value})")
+                })
+                .collect(),
+            close: "])",
+            width: LIST_WIDTH,
+        };
+        group.lay_out(indent)
+    }
+
+    fn struct_value(
+        &mut self,
+        id: ShapeId,
+        given: &[(usize, Initial)],
+        partial: bool,
+        indent: usize,
+    ) -> String {
+        let Body::Struct(body) = self.resource.shapes.body(id) else {
+            return "Default::default()".to_owned();
+        };
+        let idents = idents(&body.fields, &mut BTreeSet::new());
+        let mut parts: Vec<String> = given
+            .iter()
+            .map(|(index, value)| format!("{}: {}", idents[*index], self.value(value, indent + 4)))
+            .collect();
+        if partial {
+            parts.push("..Default::default()".to_owned());
+        }
+        struct_literal(self.version.type_names.of(id).as_str(), parts, indent)
+    }
+}
+
+/// A struct with these fields, each with its value.
+pub(super) fn struct_literal(name: &str, parts: Vec<String>, indent: usize) -> String {
+    let group = Group {
+        open: format!("{name} {{"),
+        parts,
+        close: "}",
+        width: STRUCT_WIDTH,
+    };
+    group.lay_out(indent)
+}
+
+impl Group {
+    /// On one line if that is short enough, or else one line per part.
+    fn lay_out(&self, indent: usize) -> String {
+        let inside = self.parts.join(", ");
+        if inside.len() <= self.width && !inside.contains('\n') {
+            let space = if self.close == "}" { " " } else { "" };
+            return format!("{}{space}{inside}{space}{}", self.open, self.close);
+        }
+        if let [only] = self.parts.as_slice()
+            && only.contains('\n')
+            && self.close != "}"
+        {
+            return format!(
+                "{}{}{}",
+                self.open,
+                only.replace("\n    ", "\n"),
+                self.close
+            );
+        }
+        let margin = " ".repeat(indent + 4);
+        let mut text = format!("{}\n", self.open);
+        for part in &self.parts {
+            // Nothing may follow the rest of a struct.
+            let comma = if part.starts_with("..") { "" } else { "," };
+            let long = margin.len() + part.len() + 1 > LINE_WIDTH && !part.contains('\n');
+            match part.split_once(": ") {
+                Some((field, value)) if long && self.close == "}" => {
+                    text.push_str(&format!("{margin}{field}:\n{margin}    {value}{comma}\n"));
+                }
+                _ => text.push_str(&format!("{margin}{part}{comma}\n")),
+            }
+        }
+        text + &" ".repeat(indent) + self.close
+    }
+}

@@ -1,0 +1,206 @@
+//! The module of one version: its types, ready to print.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use askama::Template;
+
+use super::docs;
+use super::enumeration::QuantityView;
+use super::imports::{Imports, declaration, sort_key};
+use crate::model::Home;
+use crate::model::initial::Defaults;
+use crate::model::name::TypeName;
+use crate::model::options::Options;
+use crate::model::resource::{Resource, Version};
+use crate::model::types::{Body, ShapeId, Ty};
+
+#[derive(Template)]
+#[template(path = "types/version.rs")]
+struct VersionView {
+    docs: Vec<String>,
+    imports: Vec<String>,
+    shared: Vec<String>,
+    items: Vec<String>,
+    functions: BTreeSet<FunctionView>,
+    nullable: bool,
+    undeclared: bool,
+}
+
+/// A function that gives the default of a field.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct FunctionView {
+    name: String,
+    ty: String,
+    value: String,
+}
+
+/// Writes one version.
+pub(super) struct Writer<'a> {
+    pub(super) resource: &'a Resource,
+    pub(super) version: &'a Version,
+    pub(super) options: &'a Options,
+    pub(super) defaults: Defaults<'a>,
+    pub(super) imports: Imports,
+    pub(super) functions: BTreeMap<(String, String), String>,
+    pub(super) function_names: BTreeSet<String>,
+    pub(super) nullable: bool,
+    pub(super) undeclared: bool,
+}
+
+/// The text of the module of a version.
+pub(super) fn render(resource: &Resource, version: &Version, options: &Options) -> String {
+    let mut writer = Writer {
+        resource,
+        version,
+        options,
+        defaults: Defaults::new(&resource.shapes),
+        imports: Imports::default(),
+        functions: BTreeMap::new(),
+        function_names: BTreeSet::new(),
+        nullable: false,
+        undeclared: false,
+    };
+    for name in version.type_names.all() {
+        writer.imports.reserve(name.as_str());
+    }
+    let mut items = vec![writer.root()];
+    for (id, name) in &version.type_names.defined {
+        items.extend(writer.shape(*id, name));
+    }
+    let view = VersionView {
+        docs: docs::inner::<&str>(&summary(resource, version), &[]),
+        shared: writer.shared(),
+        imports: writer.imports.lines(),
+        items,
+        functions: writer
+            .functions
+            .into_iter()
+            .map(|((ty, value), name)| FunctionView { name, ty, value })
+            .collect::<BTreeSet<_>>(),
+        nullable: writer.nullable,
+        undeclared: writer.undeclared,
+    };
+    print(&view)
+}
+
+fn summary(resource: &Resource, version: &Version) -> String {
+    let stored = if version.storage {
+        ", in which objects are stored"
+    } else {
+        ""
+    };
+    format!(
+        "Version `{}` of `{}`{stored}.",
+        version.name, resource.crd_name
+    )
+}
+
+pub(super) fn print(view: &impl Template) -> String {
+    view.render().expect("writing to a string cannot fail")
+}
+
+// === impl Writer ===
+
+impl Writer<'_> {
+    fn shape(&mut self, id: ShapeId, name: &TypeName) -> Vec<String> {
+        let shapes = &self.resource.shapes;
+        let (shape, docs) = (shapes.shape(id), shapes.docs(id));
+        match &shape.body {
+            Body::Struct(body) => self.structure(id, body, name, docs),
+            Body::StringEnum(values) => vec![self.string_enum(values, name, docs, &shape.derives)],
+            Body::IntEnum(values) => self.int_enum(values, name, docs, &shape.derives),
+            Body::Quantity => {
+                let derives = self.derive_list(
+                    &[
+                        "Clone",
+                        "Debug",
+                        "PartialEq",
+                        "Eq",
+                        "Deserialize",
+                        "Serialize",
+                    ],
+                    &shape.derives,
+                );
+                vec![print(&QuantityView { derives })]
+            }
+            Body::Union(variants) => vec![self.union(variants, name, docs, &shape.derives)],
+            Body::Untagged(types) => vec![self.untagged(types, name, docs, &shape.derives)],
+        }
+    }
+
+    /// A type as it is written in this module.
+    pub(super) fn ty(&mut self, ty: &Ty) -> String {
+        match ty {
+            Ty::Bool => "bool".to_owned(),
+            Ty::Int(int) => int.name().to_owned(),
+            Ty::Float => "f64".to_owned(),
+            Ty::String => "String".to_owned(),
+            Ty::Json => self.imports.add("serde_json::Value"),
+            Ty::Known(known) if known.path.starts_with("k8s_openapi::") => {
+                self.imports.add(&known.path)
+            }
+            Ty::Known(known) => known.path.clone(),
+            Ty::Vec(inner) => format!("Vec<{}>", self.ty(inner)),
+            Ty::Map(inner) => {
+                let map = self.imports.add("std::collections::BTreeMap");
+                format!("{map}<String, {}>", self.ty(inner))
+            }
+            Ty::Nullable(inner) => format!("Option<{}>", self.ty(inner)),
+            Ty::Shape(id) => self.version.type_names.of(*id).to_string(),
+        }
+    }
+
+    /// The declarations of types that are defined elsewhere.
+    fn shared(&self) -> Vec<String> {
+        let mut modules: Vec<(String, Vec<String>)> = self
+            .version
+            .type_names
+            .shared
+            .iter()
+            .map(|(home, names)| (self.module(home), names.iter().map(renamed).collect()))
+            .collect();
+        modules.sort_by_key(|(module, names)| sort_key(module, names.iter()));
+        modules
+            .iter()
+            .flat_map(|(module, names)| {
+                declaration("pub use", module, names.iter().map(String::as_str))
+            })
+            .collect()
+    }
+
+    fn module(&self, home: &Home) -> String {
+        match home {
+            Home::Version(rank) => format!("super::{}", self.resource.versions[*rank].module),
+            Home::Resource { resource, version } => format!("super::super::{resource}::{version}"),
+        }
+    }
+
+    pub(super) fn derives(
+        &self,
+        first: &[&str],
+        default: &[&str],
+        last: &[&str],
+        more: &[String],
+    ) -> String {
+        let standard: Vec<&str> = first.iter().chain(default).chain(last).copied().collect();
+        format!("#[derive({})]", self.derive_list(&standard, more))
+    }
+
+    pub(super) fn derive_list(&self, standard: &[&str], more: &[String]) -> String {
+        let mut list: Vec<&str> = standard.to_vec();
+        for derive in self.options.derives_everywhere.iter().chain(more) {
+            if !list.contains(&derive.as_str()) {
+                list.push(derive);
+            }
+        }
+        list.join(", ")
+    }
+}
+
+fn renamed((there, here): (&TypeName, &TypeName)) -> String {
+    if there == here {
+        here.to_string()
+    } else {
+        format!("{there} as {here}")
+    }
+}

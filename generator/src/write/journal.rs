@@ -1,0 +1,239 @@
+//! Makes many file changes one step: stage every new text, write a journal, then move into place.
+//!
+//! The journal's appearance is the moment of decision. Before it, a killed run has changed
+//! nothing that anybody reads; after it, [`recover`] finishes what was decided.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::lock::Sha256Hex;
+use super::{Change, Error, TOOL_FOLDER, read_if_exists};
+use crate::plan::CratePath;
+
+/// Called before each visible step; an error stops the run there, as a kill would.
+pub(super) type BeforeStep<'a> = &'a mut dyn FnMut() -> io::Result<()>;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Journal {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    path: CratePath,
+    before: Option<Sha256Hex>,
+    action: Action,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Replace { staged: String, after: Sha256Hex },
+    Delete,
+}
+
+/// Keeps other runs out of the staging folder while it lives.
+struct Guard {
+    _file: File,
+}
+
+pub(super) fn path(root: &Path) -> PathBuf {
+    root.join(TOOL_FOLDER).join("journal.json")
+}
+
+fn staging(root: &Path) -> PathBuf {
+    root.join(TOOL_FOLDER).join("staging")
+}
+
+pub(super) fn commit(
+    root: &Path,
+    changes: &[Change],
+    before_step: BeforeStep<'_>,
+) -> Result<(), Error> {
+    let guard = Guard::take(root)?;
+    let mut steps = Vec::with_capacity(changes.len());
+    for (number, change) in changes.iter().enumerate() {
+        let target = change.path().below(root);
+        if read_if_exists(&target)?.as_deref() != change.before() {
+            return Err(Error::ChangedMeanwhile(change.path().clone()));
+        }
+        let action = match change.after() {
+            None => Action::Delete,
+            Some(text) => {
+                let name = number.to_string();
+                at(&target, before_step())?;
+                stage(&staging(root).join(&name), &target, text)?;
+                Action::Replace {
+                    staged: name,
+                    after: Sha256Hex::of(text.as_bytes()),
+                }
+            }
+        };
+        steps.push(Step {
+            path: change.path().clone(),
+            before: change.before().map(Sha256Hex::of),
+            action,
+        });
+    }
+    let journal = Journal { steps };
+    decide(root, &journal, before_step)?;
+    replay(root, &journal, before_step)?;
+    clean_up(root, guard, before_step)
+}
+
+pub(super) fn recover(root: &Path, before_step: BeforeStep<'_>) -> Result<bool, Error> {
+    let place = path(root);
+    if read_if_exists(&place)?.is_none() && !staging(root).exists() {
+        return Ok(false);
+    }
+    let guard = Guard::take(root)?;
+    let decided = read_if_exists(&place)?;
+    if let Some(bytes) = &decided {
+        let journal = serde_json::from_slice(bytes).map_err(|source| Error::Journal {
+            path: place.clone(),
+            source,
+        })?;
+        replay(root, &journal, before_step)?;
+    }
+    clean_up(root, guard, before_step)?;
+    Ok(decided.is_some())
+}
+
+fn stage(staged: &Path, target: &Path, text: &str) -> Result<(), Error> {
+    let write = || {
+        let mut file = File::create(staged)?;
+        file.write_all(text.as_bytes())?;
+        match fs::metadata(target) {
+            Ok(existing) => file.set_permissions(existing.permissions())?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        file.sync_all()
+    };
+    at(target, write())
+}
+
+fn decide(root: &Path, journal: &Journal, before_step: BeforeStep<'_>) -> Result<(), Error> {
+    let place = path(root);
+    let draft = staging(root).join("journal");
+    let bytes = serde_json::to_vec(journal).expect("paths and sums are JSON");
+    let mut write = || {
+        before_step()?;
+        let mut file = File::create(&draft)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        before_step()?;
+        fs::rename(&draft, &place)
+    };
+    at(&place, write())
+}
+
+fn replay(root: &Path, journal: &Journal, before_step: BeforeStep<'_>) -> Result<(), Error> {
+    let mut emptied = BTreeSet::new();
+    for step in &journal.steps {
+        let target = step.path.below(root);
+        let current = read_if_exists(&target)?.map(|bytes| Sha256Hex::of(&bytes));
+        match &step.action {
+            Action::Replace { after, .. } if current.as_ref() == Some(after) => {}
+            Action::Replace { staged, .. } => {
+                let staged = staging(root).join(staged);
+                if current != step.before {
+                    let (path, journal) = (step.path.clone(), path(root));
+                    return Err(Error::EditedAfterInterruption {
+                        path,
+                        staged,
+                        journal,
+                    });
+                }
+                at(&target, before_step())?;
+                at(&target, move_into_place(&staged, &target))?;
+            }
+            Action::Delete if current.is_some() && current == step.before => {
+                at(&target, before_step())?;
+                at(&target, fs::remove_file(&target))?;
+                emptied.extend(target.parent().map(Path::to_path_buf));
+            }
+            Action::Delete => {}
+        }
+    }
+    for folder in emptied {
+        remove_while_empty(root, &folder);
+    }
+    Ok(())
+}
+
+fn move_into_place(staged: &Path, target: &Path) -> io::Result<()> {
+    if let Some(folder) = target.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // A link to a file elsewhere stays a link: what it points to gets the new text.
+    match fs::canonicalize(target) {
+        Ok(real) => fs::rename(staged, real),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::rename(staged, target),
+        Err(error) => Err(error),
+    }
+}
+
+/// Folders left without files go too; one that is not empty refuses by itself.
+fn remove_while_empty(root: &Path, folder: &Path) {
+    let mut folder = folder;
+    while folder != root && fs::remove_dir(folder).is_ok() {
+        match folder.parent() {
+            Some(parent) => folder = parent,
+            None => break,
+        }
+    }
+}
+
+fn clean_up(root: &Path, guard: Guard, before_step: BeforeStep<'_>) -> Result<(), Error> {
+    let place = path(root);
+    at(&place, before_step())?;
+    match fs::remove_file(&place) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            return Err(Error::Write {
+                path: place,
+                source,
+            });
+        }
+        _ => {}
+    }
+    drop(guard);
+    let folder = staging(root);
+    at(&folder, before_step())?;
+    at(&folder, fs::remove_dir_all(&folder))
+}
+
+fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, Error> {
+    result.map_err(|source| Error::Write {
+        path: path.to_path_buf(),
+        source,
+    })
+}
+
+// === impl Guard ===
+
+impl Guard {
+    fn take(root: &Path) -> Result<Self, Error> {
+        let folder = staging(root);
+        at(&folder, fs::create_dir_all(&folder))?;
+        let place = folder.join("in-use");
+        let file = at(
+            &place,
+            File::options().create(true).append(true).open(&place),
+        )?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(fs::TryLockError::WouldBlock) => Err(Error::Busy(root.to_path_buf())),
+            Err(fs::TryLockError::Error(source)) => Err(Error::Write {
+                path: place,
+                source,
+            }),
+        }
+    }
+}

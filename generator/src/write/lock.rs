@@ -1,0 +1,179 @@
+//! `.kopf-gen/lock.json`: what kopf-gen wrote last time, so that edits and left-overs are noticed.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Error, TOOL_FOLDER, read_if_exists};
+use crate::plan::CratePath;
+
+/// The newest lock format that this version reads, and the one it writes.
+const FORMAT: u32 = 1;
+
+/// The files that the last run made, each with the hash of its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lock {
+    format: u32,
+    files: BTreeMap<CratePath, Sha256Hex>,
+}
+
+/// A SHA-256 sum in hexadecimal, blind to the difference between `\r\n` and `\n`.
+///
+/// A checkout may translate line endings, which is not an edit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Sha256Hex(String);
+
+/// Why a lock file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// It is not JSON of the right shape, perhaps because of merge markers.
+    #[error(
+        "{path} is damaged; after a merge conflict take either side of it, \
+         or delete it, and run `kopf-gen generate`"
+    )]
+    Damaged {
+        /// The lock file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A newer kopf-gen wrote it.
+    #[error(
+        "{path} has format {found}, and this kopf-gen knows formats up to {FORMAT}: use a newer kopf-gen"
+    )]
+    Newer {
+        /// The lock file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+}
+
+// === impl Lock ===
+
+impl Default for Lock {
+    fn default() -> Self {
+        Self {
+            format: FORMAT,
+            files: BTreeMap::new(),
+        }
+    }
+}
+
+impl Lock {
+    /// Reads the lock of the crate in `root`; a crate without one has made nothing yet.
+    pub fn read(root: &Path) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+
+        let path = Self::location().below(root);
+        let Some(bytes) = read_if_exists(&path)? else {
+            return Ok(Self::default());
+        };
+        let damaged = |source| LockError::Damaged {
+            path: path.clone(),
+            source,
+        };
+        let Format { format } = serde_json::from_slice(&bytes).map_err(damaged)?;
+        if format > FORMAT {
+            return Err(LockError::Newer {
+                path,
+                found: format,
+            }
+            .into());
+        }
+        Ok(serde_json::from_slice(&bytes).map_err(damaged)?)
+    }
+
+    /// Where the lock is kept.
+    #[must_use]
+    pub fn location() -> CratePath {
+        CratePath::new(format!("{TOOL_FOLDER}/lock.json")).expect("the lock is inside the crate")
+    }
+
+    /// The text to store.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a map of texts is JSON");
+        text.push('\n');
+        text
+    }
+
+    pub(super) fn record(&mut self, path: CratePath, hash: Sha256Hex) {
+        self.files.insert(path, hash);
+    }
+
+    pub(super) fn hash_of(&self, path: &CratePath) -> Option<&Sha256Hex> {
+        self.files.get(path)
+    }
+
+    pub(super) fn files(&self) -> impl Iterator<Item = (&CratePath, &Sha256Hex)> {
+        self.files.iter()
+    }
+}
+
+// === impl Sha256Hex ===
+
+impl Sha256Hex {
+    /// The sum of a text or of bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let digest = Sha256::digest(normalized(bytes));
+        Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl fmt::Display for Sha256Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The bytes with `\n` for every `\r\n`.
+pub(super) fn normalized(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if !bytes.windows(2).any(|pair| pair == b"\r\n") {
+        return Cow::Borrowed(bytes);
+    }
+    let mut unix = Vec::with_capacity(bytes.len());
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte != b'\r' || bytes.get(at + 1) != Some(&b'\n') {
+            unix.push(byte);
+        }
+    }
+    Cow::Owned(unix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_endings_do_not_change_the_sum() {
+        assert_eq!(Sha256Hex::of(b"a\r\nb\n"), Sha256Hex::of(b"a\nb\n"));
+        assert_ne!(Sha256Hex::of(b"a\rb\n"), Sha256Hex::of(b"a\nb\n"));
+    }
+
+    #[test]
+    fn sum_is_the_standard_one() {
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(Sha256Hex::of(b"abc").to_string(), abc);
+    }
+
+    #[test]
+    fn newer_formats_are_refused_by_number() {
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(root.path().join(TOOL_FOLDER)).expect("the tool folder");
+        let place = Lock::location().below(root.path());
+        std::fs::write(place, r#"{"format": 7, "objects": []}"#).expect("a lock");
+        let error = Lock::read(root.path()).expect_err("format 7 is unknown");
+        assert!(error.to_string().contains("format 7"), "{error}");
+    }
+}

@@ -1,0 +1,497 @@
+//! What each command says and does, as a user sees it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+const CRD: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, properties: {size: {type: integer}, names: {type: array, items: {type: string}}}}
+";
+
+/// A folder in which commands are run, and what the user sees of them.
+struct Shell {
+    folder: TempDir,
+    here: PathBuf,
+}
+
+impl Shell {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let here = folder.path().to_path_buf();
+        let shell = Self { folder, here };
+        shell.write("widget.yaml", CRD);
+        shell
+    }
+
+    /// An operator for widgets, made by `kopf-gen new`.
+    fn with_operator() -> Self {
+        let mut shell = Self::new();
+        shell.run(&[
+            "-q",
+            "new",
+            "widgets",
+            "--crd",
+            "widget.yaml",
+            "--runtime-version",
+            "1.0.0",
+        ]);
+        shell.here = shell.folder.path().join("widgets");
+        shell
+    }
+
+    /// Runs the program and returns its exit code and everything that it printed.
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
+            .args(arguments)
+            .current_dir(&self.here)
+            .env_remove("NO_COLOR")
+            .output()
+            .expect("the program runs");
+        let text = |bytes: &[u8]| {
+            String::from_utf8_lossy(bytes)
+                .replace(&*self.folder.path().to_string_lossy(), "[FOLDER]")
+        };
+        let code = output.status.code().expect("it was not killed");
+        format!(
+            "exit {code}\n{}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        )
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.here.join(path)).expect("a text")
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.here.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).expect("writable");
+        fs::write(path, text).expect("writable");
+    }
+
+    fn manifest(&self, handlers: &str) {
+        let head = "apiVersion: kopf-gen.dev/v1\noperator: {name: widgets}\nresources:\n";
+        self.write(
+            "kopf.yaml",
+            &format!("{head}  - crd: crds/widget.yaml\n    handlers:\n{handlers}"),
+        );
+    }
+}
+
+#[test]
+fn new_makes_a_crate_and_says_what_comes_next() {
+    let shell = Shell::new();
+    insta::assert_snapshot!(shell.run(&["new", "widgets", "--crd", "widget.yaml"]));
+    insta::assert_snapshot!(shell.run(&["new", "widgets", "--crd", "widget.yaml"]), @r"
+    exit 1
+    error: widgets is not empty; inside an operator crate, use `kopf-gen generate`
+    ");
+    insta::assert_snapshot!(shell.run(&["new", "Bad_Name", "--crd", "widget.yaml"]), @r"
+    exit 1
+    error: `Bad_Name` cannot name an operator: use lower-case letters, digits and dashes, starting with a letter, and give it with --name
+    ");
+}
+
+#[test]
+fn second_run_has_nothing_to_do() {
+    let shell = Shell::with_operator();
+    insta::assert_snapshot!(shell.run(&["generate"]), @r"
+    exit 0
+    everything is up to date
+    ");
+    insta::assert_snapshot!(shell.run(&["generate", "--check"]), @r"
+    exit 0
+    everything is up to date
+    ");
+}
+
+#[test]
+fn new_handler_becomes_a_stub_and_nothing_else_changes() {
+    let shell = Shell::with_operator();
+    let path = "src/handlers/widget.rs";
+    let mine = shell
+        .read(path)
+        .replace("        Ok(())", "        // mine\n        Ok(())");
+    shell.write(path, &mine);
+    shell.manifest(
+        "      - {on: create, fn: create_fn}\n      - {on: field, field: spec.size, fn: resize}\n",
+    );
+    insta::assert_snapshot!(shell.run(&["generate", "--check"]), @r"
+    exit 3
+    would update src/generated/widget.rs
+    would update deploy/rbac.yaml
+    would update src/handlers/widget.rs
+    ");
+    insta::assert_snapshot!(shell.run(&["generate"]), @r"
+    exit 0
+    updated src/generated/widget.rs
+    updated deploy/rbac.yaml
+    updated src/handlers/widget.rs
+    ");
+    insta::assert_snapshot!(shell.read(path));
+}
+
+#[test]
+fn removed_handler_is_pointed_out_and_never_deleted() {
+    let shell = Shell::with_operator();
+    shell.manifest("      - {on: update, fn: update_fn}\n");
+    insta::assert_snapshot!(shell.run(&["generate"]));
+    assert!(
+        shell
+            .read("src/handlers/widget.rs")
+            .contains("fn create_fn")
+    );
+}
+
+#[test]
+fn edited_generated_file_is_refused_with_the_difference() {
+    let shell = Shell::with_operator();
+    let edited = shell.read("src/generated.rs").replace("widgets", "gadgets");
+    shell.write("src/generated.rs", &edited);
+    insta::assert_snapshot!(shell.run(&["generate"]));
+    assert_eq!(shell.read("src/generated.rs"), edited);
+    assert!(shell.run(&["generate", "--check"]).starts_with("exit 4"));
+    assert!(shell.run(&["generate", "--force"]).starts_with("exit 0"));
+    assert!(!shell.read("src/generated.rs").contains("gadgets"));
+}
+
+#[test]
+fn mistakes_are_shown_together_and_nothing_is_written() {
+    let shell = Shell::with_operator();
+    shell.manifest(
+        "      - {on: field, field: spec.sizes, fn: resize}
+      - {on: field, field: spec.names.first, fn: rename}
+      - {on: [create, event], fn: seen}
+      - {on: create, fn: createFn}
+      - {on: create, fn: twice}
+      - {on: update, fn: twice}
+      - {on: update, fn: x, optional: true, value: 1}
+",
+    );
+    insta::assert_snapshot!(shell.run(&["generate"]));
+    assert!(!shell.read("src/handlers/widget.rs").contains("resize"));
+}
+
+#[test]
+fn unknown_kinds_and_versions_are_explained() {
+    let shell = Shell::with_operator();
+    shell.write(
+        "kopf.yaml",
+        "apiVersion: kopf-gen.dev/v1
+operator: {name: Widgets}
+resources:
+  - builtin: v1/pods
+  - builtin: batch/v1/Jobb
+  - crd: crds/missing.yaml
+  - {crd: crds/widget.yaml, version: v2}
+  - {crd: crds/widget.yaml, kind: Gadget}
+  - handlers: []
+",
+    );
+    insta::assert_snapshot!(shell.run(&["generate"]));
+}
+
+#[test]
+fn crd_given_to_generate_is_added_with_comments_kept() {
+    let shell = Shell::with_operator();
+    let manifest = shell.read("kopf.yaml") + "# the end\n";
+    shell.write("kopf.yaml", &manifest);
+    let gadget = CRD.replace("widget", "gadget").replace("Widget", "Gadget");
+    fs::write(shell.folder.path().join("gadget.yaml"), gadget).expect("writable");
+    insta::assert_snapshot!(shell.run(&["generate", "../gadget.yaml"]));
+    insta::assert_snapshot!(shell.read("kopf.yaml"));
+    insta::assert_snapshot!(shell.run(&["generate", "../gadget.yaml"]), @r"
+    exit 0
+    Gadget is in kopf.yaml already
+    everything is up to date
+    ");
+}
+
+#[test]
+fn crd_in_an_empty_folder_makes_a_crate() {
+    let mut shell = Shell::new();
+    shell.here = shell.folder.path().join("fresh-operator");
+    fs::create_dir(&shell.here).expect("writable");
+    let said = shell.run(&["generate", "../widget.yaml", "--runtime-version", "1.0.0"]);
+    assert!(said.starts_with("exit 0"), "{said}");
+    assert!(shell.read("kopf.yaml").contains("name: fresh-operator"));
+    assert!(
+        shell
+            .read("Cargo.toml")
+            .contains("kopf-runtime = \"1.0.0\"")
+    );
+}
+
+#[test]
+fn user_may_move_the_handlers_anywhere() {
+    let shell = Shell::with_operator();
+    let text = shell
+        .read("src/handlers/widget.rs")
+        .replace("use super::Operator", "use crate::handlers::Operator");
+    fs::remove_file(shell.here.join("src/handlers/widget.rs")).expect("there");
+    shell.write("src/widget_logic.rs", &text);
+    shell.write("src/handlers.rs", "pub struct Operator {}\n");
+    shell.manifest("      - {on: create, fn: create_fn}\n      - {on: delete, fn: delete_fn}\n");
+    assert!(shell.run(&["generate"]).starts_with("exit 0"));
+    assert!(
+        shell
+            .read("src/widget_logic.rs")
+            .contains("async fn delete_fn")
+    );
+    assert_eq!(shell.read("src/handlers.rs"), "pub struct Operator {}\n");
+}
+
+#[test]
+fn file_that_does_not_parse_is_refused_with_its_place() {
+    let shell = Shell::with_operator();
+    let broken = shell
+        .read("src/handlers/widget.rs")
+        .replace("HandlerResult {", "HandlerResult {{");
+    shell.write("src/handlers/widget.rs", &broken);
+    insta::assert_snapshot!(shell.run(&["generate"]));
+}
+
+#[test]
+fn diff_is_printed_and_nothing_written() {
+    let shell = Shell::with_operator();
+    shell.manifest("      - {on: create, fn: create_fn, retries: 3}\n");
+    let before = shell.read("src/generated/widget.rs");
+    insta::assert_snapshot!(shell.run(&["generate", "--diff", "-q"]));
+    assert_eq!(shell.read("src/generated/widget.rs"), before);
+}
+
+#[test]
+fn folder_without_manifest_says_how_to_begin() {
+    insta::assert_snapshot!(Shell::new().run(&["generate"]), @r"
+    exit 1
+    error: there is no kopf.yaml here or above; `kopf-gen new DIR --crd FILE` makes an operator
+    ");
+}
+
+#[test]
+fn handlers_are_added_and_removed_by_commands() {
+    let shell = Shell::with_operator();
+    let mut arguments = vec![
+        "add",
+        "handler",
+        "Widget",
+        "resize",
+        "--on",
+        "field",
+        "--field",
+        "spec.size",
+    ];
+    arguments.extend([
+        "--retries",
+        "5",
+        "--backoff",
+        "30s",
+        "--label",
+        "tier=gold",
+        "--label",
+        "!old",
+    ]);
+    insta::assert_snapshot!(shell.run(&arguments), @r"
+    exit 0
+    updated src/generated/widget.rs
+    updated deploy/rbac.yaml
+    updated src/handlers/widget.rs
+    updated kopf.yaml
+    ");
+    insta::assert_snapshot!(shell.read("kopf.yaml"), @r"
+    # yaml-language-server: $schema=.kopf-gen/schema.json
+    # What this operator handles. After a change here or in a CRD, run `kopf-gen generate`.
+    apiVersion: kopf-gen.dev/v1
+    operator:
+      name: widgets
+    resources:
+      - crd: crds/widget.yaml
+        handlers:
+          - {on: create, fn: create_fn}
+          - {on: field, field: spec.size, fn: resize, retries: 5, backoff: 30s, labels: {tier: gold, old: absent}}
+    ");
+    assert!(
+        shell
+            .run(&["remove", "handler", "widgets", "create_fn"])
+            .starts_with("exit 0")
+    );
+    assert!(!shell.read("kopf.yaml").contains("create_fn"));
+    insta::assert_snapshot!(shell.run(&["remove", "handler", "widget", "resise"]), @r"
+    exit 1
+    error: widget has no handler `resise`; did you mean `resize`?
+    ");
+    insta::assert_snapshot!(shell.run(&["add", "handler", "Wigdet", "x", "--on", "create"]), @r"
+    exit 1
+    error: kopf.yaml has no kind `Wigdet`; did you mean `Widget`?
+    ");
+    insta::assert_snapshot!(shell.run(&["add", "timer", "Widget", "tick", "--interval", "5s"]), @r"
+    exit 1
+    error: `add timer` is not available yet: this version cannot make it
+    ");
+}
+
+#[test]
+fn inspection_commands_write_nothing() {
+    let shell = Shell::with_operator();
+    insta::assert_snapshot!(shell.run(&["validate"]), @r"
+    exit 0
+    widgets is valid: kinds: 1, handlers: 1
+    ");
+    insta::assert_snapshot!(shell.run(&["rbac", "--explain", "widgets:patch"]), @r"
+    exit 0
+    widgets:patch because: progress of create_fn
+    ");
+    insta::assert_snapshot!(shell.run(&["rbac", "--explain", "pods"]), @r"
+    exit 1
+    error: the operator needs nothing of `pods`; `kopf-gen rbac` prints all
+    ");
+    assert!(shell.run(&["rbac"]).contains("kind: ClusterRole"));
+    assert!(shell.run(&["schema"]).contains("\"title\": \"kopf.yaml\""));
+    for name in ["bash", "zsh", "fish"] {
+        assert!(
+            shell.run(&["completions", name]).contains("kopf-gen"),
+            "{name}"
+        );
+    }
+    assert!(shell.run(&["man", "pages"]).starts_with("exit 0"));
+    assert!(shell.here.join("pages/kopf-gen-generate.1").exists());
+}
+
+#[test]
+fn removed_kind_leaves_the_user_code_and_says_so() {
+    let shell = Shell::with_operator();
+    shell.write(
+        "kopf.yaml",
+        "apiVersion: kopf-gen.dev/v1\noperator: {name: widgets}\nresources: [{builtin: v1/Pod}]\n",
+    );
+    insta::assert_snapshot!(shell.run(&["generate"]), @r"
+    exit 0
+    kopf.yaml no longer handles what src/handlers/widget.rs is for: the file stays; move what you need, then delete it and `mod widget;`
+    updated src/generated.rs
+    created src/generated/pod.rs
+    updated deploy/rbac.yaml
+    created src/handlers/pod.rs
+    updated src/handlers.rs
+    deleted deploy/crds.yaml
+    deleted src/generated/types.rs
+    deleted src/generated/types/widget.rs
+    deleted src/generated/types/widget/crd.json
+    deleted src/generated/types/widget/v1.rs
+    deleted src/generated/widget.rs
+    ");
+    assert!(shell.here.join("src/handlers/widget.rs").exists());
+    assert!(!shell.here.join("src/generated/types").exists());
+}
+
+#[test]
+fn killed_run_is_completed_by_the_next() {
+    let shell = Shell::with_operator();
+    let handlers: String = (0..40)
+        .map(|n| format!("      - {{on: create, fn: f{n}}}\n"))
+        .collect();
+    for delay in 0..25 {
+        shell.manifest(if delay % 2 == 0 {
+            &handlers
+        } else {
+            "      - {on: create, fn: create_fn}\n"
+        });
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
+            .args(["generate", "-q"])
+            .current_dir(&shell.here)
+            .spawn()
+            .expect("the program runs");
+        // Wherever the run is by then, the next one has to cope.
+        std::thread::sleep(std::time::Duration::from_millis(delay * 2));
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+        let next = shell.run(&["generate", "-q"]);
+        assert_eq!(next, "exit 0\n", "after {delay}");
+        assert_eq!(
+            shell.run(&["generate", "--check", "-q"]),
+            "exit 0\n",
+            "after {delay}"
+        );
+    }
+}
+
+#[test]
+fn notes_tell_what_a_manifest_implies() {
+    let shell = Shell::with_operator();
+    shell.manifest("      - {on: delete, fn: create_fn}\n");
+    assert_eq!(
+        shell.run(&["generate", "--check"]).lines().nth(1),
+        Some("would update src/generated/widget.rs")
+    );
+    insta::assert_snapshot!(shell.run(&["validate", "--verbose"]));
+}
+
+#[test]
+fn programs_get_one_object_per_line() {
+    let shell = Shell::with_operator();
+    shell.manifest(
+        "      - {on: create, fn: create_fn, retries: 2}\n      - {on: update, fnn: x}\n",
+    );
+    insta::assert_snapshot!(shell.run(&["generate", "--format", "json"]));
+    shell.manifest("      - {on: create, fn: create_fn, retries: 2}\n");
+    insta::assert_snapshot!(shell.run(&["generate", "--format", "json"]), @r#"
+    exit 0
+    {"action":"updated","path":"src/generated/widget.rs"}
+    "#);
+}
+
+#[test]
+fn operator_can_begin_without_kinds() {
+    let mut shell = Shell::new();
+    assert!(
+        shell
+            .run(&["new", "empty", "--runtime-version", "1.0.0"])
+            .starts_with("exit 0")
+    );
+    shell.here = shell.folder.path().join("empty");
+    insta::assert_snapshot!(shell.read("src/handlers.rs"), @r"
+    //! What the operator knows, and the handlers of each kind.
+
+    /// Lives as long as the operator and is shared by all handlers: the place for clients and pools.
+    #[derive(Debug, Default)]
+    pub struct Operator {}
+    ");
+    insta::assert_snapshot!(shell.read("src/generated.rs"), @r#"
+    // @generated by kopf-gen. Do not edit: change kopf.yaml or a CRD, then run `kopf-gen generate`.
+    //! The empty as `kopf.yaml` describes it: types, handler traits, and the wiring between them.
+    #![allow(dead_code, reason = "an operator rarely uses every field of every type")]
+
+    const _: () = kopf_runtime::assert_codegen_abi(1);
+
+    /// The operator, with the methods of `state` as its handlers.
+    pub fn operator<S>(_state: S) -> kopf_runtime::Operator {
+        kopf_runtime::Operator::new("empty")
+    }
+    "#);
+    assert!(
+        shell
+            .run(&["generate", "../widget.yaml"])
+            .starts_with("exit 0")
+    );
+    assert!(
+        shell
+            .read("src/handlers.rs")
+            .contains("\n\nmod widget;\n\n")
+    );
+}

@@ -1,0 +1,158 @@
+//! Every problem of reading and mapping definitions, as the user sees it.
+
+use std::collections::BTreeSet;
+
+use kopf_gen::diagnostic::{Code, Diagnostics, Sources, Style, human, json};
+use kopf_gen::load::crd::NameFix;
+use kopf_gen::load::input;
+use kopf_gen::model::options::Options;
+use kopf_gen::model::resource::Versions;
+use kopf_gen::types::{self, Request};
+
+const HEAD: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+";
+
+/// A definition with this schema of `spec`.
+fn with_spec(schema: &str) -> String {
+    let indented: String = schema
+        .lines()
+        .map(|line| format!("            {line}\n"))
+        .collect();
+    HEAD.to_owned() + &indented
+}
+
+fn run(texts: &[&str], request: &Request) -> (Diagnostics, Sources) {
+    let mut sources = Sources::new();
+    let ids: Vec<_> = texts
+        .iter()
+        .enumerate()
+        .map(|(index, text)| sources.add(format!("{}.yaml", ["first", "second"][index]), *text))
+        .collect();
+    let mut diagnostics = Diagnostics::new();
+    let _ = types::resources(&sources, &ids, request, &mut diagnostics);
+    (diagnostics, sources)
+}
+
+#[test]
+fn every_code_has_a_report() {
+    let plain = Request::default();
+    let named = Request {
+        versions: Versions::Named(BTreeSet::from(["v2".to_owned()])),
+        ..Request::default()
+    };
+    let fixed = Request {
+        names: NameFix::Correct,
+        ..Request::default()
+    };
+    let lost = Request {
+        options: Options {
+            names: [("spec.nowhere".to_owned(), "Thing".parse().expect("a name"))].into(),
+            ..Options::default()
+        },
+        ..Request::default()
+    };
+    let clash = Request {
+        options: Options {
+            names: [("spec".to_owned(), "Widget".parse().expect("a name"))].into(),
+            ..Options::default()
+        },
+        ..Request::default()
+    };
+    let good = with_spec("type: object\nproperties: {a: {type: string}}");
+    let other = good.replace("a: {type: string}", "b: {type: string}");
+    let misnamed = good.replace("name: widgets.example.com", "name: widget");
+    let unserved = good.replace("served: true", "served: false");
+    let old = "apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec: {group: example.com, version: v1, names: {kind: Widget, plural: widgets}}
+";
+    let deep = format!("apiVersion: v1\nkind: X\ndata:\n{}", "- ".repeat(300));
+    let schema = with_spec(
+        "type: object\nrequired: [gone]\nproperties:\n  a: {type: [string]}\n  b: {}\n  c: {$ref: '#/x'}\n  d: {type: string, minimun: 3}\n  e: {type: object, required: a}",
+    );
+    let broken_crd = good
+        .replace("scope: Namespaced", "scope: Galaxy")
+        .replace("plural: widgets", "plural: ''");
+    let cases: Vec<(&str, Vec<&str>, &Request)> = vec![
+        ("syntax", vec!["a: [1\nb: 2\n"], &plain),
+        (
+            "template",
+            vec!["{{- if .Values.crds }}\nkind: X\n{{- end }}\n"],
+            &plain,
+        ),
+        ("duplicate_key", vec!["a: 1\na: 2\n"], &plain),
+        ("key_not_string", vec!["name: {{ .Values.name }}\n"], &plain),
+        ("boolean_key", vec!["kind: X\non: 1\n"], &plain),
+        ("bad_alias", vec!["a: &a [*a]\n"], &plain),
+        ("too_deep", vec![&deep], &plain),
+        (
+            "not_a_crd",
+            vec!["apiVersion: v1\nkind: Pod\n---\njust: text\n"],
+            &plain,
+        ),
+        ("invalid_crd", vec![&broken_crd], &plain),
+        ("crd_name", vec![&misnamed], &plain),
+        ("crd_name_fixed", vec![&misnamed], &fixed),
+        ("no_version", vec![&good], &named),
+        ("no_served_version", vec![&unserved], &plain),
+        ("duplicate_crd", vec![&good, &other], &plain),
+        ("old_crd", vec![old], &plain),
+        ("schema", vec![&schema], &plain),
+        ("unknown_path", vec![&good], &lost),
+        ("name_clash", vec![&good], &clash),
+    ];
+    let mut seen = BTreeSet::from([Code::Unreadable]);
+    for (name, texts, request) in cases {
+        let (diagnostics, sources) = run(&texts, request);
+        assert!(!diagnostics.is_empty(), "{name} reports nothing");
+        seen.extend(diagnostics.iter().map(|d| d.code));
+        let reports: Vec<String> = diagnostics
+            .iter()
+            .map(|d| human(d, &sources, Style::Plain))
+            .collect();
+        insta::assert_snapshot!(name, reports.join("\n\n"));
+    }
+    let ours = |code: &&Code| code.id() < "KG05";
+    let missing: Vec<&Code> = Code::ALL
+        .iter()
+        .filter(ours)
+        .filter(|c| !seen.contains(c))
+        .collect();
+    assert!(missing.is_empty(), "no report shows {missing:?}");
+}
+
+#[test]
+fn unreadable_inputs_are_all_reported() {
+    let mut sources = Sources::new();
+    let mut diagnostics = Diagnostics::new();
+    let arguments = ["no/such/file.yaml".to_owned(), "no/such/*.yaml".to_owned()];
+    let ids = input::read(&arguments, &mut sources, &mut diagnostics);
+    assert!(ids.is_empty());
+    let messages: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(diagnostics.iter().all(|d| d.code == Code::Unreadable));
+}
+
+#[test]
+fn tools_get_json() {
+    let (diagnostics, sources) = run(&["a: 1\na: 2\n"], &Request::default());
+    let first = diagnostics.iter().next().expect("a duplicate key");
+    let text = serde_json::to_string_pretty(&json(first, &sources)).expect("JSON");
+    insta::assert_snapshot!(text);
+}

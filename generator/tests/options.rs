@@ -1,0 +1,196 @@
+//! Options change the types where they say, and nowhere else.
+
+use kopf_gen::diagnostic::{Diagnostics, Sources};
+use kopf_gen::model::field::UnknownField;
+use kopf_gen::model::options::{Builtins, Options};
+use kopf_gen::model::resource::Resource;
+use kopf_gen::model::types::Known;
+use kopf_gen::types::{self, Request};
+
+const CRD: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [size]
+            properties:
+              size: {type: integer, format: int32}
+              created: {type: string, format: date-time}
+              replicas: {type: integer, default: 1}
+              labels: {type: object, additionalProperties: {type: string}}
+              free: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              note: {type: string, nullable: true}
+              rules:
+                type: array
+                items: {type: object, properties: {host: {type: string}, mode: {type: string, enum: [A, B]}}}
+              resources:
+                type: object
+                properties:
+                  limits: &quantities
+                    type: object
+                    additionalProperties:
+                      pattern: ^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$
+                      x-kubernetes-int-or-string: true
+                  requests: *quantities
+                  claims: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, request: {type: string}}}}
+"#;
+
+fn resource(options: Options) -> (Resource, String) {
+    let mut sources = Sources::new();
+    let id = sources.add("widgets.yaml", CRD);
+    let mut diagnostics = Diagnostics::new();
+    let request = Request {
+        options,
+        ..Request::default()
+    };
+    let mut resources = types::resources(&sources, &[id], &request, &mut diagnostics);
+    assert!(!diagnostics.has_errors(), "{diagnostics:?}");
+    let text = types::text(&resources, &sources, &request.options);
+    (resources.remove(0), text)
+}
+
+fn contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+}
+
+#[test]
+fn types_are_renamed_replaced_and_derived_by_path() {
+    let (_, text) = resource(Options {
+        names: [(
+            "spec.rules[]".to_owned(),
+            "HostRule".parse().expect("a name"),
+        )]
+        .into(),
+        replacements: [(
+            "spec.created".to_owned(),
+            Known {
+                path: "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time".to_owned(),
+                default: false,
+            },
+        )]
+        .into(),
+        derives: [("spec.rules[].mode".to_owned(), vec!["Hash".to_owned()])].into(),
+        ..Options::default()
+    });
+    contains(
+        &text,
+        &[
+            "pub rules: Option<Vec<HostRule>>",
+            "pub struct HostRule {",
+            "pub created: Option<Time>",
+            "#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, Hash)]\n    pub enum RuleMode",
+        ],
+    );
+    assert_eq!(text.matches("Hash").count(), 1);
+}
+
+#[test]
+fn builders_and_derives_for_all() {
+    let (_, text) = resource(Options {
+        builders: true,
+        derives_everywhere: vec!["schemars::JsonSchema".to_owned()],
+        ..Options::default()
+    });
+    contains(
+        &text,
+        &[
+            "pub fn with_size(mut self, value: impl Into<i32>) -> Self",
+            "pub fn with_note(mut self, value: impl Into<Option<String>>) -> Self",
+            "#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, schemars::JsonSchema)]\n    pub struct WidgetSpec",
+        ],
+    );
+}
+
+#[test]
+fn builtin_types_are_used_as_far_as_asked() {
+    let (_, exact) = resource(Options::default());
+    contains(
+        &exact,
+        &[
+            "pub created: Option<String>",
+            "pub resources: Option<Resources>",
+        ],
+    );
+    let (_, compatible) = resource(Options {
+        builtins: Builtins::Compatible,
+        ..Options::default()
+    });
+    contains(
+        &compatible,
+        &[
+            "pub created: Option<Time>",
+            "pub resources: Option<ResourceRequirements>",
+        ],
+    );
+}
+
+#[test]
+fn fields_are_found_by_path() {
+    let (resource, _) = resource(Options::default());
+    let version = resource.main_version();
+    let field = |path: &[&str]| {
+        let found = resource
+            .field(version, path, "crate::types")
+            .expect("a field");
+        (found.rust, found.optional, found.json)
+    };
+    let is = |rust: &str, optional, json| (rust.to_owned(), optional, json);
+    assert_eq!(
+        field(&[]),
+        is("crate::types::widget::v1::Widget", false, false)
+    );
+    assert_eq!(
+        field(&["spec"]),
+        is("crate::types::widget::v1::WidgetSpec", false, false)
+    );
+    assert_eq!(field(&["spec", "size"]), is("i32", false, false));
+    assert_eq!(field(&["spec", "replicas"]), is("i64", false, false));
+    assert_eq!(field(&["spec", "note"]), is("String", true, false));
+    assert_eq!(field(&["spec", "labels", "app"]), is("String", true, false));
+    assert_eq!(
+        field(&["spec", "free", "a", "b"]),
+        is("serde_json::Value", true, true)
+    );
+    assert_eq!(
+        field(&["spec", "rules"]),
+        is("Vec<crate::types::widget::v1::Rule>", true, false)
+    );
+    assert_eq!(
+        field(&["metadata", "labels"]),
+        is("std::collections::BTreeMap<String, String>", true, false)
+    );
+    assert_eq!(
+        resource.field(version, &["spec", "sizes"], "crate"),
+        Err(UnknownField {
+            name: "sizes".to_owned(),
+            parent: "spec".to_owned(),
+            similar: vec!["size".to_owned()],
+        })
+    );
+    assert!(
+        resource
+            .field(version, &["metadata", "lables"], "crate")
+            .is_err_and(|e| e.similar[0] == "labels")
+    );
+    assert!(
+        resource
+            .field(version, &["spec", "size", "deeper"], "crate")
+            .is_err()
+    );
+}

@@ -1,0 +1,196 @@
+//! The JSON Schema of the manifest accepts exactly what the parser accepts.
+
+use kopf_gen::diagnostic::{Diagnostics, Sources};
+use kopf_gen::load::manifest;
+use kopf_gen::load::yaml::{self, Dialect};
+use regex::Regex;
+use serde_json::Value;
+
+/// The keywords of JSON Schema that the schema of the manifest uses; any other fails the test.
+fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
+    let Some(schema) = schema.as_object() else {
+        return schema
+            .as_bool()
+            .expect("a schema is an object or a boolean");
+    };
+    schema
+        .iter()
+        .all(|(keyword, wanted)| match keyword.as_str() {
+            "$schema" | "$defs" | "title" | "description" | "format" | "default" => true,
+            "$ref" => {
+                let pointer = wanted
+                    .as_str()
+                    .and_then(|it| it.strip_prefix('#'))
+                    .expect("a local reference");
+                accepts(root, root.pointer(pointer).expect("a definition"), value)
+            }
+            "type" => match wanted {
+                Value::Array(types) => types.iter().any(|wanted| is(value, wanted)),
+                wanted => is(value, wanted),
+            },
+            "const" => value == wanted,
+            "enum" => list(wanted).contains(value),
+            "anyOf" => list(wanted)
+                .iter()
+                .any(|schema| accepts(root, schema, value)),
+            "oneOf" => {
+                list(wanted)
+                    .iter()
+                    .filter(|schema| accepts(root, schema, value))
+                    .count()
+                    == 1
+            }
+            "not" => !accepts(root, wanted, value),
+            "required" => value.as_object().is_none_or(|object| {
+                list(wanted)
+                    .iter()
+                    .all(|key| object.contains_key(key.as_str().expect("a key")))
+            }),
+            "properties" => value.as_object().is_none_or(|object| {
+                object.iter().all(|(key, value)| {
+                    wanted
+                        .get(key)
+                        .is_none_or(|schema| accepts(root, schema, value))
+                })
+            }),
+            "additionalProperties" => value.as_object().is_none_or(|object| {
+                let declared = |key: &String| {
+                    schema
+                        .get("properties")
+                        .is_some_and(|all| all.get(key).is_some())
+                };
+                object
+                    .iter()
+                    .filter(|(key, _)| !declared(key))
+                    .all(|(_, value)| accepts(root, wanted, value))
+            }),
+            "items" => value
+                .as_array()
+                .is_none_or(|items| items.iter().all(|item| accepts(root, wanted, item))),
+            "minItems" => value
+                .as_array()
+                .is_none_or(|items| items.len() as u64 >= wanted.as_u64().expect("a length")),
+            "minimum" => value
+                .as_f64()
+                .is_none_or(|number| number >= wanted.as_f64().expect("a number")),
+            "maximum" => value
+                .as_f64()
+                .is_none_or(|number| number <= wanted.as_f64().expect("a number")),
+            "pattern" => value.as_str().is_none_or(|text| {
+                Regex::new(wanted.as_str().expect("a pattern"))
+                    .expect("valid")
+                    .is_match(text)
+            }),
+            other => panic!("the test does not know `{other}`"),
+        })
+}
+
+fn is(value: &Value, wanted: &Value) -> bool {
+    match wanted.as_str().expect("the name of a type") {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "number" => value.is_number(),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        other => panic!("the test does not know the type `{other}`"),
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+/// Whether the parser accepts a manifest, and whether the schema does.
+fn both(text: &str) -> (bool, bool) {
+    let mut sources = Sources::new();
+    let source = sources.add("kopf.yaml", text);
+    let mut diagnostics = Diagnostics::new();
+    let parsed =
+        manifest::parse(&sources, source, &mut diagnostics).is_some() && !diagnostics.has_errors();
+    let documents = yaml::parse(&sources, source, Dialect::Core, &mut Diagnostics::new());
+    let value = documents.first().map_or(Value::Null, yaml::Node::to_json);
+    let schema = serde_json::to_value(manifest::schema()).expect("a schema is JSON");
+    (parsed, accepts(&schema, &schema, &value))
+}
+
+fn with(handler: &str) -> String {
+    format!(
+        "{{apiVersion: kopf-gen.dev/v1, operator: {{name: a}}, resources: [{{crd: a.yaml, handlers: [{handler}]}}]}}"
+    )
+}
+
+#[test]
+fn schema_and_parser_agree_on_whole_manifests() {
+    let head = "apiVersion: kopf-gen.dev/v1\noperator: {name: a}\n";
+    for good in [
+        head.to_owned(),
+        format!("{head}resources:\n"),
+        format!("{head}resources: []\n"),
+        format!("{head}resources: [{{crd: a.yaml}}, {{builtin: v1/Pod, handlers: }}]\n"),
+        format!("{head}resources: [{{crd: a.yaml, kind: A, version: v1, builtin: ~}}]\n"),
+    ] {
+        assert_eq!(both(&good), (true, true), "{good}");
+    }
+    for bad in [
+        "[]".to_owned(),
+        "apiVersion: kopf-gen.dev/v1\n".to_owned(),
+        "apiVersion: kopf-gen.dev/v2\noperator: {name: a}\n".to_owned(),
+        "apiVersion: kopf-gen.dev/v1\noperator: {}\n".to_owned(),
+        "apiVersion: kopf-gen.dev/v1\noperator: {name: 1}\n".to_owned(),
+        format!("{head}resources: {{}}\n"),
+        format!("{head}resources: [a]\n"),
+        format!("{head}resources: [{{crd: 1}}]\n"),
+        format!("{head}resources: [{{crds: a}}]\n"),
+        format!("{head}peering: {{name: a}}\n"),
+    ] {
+        assert_eq!(both(&bad), (false, false), "{bad}");
+    }
+}
+
+#[test]
+fn schema_and_parser_agree_on_handlers() {
+    for good in [
+        "{on: create, fn: a}",
+        "{on: [create, update], fn: a, id: b, param: {x: [1, null]}, errors: ignored}",
+        "{on: field, field: [a.b, c], fn: a, value: present, old: 1, new: {value: [1]}, retries: 4294967295}",
+        "{on: event, fn: a, labels: {a: present, b: x, c: {value: absent}, d: {predicate: p}}, annotations: {}}",
+        "{on: delete, fn: a, timeout: 1h30m, backoff: 0.5, optional: true, deleted: false, when: p, retries: 5.0}",
+        "{on: create, fn: a, labels: ~, when: ~, timeout: ~, value: 1.5}",
+        "{on: create, fn: a, timeout: 999999999d, value: {predicate: p}}",
+    ] {
+        assert_eq!(both(&with(good)), (true, true), "{good}");
+    }
+    for bad in [
+        "{on: create}",
+        "{fn: a}",
+        "{on: [], fn: a}",
+        "{on: made, fn: a}",
+        "{on: create, fn: [a]}",
+        "{on: create, fn: a, retries: -1}",
+        "{on: create, fn: a, retries: 4294967296}",
+        "{on: create, fn: a, retries: 1.5}",
+        "{on: create, fn: a, backoff: 5w}",
+        "{on: create, fn: a, backoff: ''}",
+        "{on: create, fn: a, backoff: -5}",
+        "{on: create, fn: a, backoff: 1e12}",
+        "{on: create, fn: a, optional: maybe}",
+        "{on: create, fn: a, labels: [a]}",
+        "{on: create, fn: a, labels: {a: 1}}",
+        "{on: create, fn: a, labels: {a: ~}}",
+        "{on: create, fn: a, labels: {a: {value: 1}}}",
+        "{on: create, fn: a, labels: {a: {values: x}}}",
+        "{on: create, fn: a, value: [1]}",
+        "{on: create, fn: a, value: {}}",
+        "{on: create, fn: a, value: {value: ~}}",
+        "{on: create, fn: a, value: {value: 1, predicate: p}}",
+        "{on: create, fn: a, value: {value: 1, predicate: ~}}",
+        "{on: create, fn: a, errors: sometimes}",
+        "{on: create, fn: a, unknown: 1}",
+        "{timer: a, interval: 5s}",
+        "just_a_name",
+    ] {
+        assert_eq!(both(&with(bad)), (false, false), "{bad}");
+    }
+}

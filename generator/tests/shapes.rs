@@ -1,0 +1,146 @@
+//! What each shape of schema becomes: one fixture and one snapshot per shape.
+
+#[path = "shapes/definition.rs"]
+mod definition;
+
+use std::fs;
+use std::path::Path;
+
+use definition::definition;
+
+use kopf_gen::diagnostic::{Diagnostics, Severity, Sources, Style, human};
+use kopf_gen::model::options::{Builtins, Options};
+use kopf_gen::types::{self, Request};
+
+fn generate(text: &str, options: Options) -> String {
+    let mut sources = Sources::new();
+    let id = sources.add("widgets.yaml", text);
+    let mut diagnostics = Diagnostics::new();
+    let request = Request {
+        options,
+        ..Request::default()
+    };
+    let resources = types::resources(&sources, &[id], &request, &mut diagnostics);
+    let mut output: Vec<String> = diagnostics
+        .iter()
+        .filter(|d| d.severity != Severity::Note)
+        .map(|d| human(d, &sources, Style::Plain))
+        .collect();
+    for resource in &resources {
+        let files = types::files(resource, &sources, &request.options);
+        for file in files
+            .into_iter()
+            .filter(|file| file.path.ends_with("/v1.rs"))
+        {
+            syn::parse_file(&file.text).unwrap_or_else(|error| panic!("{error}\n{}", file.text));
+            output.push(file.text);
+        }
+    }
+    output.join("\n")
+}
+
+/// The part after the root, which is the same for all.
+fn types_of(properties: &str, options: Options) -> String {
+    let output = generate(&definition("Widget", properties), options);
+    let header = output.find("// @generated").expect("a header");
+    let end = output
+        .find("        map.end()\n    }\n}\n")
+        .expect("the root is serialized by hand");
+    let types: Vec<&str> = output[end..].lines().skip(4).collect();
+    output[..header].to_owned() + &types.join("\n")
+}
+
+#[test]
+fn every_shape() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shapes");
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .expect("the folder of fixtures")
+        .map(|entry| entry.expect("a fixture").path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "yaml")
+        })
+        .collect();
+    names.sort();
+    assert!(!names.is_empty());
+    for path in names {
+        let text = fs::read_to_string(&path).expect("a fixture");
+        let name = path
+            .file_stem()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        insta::assert_snapshot!(name, types_of(&text, Options::default()));
+    }
+}
+
+#[test]
+fn whole_module() {
+    let text = definition(
+        "Widget",
+        "spec: {type: object, properties: {size: {type: integer}}}",
+    );
+    insta::assert_snapshot!(generate(&text, Options::default()));
+}
+
+#[test]
+fn open_enums_keep_unknown_values() {
+    let schema = "spec:
+  type: object
+  properties:
+    mode: {type: string, enum: [Fast, Slow]}
+    level: {type: integer, enum: [1, 2]}";
+    let options = Options {
+        open_enums: true,
+        ..Options::default()
+    };
+    insta::assert_snapshot!(types_of(schema, options));
+}
+
+#[test]
+fn no_builtin_types() {
+    let schema = fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shapes/builtin_types.yaml"),
+    )
+    .expect("a fixture");
+    let options = Options {
+        builtins: Builtins::None,
+        ..Options::default()
+    };
+    insta::assert_snapshot!(types_of(&schema, options));
+}
+
+/// The names of all types, in the order of the text.
+fn type_names(properties: &str) -> Vec<String> {
+    let text = types_of(properties, Options::default());
+    let names = text.lines().filter_map(|line| {
+        let rest = line
+            .strip_prefix("pub struct ")
+            .or(line.strip_prefix("pub enum "))?;
+        rest.split_whitespace().next().map(str::to_owned)
+    });
+    names.collect()
+}
+
+#[test]
+fn names_stay_when_something_is_added_elsewhere() {
+    let before = "spec:
+  type: object
+  properties:
+    server: {type: object, properties: {tls: {type: object, properties: {key: {type: string}}}}}
+";
+    let added = "    proxy:
+      type: object
+      properties:
+        upstream: {type: object, properties: {tls: {type: object, properties: {ca: {type: string}}}}}
+        server: {type: object, properties: {port: {type: integer}}}
+";
+    let old = type_names(before);
+    let new = type_names(&(before.to_owned() + added));
+    assert_eq!(old, ["WidgetSpec", "Server", "Tls"]);
+    for name in old {
+        assert!(new.contains(&name), "{name} is not among {new:?}");
+    }
+    assert!(new.contains(&"UpstreamTls".to_owned()), "{new:?}");
+    assert!(new.contains(&"ProxyServer".to_owned()), "{new:?}");
+}

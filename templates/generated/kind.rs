@@ -1,0 +1,42 @@
+//! {{ summary }}
+
+use std::sync::Arc;
+{% if uses_duration -%}
+use std::time::Duration;
+{% endif %}
+use kopf_runtime::{ {{ runtime_names|join(", ") }} };
+
+{% for line in exported -%}
+{{ line }}
+{% endfor %}
+/// The handlers of {{ type_name }} that `kopf.yaml` declares.
+pub trait {{ handlers_trait }}: Send + Sync + 'static {
+    {% for method in methods -%}
+    {% for line in method.doc -%}
+    /// {{ line }}
+    {% endfor -%}
+    {% match method.shape -%}
+    {% when MethodShape::Handler with { context } -%}
+    fn {{ method.name }}(&self, cx: &mut {{ context }}) -> impl Future<Output = HandlerResult> + Send;
+    {% when MethodShape::Predicate with { argument, argument_type } -%}
+    fn {{ method.name }}(&self, {{ argument }}: {{ argument_type }}) -> bool;
+    {% endmatch -%}
+    {% endfor %}
+}
+
+/// How {{ type_name }} is reached, and which method answers to what.
+pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandlers {
+    let spec = ResourceSpec {
+        group: "{{ group }}",
+        version: "{{ version }}",
+        kind: "{{ kind }}",
+        plural: "{{ plural }}",
+        scope: Scope::{{ scope }},
+        status: StatusSubresource::{{ status }},
+    };
+    Resource::<{{ type_name }}, S>::new(spec, state)
+    {% for wire in wires -%}
+        .{{ wire.register }}({{ wire.declaration }}, |state, cx| Box::pin(state.{{ wire.method }}(cx)))
+    {% endfor -%}
+        .build()
+}

@@ -1,0 +1,33 @@
+//! The {{ name }} as `kopf.yaml` describes it: types, handler traits, and the wiring between them.
+#![allow(dead_code, reason = "an operator rarely uses every field of every type")]
+
+{% for kind in kinds -%}
+pub mod {{ kind.module }};
+{% endfor -%}
+{% if has_types -%}
+pub mod types;
+{% endif %}
+{% if !kinds.is_empty() -%}
+use std::sync::Arc;
+{% endif %}
+
+const _: () = kopf_runtime::assert_codegen_abi({{ abi }});
+
+/// The operator, with the methods of `state` as its handlers.
+pub fn operator<S>({% if kinds.is_empty() %}_{% endif %}state: S) -> kopf_runtime::Operator
+{% if !kinds.is_empty() -%}
+where
+    S: {% for kind in kinds %}{% if !loop.first %} + {% endif %}{{ kind.module }}::{{ kind.handlers_trait }}{% endfor %},
+{% endif -%}
+{
+    {% if !kinds.is_empty() -%}
+    let state = Arc::new(state);
+    {% endif -%}
+    kopf_runtime::Operator::new("{{ name }}")
+    {% for kind in kinds -%}
+        .resource({{ kind.module }}::resource(&state))
+    {% endfor -%}
+    {% for file in crd_files -%}
+        .crd(include_str!("../{{ file }}"))
+    {% endfor -%}
+}

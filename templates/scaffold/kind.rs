@@ -1,0 +1,12 @@
+//! What happens to {{ article }} {{ type_name }}.
+
+{% for import in imports -%}
+{{ import }}
+{% endfor -%}
+impl {{ handlers_trait }} for Operator {
+{%- for stub in stubs %}
+{{ stub }}
+{%- if loop.last %}
+{% endif -%}
+{%- endfor -%}
+}

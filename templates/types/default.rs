@@ -1,0 +1,5 @@
+impl Default for {{ name }} {
+    fn default() -> Self {
+        {{ value }}
+    }
+}

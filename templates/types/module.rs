@@ -1,0 +1,17 @@
+{% for line in docs %}{{ line }}
+{% endfor %}
+#![allow(dead_code, unused_imports, reason = "not all of it is used")]
+
+{% for version in versions %}pub mod {{ version.name }}{% if version.body.is_empty() %};{% else %} {
+{{ version.body }}
+}{% endif %}
+{% endfor %}
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+/// The definition that these types were made from, as JSON.
+pub const CRD: &str = {{ crd }};
+
+/// The definition that these types were made from.
+pub fn crd() -> CustomResourceDefinition {
+    serde_json::from_str(CRD).expect("the embedded definition was read before")
+}

@@ -1,0 +1,33 @@
+{% for line in docs %}{{ line }}
+{% endfor %}
+{% for line in imports %}{{ line }}
+{% endfor %}{% if !shared.is_empty() %}
+{% for line in shared %}{{ line }}
+{% endfor %}{% endif %}{% for item in items %}
+{{ item }}
+{% endfor %}{% for function in functions %}
+fn {{ function.name }}() -> {{ function.ty }} {
+    {{ function.value }}
+}
+{% endfor %}{% if nullable %}
+/// Tells a value that is null from one that is absent.
+fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+{% endif %}{% if undeclared %}
+/// The members of the object that are not declared; its type is known already.
+fn undeclared<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let mut members = BTreeMap::deserialize(deserializer)?;
+    members.remove("apiVersion");
+    members.remove("kind");
+    Ok(members)
+}
+{% endif %}
