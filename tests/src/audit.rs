@@ -1,0 +1,217 @@
+//! The API server's audit log: who asked for what, and how it was answered.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::{fmt, fs, io};
+
+use serde::Deserialize;
+
+/// The audit log of one control plane.
+#[derive(Clone, Debug)]
+pub struct AuditLog {
+    path: PathBuf,
+}
+
+/// One request as the API server answered it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditedRequest {
+    /// Who asked.
+    pub user: String,
+    /// The program that asked, by its own account.
+    pub user_agent: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    pub verb: String,
+    /// The plural of the resource, with its subresource after a slash; none outside of resources.
+    pub resource: Option<String>,
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The namespace, if the request was within one.
+    pub namespace: Option<String>,
+    /// The object, if the request was about one.
+    pub name: Option<String>,
+    /// Path and query.
+    pub uri: String,
+    /// The HTTP status of the answer.
+    pub code: u16,
+}
+
+/// How many requests were made per resource and verb.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct RequestCounts {
+    counts: BTreeMap<(String, String), usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    #[serde(rename = "auditID")]
+    audit_id: String,
+    verb: String,
+    user: User,
+    #[serde(default)]
+    user_agent: String,
+    #[serde(rename = "requestURI")]
+    request_uri: String,
+    object_ref: Option<ObjectRef>,
+    response_status: Option<ResponseStatus>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectRef {
+    resource: Option<String>,
+    subresource: Option<String>,
+    #[serde(default)]
+    api_group: String,
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ResponseStatus {
+    #[serde(default)]
+    code: u16,
+}
+
+// === impl AuditLog ===
+
+impl AuditLog {
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// All requests so far, in the order of their answers; a watch counts when it starts.
+    ///
+    /// A request is written down just after its answer is sent, so one that has only now been
+    /// answered may be missing; [`crate::Sandbox::requests_of`] waits for it.
+    pub fn requests(&self) -> io::Result<Vec<AuditedRequest>> {
+        Ok(parse(&fs::read_to_string(&self.path)?))
+    }
+}
+
+fn parse(log: &str) -> Vec<AuditedRequest> {
+    let mut position_of = BTreeMap::new();
+    let mut requests: Vec<AuditedRequest> = Vec::new();
+    for line in log.lines() {
+        // The last line may be only half written.
+        let Ok(entry) = serde_json::from_str::<Entry>(line) else {
+            continue;
+        };
+        let id = entry.audit_id.clone();
+        let request = AuditedRequest::from(entry);
+        match position_of.get(&id) {
+            // A watch that ended is the same request as the one that started.
+            Some(&position) => requests[position] = request,
+            None => {
+                position_of.insert(id, requests.len());
+                requests.push(request);
+            }
+        }
+    }
+    requests
+}
+
+impl From<Entry> for AuditedRequest {
+    fn from(entry: Entry) -> Self {
+        let (resource, group, namespace, name) = match entry.object_ref {
+            None => (None, String::new(), None, None),
+            Some(it) => {
+                let resource = it.resource.map(|plural| match it.subresource {
+                    Some(subresource) => format!("{plural}/{subresource}"),
+                    None => plural,
+                });
+                (resource, it.api_group, it.namespace, it.name)
+            }
+        };
+        Self {
+            user: entry.user.username,
+            user_agent: entry.user_agent,
+            verb: entry.verb,
+            resource,
+            group,
+            namespace,
+            name,
+            uri: entry.request_uri,
+            code: entry.response_status.map_or(0, |status| status.code),
+        }
+    }
+}
+
+// === impl RequestCounts ===
+
+impl RequestCounts {
+    /// How often `verb` was used on `resource`, a plural such as `pods` or `pods/status`.
+    pub fn of(&self, resource: &str, verb: &str) -> usize {
+        self.counts
+            .get(&(resource.to_owned(), verb.to_owned()))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// How many requests were made in all.
+    pub fn total(&self) -> usize {
+        self.counts.values().sum()
+    }
+}
+
+impl<'a> FromIterator<&'a AuditedRequest> for RequestCounts {
+    fn from_iter<I: IntoIterator<Item = &'a AuditedRequest>>(requests: I) -> Self {
+        let mut counts = BTreeMap::new();
+        for request in requests {
+            // Discovery and the like have a path but no resource.
+            let resource = request.resource.as_ref().unwrap_or(&request.uri).clone();
+            *counts.entry((resource, request.verb.clone())).or_default() += 1;
+        }
+        Self { counts }
+    }
+}
+
+impl fmt::Debug for RequestCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self
+            .counts
+            .iter()
+            .map(|((resource, verb), n)| (format!("{verb} {resource}"), n));
+        f.debug_map().entries(shown).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = concat!(
+        r#"{"auditID":"1","stage":"ResponseComplete","verb":"create","user":{"username":"ann"},"#,
+        r#""requestURI":"/api/v1/namespaces/n/pods","objectRef":{"resource":"pods","namespace":"n"},"#,
+        r#""responseStatus":{"code":201}}"#,
+        "\n",
+        r#"{"auditID":"2","stage":"ResponseStarted","verb":"watch","user":{"username":"ann"},"#,
+        r#""requestURI":"/w","objectRef":{"resource":"pods"},"responseStatus":{"code":200}}"#,
+        "\n",
+        r#"{"auditID":"2","stage":"ResponseComplete","verb":"watch","user":{"username":"ann"},"#,
+        r#""requestURI":"/w","objectRef":{"resource":"pods"},"responseStatus":{"code":200}}"#,
+        "\n",
+        r#"{"auditID":"3","verb":"patch","user":{"username":"ann"},"requestURI":"/s","#,
+        r#""objectRef":{"resource":"pods","subresource":"status"},"responseStatus":{"code":409}}"#,
+        "\n",
+        r#"{"auditID":"4","verb":"pat"#,
+    );
+
+    #[test]
+    fn a_watch_counts_once_and_a_half_written_line_not_at_all() {
+        let requests = parse(LOG);
+
+        let counts: RequestCounts = requests.iter().collect();
+
+        assert_eq!(counts.total(), 3, "{counts:?}");
+        assert_eq!(counts.of("pods", "watch"), 1);
+        assert_eq!(counts.of("pods/status", "patch"), 1);
+        assert_eq!(requests[2].code, 409);
+    }
+}

@@ -1,0 +1,74 @@
+//! The journal of calls, in the words of the scripts' `journal.py`.
+
+use std::io::{self, Write as _};
+
+use kopf_runtime::{Change, DiffItem, DiffOp, FieldChange, Old, Seen};
+use serde_json::{Value, json};
+
+/// Notes one call of a change handler.
+pub(crate) fn called(cx: &Change<Value>) {
+    // A handler restricted to a field is told about the field in Kopf, and has a context of its own
+    // here; the id ends with the path in both.
+    let path = match cx.handler_id().split_once('/') {
+        Some((_, path)) if path.contains('.') => path,
+        _ => "",
+    };
+    let part = |state: &Value| {
+        let parts = path.split('.').filter(|part| !part.is_empty());
+        parts.fold(state.clone(), |value, part| value[part].clone())
+    };
+    let old = known(cx.old()).map_or(Value::Null, part);
+    note_call(cx, &old, &part(cx.new_state()));
+}
+
+/// Notes one call of a field handler.
+pub(crate) fn called_for_field(cx: &FieldChange<Value, Value>) {
+    let old = known(cx.old_value()).unwrap_or(&Value::Null);
+    note_call(cx, old, cx.new_value().unwrap_or(&Value::Null));
+}
+
+/// Notes one call of an event handler.
+pub(crate) fn seen(handler: &str, cx: &Seen<Value>) {
+    note(&json!({
+        "handler": handler,
+        "object": cx.name(),
+        "type": cx.event_type().to_string(),
+    }));
+}
+
+fn note_call(cx: &Change<Value>, old: &Value, new: &Value) {
+    let mut diff: Vec<Value> = cx.diff().iter().map(difference).collect();
+    diff.sort_by_key(Value::to_string);
+    note(&json!({
+        "handler": cx.handler_id(),
+        "object": cx.name(),
+        "reason": cx.reason().to_string(),
+        "retry": cx.retry(),
+        "old": old,
+        "new": new,
+        "diff": diff,
+    }));
+}
+
+fn difference(item: &DiffItem) -> Value {
+    let op = match item.op {
+        DiffOp::Add => "add",
+        DiffOp::Change => "change",
+        DiffOp::Remove => "remove",
+    };
+    json!([op, item.path.parts(), item.old.known(), item.new])
+}
+
+fn known<T>(old: Old<T>) -> Option<T> {
+    match old {
+        Old::Absent => None,
+        Old::Known(value) => Some(value),
+        Old::Unknown => panic!("objects of these tests are small enough to be kept"),
+    }
+}
+
+fn note(call: &Value) {
+    let line = format!("CALL {call}\n");
+    // Without a log there is nobody to tell.
+    let _ = io::stdout().lock().write_all(line.as_bytes());
+}

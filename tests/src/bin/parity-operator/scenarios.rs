@@ -1,0 +1,442 @@
+//! The handlers of each scenario, as the script of the same name has them.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_runtime::{
+    Change, ChangeHandler, ErrorMode, EventHandler, EventSeverity, EventType, FieldHandler,
+    HandlerError, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec, SubHandler,
+    TextTest, ValueTest,
+};
+use serde_json::{Value, json};
+
+use crate::journal::{called, called_for_field, seen};
+
+type Widgets = Resource<Value, ()>;
+
+/// The handlers of a scenario.
+///
+/// # Panics
+/// If there is no such scenario.
+pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
+    let widgets = Resource::new(widgets, &Arc::new(()));
+    let handlers = match name {
+        "arbitrary_error" => arbitrary_error(widgets),
+        "create_with_result" => create_with_result(widgets),
+        "delete_with_finalizer" => delete_with_finalizer(widgets),
+        "down" => down(widgets),
+        "event_results" => event_results(widgets),
+        "events" => events(widgets),
+        "fields" => fields(widgets),
+        "filters" => filters(widgets),
+        "limits" => limits(widgets),
+        "long_ids" => long_ids(widgets),
+        "mid_cycle" => mid_cycle(widgets),
+        "optional_delete" => optional_delete(widgets),
+        "patches" => patches(widgets),
+        "permanent_error" => permanent_error(widgets),
+        "posted" => posted(widgets),
+        "resume" => resume(widgets),
+        "resume_deleted" => resume_deleted(widgets),
+        "stealth" => stealth(widgets),
+        "subhandlers" => subhandlers(widgets),
+        "superseded" => superseded(widgets),
+        "takeover" => takeover(widgets),
+        "temporary_error" => temporary_error(widgets),
+        "timeout" => timeout(widgets),
+        "two_handlers" => two_handlers(widgets),
+        "update_with_diff" => update_with_diff(widgets),
+        unknown => panic!("there is no scenario `{unknown}`"),
+    };
+    handlers.build()
+}
+
+/// A handler that does nothing but be noted.
+fn noted(widgets: Widgets, handler: ChangeHandler) -> Widgets {
+    widgets.change(handler, |(), cx| Box::pin(async move { note(cx) }))
+}
+
+fn noted_field(widgets: Widgets, handler: FieldHandler) -> Widgets {
+    widgets.field(handler, |(), cx| {
+        Box::pin(async move {
+            called_for_field(cx);
+            Ok(())
+        })
+    })
+}
+
+fn note(cx: &Change<Value>) -> HandlerResult {
+    called(cx);
+    Ok(())
+}
+
+fn note_and_return(cx: &mut Change<Value>, result: &Value) -> HandlerResult {
+    called(cx);
+    Ok(cx.set_result(result)?)
+}
+
+/// Fails the attempts before `success`.
+fn note_and_wait(cx: &Change<Value>, success: u32, message: &str, seconds: f64) -> HandlerResult {
+    called(cx);
+    if cx.retry() < success {
+        return Err(later(message, seconds));
+    }
+    Ok(())
+}
+
+fn later(message: &str, seconds: f64) -> HandlerError {
+    HandlerError::temporary(message).after(Duration::from_secs_f64(seconds))
+}
+
+fn create_with_result(widgets: Widgets) -> Widgets {
+    let widgets = widgets
+        .change(ChangeHandler::new("create_map", On::create()), |(), cx| {
+            Box::pin(async move {
+                let size = cx.object()["spec"]["size"].clone();
+                note_and_return(cx, &json!({"size": size, "nested": {"ready": true}}))
+            })
+        })
+        .change(ChangeHandler::new("create_text", On::create()), |(), cx| {
+            Box::pin(async move { note_and_return(cx, &json!("größe ✓")) })
+        });
+    noted(widgets, ChangeHandler::new("create_nothing", On::create()))
+}
+
+fn update_with_diff(widgets: Widgets) -> Widgets {
+    let widgets = widgets.change(ChangeHandler::new("update_fn", On::update()), |(), cx| {
+        Box::pin(async move { note_and_return(cx, &json!({"updated": true})) })
+    });
+    let widgets = noted_field(widgets, FieldHandler::new("resize", "spec.size"));
+    noted(
+        widgets,
+        ChangeHandler::new("repaint", On::update()).field("spec.colour"),
+    )
+}
+
+fn delete_with_finalizer(widgets: Widgets) -> Widgets {
+    widgets.change(ChangeHandler::new("delete_fn", On::delete()), |(), cx| {
+        Box::pin(async move {
+            note_and_wait(cx, 1, "still in use", 2.0)?;
+            Ok(cx.set_result(&json!({"deleted": true}))?)
+        })
+    })
+}
+
+fn optional_delete(widgets: Widgets) -> Widgets {
+    let held = ChangeHandler::new("delete_held", On::delete()).label("hold", TextTest::Present);
+    [
+        ChangeHandler::new("create_fn", On::create()),
+        ChangeHandler::new("delete_optional", On::optional_delete()),
+        held,
+    ]
+    .into_iter()
+    .fold(widgets, noted)
+}
+
+fn resume(widgets: Widgets) -> Widgets {
+    let up = ChangeHandler::new("up", On::create().or(On::resume()));
+    let widgets = widgets.change(up, |(), cx| {
+        Box::pin(async move { note_and_return(cx, &json!({"up": true})) })
+    });
+    [
+        ChangeHandler::new("resume_fn", On::resume()),
+        ChangeHandler::new("update_fn", On::update()),
+    ]
+    .into_iter()
+    .fold(widgets, noted)
+}
+
+fn temporary_error(widgets: Widgets) -> Widgets {
+    widgets.change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+        Box::pin(async move {
+            note_and_wait(cx, 2, &format!("not yet: {}", cx.retry()), 2.0)?;
+            Ok(cx.set_result(&json!({"attempts": cx.retry() + 1}))?)
+        })
+    })
+}
+
+fn permanent_error(widgets: Widgets) -> Widgets {
+    widgets
+        .change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+            Box::pin(async move {
+                called(cx);
+                Err(HandlerError::permanent("never"))
+            })
+        })
+        .change(
+            ChangeHandler::new("create_other", On::create()),
+            |(), cx| Box::pin(async move { note_and_return(cx, &json!({"other": true})) }),
+        )
+}
+
+fn arbitrary_error(widgets: Widgets) -> Widgets {
+    let retried = ChangeHandler::new("retried", On::create()).backoff(Duration::from_secs(2));
+    let given_up = ChangeHandler::new("given_up", On::create()).errors(ErrorMode::Permanent);
+    let ignored = ChangeHandler::new("ignored", On::create()).errors(ErrorMode::Ignored);
+    let widgets = widgets.change(retried, |(), cx| {
+        Box::pin(async move {
+            called(cx);
+            if cx.retry() == 0 {
+                return Err(io::Error::other("oops").into());
+            }
+            Ok(())
+        })
+    });
+    [given_up, ignored]
+        .into_iter()
+        .fold(widgets, |widgets, it| {
+            widgets.change(it, |(), cx| {
+                Box::pin(async move {
+                    called(cx);
+                    Err(io::Error::other("oops").into())
+                })
+            })
+        })
+}
+
+fn limits(widgets: Widgets) -> Widgets {
+    let twice = ChangeHandler::new("twice", On::create()).retries(2);
+    let short = ChangeHandler::new("short", On::create()).timeout(Duration::from_secs(1));
+    widgets
+        .change(twice, |(), cx| {
+            Box::pin(async move { note_and_wait(cx, u32::MAX, "no", 0.1) })
+        })
+        .change(short, |(), cx| {
+            Box::pin(async move { note_and_wait(cx, u32::MAX, "no", 5.0) })
+        })
+}
+
+fn two_handlers(widgets: Widgets) -> Widgets {
+    widgets
+        .change(ChangeHandler::new("first", On::create()), |(), cx| {
+            Box::pin(async move { note_and_return(cx, &json!({"done": 1})) })
+        })
+        .change(ChangeHandler::new("second", On::create()), |(), cx| {
+            Box::pin(async move {
+                note_and_wait(cx, 1, "wait for it", 2.0)?;
+                Ok(cx.set_result(&json!({"done": 2}))?)
+            })
+        })
+        .change(ChangeHandler::new("third", On::create()), |(), cx| {
+            Box::pin(async move { note_and_return(cx, &json!({"done": 3})) })
+        })
+}
+
+fn filters(widgets: Widgets) -> Widgets {
+    let on_create = |id| ChangeHandler::new(id, On::create());
+    let equals = |text: &str| TextTest::Equals(text.to_owned());
+    [
+        on_create("label_equals").label("tier", equals("gold")),
+        on_create("label_present").label("tier", TextTest::Present),
+        on_create("label_absent").label("tier", TextTest::Absent),
+        on_create("annotation_equals").annotation("note", equals("yes")),
+        on_create("both_present")
+            .annotation("note", TextTest::Present)
+            .label("tier", TextTest::Present),
+        on_create("value_equals").value("spec.size", ValueTest::Equals(json!(3))),
+        on_create("when_big").when(|subject| {
+            let size = &subject.body.body()["spec"]["size"];
+            size.as_i64().is_some_and(|size| size > 2)
+        }),
+        ChangeHandler::new("transition", On::update()).transition(
+            "spec.size",
+            Some(ValueTest::Equals(json!(3)).into()),
+            Some(ValueTest::Equals(json!(4)).into()),
+        ),
+    ]
+    .into_iter()
+    .fold(widgets, noted)
+}
+
+fn fields(widgets: Widgets) -> Widgets {
+    [
+        FieldHandler::new("size", "spec.size"),
+        FieldHandler::new("labels", "metadata.labels"),
+        FieldHandler::new("phase", "status.phase"),
+    ]
+    .into_iter()
+    .fold(widgets, noted_field)
+}
+
+fn stealth(widgets: Widgets) -> Widgets {
+    let managed = || TextTest::Equals("yes".to_owned());
+    [
+        ChangeHandler::new("create_fn", On::create()).label("managed", managed()),
+        ChangeHandler::new("delete_fn", On::delete()).label("managed", managed()),
+    ]
+    .into_iter()
+    .fold(widgets, noted)
+}
+
+fn subhandlers(widgets: Widgets) -> Widgets {
+    widgets.change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+        Box::pin(async move {
+            called(cx);
+            let items = cx.object()["spec"]["items"].clone();
+            for item in items
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+            {
+                let item = item.to_owned();
+                cx.sub(SubHandler::new(item.clone()), move |cx| {
+                    Box::pin(async move {
+                        let late = u32::from(item == "b");
+                        note_and_wait(cx, late, "b is late", 2.0)?;
+                        Ok(cx.set_result(&json!({"item": item}))?)
+                    })
+                });
+            }
+            Ok(cx.set_result(&json!({"parent": true}))?)
+        })
+    })
+}
+
+fn events(widgets: Widgets) -> Widgets {
+    widgets
+        .event(EventHandler::new("spy"), |(), cx| {
+            Box::pin(async move {
+                if cx.name() == "silent" && cx.event_type() != EventType::Listed {
+                    seen("spy", cx);
+                }
+                Ok(())
+            })
+        })
+        .event(EventHandler::new("failing"), |(), _| {
+            Box::pin(async move { Err(io::Error::other("nobody cares").into()) })
+        })
+}
+
+fn event_results(widgets: Widgets) -> Widgets {
+    widgets.event(EventHandler::new("spy"), |(), cx| {
+        Box::pin(async move {
+            let size = cx.object()["spec"]["size"].clone();
+            Ok(cx.set_result(&json!({"size": size}))?)
+        })
+    })
+}
+
+fn down(widgets: Widgets) -> Widgets {
+    let widgets = widgets
+        .change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+            Box::pin(async move { note_and_return(cx, &json!({"created": true})) })
+        })
+        .change(ChangeHandler::new("update_fn", On::update()), |(), cx| {
+            Box::pin(async move { note_and_return(cx, &json!({"updated": true})) })
+        });
+    noted(widgets, ChangeHandler::new("delete_fn", On::delete()))
+}
+
+fn takeover(widgets: Widgets) -> Widgets {
+    widgets
+        .change(ChangeHandler::new("first", On::create()), |(), cx| {
+            Box::pin(async move { note_and_return(cx, &json!({"done": 1})) })
+        })
+        .change(ChangeHandler::new("second", On::create()), |(), cx| {
+            Box::pin(async move {
+                note_and_wait(cx, 1, "wait for it", 4.0)?;
+                Ok(cx.set_result(&json!({"done": 2}))?)
+            })
+        })
+        .change(
+            ChangeHandler::new("update_first", On::update()),
+            |(), cx| Box::pin(async move { note(cx) }),
+        )
+        .change(
+            ChangeHandler::new("update_second", On::update()),
+            |(), cx| Box::pin(async move { note_and_wait(cx, 1, "wait for it", 4.0) }),
+        )
+        .change(
+            ChangeHandler::new("delete_first", On::delete()),
+            |(), cx| Box::pin(async move { note(cx) }),
+        )
+        .change(
+            ChangeHandler::new("delete_second", On::delete()),
+            |(), cx| Box::pin(async move { note_and_wait(cx, 1, "wait for it", 4.0) }),
+        )
+}
+
+fn posted(widgets: Widgets) -> Widgets {
+    widgets.change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+        Box::pin(async move {
+            called(cx);
+            let long = format!("{}{}", "a".repeat(1000), "z".repeat(1000));
+            cx.event(EventSeverity::Normal, "Noted", "größe ✓");
+            cx.event(EventSeverity::Warning, "Warned", &long);
+            cx.event(EventSeverity::Error, "Failed", "it failed");
+            Ok(())
+        })
+    })
+}
+
+fn patches(widgets: Widgets) -> Widgets {
+    let widgets = widgets.change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+        Box::pin(async move {
+            let phase = format!("attempt {}", cx.retry());
+            cx.patch()
+                .set("spec.owner", "operator")
+                .set("status.phase", phase)
+                .label("seen", "yes");
+            note_and_wait(cx, 1, "once more", 0.5)
+        })
+    });
+    noted(widgets, ChangeHandler::new("update_fn", On::update()))
+}
+
+fn superseded(widgets: Widgets) -> Widgets {
+    widgets
+        .change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+            Box::pin(async move { note_and_wait(cx, u32::MAX, "busy", 60.0) })
+        })
+        .change(ChangeHandler::new("delete_fn", On::delete()), |(), cx| {
+            Box::pin(async move { note_and_wait(cx, 1, "still busy", 2.0) })
+        })
+}
+
+fn mid_cycle(widgets: Widgets) -> Widgets {
+    let widgets = noted(widgets, ChangeHandler::new("quick", On::update()));
+    widgets.change(ChangeHandler::new("slow", On::update()), |(), cx| {
+        Box::pin(async move { note_and_wait(cx, 1, "later", 3.0) })
+    })
+}
+
+fn long_ids(widgets: Widgets) -> Widgets {
+    [
+        "main.<locals>.create_fn",
+        "a_rather_long_handler_name_for_testing_the_cut.spec.some.field",
+        "update_fn_with_a_very_long_name_that_surely_exceeds_limits/sub-handler-one",
+        "x".repeat(64).leak(),
+    ]
+    .into_iter()
+    .fold(widgets, |widgets, id| {
+        widgets.change(ChangeHandler::new(id, On::create()), |(), cx| {
+            Box::pin(async move {
+                note_and_wait(cx, 1, "once more", 3.0)?;
+                Ok(cx.set_result(&json!({"done": true}))?)
+            })
+        })
+    })
+}
+
+fn resume_deleted(widgets: Widgets) -> Widgets {
+    [
+        ChangeHandler::new("resume_living", On::resume()),
+        ChangeHandler::new("resume_any", On::resume_deleted()),
+        ChangeHandler::new("delete_fn", On::delete()),
+    ]
+    .into_iter()
+    .fold(widgets, noted)
+}
+
+fn timeout(widgets: Widgets) -> Widgets {
+    let stuck = ChangeHandler::new("stuck", On::create()).timeout(Duration::from_secs(1));
+    widgets.change(stuck, |(), cx| {
+        Box::pin(async move {
+            called(cx);
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            Ok(cx.set_result(&json!({"late": true}))?)
+        })
+    })
+}

@@ -1,0 +1,92 @@
+//! The one error type of a test: what went wrong, why, and on which line of the test.
+
+use std::error::Error;
+use std::fmt;
+use std::panic::Location;
+
+/// What a test returns.
+pub type TestResult = Result<(), Failure>;
+
+/// Why a test failed.
+///
+/// Like a handler error, this deliberately does not implement [`std::error::Error`], so that `?`
+/// turns any error into it and notes the line of that `?`.
+pub struct Failure {
+    message: String,
+    at: &'static Location<'static>,
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// A failure with a message of its own.
+    #[track_caller]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            at: Location::caller(),
+        }
+    }
+
+    /// An error with its causes, each of them once.
+    pub(crate) fn describe(error: &dyn Error) -> String {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(source) = cause {
+            let reason = source.to_string();
+            if !text.contains(&reason) {
+                text.push_str(": ");
+                text.push_str(&reason);
+            }
+            cause = source.source();
+        }
+        text
+    }
+
+    /// A failure of the caller's line, whose message is known later.
+    #[track_caller]
+    pub(crate) fn here() -> Self {
+        Self::new("")
+    }
+
+    pub(crate) fn saying(self, message: String) -> Self {
+        Self { message, ..self }
+    }
+
+    /// What went wrong and why, without the place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl<E: Error> From<E> for Failure {
+    #[track_caller]
+    fn from(error: E) -> Self {
+        Self::new(Self::describe(&error))
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n  at {}", self.message, self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_its_cause_and_the_line_of_the_question_mark() {
+        fn fails() -> TestResult {
+            "x".parse::<u8>()?;
+            Ok(())
+        }
+        let line = line!() - 3;
+
+        let shown = format!("{:?}", fails().expect_err("x is no number"));
+
+        assert!(shown.contains("invalid digit"), "{shown}");
+        assert!(shown.contains(&format!("failure.rs:{line}:")), "{shown}");
+    }
+}

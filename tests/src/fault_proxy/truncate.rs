@@ -1,0 +1,109 @@
+//! A body that breaks in the middle of a line.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http_body_util::BodyExt as _;
+use hyper::body::{Bytes, Frame};
+
+use super::{Body, BoxError, Cut};
+
+enum Truncated {
+    Passing { body: Body, lines_left: usize },
+    Cutting,
+    Over,
+}
+
+/// Passes this many lines and half of the next one, and then fails.
+pub(super) fn after_lines(body: Body, lines: usize) -> Body {
+    Truncated::Passing {
+        body,
+        lines_left: lines,
+    }
+    .boxed_unsync()
+}
+
+/// How much of `data` is passed on, and whether that is all that ever is.
+fn split(data: &Bytes, lines_left: &mut usize) -> (Bytes, bool) {
+    let mut start = 0;
+    while *lines_left > 0 {
+        match data[start..].iter().position(|&byte| byte == b'\n') {
+            None => return (data.clone(), false),
+            Some(end) => {
+                start += end + 1;
+                *lines_left -= 1;
+            }
+        }
+    }
+    let rest = &data[start..];
+    if rest.is_empty() {
+        return (data.clone(), false);
+    }
+    let line = rest
+        .iter()
+        .position(|&byte| byte == b'\n')
+        .unwrap_or(rest.len());
+    (data.slice(..start + line / 2), true)
+}
+
+impl hyper::body::Body for Truncated {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut *self {
+            Self::Over => Poll::Ready(None),
+            Self::Cutting => {
+                *self = Self::Over;
+                Poll::Ready(Some(Err(Box::new(Cut))))
+            }
+            Self::Passing { body, lines_left } => {
+                let Some(frame) = ready!(Pin::new(body).poll_frame(context)?) else {
+                    *self = Self::Over;
+                    return Poll::Ready(None);
+                };
+                let Ok(data) = frame.into_data() else {
+                    *self = Self::Over;
+                    return Poll::Ready(None);
+                };
+                let (passed, cut) = split(&data, lines_left);
+                if cut {
+                    *self = Self::Cutting;
+                }
+                Poll::Ready(Some(Ok(Frame::data(passed))))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_after_the_last_whole_one_is_cut_in_its_middle() {
+        let mut left = 1;
+        let (passed, cut) = split(&Bytes::from("first\nsecond\n"), &mut left);
+        assert_eq!((&passed[..], cut), (&b"first\nsec"[..], true));
+    }
+
+    #[test]
+    fn whole_lines_pass_even_in_pieces() {
+        let mut left = 1;
+        assert_eq!(
+            split(&Bytes::from("fir"), &mut left),
+            (Bytes::from("fir"), false)
+        );
+        assert_eq!(
+            split(&Bytes::from("st\n"), &mut left),
+            (Bytes::from("st\n"), false)
+        );
+        assert_eq!(
+            split(&Bytes::from("next\n"), &mut left),
+            (Bytes::from("ne"), true)
+        );
+    }
+}

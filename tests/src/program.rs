@@ -1,0 +1,49 @@
+//! Programs of this workspace, built when a test asks for them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// The root of the workspace.
+#[must_use]
+pub fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("this crate is a member of the workspace")
+}
+
+/// Builds the program of a member of this workspace, in the folder that all members share.
+#[track_caller]
+pub fn build(package: &str) -> Result<PathBuf, Failure> {
+    let failure = Failure::here();
+    let mut cargo = Command::new(env!("CARGO"));
+    // Together with this crate, so that shared dependencies are built once and not per selection.
+    let selection = ["--package", "kopf-tests", "--package", package, "--bins"];
+    cargo
+        .args(["build", "--quiet", "--message-format=json"])
+        .args(selection)
+        .current_dir(workspace());
+    // Build scripts see what cargo sets for this test, and would run again.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&name);
+        }
+    }
+    let output = cargo.output()?;
+    let executable = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == package)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    match executable {
+        Some(executable) if output.status.success() => Ok(executable),
+        _ => Err(failure.saying(format!(
+            "{package} does not build:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        ))),
+    }
+}

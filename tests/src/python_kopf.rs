@@ -1,0 +1,128 @@
+//! The real Python Kopf, for tests and benchmarks that hold our operators against it.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::assets::Environment;
+use crate::failure::Failure;
+use crate::identity::Identity;
+use crate::operator;
+use crate::sandbox::Sandbox;
+
+/// The peer that our behaviour is compared with.
+pub const KOPF_VERSION: &str = "1.45.2";
+
+const PYTHON: &str = "python3";
+
+/// An installed Kopf that can run scripts of handlers.
+#[derive(Clone, Debug)]
+pub struct PythonKopf {
+    packages: PathBuf,
+}
+
+/// Why there is no Kopf.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The cache folder could not be prepared.
+    #[error("{action} {}", path.display())]
+    Cache {
+        /// What was tried.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// There is no Python.
+    #[error("run {PYTHON}, which comparisons with Kopf need (3.11 or newer, with pip)")]
+    Python(#[source] io::Error),
+    /// Kopf is not to be had.
+    #[error(
+        "pip could not install kopf=={KOPF_VERSION}, which comparisons with Kopf need; it takes {PYTHON} 3.11 or newer \
+         and a reachable package index (see PIP_INDEX_URL):\n{0}"
+    )]
+    Pip(String),
+    /// The installation did not end by itself.
+    #[error("wait for the installation of Kopf")]
+    Thread(#[from] tokio::task::JoinError),
+}
+
+// === impl PythonKopf ===
+
+impl PythonKopf {
+    /// Installs Kopf into the cache once; later calls, also from other processes, find it there.
+    pub async fn obtain() -> Result<Self, Error> {
+        tokio::task::spawn_blocking(|| Self::install(&Environment::from_process().cache)).await?
+    }
+
+    fn install(cache: &Path) -> Result<Self, Error> {
+        let folder = cache.join("python-kopf");
+        let packages = folder.join(KOPF_VERSION);
+        let failed = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Cache {
+                action,
+                path,
+                source,
+            }
+        };
+        fs::create_dir_all(&folder).map_err(failed("create", &folder))?;
+        let lock = folder.join("lock");
+        let turn = File::create(&lock).map_err(failed("create", &lock))?;
+        turn.lock().map_err(failed("lock", &lock))?;
+        if packages.exists() {
+            return Ok(Self { packages });
+        }
+        let unfinished = folder.join(format!("{KOPF_VERSION}.unfinished"));
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished).map_err(failed("remove", &unfinished))?;
+        }
+        let pip = Command::new(PYTHON)
+            .args(["-m", "pip", "install", "--quiet"])
+            .args(["--disable-pip-version-check", "--target"])
+            .arg(&unfinished)
+            .arg(format!("kopf=={KOPF_VERSION}"))
+            .output()
+            .map_err(Error::Python)?;
+        if !pip.status.success() {
+            return Err(Error::Pip(
+                String::from_utf8_lossy(&pip.stderr).into_owned(),
+            ));
+        }
+        fs::rename(&unfinished, &packages).map_err(failed("rename", &unfinished))?;
+        Ok(Self { packages })
+    }
+
+    /// Prepares to run the handlers in `script` on the sandbox's namespace, as `identity`. The
+    /// script may import modules beside it.
+    pub fn operator(
+        &self,
+        sandbox: &Sandbox,
+        identity: &Identity,
+        script: &Path,
+    ) -> Result<operator::Builder, Failure> {
+        let python = env::split_paths(&env::var_os("PATH").unwrap_or_default())
+            .map(|folder| folder.join(PYTHON))
+            .find(|file| file.is_file())
+            .ok_or_else(|| Failure::from(Error::Python(io::ErrorKind::NotFound.into())))?;
+        let beside = script.parent().unwrap_or(Path::new("."));
+        let modules: OsString = env::join_paths([self.packages.as_path(), beside])?;
+        Ok(sandbox
+            .operator(python, identity)?
+            .env("GROUP", sandbox.group())
+            .env("PYTHONPATH", modules)
+            .env("PYTHONUNBUFFERED", "1")
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .arg("-m")
+            .arg("kopf")
+            .arg("run")
+            .arg("--standalone")
+            .arg("--namespace")
+            .arg(sandbox.namespace())
+            .arg(script))
+    }
+}

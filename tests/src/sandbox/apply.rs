@@ -1,0 +1,102 @@
+//! Applying one object, and waiting for a definition to be served.
+
+use std::sync::Arc;
+
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{self, Scope};
+use serde_json::Value;
+
+use super::{Objects, Place, eventually, lock};
+use crate::failure::Failure;
+
+/// Who owns the fields that tests apply.
+const FIELD_MANAGER: &str = "kopf-tests";
+
+/// How long an applied definition stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stay {
+    WithTheSandbox,
+    WithTheControlPlane,
+}
+
+/// Applies an object, and waits until it is served if it is a definition.
+pub(super) async fn apply_one(
+    place: &Arc<Place>,
+    object: DynamicObject,
+    stay: Stay,
+) -> Result<DynamicObject, Failure> {
+    let nameless = || Failure::new("an applied object needs apiVersion, kind and metadata.name");
+    let types = object.types.clone().ok_or_else(nameless)?;
+    let name = object.metadata.name.clone().ok_or_else(nameless)?;
+    let gvk = GroupVersionKind::try_from(&types)?;
+    let (resource, capabilities) = discovery::pinned_kind(&place.client, &gvk).await?;
+    let namespace = match capabilities.scope {
+        Scope::Cluster => None,
+        Scope::Namespaced => Some(
+            object
+                .metadata
+                .namespace
+                .clone()
+                .unwrap_or_else(|| place.namespace.clone()),
+        ),
+    };
+    let objects = Objects::new(Arc::clone(place), resource, namespace);
+    let is_definition = gvk.kind == "CustomResourceDefinition";
+    if is_definition && stay == Stay::WithTheSandbox {
+        lock(&place.definitions).insert(name.clone());
+    }
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let patch = Patch::Apply(&object);
+    let applied = match objects.api().patch(&name, &params, &patch).await {
+        // Somebody else has just created it.
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
+            objects.api().patch(&name, &params, &patch).await?
+        }
+        applied => applied?,
+    };
+    if is_definition {
+        let established = objects
+            .wait_until(&name, "it is established", is_established)
+            .await?;
+        until_served(place, &established.data).await?;
+        return Ok(established);
+    }
+    Ok(applied)
+}
+
+fn is_established(definition: &DynamicObject) -> bool {
+    definition.data["status"]["conditions"]
+        .as_array()
+        .is_some_and(|conditions| {
+            conditions
+                .iter()
+                .any(|it| it["type"] == "Established" && it["status"] == "True")
+        })
+}
+
+/// Waits until discovery tells of every served version and its objects can be listed, which comes
+/// a moment after the definition is established.
+async fn until_served(place: &Place, definition: &Value) -> Result<(), Failure> {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
+    for version in spec["versions"].as_array().into_iter().flatten() {
+        if version["served"] != true {
+            continue;
+        }
+        let gvk = GroupVersionKind::gvk(&group, &text(&version["name"]), &kind);
+        eventually(
+            "a definition that is established is also served",
+            async || list_one(place, &gvk).await.ok(),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+async fn list_one(place: &Place, gvk: &GroupVersionKind) -> kube::Result<()> {
+    let (resource, _) = discovery::pinned_kind(&place.client, gvk).await?;
+    let all: Api<DynamicObject> = Api::all_with(place.client.clone(), &resource);
+    all.list(&ListParams::default().limit(1)).await.map(drop)
+}

@@ -1,0 +1,131 @@
+//! How the binaries are obtained, with a stand-in for Go that is quick or fails.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use kopf_tests::{Failure, TestResult, eventually};
+
+use super::leak::lives;
+
+/// Writes the file after `-o`, and notes that it ran.
+const BUILDS: &str = "#!/bin/sh
+echo run >> \"$XDG_CACHE_HOME/runs\"
+while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done
+: > \"$out\"
+";
+
+const FAILS: &str = "#!/bin/sh
+echo 'dial tcp: lookup proxy.golang.org: no such host' >&2
+exit 1
+";
+
+/// Tells its process id, and never ends.
+const HANGS: &str = "#!/bin/sh
+echo $$ > \"$XDG_CACHE_HOME/pid.new\"
+/bin/mv \"$XDG_CACHE_HOME/pid.new\" \"$XDG_CACHE_HOME/pid\"
+exec /bin/sleep 1000
+";
+
+const WAYS: [&str; 3] = ["1. Go", "2. KUBEBUILDER_ASSETS", "3. KOPF_TEST_KUBECONFIG"];
+
+fn prepare(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_control-plane"));
+    command
+        .arg("prepare")
+        .env_remove("KUBEBUILDER_ASSETS")
+        .env_remove("KOPF_TEST_KUBECONFIG")
+        .env("PATH", home)
+        .env("XDG_CACHE_HOME", home)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn install_go(home: &Path, script: &str) -> TestResult {
+    let go = home.join("go");
+    fs::write(&go, script)?;
+    fs::set_permissions(&go, fs::Permissions::from_mode(0o755))?;
+    Ok(())
+}
+
+fn assert_says(output: &Output, parts: &[&str]) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+}
+
+#[test]
+fn without_go_one_message_says_what_is_missing_and_how_to_provide_it() -> TestResult {
+    let home = tempfile::tempdir()?;
+
+    let output = prepare(home.path()).output()?;
+
+    assert!(!output.status.success());
+    assert_says(&output, &["`go` is not in PATH"]);
+    assert_says(&output, &WAYS);
+    Ok(())
+}
+
+#[test]
+fn without_network_the_same_message_shows_what_go_said() -> TestResult {
+    let home = tempfile::tempdir()?;
+    install_go(home.path(), FAILS)?;
+
+    let output = prepare(home.path()).output()?;
+
+    assert!(!output.status.success());
+    assert_says(
+        &output,
+        &["building etcd", "proxy.golang.org: no such host"],
+    );
+    assert_says(&output, &WAYS);
+    Ok(())
+}
+
+#[test]
+fn processes_that_start_together_build_once() -> TestResult {
+    let home = tempfile::tempdir()?;
+    install_go(home.path(), BUILDS)?;
+
+    let both = [prepare(home.path()).spawn()?, prepare(home.path()).spawn()?];
+    let mut answers = Vec::new();
+    for process in both {
+        let output = process.wait_with_output()?;
+        if !output.status.success() {
+            return Err(Failure::new(String::from_utf8_lossy(&output.stderr)));
+        }
+        answers.push(output.stdout);
+    }
+
+    assert_eq!(answers[0], answers[1], "both use the same binaries");
+    let runs = fs::read_to_string(home.path().join("runs"))?;
+    assert_eq!(runs.lines().count(), 3, "one run of Go per binary");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_interrupted_build_leaves_no_compiler_behind_and_is_done_anew() -> TestResult {
+    let home = tempfile::tempdir()?;
+    install_go(home.path(), HANGS)?;
+    let mut interrupted = prepare(home.path()).spawn()?;
+    let pid: i32 = eventually("Go runs", async || {
+        fs::read_to_string(home.path().join("pid"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    })
+    .await?;
+    assert!(lives(pid));
+
+    interrupted.kill()?;
+    interrupted.wait()?;
+
+    eventually("Go is gone", async || (!lives(pid)).then_some(())).await?;
+    install_go(home.path(), BUILDS)?;
+    assert!(prepare(home.path()).output()?.status.success());
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! Nothing outlives the test process, however that ends, and what may be shared is.
+//!
+//! The test process that ends badly is this very test binary, run once more with one of its tests
+//! and told through a variable how to end.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, io, thread};
+
+use kopf_tests::assets::{self, Environment};
+use kopf_tests::{ControlPlane, Failure, Identity, Operator, PrivateControlPlane, TestResult};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde::{Deserialize, Serialize};
+
+/// Tells the victim how to end.
+const ENDING_VARIABLE: &str = "KOPF_TEST_VICTIM";
+
+/// The issue of every leak: after this time nothing may be left.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+const MARK: &str = "footprint: ";
+
+/// What a test process has started.
+#[derive(Debug, Serialize, Deserialize)]
+struct Footprint {
+    processes: Vec<i32>,
+    folder: PathBuf,
+}
+
+#[tokio::test]
+async fn a_control_plane_and_an_operator_end_with_their_values() -> TestResult {
+    let plane = PrivateControlPlane::start().await?;
+    let operator = Operator::of("sleep").arg("1000").start()?;
+    let footprint = Footprint::of(&plane, Some(&operator))?;
+    assert!(footprint.processes.len() >= 4, "{footprint:?}");
+    end_as_told(&footprint)?;
+
+    drop((plane, operator));
+
+    assert!(footprint.is_gone(), "{:?}", footprint.left());
+    Ok(())
+}
+
+#[tokio::test]
+async fn test_processes_share_one_control_plane() -> TestResult {
+    if env::var_os(ENDING_VARIABLE).is_some() {
+        return end_as_told(&Footprint::of(&*ControlPlane::shared().await?, None)?);
+    }
+    let cache = tempfile::tempdir()?;
+    let (mut first, ours) = start_sharing_victim(cache.path())?;
+    let (mut second, theirs) = start_sharing_victim(cache.path())?;
+
+    first.kill()?;
+    first.wait()?;
+
+    assert_eq!(
+        theirs.folder, ours.folder,
+        "the second uses what the first has started"
+    );
+    let (mut third, still) = start_sharing_victim(cache.path())?;
+    assert_eq!(
+        still.folder, ours.folder,
+        "and keeps it alive for the third"
+    );
+    for victim in [&mut second, &mut third] {
+        victim.kill()?;
+        victim.wait()?;
+    }
+    ours.assert_gone_soon()
+}
+
+#[tokio::test]
+async fn a_given_kubeconfig_is_used_instead() -> TestResult {
+    let plane = PrivateControlPlane::start().await?;
+    let giver = Identity::administrator("giver");
+
+    let output = Command::new(env::current_exe()?)
+        .args(["--exact", "api::two_sandboxes_do_not_see_each_other"])
+        .env(assets::KUBECONFIG_VARIABLE, plane.kubeconfig(&giver)?)
+        .env(assets::ASSETS_VARIABLE, "/nonexistent")
+        .output()?;
+
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+    let created = plane.audit_log()?.requests()?.into_iter().any(|it| {
+        it.user == giver.name() && it.verb == "create" && it.resource.as_deref() == Some("widgets")
+    });
+    assert!(created, "the other process worked on the given cluster");
+    Ok(())
+}
+
+#[test]
+fn nothing_is_left_after_kill_9() -> TestResult {
+    nothing_is_left_after("hold", |victim| signal(victim, Signal::KILL))
+}
+
+#[test]
+fn nothing_is_left_after_ctrl_c() -> TestResult {
+    nothing_is_left_after("hold", |victim| signal(victim, Signal::INT))
+}
+
+#[test]
+fn nothing_is_left_after_a_panic() -> TestResult {
+    nothing_is_left_after("panic", |_| Ok(()))
+}
+
+#[test]
+fn a_registration_whose_guard_is_dead_is_replaced() -> TestResult {
+    let cache = tempfile::tempdir()?;
+    let (mut first, dead) = start_sharing_victim(cache.path())?;
+    let guard = Pid::from_raw(dead.processes[0]).ok_or_else(|| Failure::new("no guard"))?;
+    // The guard leads the group of everything it has started.
+    kill_process_group(guard, Signal::KILL)?;
+    fs::remove_dir_all(&dead.folder)?;
+
+    let (mut second, alive) = start_sharing_victim(cache.path())?;
+    for victim in [&mut first, &mut second] {
+        victim.kill()?;
+        victim.wait()?;
+    }
+
+    assert_ne!(alive.folder, dead.folder);
+    dead.assert_gone_soon()?;
+    alive.assert_gone_soon()
+}
+
+/// Starts a test process whose control plane is shared by those with the same cache only.
+fn start_sharing_victim(cache: &Path) -> Result<(Child, Footprint), Failure> {
+    let assets = assets::obtain(&Environment::from_process())?;
+    let binaries = assets.etcd.parent().unwrap_or(Path::new("/")).to_owned();
+    let name = "leak::test_processes_share_one_control_plane";
+    start_victim(name, "hold", |command| {
+        command
+            .env("XDG_CACHE_HOME", cache)
+            .env(assets::ASSETS_VARIABLE, &binaries);
+    })
+}
+
+fn nothing_is_left_after(
+    ending: &str,
+    end: impl FnOnce(&mut Child) -> io::Result<()>,
+) -> TestResult {
+    let name = "leak::a_control_plane_and_an_operator_end_with_their_values";
+    let (mut victim, footprint) = start_victim(name, ending, |_| {})?;
+    end(&mut victim)?;
+    let status = victim.wait()?;
+    assert!(!status.success(), "the victim was to end badly");
+    footprint.assert_gone_soon()
+}
+
+/// Runs one test of this binary in a process of its own, up to the point where it ends.
+fn start_victim(
+    test: &str,
+    ending: &str,
+    configure: impl FnOnce(&mut Command),
+) -> Result<(Child, Footprint), Failure> {
+    let mut command = Command::new(env::current_exe()?);
+    command
+        .args(["--exact", test])
+        .env(ENDING_VARIABLE, ending)
+        .env_remove(assets::KUBECONFIG_VARIABLE);
+    configure(&mut command);
+    let mut victim = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let output = victim
+        .stdout
+        .take()
+        .ok_or_else(|| Failure::new("the victim has no output"))?;
+    let mut seen = String::new();
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        if let Some((_, text)) = line.split_once(MARK) {
+            return Ok((victim, serde_json::from_str(text)?));
+        }
+        seen.push_str(&line);
+        seen.push('\n');
+    }
+    victim.wait()?;
+    Err(Failure::new(format!("the victim ended too early:\n{seen}")))
+}
+
+/// In the victim, tells what it has started and ends as it was told; elsewhere, does nothing.
+fn end_as_told(footprint: &Footprint) -> TestResult {
+    let Some(ending) = env::var_os(ENDING_VARIABLE) else {
+        return Ok(());
+    };
+    writeln!(io::stdout(), "{MARK}{}", serde_json::to_string(footprint)?)?;
+    io::stdout().flush()?;
+    if ending == "panic" {
+        panic!("as told");
+    }
+    loop {
+        thread::park();
+    }
+}
+
+fn signal(victim: &mut Child, signal: Signal) -> io::Result<()> {
+    Ok(kill_process(Pid::from_child(victim), signal)?)
+}
+
+/// Whether the process exists and is not merely waiting to be noticed as dead.
+pub(super) fn lives(pid: i32) -> bool {
+    state_and_parent(pid).is_some_and(|(state, _)| state != "Z" && state != "X")
+}
+
+fn state_and_parent(pid: i32) -> Option<(String, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it is in parentheses and may contain anything.
+    let mut fields = stat.rsplit_once(") ")?.1.split_whitespace();
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+}
+
+fn children_of(parent: i32) -> io::Result<Vec<i32>> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let Ok(pid) = entry?.file_name().to_string_lossy().parse() else {
+            continue;
+        };
+        if state_and_parent(pid).is_some_and(|(_, its)| its == parent) {
+            children.push(pid);
+        }
+    }
+    Ok(children)
+}
+
+// === impl Footprint ===
+
+impl Footprint {
+    fn of(plane: &ControlPlane, operator: Option<&Operator>) -> Result<Self, Failure> {
+        let (guard, folder) = plane.footprint()?;
+        let guard = i32::try_from(guard)?;
+        let mut processes = vec![guard];
+        processes.extend(children_of(guard)?);
+        processes.extend(operator.map(Operator::pid));
+        Ok(Self {
+            processes,
+            folder: folder.to_owned(),
+        })
+    }
+
+    fn is_gone(&self) -> bool {
+        self.left().is_empty() && !self.folder.exists()
+    }
+
+    fn left(&self) -> Vec<i32> {
+        self.processes
+            .iter()
+            .copied()
+            .filter(|&pid| lives(pid))
+            .collect()
+    }
+
+    #[track_caller]
+    fn assert_gone_soon(&self) -> TestResult {
+        let deadline = Instant::now() + GONE_WITHIN;
+        while !self.is_gone() {
+            if Instant::now() > deadline {
+                let (left, folder) = (self.left(), self.folder.exists());
+                return Err(Failure::new(format!(
+                    "left: {left:?}; the folder exists: {folder}"
+                )));
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! The harness proves itself: a real API server, real controllers, real faults.
+
+use kopf_tests::Failure;
+
+mod access;
+mod api;
+mod binaries;
+mod chaos;
+mod controllers;
+mod leak;
+mod processes;
+mod proxy;
+
+/// The HTTP status of an error answer.
+#[track_caller]
+fn code<T>(answer: kube::Result<T>) -> Result<u16, Failure> {
+    match answer {
+        Ok(_) => Err(Failure::new("the request was expected to fail")),
+        Err(kube::Error::Api(status)) => Ok(status.code),
+        Err(other) => Err(other.into()),
+    }
+}

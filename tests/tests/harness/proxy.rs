@@ -1,0 +1,130 @@
+//! The faults of the proxy as a kube client sees them.
+
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, TryStreamExt as _, future};
+use http::{Method, StatusCode};
+use kopf_tests::sandbox::PATIENCE;
+use kopf_tests::{Fault, FaultProxy, Objects, RequestMatch, Sandbox, TestResult};
+use kube::api::{ListParams, WatchParams};
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::code;
+
+async fn proxied(name: &str) -> Result<(Sandbox, FaultProxy, Objects), kopf_tests::Failure> {
+    let sandbox = Sandbox::open(name).await?;
+    let widgets = sandbox.define("Widget").await?;
+    let proxy =
+        FaultProxy::start(sandbox.control_plane(), &sandbox.administrator("proxied")).await?;
+    let widgets = widgets.through(&proxy.client().await?);
+    Ok((sandbox, proxy, widgets))
+}
+
+#[tokio::test]
+async fn injected_answers_reach_the_client_as_often_as_asked_for() -> TestResult {
+    let (_sandbox, proxy, widgets) = proxied("answers").await?;
+    let creations = || RequestMatch::any().method(Method::POST).path("/widgets");
+    proxy.times(2, creations(), Fault::Answer(StatusCode::TOO_MANY_REQUESTS));
+    proxy.once(
+        creations(),
+        Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR),
+    );
+    proxy.once(
+        RequestMatch::any().method(Method::PATCH),
+        Fault::AnswerRetryAfter(StatusCode::CONFLICT, Duration::from_secs(1)),
+    );
+
+    let mut codes = Vec::new();
+    for _ in 0..3 {
+        codes.push(code(widgets.create("one", json!({})).await)?);
+    }
+    assert_eq!(codes, [429, 429, 500]);
+    widgets.create("one", json!({})).await?;
+    assert_eq!(
+        code(widgets.merge("one", json!({"spec": {"size": 1}})).await)?,
+        409
+    );
+    widgets.merge("one", json!({"spec": {"size": 2}})).await?;
+
+    let creations: Vec<_> = proxy
+        .requests()
+        .into_iter()
+        .filter(|it| it.method == Method::POST)
+        .map(|it| it.status.map(|status| status.as_u16()))
+        .collect();
+    assert_eq!(creations, [Some(429), Some(429), Some(500), Some(201)]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cut_before_has_no_effect_and_a_cut_after_has_one() -> TestResult {
+    let (_sandbox, proxy, widgets) = proxied("cuts").await?;
+    proxy.once(RequestMatch::any().method(Method::POST), Fault::CutBefore);
+    proxy.once(RequestMatch::any().method(Method::POST), Fault::CutAfter);
+
+    assert!(widgets.create("before", json!({})).await.is_err());
+    assert!(widgets.create("after", json!({})).await.is_err());
+
+    assert_eq!(code(widgets.get("before").await)?, 404);
+    widgets.get("after").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_delay_holds_a_request_back() -> TestResult {
+    let (_sandbox, proxy, widgets) = proxied("delay").await?;
+    let time = Duration::from_millis(700);
+    proxy.once(RequestMatch::any().not_watches(), Fault::Delay(time));
+
+    let started = Instant::now();
+    widgets.api().list(&ListParams::default()).await?;
+
+    assert!(started.elapsed() >= time);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_truncated_watch_gives_its_whole_events_and_then_breaks() -> TestResult {
+    let (_sandbox, proxy, widgets) = proxied("truncated").await?;
+    let start = widgets.api().list(&ListParams::default()).await?;
+    let version = start.metadata.resource_version.unwrap_or_default();
+    proxy.once(RequestMatch::any().watches(), Fault::TruncateAfter(2));
+
+    let events = widgets
+        .api()
+        .watch(&WatchParams::default(), &version)
+        .await?;
+    for name in ["one", "two", "three"] {
+        widgets.create(name, json!({})).await?;
+    }
+
+    // A kube client takes a broken stream for an ended one, and drops the half event.
+    let seen: Vec<_> = events
+        .filter_map(|event| future::ready(event.ok()))
+        .collect()
+        .await;
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    let events = widgets
+        .api()
+        .watch(&WatchParams::default(), &version)
+        .await?;
+    let whole: Vec<_> = events.take(3).try_collect().await?;
+    assert_eq!(whole.len(), 3, "the next watch is whole");
+    Ok(())
+}
+
+#[tokio::test]
+async fn cutting_all_ends_open_watches_and_healing_forgets_faults() -> TestResult {
+    let (_sandbox, proxy, widgets) = proxied("cutting").await?;
+    let events = widgets.api().watch(&WatchParams::default(), "0").await?;
+
+    proxy.always(RequestMatch::any(), Fault::CutBefore);
+    proxy.cut_all();
+    timeout(PATIENCE, events.collect::<Vec<_>>()).await?;
+    assert!(widgets.api().list(&ListParams::default()).await.is_err());
+
+    proxy.heal();
+    widgets.api().list(&ListParams::default()).await?;
+    Ok(())
+}
