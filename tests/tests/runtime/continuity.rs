@@ -1,0 +1,113 @@
+//! An operator that is killed at any instant goes on from where it was.
+
+use std::time::Duration;
+
+use kopf_tests::operator::{Ending, Operator};
+use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use crate::bench::{LAST_HANDLED, records};
+
+struct Storm {
+    sandbox: Sandbox,
+    objects: Objects,
+}
+
+impl Storm {
+    async fn new(name: &str) -> Result<Self, Failure> {
+        let sandbox = Sandbox::open(name).await?;
+        let objects = sandbox.define("Widget").await?;
+        Ok(Self { sandbox, objects })
+    }
+
+    fn start(&self) -> Result<Operator, Failure> {
+        let identity = self.sandbox.administrator("storm");
+        let operator = self
+            .sandbox
+            .operator(env!("CARGO_BIN_EXE_storm-operator"), &identity)?
+            .env("STORM_GROUP", self.sandbox.group())
+            .arg("--namespace")
+            .arg(self.sandbox.namespace());
+        Ok(operator.start()?)
+    }
+
+    /// Waits until both handlers have seen this size, and nothing is left to do.
+    async fn settled(&self, name: &str, size: u32) -> TestResult {
+        let state = format!("{{\"spec\":{{\"size\":{size}}}}}\n");
+        self.objects
+            .wait_until(name, &format!("all have seen {size}"), |it| {
+                it.data["status"] == json!({"quick": size, "flaky": size})
+                    && it.annotations().get(LAST_HANDLED) == Some(&state)
+                    && records(it).is_empty()
+            })
+            .await?;
+        Ok(())
+    }
+
+    async fn edit(&self, name: &str, sizes: std::ops::RangeInclusive<u32>) -> TestResult {
+        for size in sizes {
+            tokio::time::sleep(Duration::from_millis(fastrand::u64(0..1500))).await;
+            let edit = json!({"spec": {"size": size}});
+            self.objects.merge(name, edit).await?;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn no_edit_is_lost_in_a_storm_with_kills() -> TestResult {
+    const EDITS: u32 = 5;
+    let storm = Storm::new("storm").await?;
+    let names: Vec<String> = (0..40).map(|number| format!("w{number}")).collect();
+    let mut operator = storm.start()?;
+    let edits = futures::future::try_join_all(names.iter().map(async |name| {
+        storm
+            .objects
+            .create(name, json!({"spec": {"size": 0}}))
+            .await?;
+        storm.edit(name, 1..=EDITS).await
+    }));
+    let kills = async {
+        for _ in 0..4 {
+            tokio::time::sleep(Duration::from_millis(fastrand::u64(500..1500))).await;
+            operator.kill().await?;
+            operator = storm.start()?;
+        }
+        Ok::<_, Failure>(operator)
+    };
+    let (edited, operator) = futures::future::join(edits, kills).await;
+    edited?;
+    let operator = operator?;
+    for name in &names {
+        storm.settled(name, EDITS).await?;
+    }
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_handler_that_waits_for_its_retry_waits_across_a_kill() -> TestResult {
+    let storm = Storm::new("kill").await?;
+    let operator = storm.start()?;
+    storm
+        .objects
+        .create("one", json!({"spec": {"size": 1}}))
+        .await?;
+    storm
+        .objects
+        .wait_until("one", "the retry is recorded", |it| {
+            records(it)
+                .get("flaky")
+                .is_some_and(|it| it["retries"] == 1)
+        })
+        .await?;
+    operator.kill().await?;
+    let operator = storm.start()?;
+    storm.settled("one", 1).await?;
+    let log = operator.log();
+    assert!(!log.contains("Handler 'quick'"), "{log}");
+    assert!(log.contains("Handler 'flaky' succeeded."), "{log}");
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}

@@ -1,0 +1,350 @@
+//! Handlers that fail: retried, given up, interrupted, and never fatal to others.
+
+use std::time::Duration;
+
+use kopf_runtime::{
+    Change, ChangeHandler, ErrorMode, HandlerError, HandlerResult, On, Resource, SubHandler,
+};
+use kopf_tests::TestResult;
+use kube::ResourceExt as _;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::bench::{Bench, Stage, records};
+
+#[tokio::test]
+async fn a_temporary_error_is_retried_in_time_without_a_write_to_wake_up() -> TestResult {
+    let mut bench = Bench::new("temporary").await?;
+    bench.script("create_fn", |cx| match cx.retry() {
+        0 | 1 => {
+            cx.patch().status(json!({"attempts": cx.retry() + 1}));
+            Err(HandlerError::temporary("not yet").after(Duration::from_secs(1)))
+        }
+        _ => Ok(()),
+    });
+    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = bench.start(handlers).await?;
+    bench.create("one", 1).await?;
+    assert_eq!(bench.call().await.retry, 0);
+    let waiting = bench
+        .objects
+        .wait_until("one", "the failure is recorded", |it| {
+            !records(it).is_empty()
+        })
+        .await?;
+    let record = &records(&waiting)["create_fn"];
+    let keys: Vec<&String> = record.as_object().expect("a record").keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "started", "delayed", "purpose", "retries", "success", "failure", "message"
+        ]
+    );
+    assert_eq!(record["purpose"], "create");
+    assert_eq!(record["retries"], 1);
+    assert_eq!(record["message"], "not yet");
+    assert_eq!(bench.call().await.retry, 1);
+    assert_eq!(bench.call().await.retry, 2);
+    let one = bench.handled("one", 1).await?;
+    assert_eq!(one.data["status"], json!({"attempts": 2}));
+    assert_eq!(
+        bench.writes(&operator).await?,
+        (3, 2),
+        "one write per attempt, and one per failed attempt's patch of the status"
+    );
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_handler_that_gives_up_does_not_stop_the_others() -> TestResult {
+    let mut bench = Bench::new("permanent").await?;
+    bench.script("fatal", |_| Err(HandlerError::permanent("never")));
+    bench.script("few", |_| {
+        Err(HandlerError::temporary("no").after(Duration::ZERO))
+    });
+    bench.script("ignored", |_| {
+        "x".parse::<u8>()?;
+        Ok(())
+    });
+    bench.script("panics", |_| panic!("a handler may panic"));
+    let handlers = bench.handlers([
+        ChangeHandler::new("fatal", On::create()),
+        ChangeHandler::new("few", On::create()).retries(3),
+        ChangeHandler::new("ignored", On::create()).errors(ErrorMode::Ignored),
+        ChangeHandler::new("panics", On::create()).errors(ErrorMode::Permanent),
+        ChangeHandler::new("fine", On::create()),
+    ]);
+    let operator = bench.start(handlers).await?;
+    bench.create("one", 1).await?;
+    bench.handled("one", 1).await?;
+    let mut calls: Vec<String> = bench
+        .calls_so_far()
+        .into_iter()
+        .map(|call| call.handler)
+        .collect();
+    calls.sort();
+    assert_eq!(
+        calls,
+        ["fatal", "few", "few", "few", "fine", "ignored", "panics"]
+    );
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn the_last_error_is_told_in_an_event_of_the_object() -> TestResult {
+    let mut bench = Bench::new("told").await?;
+    bench.script("create_fn", |_| {
+        Err(HandlerError::permanent("out of stock"))
+    });
+    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = bench.start(handlers).await?;
+    bench.create("one", 1).await?;
+    let one = bench.handled("one", 1).await?;
+    let events = bench.sandbox.objects("v1", "Event").await?;
+    let message = "Handler 'create_fn' failed permanently: out of stock";
+    let found = bench
+        .eventually("the event is posted", async || {
+            let events = events.api().list(&Default::default()).await?;
+            Ok(events
+                .into_iter()
+                .find(|event| event.data["message"] == message))
+        })
+        .await?;
+    assert_eq!(found.data["type"], "Error");
+    assert_eq!(found.data["reason"], "Logging");
+    assert_eq!(
+        found.data["involvedObject"]["uid"],
+        one.uid().unwrap_or_default()
+    );
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_timeout_interrupts_a_running_handler() -> TestResult {
+    let mut bench = Bench::new("timeout").await?;
+    bench.script_async("endless", |cx| {
+        cx.patch().status(json!({"began": true}));
+        std::future::pending::<HandlerResult>()
+    });
+    let handler = ChangeHandler::new("endless", On::create()).timeout(Duration::from_secs(1));
+    let operator = bench.start(bench.handlers([handler])).await?;
+    bench.create("one", 1).await?;
+    let one = bench.handled("one", 1).await?;
+    assert_eq!(one.data["status"], json!({"began": true}));
+    assert_eq!(bench.calls_so_far().len(), 1);
+    operator.stop().await
+}
+
+/// A size that must be a number, which the schema of the tests does not demand.
+#[derive(Deserialize)]
+struct Strict {
+    #[expect(dead_code, reason = "it only has to decode")]
+    spec: StrictSpec,
+}
+
+#[derive(Deserialize)]
+struct StrictSpec {
+    #[expect(dead_code, reason = "it only has to decode")]
+    size: u32,
+}
+
+#[tokio::test]
+async fn an_object_that_does_not_decode_is_reported_on_itself_and_can_be_deleted() -> TestResult {
+    async fn seen(stage: &Stage, cx: &mut Change<Strict>) -> HandlerResult {
+        stage.report(cx)
+    }
+    let mut bench = Bench::new("undecodable").await?;
+    let resource = Resource::<Strict, Stage>::new(bench.spec(), &bench.stage)
+        .change(
+            ChangeHandler::new("create_fn", On::create()).backoff(Duration::from_secs(3600)),
+            |stage, cx| Box::pin(seen(stage, cx)),
+        )
+        .change(
+            ChangeHandler::new("delete_fn", On::delete()),
+            |stage, cx| Box::pin(seen(stage, cx)),
+        )
+        .build();
+    let operator = bench.start(resource).await?;
+    let odd = json!({"spec": {"size": "large"}});
+    bench.objects.create("odd", odd).await?;
+    bench.create("even", 2).await?;
+    assert_eq!(bench.call().await.object, "even");
+    bench.handled("even", 2).await?;
+    bench
+        .objects
+        .wait_until("odd", "the mistake is recorded", |it| {
+            records(it).get("create_fn").is_some_and(|record| {
+                let message = record["message"].as_str().unwrap_or_default();
+                message.contains("does not fit its type")
+            })
+        })
+        .await?;
+    bench.objects.delete("odd").await?;
+    bench.objects.wait_gone("odd").await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_patch_that_the_server_rejects_is_a_failed_attempt() -> TestResult {
+    let mut bench = Bench::new("rejected").await?;
+    bench.script("create_fn", |cx| {
+        if cx.retry() == 0 {
+            cx.patch().label("not a label!", "x");
+        }
+        Ok(())
+    });
+    let handler = ChangeHandler::new("create_fn", On::create()).backoff(Duration::from_secs(1));
+    let operator = bench.start(bench.handlers([handler])).await?;
+    bench.create("one", 1).await?;
+    bench
+        .objects
+        .wait_until("one", "the rejection is explained", |it| {
+            records(it).get("create_fn").is_some_and(|record| {
+                let message = record["message"].as_str().unwrap_or_default();
+                message.contains("does not accept") && message.contains("not a label!")
+            })
+        })
+        .await?;
+    let one = bench.handled("one", 1).await?;
+    assert!(one.labels().is_empty());
+    assert_eq!(bench.calls_so_far().len(), 2);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn sub_handlers_are_retried_one_by_one_until_all_are_done() -> TestResult {
+    let mut bench = Bench::new("subs").await?;
+    bench.script("create_fn", |cx| {
+        for item in ["a", "b"] {
+            cx.sub(SubHandler::new(item), move |cx| {
+                Box::pin(async move {
+                    if item == "b" && cx.retry() < 2 {
+                        return Err(HandlerError::temporary("again").after(Duration::ZERO));
+                    }
+                    cx.set_result(&json!({"calls": cx.retry() + 1}))?;
+                    Ok(())
+                })
+            });
+        }
+        Ok(())
+    });
+    let handler = ChangeHandler::new("create_fn", On::create()).retries(1);
+    let operator = bench.start(bench.handlers([handler])).await?;
+    bench.create("one", 1).await?;
+    let one = bench.handled("one", 1).await?;
+    assert_eq!(
+        one.data["status"],
+        json!({"create_fn/a": {"calls": 1}, "create_fn/b": {"calls": 3}})
+    );
+    let calls = bench.calls_so_far();
+    assert!(calls.iter().all(|call| call.retry == 0), "{calls:?}");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_record_that_the_server_rejects_is_written_later_and_the_handler_not_called_again()
+-> TestResult {
+    let mut bench = Bench::new("denied").await?;
+    let policy = "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: $NAMESPACE}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [$GROUP], apiVersions: [v1], operations: [UPDATE], resources: [widgets]}
+  validations:
+    - {expression: object.metadata.name != 'denied', message: no records here}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: $NAMESPACE}
+spec: {policyName: $NAMESPACE, validationActions: [Deny]}
+";
+    bench.sandbox.apply(policy).await?;
+    let probe = json!({"spec": {"size": 0}});
+    bench.objects.create("denied", probe).await?;
+    bench
+        .eventually("the policy is in force", async || {
+            let edit = json!({"metadata": {"labels": {"try": "it"}}});
+            Ok(bench.objects.merge("denied", edit).await.err())
+        })
+        .await?;
+    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = bench.start(handlers).await?;
+    bench.create("fine", 1).await?;
+    bench.handled("fine", 1).await?;
+    let events = bench.sandbox.objects("v1", "Event").await?;
+    bench
+        .eventually("the rejection is told", async || {
+            let events = events.api().list(&Default::default()).await?;
+            let told = |message: &str| message.contains("no records here");
+            Ok(events
+                .into_iter()
+                .find(|event| event.data["message"].as_str().is_some_and(told)))
+        })
+        .await?;
+    let bindings = bench
+        .sandbox
+        .objects(
+            "admissionregistration.k8s.io/v1",
+            "ValidatingAdmissionPolicyBinding",
+        )
+        .await?;
+    bindings.delete(bench.sandbox.namespace()).await?;
+    bench.handled("denied", 0).await?;
+    let mut calls: Vec<String> = bench
+        .calls_so_far()
+        .into_iter()
+        .map(|call| call.object)
+        .collect();
+    calls.sort();
+    assert_eq!(calls, ["denied", "fine"]);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn sub_handlers_can_be_awaited_and_nested() -> TestResult {
+    let mut bench = Bench::new("nested").await?;
+    let resource = bench
+        .resource()
+        .change(
+            ChangeHandler::new("create_fn", On::create()),
+            |stage, cx| {
+                Box::pin(async move {
+                    stage.report(cx)?;
+                    cx.sub(SubHandler::new("outer"), |cx| {
+                        Box::pin(async move {
+                            for item in ["x", "y"] {
+                                cx.sub(SubHandler::new(item).param(item), |cx| {
+                                    Box::pin(async move {
+                                        let param = cx.param().cloned();
+                                        cx.set_result(&param)?;
+                                        Ok(())
+                                    })
+                                });
+                            }
+                            Ok(())
+                        })
+                    });
+                    cx.run_subs().await?;
+                    cx.set_result(&"all done")?;
+                    Ok(())
+                })
+            },
+        )
+        .build();
+    let operator = bench.start(resource).await?;
+    bench.create("one", 1).await?;
+    let one = bench.handled("one", 1).await?;
+    assert_eq!(
+        one.data["status"],
+        json!({
+            "create_fn/outer/x": "x",
+            "create_fn/outer/y": "y",
+            "create_fn": "all done",
+        })
+    );
+    operator.stop().await
+}

@@ -1,0 +1,146 @@
+//! Kinds that differ from the usual one: built-in, sensitive, cluster-wide, without `/status`.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kopf_runtime::{
+    Change, ChangeHandler, EventHandler, FieldHandler, HandlerResult, Old, On, Reason, Resource,
+    ResourceSpec, Scope, StatusSubresource, ValueTest,
+};
+use kopf_tests::TestResult;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, LAST_HANDLED, Stage};
+
+#[tokio::test]
+async fn secrets_are_never_copied_and_their_old_values_are_unknown() -> TestResult {
+    async fn changed(stage: &Stage, cx: &mut Change<Secret>) -> HandlerResult {
+        if cx.reason() == Reason::Update {
+            assert_eq!(cx.old(), Old::Unknown);
+            assert!(!cx.diff().is_empty());
+        }
+        stage.report(cx)
+    }
+    let mut bench = Bench::new("secret").await?;
+    let spec = ResourceSpec {
+        group: "",
+        version: "v1",
+        kind: "Secret",
+        plural: "secrets",
+        scope: Scope::Namespaced,
+        status: StatusSubresource::Absent,
+    };
+    let resource = Resource::<Secret, Stage>::new(spec, &bench.stage)
+        .change(
+            ChangeHandler::new("changed", On::create().or(On::update())),
+            |stage, cx| Box::pin(changed(stage, cx)),
+        )
+        .build();
+    let secrets = bench.sandbox.objects("v1", "Secret").await?;
+    let body = json!({"stringData": {"password": "correct horse"}});
+    secrets.create("listed", body.clone()).await?;
+    let operator = bench.start(resource).await?;
+    assert_eq!(bench.call().await.object, "listed");
+    let handled = secrets
+        .wait_until("listed", "it is handled", |it| !it.annotations().is_empty())
+        .await?;
+    let encoded = handled.data["data"]["password"].as_str().unwrap_or("none");
+    let mut annotations = handled.annotations().values();
+    assert!(
+        !annotations.any(|text| text.contains(encoded)),
+        "{handled:?}"
+    );
+    let edit = json!({"stringData": {"password": "battery staple"}});
+    secrets.merge("listed", edit).await?;
+    assert_eq!(bench.call().await.reason, Reason::Update);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn cluster_wide_kinds_are_watched_whatever_the_namespace() -> TestResult {
+    let mut bench = Bench::new("cluster-wide").await?;
+    let spec = ResourceSpec {
+        group: "",
+        version: "v1",
+        kind: "Namespace",
+        plural: "namespaces",
+        scope: Scope::Cluster,
+        status: StatusSubresource::Present,
+    };
+    let own = bench.sandbox.namespace().to_owned();
+    let handler = EventHandler::new("spy").value("metadata.name", ValueTest::Equals(json!(own)));
+    let resource = Resource::<Namespace, Stage>::new(spec, &bench.stage)
+        .event(handler, |stage, cx| {
+            Box::pin(async move {
+                stage.see(cx.name(), cx.event_type(), cx.raw());
+                Ok(())
+            })
+        })
+        .build();
+    let operator = bench.start(resource).await?;
+    assert_eq!(bench.seen().await, format!("{own} LISTED null"));
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn without_a_status_endpoint_the_result_goes_with_the_record() -> TestResult {
+    let mut bench = Bench::new("no-status").await?;
+    bench
+        .sandbox
+        .apply(
+            "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.$GROUP}
+spec:
+  group: $GROUP
+  scope: Namespaced
+  names: {kind: Gadget, plural: gadgets, singular: gadget}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
+",
+        )
+        .await?;
+    let spec = ResourceSpec {
+        kind: "Gadget",
+        plural: "gadgets",
+        status: StatusSubresource::Absent,
+        ..bench.spec()
+    };
+    let resource = Resource::<Value, Stage>::new(spec, &Arc::clone(&bench.stage))
+        .change(ChangeHandler::new("create_fn", On::create()), |_, cx| {
+            Box::pin(async move {
+                cx.set_result(&"made")?;
+                Ok(())
+            })
+        })
+        .field::<String>(FieldHandler::new("phase", "status.phase"), |stage, cx| {
+            Box::pin(async move { stage.report(cx) })
+        })
+        .build();
+    let operator = bench.start(resource).await?;
+    let api_version = format!("{}/v1", bench.sandbox.group());
+    let gadgets = bench.sandbox.objects(&api_version, "Gadget").await?;
+    gadgets.create("one", json!({"spec": {}})).await?;
+    let one = gadgets
+        .wait_until("one", "it is handled", |it| {
+            it.annotations().contains_key(LAST_HANDLED)
+        })
+        .await?;
+    assert_eq!(one.data["status"], json!({"create_fn": "made"}));
+    let requests = bench.sandbox.requests_of(&operator.identity).await?;
+    let writes = requests.iter().filter(|request| request.verb == "patch");
+    assert_eq!(writes.count(), 1);
+
+    gadgets
+        .merge("one", json!({"status": {"phase": "Ready"}}))
+        .await?;
+    let call = bench.call().await;
+    assert_eq!(call.handler, "phase/status.phase");
+    operator.stop().await
+}

@@ -1,0 +1,270 @@
+//! Lists and watches that break, and writes that do not land: nothing is lost, nothing is doubled.
+
+use http::{Method, StatusCode};
+use kopf_runtime::{ChangeHandler, EventHandler, On, Resource, ResourceSpec, Settings, TextTest};
+use kopf_tests::guard::Component;
+use kopf_tests::{Fault, PrivateControlPlane, RequestMatch, TestResult};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, Stage};
+
+fn spy(bench: &Bench) -> kopf_runtime::ResourceHandlers {
+    bench
+        .resource()
+        .event(EventHandler::new("spy"), |stage, cx| {
+            Box::pin(async move {
+                stage.see(cx.name(), cx.event_type(), cx.raw());
+                Ok(())
+            })
+        })
+        .build()
+}
+
+fn watches() -> RequestMatch {
+    RequestMatch::any().path("widgets").watches()
+}
+
+fn patches() -> RequestMatch {
+    RequestMatch::any().path("widgets").method(Method::PATCH)
+}
+
+#[tokio::test]
+async fn a_long_list_is_read_in_pages() -> TestResult {
+    let mut bench = Bench::new("pages").await?;
+    for size in 1..=5 {
+        bench.create(&format!("w{size}"), size).await?;
+    }
+    let mut settings = Settings::default();
+    settings.watching.page_size = 2;
+    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = bench.start_with(handlers, settings).await?;
+    for size in 1..=5 {
+        bench.handled(&format!("w{size}"), size).await?;
+    }
+    let requests = bench.sandbox.requests_of(&operator.identity).await?;
+    let lists = requests.iter().filter(|request| request.verb == "list");
+    assert_eq!(lists.count(), 3);
+    assert_eq!(bench.calls_so_far().len(), 5);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_yet_is_waited_for() -> TestResult {
+    let mut bench = Bench::new("not-yet").await?;
+    let spec = ResourceSpec {
+        kind: "Gizmo",
+        plural: "gizmos",
+        ..bench.spec()
+    };
+    let handler = ChangeHandler::new("create_fn", On::create());
+    let resource = Resource::<Value, Stage>::new(spec, &bench.stage)
+        .change(handler, |stage, cx| Box::pin(stage.act(cx)))
+        .build();
+    let operator = bench.start(resource).await?;
+    bench
+        .eventually("the operator has asked in vain", async || {
+            let requests = bench.sandbox.requests_of(&operator.identity).await?;
+            Ok(requests.into_iter().find(|request| request.code == 404))
+        })
+        .await?;
+    let gizmos = bench.sandbox.define("Gizmo").await?;
+    gizmos.create("one", json!({"spec": {"size": 1}})).await?;
+    assert_eq!(bench.call().await.object, "one");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn objects_that_find_no_room_to_wait_are_asked_for_later() -> TestResult {
+    let mut bench = Bench::new("no-room").await?;
+    for size in 1..=3 {
+        bench.create(&format!("w{size}"), size).await?;
+    }
+    let mut settings = Settings::default();
+    settings.queueing.waiting_bytes = 0;
+    let handlers = bench.handlers([
+        ChangeHandler::new("create_fn", On::create()),
+        ChangeHandler::new("update_fn", On::update()),
+    ]);
+    let operator = bench.start_with(handlers, settings).await?;
+    for size in 1..=3 {
+        bench.handled(&format!("w{size}"), size).await?;
+    }
+    bench
+        .objects
+        .merge("w1", json!({"spec": {"size": 9}}))
+        .await?;
+    bench.handled("w1", 9).await?;
+    assert_eq!(bench.calls_so_far().len(), 4);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_watch_that_is_cut_goes_on_from_where_it_was() -> TestResult {
+    let mut bench = Bench::new("cut").await?;
+    let (proxy, operator) = bench.start_through_proxy(spy(&bench)).await?;
+    bench.create("one", 1).await?;
+    assert_eq!(bench.seen().await, "one ADDED 1");
+    proxy.once(watches(), Fault::TruncateAfter(1));
+    proxy.cut_all();
+    for size in 2..=4 {
+        let edit = json!({"spec": {"size": size}});
+        bench.objects.merge("one", edit).await?;
+        assert_eq!(bench.seen().await, format!("one MODIFIED {size}"));
+    }
+    let lists = proxy.requests().into_iter();
+    let lists = lists.filter(|request| request.uri.contains("widgets?&limit"));
+    assert_eq!(lists.count(), 1, "the list is not repeated");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_silent_watch_is_opened_anew() -> TestResult {
+    let mut bench = Bench::new("silent").await?;
+    let mut settings = Settings::default();
+    settings.watching.inactivity_timeout = std::time::Duration::from_millis(500);
+    let operator = bench.start_with(spy(&bench), settings).await?;
+    let (lists, _) = bench
+        .eventually("the third watch is open", async || {
+            let requests = bench.sandbox.requests_of(&operator.identity).await?;
+            let count = |verb: &str| requests.iter().filter(|it| it.verb == verb).count();
+            let (lists, watches) = (count("list"), count("watch"));
+            Ok((watches >= 3).then_some((lists, watches)))
+        })
+        .await?;
+    assert_eq!(lists, 1);
+    bench.create("one", 1).await?;
+    assert_eq!(bench.seen().await, "one ADDED 1");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn only_wanted_objects_are_watched_and_leaving_the_view_is_no_deletion() -> TestResult {
+    let mut bench = Bench::new("selector").await?;
+    let label = |value: &str| json!({"metadata": {"labels": {"tier": value}}, "spec": {"size": 1}});
+    bench.objects.create("gold", label("gold")).await?;
+    bench.objects.create("lead", label("lead")).await?;
+    let gold = EventHandler::new("spy").label("tier", TextTest::Equals("gold".to_owned()));
+    let resource = bench
+        .resource()
+        .event(gold, |stage, cx| {
+            Box::pin(async move {
+                stage.see(cx.name(), cx.event_type(), cx.raw());
+                Ok(())
+            })
+        })
+        .build();
+    let operator = bench.start(resource).await?;
+    assert_eq!(bench.seen().await, "gold LISTED 1");
+    bench.objects.merge("gold", label("lead")).await?;
+    bench.objects.merge("lead", label("gold")).await?;
+    assert_eq!(bench.seen().await, "lead ADDED 1");
+    bench.objects.delete("lead").await?;
+    assert_eq!(bench.seen().await, "lead DELETED 1");
+    let requests = bench.sandbox.requests_of(&operator.identity).await?;
+    let selective = |verb: &str| {
+        let mut requests = requests.iter().filter(|request| request.verb == verb);
+        requests.all(|request| request.uri.contains("labelSelector=tier%3Dgold"))
+    };
+    assert!(selective("list") && selective("watch"), "{requests:#?}");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_deletion_while_no_watch_was_open_is_noticed() -> TestResult {
+    let mut bench = Bench::new("gap").await?;
+    let (proxy, operator) = bench.start_through_proxy(spy(&bench)).await?;
+    for (name, size) in [("goes", 1), ("stays", 2)] {
+        bench.create(name, size).await?;
+        assert_eq!(bench.seen().await, format!("{name} ADDED {size}"));
+    }
+    proxy.always(watches(), Fault::CutBefore);
+    proxy.cut_all();
+    bench.objects.delete("goes").await?;
+    bench.objects.wait_gone("goes").await?;
+    proxy.heal();
+    proxy.once(watches(), Fault::Answer(StatusCode::GONE));
+    let seen = [bench.seen().await, bench.seen().await];
+    assert_eq!(seen, ["stays LISTED 2", "goes DELETED 1"]);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn an_expired_version_leads_to_a_new_list() -> TestResult {
+    let plane = PrivateControlPlane::start().await?;
+    let mut bench = Bench::new_on(plane.handle(), "expired").await?;
+    let operator = bench.start(spy(&bench)).await?;
+    bench.create("one", 1).await?;
+    assert_eq!(bench.seen().await, "one ADDED 1");
+    plane.expire_resource_versions().await?;
+    bench.create("two", 2).await?;
+    while !bench.seen().await.starts_with("two ") {}
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_restart_of_the_api_server_is_survived() -> TestResult {
+    let plane = PrivateControlPlane::start().await?;
+    let mut bench = Bench::new_on(plane.handle(), "restart").await?;
+    let handlers = bench.handlers([
+        ChangeHandler::new("create_fn", On::create()),
+        ChangeHandler::new("update_fn", On::update()),
+    ]);
+    let operator = bench.start(handlers).await?;
+    bench.create("one", 1).await?;
+    bench.handled("one", 1).await?;
+    plane.restart(Component::ApiServer).await?;
+    bench
+        .objects
+        .merge("one", json!({"spec": {"size": 2}}))
+        .await?;
+    bench.handled("one", 2).await?;
+    let calls = bench.calls_so_far().into_iter();
+    let calls: Vec<String> = calls.map(|call| call.handler).collect();
+    assert_eq!(calls, ["create_fn", "update_fn"]);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_write_is_repeated_until_it_lands_and_the_handler_is_not() -> TestResult {
+    let mut bench = Bench::new("lands").await?;
+    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let (proxy, operator) = bench.start_through_proxy(handlers).await?;
+    proxy.times(
+        2,
+        patches(),
+        Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR),
+    );
+    proxy.once(patches(), Fault::CutBefore);
+    proxy.once(patches(), Fault::CutAfter);
+    bench.create("one", 1).await?;
+    bench.handled("one", 1).await?;
+    assert_eq!(bench.calls_so_far().len(), 1);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_finalizer_that_others_change_meanwhile_is_added_precisely() -> TestResult {
+    let mut bench = Bench::new("conflict").await?;
+    let handlers = bench.handlers([ChangeHandler::new("delete_fn", On::delete())]);
+    let (proxy, operator) = bench.start_through_proxy(handlers).await?;
+    proxy.once(patches(), Fault::Delay(std::time::Duration::from_secs(1)));
+    bench.create("one", 1).await?;
+    let foreign = json!({"metadata": {"finalizers": ["test.dev/foreign"]}});
+    bench.objects.merge("one", foreign).await?;
+    let one = bench
+        .objects
+        .wait_until("one", "both finalizers are there", |it| {
+            it.metadata
+                .finalizers
+                .as_ref()
+                .is_some_and(|it| it.len() == 2)
+        })
+        .await?;
+    assert_eq!(
+        one.metadata.finalizers.unwrap_or_default(),
+        ["test.dev/foreign", "kopf.zalando.org/KopfFinalizerMarker"]
+    );
+    let release = json!({"metadata": {"finalizers": null}});
+    bench.objects.merge("one", release).await?;
+    operator.stop().await
+}
