@@ -1,0 +1,34 @@
+//! What happens to a KopfExample.
+
+use std::io;
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
+
+impl KopfExampleHandlers for Operator {
+    /// Called when a KopfExample is created.
+    async fn instant_failure(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        Err(HandlerError::permanent("Fail once and for all."))
+    }
+
+    /// Called when a KopfExample is created.
+    async fn eventual_success(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+        if cx.retry() < 3 {
+            let error = HandlerError::temporary("Expected recoverable error.");
+            return Err(error.after(Duration::from_secs(1)));
+        }
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn eventual_failure(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        Err(io::Error::other("An error that might go away."))?
+    }
+
+    /// Called when a KopfExample is created.
+    async fn instant_failure_of_any_sort(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        Err(io::Error::other("An error that will not go away."))?
+    }
+}

@@ -1,0 +1,21 @@
+//! What happens to a KopfExample.
+
+use std::io;
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
+
+impl KopfExampleHandlers for Operator {
+    /// Called for everything that is seen of a KopfExample.
+    async fn event_fn_with_error(&self, _: &mut Seen<KopfExample>) -> HandlerResult {
+        Err(io::Error::other("Oops!"))?
+    }
+
+    /// Called for everything that is seen of a KopfExample.
+    async fn normal_event_fn(&self, cx: &mut Seen<KopfExample>) -> HandlerResult {
+        info!("Event received: {:?} {}", cx.event_type(), cx.raw());
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! What happens to a Pod.
+
+use kopf_runtime::prelude::*;
+use kube::api::DeleteParams;
+
+use super::Operator;
+use crate::generated::pod::{Pod, PodHandlers};
+
+impl PodHandlers for Operator {
+    /// Called when a Pod is created or is there when the operator starts.
+    async fn pod_in_sight(&self, cx: &mut Change<Pod>) -> HandlerResult {
+        let left = self.life.saturating_sub(cx.runtime());
+        if !left.is_zero() {
+            let message = format!("Pod killing happens in {}s.", left.as_secs_f32().round());
+            return Err(HandlerError::temporary(message).after(left));
+        }
+        info!("=== Pod killing happens NOW!");
+        let pods = cx.api::<Pod>();
+        pods.delete(cx.name(), &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Whether a Pod is one for `pod_in_sight`: those that run the cluster are not.
+    fn is_mortal(&self, pod: &Pod) -> bool {
+        !pod.namespace().is_some_and(|it| it.starts_with("kube-"))
+    }
+}

@@ -1,0 +1,114 @@
+//! What happens to a KopfExample.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
+
+impl KopfExampleHandlers for Operator {
+    /// Called when a KopfExample is created.
+    async fn label_has_this_value(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Label is matching.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn label_is_there(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Label is present.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn label_is_not_there(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Label is absent.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn label_is_accepted(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Label is accepted by the predicate.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn label_has_another_value(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Label is not matching; this line is never seen.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn annotation_has_this_value(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Annotation is matching.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn annotation_is_there(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Annotation is present.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn annotation_is_not_there(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Annotation is absent.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn annotation_is_accepted(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Annotation is accepted by the predicate.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn annotation_has_another_value(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Annotation is not matching; this line is never seen.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn object_is_accepted(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Object is accepted by the condition.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created.
+    async fn object_has_items(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Object has items.");
+        Ok(())
+    }
+
+    /// Called when a KopfExample is created, with `spec.field`.
+    async fn field_has_this_value(
+        &self,
+        _: &mut FieldChange<KopfExample, String>,
+    ) -> HandlerResult {
+        info!("Field value is satisfied.");
+        Ok(())
+    }
+
+    /// Called when `spec.field` of a KopfExample is changed by an update.
+    async fn field_changed_to_this_value(
+        &self,
+        _: &mut FieldChange<KopfExample, String>,
+    ) -> HandlerResult {
+        info!("Field change is satisfied.");
+        Ok(())
+    }
+
+    /// Whether the label `somelabel` is one for `label_is_accepted`.
+    /// Whether the annotation `someannotation` is one for `annotation_is_accepted`.
+    fn starts_with_some(&self, value: Option<&str>) -> bool {
+        value.is_some_and(|value| value.starts_with("some"))
+    }
+
+    /// Whether a KopfExample is one for `object_is_accepted`.
+    fn has_a_field(&self, object: &KopfExample) -> bool {
+        object.spec.field.is_some()
+    }
+
+    /// Whether a KopfExample is one for `object_has_items`.
+    fn has_items(&self, object: &KopfExample) -> bool {
+        object.spec.items.is_some()
+    }
+}

@@ -1,0 +1,11 @@
+//! What the operator knows, and the handlers of each kind.
+
+mod deployment;
+mod ephemeral_volume_claim;
+mod order;
+mod pod;
+mod warehouse;
+
+/// Lives as long as the operator and is shared by all handlers: the place for clients and pools.
+#[derive(Debug, Default)]
+pub struct Operator {}

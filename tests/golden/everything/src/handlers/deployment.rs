@@ -1,0 +1,6 @@
+//! What happens to a Deployment.
+
+use super::Operator;
+use crate::generated::deployment::DeploymentHandlers;
+
+impl DeploymentHandlers for Operator {}

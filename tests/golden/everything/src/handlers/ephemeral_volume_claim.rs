@@ -1,0 +1,131 @@
+//! What happens to an EphemeralVolumeClaim.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::ephemeral_volume_claim::{
+    BTreeMap, EphemeralVolumeClaim, EphemeralVolumeClaimClass, EphemeralVolumeClaimHandlers, Mount,
+    Quantity, Value,
+};
+
+impl EphemeralVolumeClaimHandlers for Operator {
+    /// Called when an EphemeralVolumeClaim is created.
+    async fn create_pvc(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+        info!("create_pvc was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called when an EphemeralVolumeClaim is created, is changed, is being deleted or is there
+    /// when the operator starts.
+    async fn whatever(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+        info!("whatever was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called when an EphemeralVolumeClaim is being deleted.
+    async fn release(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+        info!("release was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called when an EphemeralVolumeClaim is there when the operator starts.
+    async fn r#type(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+        info!("type was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called when `spec.size` of an EphemeralVolumeClaim changes.
+    async fn resize(&self, cx: &mut FieldChange<EphemeralVolumeClaim, Quantity>) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "resize was called");
+        Ok(())
+    }
+
+    /// Called when `metadata.labels` of an EphemeralVolumeClaim changes.
+    async fn relabel(
+        &self,
+        cx: &mut FieldChange<EphemeralVolumeClaim, BTreeMap<String, String>>,
+    ) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "relabel was called");
+        Ok(())
+    }
+
+    /// Called when `spec.class` of an EphemeralVolumeClaim changes.
+    async fn reshape_spec_class(
+        &self,
+        cx: &mut FieldChange<EphemeralVolumeClaim, EphemeralVolumeClaimClass>,
+    ) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "reshape_spec_class was called");
+        Ok(())
+    }
+
+    /// Called when `spec.mounts` of an EphemeralVolumeClaim changes.
+    async fn reshape_spec_mounts(
+        &self,
+        cx: &mut FieldChange<EphemeralVolumeClaim, Vec<Mount>>,
+    ) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "reshape_spec_mounts was called");
+        Ok(())
+    }
+
+    /// Called when `spec.extra.any.depth` of an EphemeralVolumeClaim changes.
+    async fn extra_changed(
+        &self,
+        cx: &mut FieldChange<EphemeralVolumeClaim, Value>,
+    ) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "extra_changed was called");
+        Ok(())
+    }
+
+    /// Called when `spec.ttlSeconds` of an EphemeralVolumeClaim is changed by an update.
+    async fn new_ttl(&self, cx: &mut FieldChange<EphemeralVolumeClaim, i32>) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "new_ttl was called");
+        Ok(())
+    }
+
+    /// Called when an EphemeralVolumeClaim is created, with `spec.type`.
+    async fn typed(&self, cx: &mut FieldChange<EphemeralVolumeClaim, String>) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "typed was called");
+        Ok(())
+    }
+
+    /// Called when `status.phase` of an EphemeralVolumeClaim changes.
+    async fn phase_changed(
+        &self,
+        cx: &mut FieldChange<EphemeralVolumeClaim, String>,
+    ) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "phase_changed was called");
+        Ok(())
+    }
+
+    /// Called when an EphemeralVolumeClaim is changed.
+    async fn filtered(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
+        info!("filtered was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called for everything that is seen of an EphemeralVolumeClaim with `spec.parameters`.
+    async fn seen(&self, cx: &mut Seen<EphemeralVolumeClaim>) -> HandlerResult {
+        info!("seen was called: {:?}", cx.event_type());
+        Ok(())
+    }
+
+    /// Whether the new `spec.extra.any.depth` is one for `extra_changed`.
+    fn is_wanted(&self, _value: Option<&Value>) -> bool {
+        true
+    }
+
+    /// Whether `spec.ttlSeconds` is one for `new_ttl`.
+    fn is_long(&self, _value: Option<&i32>) -> bool {
+        true
+    }
+
+    /// Whether the label `size` is one for `filtered`.
+    fn is_size(&self, _value: Option<&str>) -> bool {
+        true
+    }
+
+    /// Whether an EphemeralVolumeClaim is one for `filtered`.
+    fn is_due(&self, _object: &EphemeralVolumeClaim) -> bool {
+        true
+    }
+}

@@ -1,0 +1,14 @@
+//! What happens to an Order.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::order::{Order, OrderHandlers};
+
+impl OrderHandlers for Operator {
+    /// Called when an Order is created.
+    async fn ordered(&self, cx: &mut Change<Order>) -> HandlerResult {
+        info!("ordered was called: {}", cx.reason());
+        Ok(())
+    }
+}

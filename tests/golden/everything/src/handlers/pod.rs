@@ -1,0 +1,20 @@
+//! What happens to a Pod.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::pod::{Pod, PodHandlers};
+
+impl PodHandlers for Operator {
+    /// Called for everything that is seen of a Pod.
+    async fn pod_seen(&self, cx: &mut Seen<Pod>) -> HandlerResult {
+        info!("pod_seen was called: {:?}", cx.event_type());
+        Ok(())
+    }
+
+    /// Called when `status.phase` of a Pod changes.
+    async fn phase_changed(&self, cx: &mut FieldChange<Pod, String>) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "phase_changed was called");
+        Ok(())
+    }
+}

@@ -1,0 +1,14 @@
+//! What happens to a Warehouse.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::warehouse::{Warehouse, WarehouseHandlers};
+
+impl WarehouseHandlers for Operator {
+    /// Called when a Warehouse is created.
+    async fn built(&self, cx: &mut Change<Warehouse>) -> HandlerResult {
+        info!("built was called: {}", cx.reason());
+        Ok(())
+    }
+}

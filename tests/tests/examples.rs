@@ -1,0 +1,24 @@
+//! The examples are up to date, and do what they promise on a real control plane.
+
+#[path = "examples/builtins.rs"]
+mod builtins;
+#[path = "examples/children.rs"]
+mod children;
+#[path = "examples/events.rs"]
+mod events;
+#[path = "examples/exceptions.rs"]
+mod exceptions;
+#[path = "examples/filtering.rs"]
+mod filtering;
+#[path = "examples/handlers.rs"]
+mod handlers;
+#[path = "examples/minimal.rs"]
+mod minimal;
+#[path = "examples/stage.rs"]
+mod stage;
+#[path = "examples/subhandlers.rs"]
+mod subhandlers;
+#[path = "examples/up_to_date.rs"]
+mod up_to_date;
+#[path = "examples/walkthrough.rs"]
+mod walkthrough;

@@ -1,0 +1,55 @@
+//! `10-builtins`: Pods live for a while, except those of the system.
+
+use k8s_openapi::api::core::v1::Pod;
+use kopf_tests::operator::Ending;
+use kopf_tests::{TestResult, eventually};
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
+
+use crate::stage::{Stage, count};
+
+#[tokio::test]
+async fn pods_live_for_a_while_and_those_of_the_system_are_left_alone() -> TestResult {
+    let stage = Stage::open("10-builtins", "builtins-operator").await?;
+    let spec = json!({"containers": [{"name": "the-only-one", "image": "busybox"}]});
+    let system: Api<Pod> = Api::namespaced(stage.sandbox.client(), "kube-system");
+    let metadata = json!({"name": stage.sandbox.namespace()});
+    let protected: Pod = serde_json::from_value(json!({"metadata": metadata, "spec": spec}))?;
+    let protected = system.create(&PostParams::default(), &protected).await?;
+    let pods = stage.sandbox.objects("v1", "Pod").await?;
+    pods.create("before", json!({"spec": spec})).await?;
+
+    let start = || {
+        stage.start_with(
+            &["--namespace", "kube-system"],
+            &[("POD_LIFE_SECONDS", "3")],
+        )
+    };
+    let operator = start()?;
+    operator.wait_for_log("Pod killing happens in 3s.").await?;
+    assert_eq!(operator.kill().await?, Ending::Signal(9));
+    assert!(
+        pods.get("before")
+            .await?
+            .metadata
+            .deletion_timestamp
+            .is_none()
+    );
+
+    let operator = start()?;
+    stage.apply_object().await?;
+    pods.wait_gone("before").await?;
+    pods.wait_gone("kopf-pod-1").await?;
+    eventually("both killings are told", async || {
+        (count(&operator, "=== Pod killing happens NOW!") == 2).then_some(())
+    })
+    .await?;
+    let left_alone = system.get(&protected.name_any()).await?;
+    assert_eq!(left_alone.resource_version(), protected.resource_version());
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    system
+        .delete(&protected.name_any(), &DeleteParams::default())
+        .await?;
+    Ok(())
+}

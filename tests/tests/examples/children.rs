@@ -1,0 +1,52 @@
+//! `02-children`: a Pod for each object, which goes when the object goes.
+
+use kopf_tests::operator::Ending;
+use kopf_tests::{TestResult, eventually};
+use kube::ResourceExt as _;
+use kube::api::ListParams;
+use serde_json::json;
+
+use crate::stage::{EXAMPLE, Stage, is_handled};
+
+#[tokio::test]
+async fn a_pod_is_made_for_an_object_and_collected_with_it() -> TestResult {
+    let stage = Stage::open("02-children", "children-operator").await?;
+    let examples = stage.kopf_examples().await?;
+    let pods = stage.sandbox.objects("v1", "Pod").await?;
+    let operator = stage.start()?;
+
+    stage.apply_object().await?;
+    let parent = examples
+        .wait_until(EXAMPLE, "it is handled", is_handled)
+        .await?;
+    let found = pods.api().list(&ListParams::default()).await?.items;
+    let [pod] = found.as_slice() else {
+        panic!("one Pod is made, not {found:#?}");
+    };
+    assert!(
+        pod.name_any().starts_with("kopf-example-1-"),
+        "{}",
+        pod.name_any()
+    );
+    assert_eq!(pod.labels()["somelabel"], "somevalue");
+    assert_eq!(
+        pod.owner_references()[0].uid,
+        parent.uid().unwrap_or_default()
+    );
+    let container = &pod.data["spec"]["containers"][0];
+    assert_eq!(container["args"][0], "echo FIELD=$FIELD; sleep 1m");
+    assert_eq!(container["env"][0]["value"], "value");
+    assert_eq!(
+        parent.data["status"]["create_fn"]["children"],
+        json!([pod.uid()])
+    );
+
+    examples.delete(EXAMPLE).await?;
+    eventually("the Pod is collected", async || {
+        let left = pods.api().list(&ListParams::default()).await.ok()?;
+        left.items.is_empty().then_some(())
+    })
+    .await?;
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}

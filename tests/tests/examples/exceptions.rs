@@ -1,0 +1,65 @@
+//! `03-exceptions`: each sort of error, until success or until patience ends.
+
+use k8s_openapi::api::core::v1::Event;
+use kopf_tests::operator::Ending;
+use kopf_tests::{TestResult, eventually};
+use kube::Api;
+use kube::api::ListParams;
+
+use crate::stage::{EXAMPLE, Stage, count, is_handled};
+
+#[tokio::test]
+async fn errors_are_retried_as_far_as_it_makes_sense() -> TestResult {
+    let stage = Stage::open("03-exceptions", "exceptions-operator").await?;
+    let examples = stage.kopf_examples().await?;
+    let operator = stage.start()?;
+    stage.apply_object().await?;
+    examples
+        .wait_until(EXAMPLE, "every handler is done", is_handled)
+        .await?;
+    for (times, line) in [
+        (
+            1,
+            "Handler 'instant_failure' failed permanently: Fail once and for all.",
+        ),
+        (
+            3,
+            "Handler 'eventual_success' failed temporarily: Expected recoverable error.",
+        ),
+        (1, "Handler 'eventual_success' succeeded."),
+        (
+            2,
+            "Handler 'eventual_failure' failed with an exception and will try again in 1 seconds",
+        ),
+        (
+            1,
+            "Handler 'eventual_failure' failed with an exception and will stop now",
+        ),
+        (
+            1,
+            "Handler 'instant_failure_of_any_sort' failed with an exception and will stop now",
+        ),
+        (8, "' failed "),
+        (1, "' succeeded."),
+    ] {
+        assert_eq!(count(&operator, line), times, "{line}\n{}", operator.log());
+    }
+    let events: Api<Event> = Api::namespaced(stage.sandbox.client(), stage.sandbox.namespace());
+    eventually("the failures are told on the object", async || {
+        let told = events.list(&ListParams::default()).await.ok()?.items;
+        let failures = told
+            .iter()
+            .filter(|event| event.involved_object.name.as_deref() == Some(EXAMPLE))
+            .filter(|event| {
+                event
+                    .message
+                    .as_deref()
+                    .is_some_and(|it| it.contains("' failed "))
+            })
+            .count();
+        (failures == 8).then_some(())
+    })
+    .await?;
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}

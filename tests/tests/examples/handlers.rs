@@ -1,0 +1,58 @@
+//! `05-handlers`: several handlers for each cause, in order, and one for a field.
+
+use kopf_tests::TestResult;
+use kopf_tests::operator::Ending;
+use serde_json::json;
+
+use crate::stage::{EXAMPLE, Stage, is_handled, is_handled_with, lines_with};
+
+const MARKERS: [&str; 5] = ["CREATED", "UPDATED", "FIELD CHANGED", "RESUMED", "DELETED"];
+
+#[tokio::test]
+async fn every_handler_is_called_in_order_and_fields_tell_old_and_new() -> TestResult {
+    let stage = Stage::open("05-handlers", "handlers-operator").await?;
+    let examples = stage.kopf_examples().await?;
+    let operator = stage.start()?;
+    stage.apply_object().await?;
+    examples
+        .wait_until(EXAMPLE, "its creation is handled", is_handled)
+        .await?;
+    let duration = json!({"spec": {"duration": "2m"}});
+    examples.merge(EXAMPLE, duration).await?;
+    examples
+        .wait_until(EXAMPLE, "the first change is handled", |it| {
+            is_handled_with(it, "2m")
+        })
+        .await?;
+    examples
+        .merge(EXAMPLE, json!({"spec": {"field": "changed"}}))
+        .await?;
+    examples
+        .wait_until(EXAMPLE, "the second change is handled", |it| {
+            is_handled_with(it, "changed")
+        })
+        .await?;
+    assert_eq!(
+        lines_with(&operator, &MARKERS),
+        [
+            "CREATED 1st",
+            "CREATED 2nd",
+            r#"FIELD CHANGED: Absent -> Some("value")"#,
+            r#"UPDATED change spec.duration: "1m" -> "2m""#,
+            r#"UPDATED change spec.field: "value" -> "changed""#,
+            r#"FIELD CHANGED: Known("value") -> Some("changed")"#,
+        ]
+    );
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+
+    let operator = stage.start()?;
+    operator.wait_for_log("RESUMED 2nd").await?;
+    examples.delete(EXAMPLE).await?;
+    examples.wait_gone(EXAMPLE).await?;
+    assert_eq!(
+        lines_with(&operator, &MARKERS),
+        ["RESUMED 1st", "RESUMED 2nd", "DELETED 1st", "DELETED 2nd"]
+    );
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! The operator of one example on a control plane, with the permissions that it is deployed with
+//! and no others.
+
+use std::path::{Path, PathBuf};
+
+use kopf_tests::{Failure, Identity, Objects, Operator, Sandbox, program};
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+
+/// The object that most examples come with.
+pub(crate) const EXAMPLE: &str = "kopf-example-1";
+
+/// Where Kopf and its heirs keep the state that was handled last.
+const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+
+/// A sandbox that is ready for the operator of an example.
+pub(crate) struct Stage {
+    pub(crate) sandbox: Sandbox,
+    folder: PathBuf,
+    binary: PathBuf,
+    account: Identity,
+}
+
+impl Stage {
+    /// Builds the operator of a folder of `examples/`, and applies what it is deployed with.
+    pub(crate) async fn open(folder: &str, operator: &str) -> Result<Self, Failure> {
+        let binary = program::build(operator)?;
+        let sandbox = Sandbox::open(operator).await?;
+        let folder = program::workspace().join("examples").join(folder);
+        for file in permissions_and_definitions(&folder.join("deploy"))? {
+            for document in std::fs::read_to_string(file)?.split("\n---\n") {
+                // The account itself is played by a client certificate of its name.
+                if !document.contains("kind: ServiceAccount\nmetadata") {
+                    sandbox.apply_shared(document).await?;
+                }
+            }
+        }
+        Ok(Self {
+            sandbox,
+            folder,
+            binary,
+            account: Identity::user(format!("system:serviceaccount:{operator}:{operator}")),
+        })
+    }
+
+    /// Applies the object that the README tells to apply.
+    pub(crate) async fn apply_object(&self) -> Result<(), Failure> {
+        let yaml = std::fs::read_to_string(self.folder.join("obj.yaml"))?;
+        self.sandbox.apply(&yaml).await.map(drop)
+    }
+
+    /// Starts the operator for the namespace of the sandbox.
+    pub(crate) fn start(&self) -> Result<Operator, Failure> {
+        self.start_with(&[], &[])
+    }
+
+    /// The same with more arguments and variables.
+    pub(crate) fn start_with(
+        &self,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Operator, Failure> {
+        let namespace = self.sandbox.namespace();
+        let mut builder = self
+            .sandbox
+            .operator(&self.binary, &self.account)?
+            .args(["run", "--log-format", "plain", "--namespace", namespace])
+            .args(arguments);
+        for (name, value) in variables {
+            builder = builder.env(name, value);
+        }
+        Ok(builder.start()?)
+    }
+
+    /// The objects that most examples are about.
+    pub(crate) async fn kopf_examples(&self) -> Result<Objects, Failure> {
+        self.sandbox.objects("kopf.dev/v1", "KopfExample").await
+    }
+}
+
+/// Whether nothing is left to do for the state that `field` of the spec tells of.
+pub(crate) fn is_handled_with(object: &DynamicObject, text: &str) -> bool {
+    let handled = object.annotations().get(LAST_HANDLED);
+    handled.is_some_and(|state| state.contains(text))
+}
+
+/// Whether the object was handled at least once.
+pub(crate) fn is_handled(object: &DynamicObject) -> bool {
+    is_handled_with(object, "")
+}
+
+/// How often a text occurs in the log.
+pub(crate) fn count(operator: &Operator, text: &str) -> usize {
+    operator.log().matches(text).count()
+}
+
+/// What follows the marker in each line of the log that has it.
+pub(crate) fn lines_with(operator: &Operator, markers: &[&str]) -> Vec<String> {
+    let log = operator.log();
+    let told = |line: &str| {
+        let at = markers
+            .iter()
+            .filter_map(|marker| line.find(marker))
+            .min()?;
+        Some(line[at..].to_owned())
+    };
+    log.lines().filter_map(told).collect()
+}
+
+fn permissions_and_definitions(deploy: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(deploy)? {
+        let path = entry?.path();
+        if !path.ends_with("kustomization.yaml") && !path.ends_with("deployment.yaml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
