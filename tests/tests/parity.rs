@@ -1,0 +1,17 @@
+//! The same scenario on Python Kopf and on our runtime: what users and other tools can see on the
+//! objects afterwards must be the same.
+
+#[path = "parity/changes.rs"]
+mod changes;
+#[path = "parity/continuity.rs"]
+mod continuity;
+#[path = "parity/errors.rs"]
+mod errors;
+#[path = "parity/improvements.rs"]
+mod improvements;
+#[path = "parity/selection.rs"]
+mod selection;
+#[path = "parity/stage.rs"]
+mod stage;
+#[path = "parity/trace.rs"]
+mod trace;

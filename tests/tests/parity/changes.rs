@@ -1,0 +1,295 @@
+//! Creations, updates and deletions, and what handlers leave on objects.
+
+use k8s_openapi::api::core::v1::Event;
+use kopf_tests::{TestResult, eventually};
+use kube::api::{Api, ListParams};
+use serde_json::{Value, json};
+
+use crate::stage::{both, compare, is_settled, last_handled, waits_after};
+use crate::trace::{Trace, assert_same};
+
+#[tokio::test]
+async fn results_of_create_handlers_are_in_the_status_and_the_handled_state_is_kept() -> TestResult
+{
+    compare("create_with_result", async |stage| {
+        stage.start().await?;
+        let body = json!({
+            "metadata": {"labels": {"app": "parity"}, "annotations": {"note": "kept ✓"}},
+            "spec": {"size": 1, "text": "größe \"quoted\" \\ </tag>", "list": [1, 2.5, null, {"b": 1, "a": 2}], "empty": {}},
+        });
+        stage.create("one", body).await?;
+        stage.note_results("one", &["create_map", "create_text"]).await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_update_is_told_with_its_diff_and_field_handlers_with_their_part() -> TestResult {
+    compare("update_with_diff", async |stage| {
+        stage.start().await?;
+        let spec = json!({"size": 1, "colour": "red", "list": [1, 2], "map": {"a": 1, "b": 2}});
+        stage.create("one", json!({"spec": spec})).await?;
+        stage.note_settled_with("one", 1).await?;
+        let change =
+            json!({"size": 2, "colour": null, "list": [2], "map": {"a": null, "b": 3, "c": 4}});
+        stage
+            .merge(
+                "one",
+                json!({"spec": change, "metadata": {"labels": {"new": "label"}}}),
+            )
+            .await?;
+        stage.note_settled_with("one", 2).await?;
+        stage.note_results("one", &["update_fn"]).await?;
+        stage.merge("one", json!({"spec": {"size": 3}})).await?;
+        stage.note_settled_with("one", 3).await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_deletion_waits_for_its_handler_and_spares_the_finalizers_of_others() -> TestResult {
+    compare("delete_with_finalizer", async |stage| {
+        stage.start().await?;
+        let foreign =
+            json!({"metadata": {"finalizers": ["kopf.test/foreign"]}, "spec": {"size": 1}});
+        stage.create("one", foreign).await?;
+        stage.note_settled("one").await?;
+        stage.widgets.delete("one").await?;
+        stage
+            .note("one", "waiting", waits_after("delete_fn", 1))
+            .await?;
+        stage
+            .note("one", "released", |object| {
+                object.metadata.finalizers.as_deref() == Some(&["kopf.test/foreign".to_owned()])
+            })
+            .await?;
+        stage
+            .merge("one", json!({"metadata": {"finalizers": null}}))
+            .await?;
+        stage.note_gone("one").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_optional_deletion_handler_holds_nothing_up_but_runs_where_another_does() -> TestResult {
+    compare("optional_delete", async |stage| {
+        stage.start().await?;
+        stage.create("free", json!({"spec": {"size": 1}})).await?;
+        stage.note_settled("free").await?;
+        stage.widgets.delete("free").await?;
+        stage.note_gone("free").await?;
+        let held = json!({"metadata": {"labels": {"hold": "yes"}}, "spec": {"size": 1}});
+        stage.create("held", held).await?;
+        stage.note_settled("held").await?;
+        stage.widgets.delete("held").await?;
+        stage.note_gone("held").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn handlers_run_in_declared_order_and_each_success_is_kept_before_the_next_starts()
+-> TestResult {
+    compare("two_handlers", async |stage| {
+        stage.start().await?;
+        stage.create("one", json!({"spec": {"size": 1}})).await?;
+        stage
+            .note("one", "second waits", waits_after("second", 1))
+            .await?;
+        stage
+            .note_results("one", &["first", "second", "third"])
+            .await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn ids_that_are_long_or_odd_make_the_same_annotations() -> TestResult {
+    let ids = [
+        "main.<locals>.create_fn".to_owned(),
+        "a_rather_long_handler_name_for_testing_the_cut.spec.some.field".to_owned(),
+        "update_fn_with_a_very_long_name_that_surely_exceeds_limits/sub-handler-one".to_owned(),
+        "x".repeat(64),
+    ];
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    compare("long_ids", async |stage| {
+        stage.start().await?;
+        stage.create("one", json!({"spec": {"size": 1}})).await?;
+        let last = format!("{}-SItAqA", "x".repeat(56));
+        stage.note("one", "all wait", waits_after(&last, 1)).await?;
+        stage.note_results("one", &ids).await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn annotations_of_other_operators_and_of_kubectl_are_no_changes() -> TestResult {
+    compare("down", async |stage| {
+        stage.start().await?;
+        let annotations = json!({
+            "other.example/kopf-managed": "yes",
+            "other.example/progress": "1",
+            "sub.kopf.zalando.org/progress": "1",
+            "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            "plain": "kept",
+        });
+        let body = json!({"metadata": {"annotations": annotations}, "spec": {"size": 1}});
+        stage.create("one", body).await?;
+        stage.note_results("one", &["create_fn"]).await?;
+        let changed = json!({
+            "other.example/progress": "2",
+            "sub.kopf.zalando.org/progress": null,
+            "kubectl.kubernetes.io/last-applied-configuration": "{} ",
+        });
+        stage
+            .merge("one", json!({"metadata": {"annotations": changed}}))
+            .await?;
+        stage.merge("one", json!({"spec": {"size": 2}})).await?;
+        stage.note_results("one", &["update_fn"]).await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_field_handler_sees_its_field_come_change_and_go() -> TestResult {
+    compare("fields", async |stage| {
+        stage.start().await?;
+        stage
+            .create("one", json!({"spec": {"size": 1, "other": 1}}))
+            .await?;
+        stage.note_settled_with("one", 1).await?;
+        stage.merge("one", json!({"spec": {"size": 2}})).await?;
+        stage.note_settled_with("one", 2).await?;
+        stage
+            .merge("one", json!({"spec": {"size": null, "other": 2}}))
+            .await?;
+        stage
+            .note("one", "size removed", |it| {
+                let handled = last_handled(it);
+                is_settled(it) && handled["spec"] == json!({"other": 2})
+            })
+            .await?;
+        stage.merge("one", json!({"spec": {"size": 5}})).await?;
+        stage.note_settled_with("one", 5).await?;
+        stage
+            .merge("one", json!({"metadata": {"labels": {"a": "1", "b": "2"}}}))
+            .await?;
+        stage
+            .note("one", "labelled", |it| {
+                let handled = last_handled(it);
+                is_settled(it) && handled["metadata"]["labels"]["b"] == "2"
+            })
+            .await?;
+        stage
+            .merge(
+                "one",
+                json!({"metadata": {"labels": {"a": "3", "b": null}}}),
+            )
+            .await?;
+        stage
+            .note("one", "relabelled", |it| {
+                let handled = last_handled(it);
+                is_settled(it) && handled["metadata"]["labels"] == json!({"a": "3"})
+            })
+            .await?;
+        stage
+            .widgets
+            .merge_status("one", json!({"phase": "Ready", "other": 1}))
+            .await?;
+        stage
+            .note("one", "status changed", |it| {
+                let handled = last_handled(it);
+                is_settled(it) && handled["status"]["phase"] == "Ready"
+            })
+            .await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_a_handler_patches_is_written_even_if_it_fails() -> TestResult {
+    compare("patches", async |stage| {
+        stage.start().await?;
+        stage.create("one", json!({"spec": {"size": 1}})).await?;
+        stage
+            .note("one", "after the first attempt", |it| {
+                // The two writes of an attempt come in one order here and in another there.
+                waits_after("create_fn", 1)(it) && it.data["status"]["phase"] == "attempt 0"
+            })
+            .await?;
+        stage
+            .note("one", "settled", |it| {
+                is_settled(it) && it.data["status"]["phase"] == "attempt 1"
+            })
+            .await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn sub_handlers_are_tracked_one_by_one_and_do_not_use_up_the_attempts_of_their_parent()
+-> TestResult {
+    let (mut kopf, mut ours) = both("subhandlers", async |stage| {
+        stage.start().await?;
+        stage
+            .create("one", json!({"spec": {"items": ["a", "b", "c"]}}))
+            .await?;
+        stage
+            .note("one", "b waits", waits_after("create_fn.b", 1))
+            .await?;
+        let results = ["create_fn", "create_fn/a", "create_fn/b", "create_fn/c"];
+        stage.note_results("one", &results).await
+    })
+    .await?;
+
+    let attempts = |trace: &mut Trace| -> Vec<Value> {
+        let parent = trace
+            .calls
+            .iter_mut()
+            .filter(|it| it["handler"] == "create_fn");
+        parent.map(|call| call["retry"].take()).collect()
+    };
+    assert_eq!(
+        attempts(&mut kopf),
+        [0, 1, 2, 3],
+        "Kopf counts each return of the parent"
+    );
+    assert_eq!(
+        attempts(&mut ours),
+        [0, 0, 0, 0],
+        "waiting for its parts is no failure"
+    );
+
+    let record = |trace: &mut Trace| {
+        let annotations = &mut trace.states[0].1["annotations"];
+        let text = annotations["kopf.zalando.org/create_fn"].take();
+        serde_json::from_str::<Value>(text.as_str().unwrap_or_default())
+    };
+    let (kopf_record, our_record) = (record(&mut kopf)?, record(&mut ours)?);
+    assert_eq!(our_record["subrefs"], kopf_record["subrefs"]);
+    assert_eq!(
+        kopf_record["message"], "None",
+        "Kopf notes the text of an error without one"
+    );
+    assert_eq!(our_record["message"], Value::Null);
+    assert_same("subhandlers", &kopf, &ours);
+    Ok(())
+}
+
+#[tokio::test]
+async fn events_posted_by_handlers_look_the_same() -> TestResult {
+    compare("posted", async |stage| {
+        stage.start().await?;
+        stage.create("one", json!({"spec": {"size": 1}})).await?;
+        stage.note_settled("one").await?;
+        let (client, namespace) = (stage.sandbox.client(), stage.sandbox.namespace());
+        let events: Api<Event> = Api::namespaced(client, namespace);
+        eventually("the events are posted", async || {
+            let posted = events.list(&ListParams::default()).await.ok()?;
+            (posted.items.len() >= 3).then_some(())
+        })
+        .await
+    })
+    .await
+}

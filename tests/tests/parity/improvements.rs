@@ -1,0 +1,131 @@
+//! Where Kopf falls short and we do better: each test asserts both.
+
+use kopf_tests::{Failure, TestResult};
+use serde_json::{Value, json};
+
+use crate::stage::{Side, Stage, both, is_settled, waits_after};
+use crate::trace::Trace;
+
+/// The sizes that a handler saw, call by call.
+fn sizes(trace: &Trace, handler: &str) -> Vec<Value> {
+    let calls = trace.calls.iter().filter(|it| it["handler"] == handler);
+    calls.map(|it| it["new"]["spec"]["size"].clone()).collect()
+}
+
+#[tokio::test]
+async fn an_edit_in_the_middle_of_an_update_reaches_the_handlers_that_were_done() -> TestResult {
+    let (kopf, ours) = both("mid_cycle", async |stage| {
+        stage.start().await?;
+        stage.create("one", json!({"spec": {"size": 1}})).await?;
+        stage.note_settled_with("one", 1).await?;
+        stage.merge("one", json!({"spec": {"size": 2}})).await?;
+        stage
+            .note("one", "slow waits", waits_after("slow", 1))
+            .await?;
+        stage.merge("one", json!({"spec": {"size": 3}})).await?;
+        stage.note_settled_with("one", 3).await
+    })
+    .await?;
+
+    assert_eq!(
+        sizes(&kopf, "quick"),
+        [2],
+        "Kopf never tells the quick handler"
+    );
+    assert_eq!(sizes(&ours, "quick"), [2, 3]);
+    let last = ours.calls.iter().rfind(|it| it["handler"] == "quick");
+    let diff = last.map(|call| call["diff"].clone()).unwrap_or_default();
+    assert_eq!(
+        diff,
+        json!([["change", ["spec", "size"], 2, 3]]),
+        "from what it had seen"
+    );
+    assert_eq!(
+        sizes(&ours, "slow"),
+        sizes(&kopf, "slow"),
+        "what saw everything is not repeated"
+    );
+    assert_eq!(kopf.states, ours.states, "and the objects look the same");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_edit_in_the_middle_of_a_creation_becomes_an_update() -> TestResult {
+    let (kopf, ours) = both("takeover", async |stage| {
+        stage.start().await?;
+        stage.create("one", json!({"spec": {"size": 1}})).await?;
+        stage
+            .note("one", "second waits", waits_after("second", 1))
+            .await?;
+        stage.merge("one", json!({"spec": {"size": 2}})).await?;
+        stage.note_settled_with("one", 2).await
+    })
+    .await?;
+
+    assert_eq!(sizes(&kopf, "first"), [1]);
+    assert_eq!(
+        sizes(&kopf, "update_first"),
+        [] as [i32; 0],
+        "Kopf takes it for a part of the creation"
+    );
+    assert_eq!(sizes(&ours, "first"), [1], "a creation is not repeated");
+    assert_eq!(sizes(&ours, "update_first"), [2]);
+    let update = ours.calls.iter().find(|it| it["handler"] == "update_first");
+    let diff = update.map(|call| call["diff"].clone()).unwrap_or_default();
+    assert_eq!(
+        diff,
+        json!([["change", ["spec", "size"], 1, 2]]),
+        "from what the creation saw"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_timeout_interrupts_a_handler_that_hangs() -> TestResult {
+    let (kopf, ours) = both("timeout", async |stage| {
+        stage.start().await?;
+        stage.create("one", json!({"spec": {"size": 1}})).await?;
+        match stage.side {
+            Side::Kopf => stage.note_results("one", &["stuck"]).await,
+            Side::Ours => stage.note_settled("one").await,
+        }
+    })
+    .await?;
+
+    let result = |trace: &Trace| trace.states[0].1["status"]["stuck"].clone();
+    assert_eq!(result(&kopf), json!({"late": true}), "Kopf waits for ever");
+    assert_eq!(result(&ours), Value::Null);
+    assert_eq!((kopf.calls.len(), ours.calls.len()), (1, 1));
+    assert_eq!(
+        ours.events.len(),
+        1,
+        "the end of its time is told: {:?}",
+        ours.events
+    );
+    Ok(())
+}
+
+/// How many writes the operators of a side have made on the object `one`.
+async fn writes(side: Side) -> Result<usize, Failure> {
+    let mut stage = Stage::open("create_with_result", side).await?;
+    stage.start().await?;
+    stage.create("one", json!({"spec": {"size": 1}})).await?;
+    stage
+        .note_results("one", &["create_map", "create_text"])
+        .await?;
+    let writes = stage.writes("one").await?;
+    assert!(is_settled(&stage.widgets.get("one").await?));
+    Ok(writes)
+}
+
+#[tokio::test]
+async fn the_same_work_takes_no_more_writes() -> TestResult {
+    let (kopf, ours) = (writes(Side::Kopf).await?, writes(Side::Ours).await?);
+
+    assert_eq!(
+        ours, 5,
+        "one for each of three handlers, and one for each of two results"
+    );
+    assert!(ours <= kopf, "{ours} writes where Kopf makes {kopf}");
+    Ok(())
+}

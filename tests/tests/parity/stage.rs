@@ -1,0 +1,294 @@
+//! One side of a comparison: an operator, the objects it handles, and what is noted about them.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::Event;
+use kopf_tests::operator::{Operator, Signal};
+use kopf_tests::sandbox::Objects;
+use kopf_tests::{Failure, Identity, PythonKopf, Sandbox, TestResult};
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::Value;
+
+use crate::trace::{self, Trace, assert_same};
+
+/// The annotation with the state that was handled last.
+pub(crate) const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+
+/// Whose operator handles the objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Python Kopf.
+    Kopf,
+    /// Our runtime.
+    Ours,
+}
+
+/// A sandbox in which one side plays its part.
+pub(crate) struct Stage {
+    pub(crate) side: Side,
+    scenario: &'static str,
+    kopf: PythonKopf,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) widgets: Objects,
+    operators: Vec<(Identity, Operator)>,
+    trace: RefCell<Trace>,
+}
+
+/// Runs the steps on both sides and returns what they left behind: Kopf's, then ours.
+pub(crate) async fn both(
+    scenario: &'static str,
+    steps: impl AsyncFn(&mut Stage) -> TestResult,
+) -> Result<(Trace, Trace), Failure> {
+    let (mut kopf, mut ours) = tokio::try_join!(
+        Stage::open(scenario, Side::Kopf),
+        Stage::open(scenario, Side::Ours)
+    )?;
+    tokio::try_join!(steps(&mut kopf), steps(&mut ours))?;
+    // Both stages are still there: a sandbox takes its time to go, which would hold up the other.
+    tokio::try_join!(kopf.trace(), ours.trace())
+}
+
+/// Runs the steps on both sides and demands that nothing differs.
+pub(crate) async fn compare(
+    scenario: &'static str,
+    steps: impl AsyncFn(&mut Stage) -> TestResult,
+) -> TestResult {
+    let (kopf, ours) = both(scenario, steps).await?;
+    assert_same(scenario, &kopf, &ours);
+    Ok(())
+}
+
+// === impl Stage ===
+
+impl Stage {
+    pub(crate) async fn open(scenario: &'static str, side: Side) -> Result<Self, Failure> {
+        let name = match side {
+            Side::Kopf => "kopf",
+            Side::Ours => "ours",
+        };
+        let sandbox = Sandbox::open(name).await?;
+        Ok(Self {
+            side,
+            scenario,
+            kopf: PythonKopf::obtain().await?,
+            widgets: sandbox.define("Widget").await?,
+            sandbox,
+            operators: Vec::new(),
+            trace: RefCell::default(),
+        })
+    }
+
+    /// Starts this side's operator and waits until it watches the objects.
+    pub(crate) async fn start(&mut self) -> TestResult {
+        self.start_as(self.side).await
+    }
+
+    /// The same with the operator of either side.
+    pub(crate) async fn start_as(&mut self, side: Side) -> TestResult {
+        let identity = self
+            .sandbox
+            .administrator(&format!("operator-{}", self.operators.len()));
+        let builder = match side {
+            Side::Kopf => {
+                let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/scripts");
+                let script = scripts.join(format!("{}.py", self.scenario));
+                self.kopf.operator(&self.sandbox, &identity, &script)?
+            }
+            Side::Ours => self
+                .sandbox
+                .operator(env!("CARGO_BIN_EXE_parity-operator"), &identity)?
+                .env("SCENARIO", self.scenario)
+                .env("GROUP", self.sandbox.group())
+                .arg("--namespace")
+                .arg(self.sandbox.namespace()),
+        };
+        let operator = builder.arg("--verbose").start()?;
+        self.operators.push((identity.clone(), operator));
+        let sandbox = &self.sandbox;
+        kopf_tests::eventually("the operator watches the objects", async || {
+            let requests = sandbox.count_requests_of(&identity).await.ok()?;
+            (requests.of("widgets", "watch") > 0).then_some(())
+        })
+        .await
+    }
+
+    /// The operator started last.
+    pub(crate) fn operator(&self) -> &Operator {
+        &self
+            .operators
+            .last()
+            .expect("a scenario starts its operator first")
+            .1
+    }
+
+    /// Ends the operator as Kubernetes does.
+    pub(crate) async fn stop(&self) -> TestResult {
+        self.operator().terminate().await.map(drop)
+    }
+
+    /// Ends the operator as a crash does.
+    pub(crate) async fn kill(&self) -> TestResult {
+        self.operator().kill().await.map(drop)
+    }
+
+    pub(crate) async fn create(&self, name: &str, body: Value) -> Result<DynamicObject, Failure> {
+        Ok(self.widgets.create(name, body).await?)
+    }
+
+    /// Notes the state of an object that may be as described for a moment only.
+    pub(crate) async fn note_after(
+        &self,
+        earlier: &DynamicObject,
+        moment: &str,
+        holds: impl FnMut(&DynamicObject) -> bool,
+    ) -> TestResult {
+        let object = self
+            .widgets
+            .wait_until_after(earlier, moment, holds)
+            .await?;
+        let name = earlier.metadata.name.as_deref().unwrap_or_default();
+        self.keep(format!("{name}: {moment}"), trace::state(&object));
+        Ok(())
+    }
+
+    pub(crate) async fn merge(&self, name: &str, patch: Value) -> TestResult {
+        self.widgets.merge(name, patch).await?;
+        Ok(())
+    }
+
+    /// Waits until the object is as described, and notes its state then.
+    #[track_caller]
+    pub(crate) fn note(
+        &self,
+        name: &str,
+        moment: &str,
+        holds: impl FnMut(&DynamicObject) -> bool,
+    ) -> impl Future<Output = TestResult> {
+        let waiting = self.widgets.wait_until(name, moment, holds);
+        async move {
+            let object = waiting.await?;
+            self.keep(format!("{name}: {moment}"), trace::state(&object));
+            Ok(())
+        }
+    }
+
+    /// Waits until all handling of the object has come to its end, and notes its state.
+    #[track_caller]
+    pub(crate) fn note_settled(&self, name: &str) -> impl Future<Output = TestResult> {
+        self.note(name, "settled", is_settled)
+    }
+
+    /// Waits until the object is settled and has the results of these handlers, which Kopf writes
+    /// only after that, and notes its state.
+    #[track_caller]
+    pub(crate) fn note_results(
+        &self,
+        name: &str,
+        handlers: &[&str],
+    ) -> impl Future<Output = TestResult> {
+        self.note(name, "settled with results", |object| {
+            is_settled(object)
+                && handlers
+                    .iter()
+                    .all(|it| !object.data["status"][it].is_null())
+        })
+    }
+
+    /// Waits until the object is settled with this value of `spec.size`.
+    #[track_caller]
+    pub(crate) fn note_settled_with(
+        &self,
+        name: &str,
+        size: i64,
+    ) -> impl Future<Output = TestResult> {
+        self.note(name, "settled with the new size", move |object| {
+            is_settled(object) && last_handled(object)["spec"]["size"] == size
+        })
+    }
+
+    /// Waits until the object is gone.
+    #[track_caller]
+    pub(crate) fn note_gone(&self, name: &str) -> impl Future<Output = TestResult> {
+        let waiting = self.widgets.wait_gone(name);
+        async move {
+            waiting.await?;
+            self.keep(format!("{name}: gone"), Value::Null);
+            Ok(())
+        }
+    }
+
+    /// How many writes the operators have made on an object.
+    pub(crate) async fn writes(&self, name: &str) -> Result<usize, Failure> {
+        let mut count = 0;
+        for (identity, _) in &self.operators {
+            let requests = self.sandbox.requests_of(identity).await?;
+            count += requests
+                .iter()
+                .filter(|it| it.verb == "patch" || it.verb == "update")
+                .filter(|it| {
+                    it.resource
+                        .as_deref()
+                        .is_some_and(|it| it.starts_with("widgets"))
+                })
+                .filter(|it| it.name.as_deref() == Some(name))
+                .count();
+        }
+        Ok(count)
+    }
+
+    fn keep(&self, moment: String, state: Value) {
+        self.trace.borrow_mut().states.push((moment, state));
+    }
+
+    /// Ends the operators and returns all that was noted.
+    pub(crate) async fn trace(&self) -> Result<Trace, Failure> {
+        let mut trace = self.trace.take();
+        for (_, operator) in &self.operators {
+            if operator.signal(Signal::TERM).is_ok() {
+                operator.wait().await?;
+            }
+            trace.calls.extend(trace::calls(operator)?);
+        }
+        let events: Api<Event> = Api::namespaced(self.sandbox.client(), self.sandbox.namespace());
+        let mut events = events.list(&ListParams::default()).await?.items;
+        events.retain(|it| it.involved_object.kind.as_deref() == Some("Widget"));
+        events.sort_by_cached_key(|it| it.event_time.clone().map(|it| it.0));
+        trace.events = events.iter().map(trace::event).collect();
+        Ok(trace)
+    }
+}
+
+/// Whether nothing is left to do: the last handled state is the present one, and no progress is left.
+pub(crate) fn is_settled(object: &DynamicObject) -> bool {
+    let annotations = object.metadata.annotations.iter().flatten();
+    let ours: Vec<&String> = annotations
+        .map(|(key, _)| key)
+        .filter(|key| key.starts_with("kopf.zalando.org/") && *key != trace::SEEN_STATES)
+        .collect();
+    ours == [LAST_HANDLED] && last_handled(object)["spec"] == object.data["spec"]
+}
+
+/// The state that was handled last.
+pub(crate) fn last_handled(object: &DynamicObject) -> Value {
+    object
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|it| serde_json::from_str(it.get(LAST_HANDLED)?).ok())
+        .unwrap_or_default()
+}
+
+/// Whether a handler has been tried this many times and waits for its next turn.
+pub(crate) fn waits_after(handler: &str, retries: u64) -> impl Fn(&DynamicObject) -> bool {
+    let key = format!("kopf.zalando.org/{handler}");
+    move |object| {
+        let record = object
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|it| serde_json::from_str::<Value>(it.get(&key)?).ok())
+            .unwrap_or_default();
+        record["retries"] == retries && record["delayed"].is_string()
+    }
+}
