@@ -1,0 +1,233 @@
+//! The folder of real CustomResourceDefinitions: where it is, what is in it, fair parts of it.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use serde_json::Value;
+
+use crate::definition;
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub struct Corpus {
+    root: PathBuf,
+    files: Vec<DefinitionFile>,
+}
+
+/// A file with one CustomResourceDefinition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinitionFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its name without the extension.
+    pub stem: String,
+    /// Its place in the sorted folder.
+    pub index: usize,
+}
+
+/// Which of the files to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of them.
+    All,
+    /// Each n-th one.
+    Every(usize),
+    /// So many, drawn by a fixed seed.
+    Drawn(usize),
+}
+
+/// Why there is no corpus.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no corpus of CustomResourceDefinitions at {}: put one there, or name its folder in KOPF_CORPUS ({source})",
+    path.display()
+)]
+pub struct Missing {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// What a corpus has for one object: as it was applied, and as the server gave it back.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Which of the two it is.
+    pub origin: Origin,
+    /// The object.
+    pub object: Value,
+}
+
+/// Which side of the API server a sample was seen on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// As somebody applied it.
+    Applied,
+    /// As the server gave it back.
+    Served,
+}
+
+/// The folder of the repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("this package is two folders below the repository")
+        .to_owned()
+}
+
+// === impl Corpus ===
+
+impl Corpus {
+    /// Finds the corpus beside the repository, or where `KOPF_CORPUS` says.
+    ///
+    /// # Errors
+    /// If the folder cannot be listed.
+    pub fn locate() -> Result<Self, Missing> {
+        let root = env::var_os("KOPF_CORPUS")
+            .map_or_else(|| repository().join("../shared/corpus"), PathBuf::from);
+        Self::open(&root).map_err(|source| Missing { path: root, source })
+    }
+
+    /// Lists a corpus.
+    ///
+    /// # Errors
+    /// If the folder cannot be listed.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let mut paths = fs::read_dir(root.join("dev"))?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<io::Result<Vec<_>>>()?;
+        paths.retain(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "yaml")
+        });
+        paths.sort();
+        let files = paths
+            .into_iter()
+            .enumerate()
+            .map(|(index, path)| DefinitionFile {
+                stem: path
+                    .file_stem()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
+                path,
+                index,
+            })
+            .collect();
+        Ok(Self {
+            root: root.to_owned(),
+            files,
+        })
+    }
+
+    /// The files of a part, in the order of the folder.
+    #[must_use]
+    pub fn files(&self, part: Part) -> Vec<&DefinitionFile> {
+        match part {
+            Part::All => self.files.iter().collect(),
+            Part::Every(step) => self.files.iter().step_by(step.max(1)).collect(),
+            Part::Drawn(count) => {
+                let mut drawn: Vec<&DefinitionFile> = self.files.iter().collect();
+                drawn.sort_by_key(|file| scatter(file.index));
+                drawn.truncate(count);
+                drawn.sort_by_key(|file| file.index);
+                drawn
+            }
+        }
+    }
+
+    /// The sample objects of a definition.
+    ///
+    /// # Errors
+    /// If a sample is there but cannot be read.
+    pub fn samples(&self, file: &DefinitionFile) -> io::Result<Vec<Sample>> {
+        let mut samples = Vec::new();
+        for (origin, folder, extension) in [
+            (Origin::Applied, "applied", "sample.yaml"),
+            (Origin::Served, "served", "served.json"),
+        ] {
+            let folder = self.root.join("samples").join(folder);
+            let path = folder.join(format!("{}.{extension}", file.stem));
+            if path.exists() {
+                let text = fs::read_to_string(&path)?;
+                let objects = definition::documents(&path.display().to_string(), &text);
+                samples.extend(objects.into_iter().map(|object| Sample { origin, object }));
+            }
+        }
+        Ok(samples)
+    }
+}
+
+/// Spreads consecutive numbers (splitmix64), so that sorting by the result is a fixed shuffle.
+fn scatter(index: usize) -> u64 {
+    const SEED: u64 = 42;
+    let mut z = (index as u64 + SEED).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+// === impl DefinitionFile ===
+
+impl DefinitionFile {
+    /// The text of the file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(&self) -> io::Result<String> {
+        fs::read_to_string(&self.path)
+    }
+
+    /// The definition as JSON.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn definition(&self) -> io::Result<Value> {
+        let documents = definition::documents(&self.path.display().to_string(), &self.read()?);
+        Ok(documents.into_iter().next().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn toy(count: usize) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let folder = root.path().join("dev");
+        fs::create_dir(&folder).expect("a folder");
+        for index in 0..count {
+            fs::write(folder.join(format!("{index:03}.yaml")), "").expect("a file");
+        }
+        root
+    }
+
+    #[test]
+    fn parts_are_fixed_and_in_order() {
+        let root = toy(20);
+        let corpus = Corpus::open(root.path()).expect("the corpus is there");
+        let indices =
+            |part| -> Vec<usize> { corpus.files(part).iter().map(|file| file.index).collect() };
+        assert_eq!(indices(Part::All).len(), 20);
+        assert_eq!(indices(Part::Every(7)), [0, 7, 14]);
+        let drawn = indices(Part::Drawn(5));
+        assert_eq!(drawn, indices(Part::Drawn(5)));
+        assert!(drawn.is_sorted() && drawn.len() == 5, "{drawn:?}");
+        assert_ne!(drawn, [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_missing_corpus_is_told_with_its_place_and_its_variable() {
+        let missing = Corpus::open(Path::new("/nowhere"))
+            .map_err(|source| Missing {
+                path: PathBuf::from("/nowhere"),
+                source,
+            })
+            .expect_err("there is none");
+        let text = missing.to_string();
+        assert!(
+            text.contains("/nowhere") && text.contains("KOPF_CORPUS"),
+            "{text}"
+        );
+    }
+}

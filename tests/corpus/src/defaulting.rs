@@ -1,0 +1,95 @@
+//! What the API server fills in: structural defaulting, as apiextensions does it.
+
+use serde_json::Value;
+
+use crate::schema::Schema;
+
+/// Fills in the defaults below a value, and replaces `null` where it is not allowed but has one.
+pub fn fill(schema: &Schema, value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, property) in &schema.properties {
+                if let Some(default) = &property.default
+                    && members
+                        .get(name)
+                        .is_none_or(|own| own.is_null() && !property.nullable)
+                {
+                    members.insert(name.clone(), default.clone());
+                }
+            }
+            for (name, member) in members.iter_mut() {
+                if let Some(of) = schema.member(name) {
+                    replace_null(of, member);
+                    fill(of, member);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(of) = &schema.items {
+                for item in items {
+                    replace_null(of, item);
+                    fill(of, item);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn replace_null(schema: &Schema, value: &mut Value) {
+    if value.is_null()
+        && !schema.nullable
+        && let Some(default) = &schema.default
+    {
+        *value = default.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn filled(schema: &Value, mut value: Value) -> Value {
+        fill(&Schema::from_json(schema), &mut value);
+        value
+    }
+
+    #[test]
+    fn a_default_is_filled_in_and_then_filled_itself() {
+        let schema = json!({"properties": {
+            "a": {"default": {}, "properties": {"b": {"default": 1}}},
+            "c": {"properties": {"d": {"default": 2}}},
+        }});
+        assert_eq!(filled(&schema, json!({})), json!({"a": {"b": 1}}));
+        assert_eq!(
+            filled(&schema, json!({"c": {}})),
+            json!({"a": {"b": 1}, "c": {"d": 2}})
+        );
+    }
+
+    #[test]
+    fn null_stays_only_where_it_is_allowed() {
+        let schema = json!({"properties": {
+            "a": {"default": 1, "nullable": true},
+            "b": {"default": 1},
+        }});
+        assert_eq!(
+            filled(&schema, json!({"a": null, "b": null})),
+            json!({"a": null, "b": 1})
+        );
+    }
+
+    #[test]
+    fn items_and_map_values_are_filled() {
+        let schema = json!({
+            "properties": {"list": {"items": {"properties": {"x": {"default": true}}}}},
+            "additionalProperties": {"properties": {"y": {"default": "z"}}},
+        });
+        assert_eq!(
+            filled(&schema, json!({"list": [{}], "key": {}})),
+            json!({"list": [{"x": true}], "key": {"y": "z"}})
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! How two JSON values differ, member by member, numbers compared by value.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::validation::same;
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Where, as a JSON path.
+    pub path: String,
+    /// What became of the value.
+    pub change: Change,
+}
+
+/// What became of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// It is gone.
+    Gone(Value),
+    /// It appeared.
+    Added(Value),
+    /// It is another one.
+    Other(Value, Value),
+}
+
+/// All differences, from the first value to the second.
+#[must_use]
+pub fn between(before: &Value, after: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    collect(String::new(), before, after, &mut found);
+    found
+}
+
+fn collect(path: String, before: &Value, after: &Value, found: &mut Vec<Difference>) {
+    match (before, after) {
+        (Value::Object(left), Value::Object(right)) => {
+            for (name, value) in left {
+                let path = format!("{path}.{name}");
+                match right.get(name) {
+                    Some(other) => collect(path, value, other, found),
+                    None => found.push(Difference {
+                        path,
+                        change: Change::Gone(value.clone()),
+                    }),
+                }
+            }
+            for (name, value) in right.iter().filter(|(name, _)| !left.contains_key(*name)) {
+                let path = format!("{path}.{name}");
+                found.push(Difference {
+                    path,
+                    change: Change::Added(value.clone()),
+                });
+            }
+        }
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            for (index, (value, other)) in left.iter().zip(right).enumerate() {
+                collect(format!("{path}[{index}]"), value, other, found);
+            }
+        }
+        _ if same(before, after) => {}
+        _ => found.push(Difference {
+            path,
+            change: Change::Other(before.clone(), after.clone()),
+        }),
+    }
+}
+
+// === impl Difference ===
+
+impl Difference {
+    /// Whether a `null` merely became absent, which a reader of an optional member takes for the same.
+    #[must_use]
+    pub fn is_dropped_null(&self) -> bool {
+        self.change == Change::Gone(Value::Null)
+    }
+}
+
+impl Difference {
+    /// Whether only the time of a condition lost its fraction or its offset.
+    ///
+    /// The type of Kubernetes itself keeps it to the second, as every writer of conditions does.
+    #[must_use]
+    pub fn is_rounded_transition(&self) -> bool {
+        let Change::Other(Value::String(before), Value::String(after)) = &self.change else {
+            return false;
+        };
+        let second = |text: &str| text.parse::<Timestamp>().ok().map(Timestamp::as_second);
+        self.path.ends_with(".lastTransitionTime")
+            && second(before).is_some()
+            && second(before) == second(after)
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, change } = self;
+        match change {
+            Change::Gone(value) => write!(formatter, "{path}: {} is gone", short(value)),
+            Change::Added(value) => write!(formatter, "{path}: {} appeared", short(value)),
+            Change::Other(before, after) => {
+                write!(
+                    formatter,
+                    "{path}: {} became {}",
+                    short(before),
+                    short(after)
+                )
+            }
+        }
+    }
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn differences_are_told_with_path_and_change() {
+        let before = json!({"a": [1, {"b": null}], "c": "x", "d": 2});
+        let after = json!({"a": [1.0, {}], "c": "y", "d": 2.0, "e": true});
+        let told: Vec<String> = between(&before, &after)
+            .iter()
+            .map(Difference::to_string)
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ".a[1].b: null is gone",
+                ".c: \"x\" became \"y\"",
+                ".e: true appeared"
+            ]
+        );
+        assert!(between(&before, &after)[0].is_dropped_null());
+    }
+
+    #[test]
+    fn only_the_second_of_a_transition_counts() {
+        let of = |before: &str, after: &str| {
+            let condition = |time: &str| json!({"lastTransitionTime": time});
+            between(&condition(before), &condition(after))[0].is_rounded_transition()
+        };
+        assert!(of("2024-02-29T12:34:56.120Z", "2024-02-29T12:34:56Z"));
+        assert!(of("2024-02-29T12:34:56+02:00", "2024-02-29T10:34:56Z"));
+        assert!(!of("2024-02-29T12:34:56Z", "2024-02-29T12:34:57Z"));
+    }
+
+    #[test]
+    fn equal_values_have_none() {
+        assert_eq!(between(&json!({"a": 1}), &json!({"a": 1.0})), []);
+    }
+}

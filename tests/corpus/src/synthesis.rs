@@ -1,0 +1,165 @@
+//! Objects made from a schema: as full, as small, as hollow and as null as it allows.
+//!
+//! The same schema always gives the same objects. Whatever can vary (values of an enum, branches
+//! of a union, spellings of a format) takes turns from one object to the next, so that together
+//! the objects reach every alternative.
+
+mod node;
+mod scalar;
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use crate::definition::{Scope, Version};
+use crate::schema::{Additional, Schema};
+use crate::validation::{self, Violation};
+
+/// An object and what it was made for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Synthetic {
+    /// How the object was filled.
+    pub filling: Filling,
+    /// The turn: which of the alternatives it holds.
+    pub turn: usize,
+    /// The object.
+    pub object: Value,
+    /// Why no object of this filling satisfies the schema, as far as is known.
+    pub violation: Option<Violation>,
+}
+
+/// How an object is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Filling {
+    /// Every member, several items, unknown members wherever they are allowed.
+    Maximal,
+    /// Required members only.
+    Minimal,
+    /// Every member, each as empty as possible.
+    Hollow,
+    /// As maximal, but `null` wherever it is allowed.
+    Null,
+}
+
+/// The most objects of one filling; no enum in the wild has more values.
+const MOST_TURNS: usize = 80;
+
+/// Makes all objects for a version of a CustomResourceDefinition.
+#[must_use]
+pub fn objects(version: &Version) -> Vec<Synthetic> {
+    let turns = breadth(&version.schema).clamp(4, MOST_TURNS);
+    let mut recipes: Vec<(Filling, usize)> =
+        (0..turns).map(|turn| (Filling::Maximal, turn)).collect();
+    recipes.extend([
+        (Filling::Minimal, 0),
+        (Filling::Minimal, 1),
+        (Filling::Hollow, 0),
+    ]);
+    if knows_null(&version.schema) {
+        recipes.extend([(Filling::Null, 0), (Filling::Null, 1)]);
+    }
+    recipes
+        .into_iter()
+        .map(|(filling, turn)| object(version, filling, turn))
+        .collect()
+}
+
+fn object(version: &Version, filling: Filling, turn: usize) -> Synthetic {
+    let schema = &version.schema;
+    let members = node::root(schema, node::Recipe { filling, turn });
+    let unsatisfied = members.is_none();
+    let mut object = Map::new();
+    object.insert("apiVersion".to_owned(), json!(version.api_version()));
+    object.insert("kind".to_owned(), json!(version.kind));
+    object.insert("metadata".to_owned(), metadata(version, filling));
+    object.extend(members.unwrap_or_default());
+    let object = Value::Object(object);
+    let violation = validation::check(schema, &object).err().or_else(|| {
+        unsatisfied.then(|| Violation {
+            path: String::new(),
+            keyword: "unsatisfiable",
+        })
+    });
+    Synthetic {
+        filling,
+        turn,
+        object,
+        violation,
+    }
+}
+
+fn metadata(version: &Version, filling: Filling) -> Value {
+    let name = version
+        .schema
+        .properties
+        .get("metadata")
+        .and_then(|metadata| metadata.properties.get("name"))
+        .and_then(|name| match &name.values {
+            Some(values) => values.first().and_then(Value::as_str).map(str::to_owned),
+            None if name.patterns.is_empty() => None,
+            None => scalar::string(name, 3),
+        })
+        .unwrap_or_else(|| "sample".to_owned());
+    let mut metadata = Map::from_iter([("name".to_owned(), json!(name))]);
+    if version.scope == Scope::Namespaced {
+        metadata.insert("namespace".to_owned(), json!("default"));
+    }
+    if filling == Filling::Maximal {
+        metadata.insert("labels".to_owned(), json!({"example.com/label": "value"}));
+        metadata.insert(
+            "annotations".to_owned(),
+            json!({"example.com/note": "any text\n"}),
+        );
+    }
+    Value::Object(metadata)
+}
+
+/// The largest number of alternatives that one node has.
+fn breadth(schema: &Schema) -> usize {
+    let own = [
+        schema.values.as_ref().map_or(0, Vec::len),
+        schema
+            .unions
+            .iter()
+            .map(|union| union.branches.len())
+            .product(),
+        if schema.effective_kind().is_none() && !schema.int_or_string {
+            node::ANYTHING
+        } else {
+            0
+        },
+    ];
+    children(schema).map(breadth).chain(own).max().unwrap_or(0)
+}
+
+fn knows_null(schema: &Schema) -> bool {
+    schema.nullable || children(schema).any(knows_null)
+}
+
+fn children(schema: &Schema) -> impl Iterator<Item = &Schema> {
+    let of_map = match &schema.additional {
+        Some(Additional::Of(of)) => Some(&**of),
+        _ => None,
+    };
+    schema
+        .properties
+        .values()
+        .chain(schema.items.as_deref())
+        .chain(of_map)
+}
+
+// === impl Filling ===
+
+impl fmt::Display for Filling {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Maximal => "maximal",
+            Self::Minimal => "minimal",
+            Self::Hollow => "hollow",
+            Self::Null => "null",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Definitions and objects on a real API server, all as plain JSON.
+
+use std::time::Duration;
+
+use http::Request;
+use kopf_corpus::amend::Cause;
+use kopf_corpus::definition::{Scope, Version};
+use kube::Client;
+use serde_json::{Value, json};
+
+/// What the server said to an object.
+pub(crate) enum Answer {
+    /// It would store this.
+    Accepted(Value),
+    /// It refuses, for these causes.
+    Refused { message: String, causes: Vec<Cause> },
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// How long a definition may take to be served or to go away.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The definition as the test installs it: the status is validated with the rest of the object,
+/// and no webhook stands between.
+pub(crate) fn prepared(definition: &Value) -> Value {
+    let mut definition = definition.clone();
+    if let Some(members) = definition.as_object_mut() {
+        members.shift_remove("status");
+    }
+    definition["metadata"] = json!({
+        "name": definition["metadata"]["name"],
+        "annotations": {"api-approved.kubernetes.io": "unapproved, on a server for tests"},
+    });
+    definition["spec"]["conversion"] = json!({"strategy": "None"});
+    for version in definition["spec"]["versions"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
+        if let Some(subresources) = version["subresources"].as_object_mut() {
+            subresources.shift_remove("status");
+        }
+    }
+    definition
+}
+
+/// Installs a definition and waits until its served versions answer; tells why it is refused.
+pub(crate) async fn install(
+    client: &Client,
+    definition: &Value,
+    versions: &[Version],
+) -> Result<(), String> {
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    send(client, "POST", DEFINITIONS, Some(definition))
+        .await
+        .map_err(|error| error.to_string())?;
+    let path = format!("{DEFINITIONS}/{name}");
+    until(|| async {
+        let stored = send(client, "GET", &path, None).await.ok()?;
+        let established = stored["status"]["conditions"]
+            .as_array()?
+            .iter()
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+        established.then_some(())
+    })
+    .await?;
+    for version in versions.iter().filter(|version| version.served) {
+        let path = format!("/apis/{}/{}?limit=1", version.api_version(), version.plural);
+        until(|| async { send(client, "GET", &path, None).await.ok() }).await?;
+    }
+    Ok(())
+}
+
+/// Removes a definition and waits until it is gone.
+pub(crate) async fn uninstall(client: &Client, name: &str) -> Result<(), String> {
+    let path = format!("{DEFINITIONS}/{name}");
+    send(client, "DELETE", &path, None)
+        .await
+        .map_err(|error| error.to_string())?;
+    until(|| async {
+        match send(client, "GET", &path, None).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Some(()),
+            _ => None,
+        }
+    })
+    .await
+}
+
+/// Asks the server what it would make of an object, strictly.
+pub(crate) async fn ask(
+    client: &Client,
+    version: &Version,
+    object: &Value,
+) -> kube::Result<Answer> {
+    let namespace = match version.scope {
+        Scope::Namespaced => "/namespaces/default",
+        Scope::Cluster => "",
+    };
+    let path = format!(
+        "/apis/{}{namespace}/{}?dryRun=All&fieldValidation=Strict",
+        version.api_version(),
+        version.plural
+    );
+    match send(client, "POST", &path, Some(object)).await {
+        Ok(stored) => Ok(Answer::Accepted(stored)),
+        Err(kube::Error::Api(status)) if status.code < 500 => {
+            let causes = status.details.as_ref().map(|details| {
+                let cause = |cause: &kube::core::response::StatusCause| Cause {
+                    field: cause.field.clone(),
+                    message: cause.message.clone(),
+                };
+                details.causes.iter().map(cause).collect()
+            });
+            Ok(Answer::Refused {
+                message: status.message.clone(),
+                causes: causes.unwrap_or_default(),
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn send(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> kube::Result<Value> {
+    let body = body.map(Value::to_string).unwrap_or_default().into_bytes();
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json")
+        .body(body)
+        .map_err(kube::Error::HttpError)?;
+    client.request(request).await
+}
+
+async fn until<T, F: Future<Output = Option<T>>>(
+    mut ready: impl FnMut() -> F,
+) -> Result<T, String> {
+    let wait = async {
+        loop {
+            if let Some(value) = ready().await {
+                return value;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait)
+        .await
+        .map_err(|_| "the definition is not served".to_owned())
+}
