@@ -1,0 +1,171 @@
+//! The Rust operators of the benchmarks: ours, and kube's Controller as people write it and tuned.
+
+use std::env;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use kopf_runtime::{
+    ChangeHandler, HandlerError, On, Operator, Resource, ResourceHandlers, ResourceSpec, Scope,
+    StatusSubresource,
+};
+use kube::api::{Api, ApiResource, GroupVersionKind, Object, Patch, PatchParams};
+use kube::runtime::controller::{self, Action, Controller};
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt as _};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A widget as the Controller knows it.
+type Widget = Object<WidgetSpec, WidgetStatus>;
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct WidgetSpec {
+    size: i64,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct WidgetStatus {
+    create_fn: Option<CreateResult>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct CreateResult {
+    size: i64,
+}
+
+struct Context {
+    client: Client,
+    resource: ApiResource,
+    status: StatusSubresource,
+}
+
+fn main() -> ExitCode {
+    let variable = |name| env::var(name).expect("the benchmark sets PEER, WORK, GROUP and STATUS");
+    let status = match env::var("STATUS").as_deref() {
+        Ok("field") => StatusSubresource::Absent,
+        _ => StatusSubresource::Present,
+    };
+    let group = variable("GROUP");
+    let concurrency = match variable("PEER").as_str() {
+        "ours" => {
+            let widgets = ResourceSpec {
+                group: group.leak(),
+                version: "v1",
+                kind: "Widget",
+                plural: "widgets",
+                scope: Scope::Namespaced,
+                status,
+            };
+            let handlers = match variable("WORK").as_str() {
+                "storm" => edit_storm(widgets),
+                _ => cold_start(widgets),
+            };
+            return Operator::new("bench-operator").resource(handlers).main();
+        }
+        "controller" => 0,
+        _ => 16,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("the system gives threads");
+    match runtime.block_on(control(&group, &variable("NAMESPACE"), status, concurrency)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+// === ours ===
+
+fn edit_storm(widgets: ResourceSpec) -> ResourceHandlers {
+    let any = || On::create().or(On::update());
+    Resource::<Value, ()>::new(widgets, &Arc::new(()))
+        .change(ChangeHandler::new("quick", any()), |(), cx| {
+            Box::pin(async move {
+                let line = format!("SAW {} {}\n", cx.name(), cx.object()["spec"]["value"]);
+                io::stdout().lock().write_all(line.as_bytes())?;
+                Ok(())
+            })
+        })
+        .change(ChangeHandler::new("flaky", any()), |(), cx| {
+            Box::pin(async move {
+                if cx.retry() == 0 {
+                    let later = HandlerError::temporary("not at once");
+                    return Err(later.after(Duration::from_secs(1)));
+                }
+                Ok(())
+            })
+        })
+        .build()
+}
+
+fn cold_start(widgets: ResourceSpec) -> ResourceHandlers {
+    Resource::<Value, ()>::new(widgets, &Arc::new(()))
+        .change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+            Box::pin(async move {
+                let size = cx.object()["spec"]["size"].clone();
+                Ok(cx.set_result(&json!({"size": size}))?)
+            })
+        })
+        .build()
+}
+
+// === kube's Controller ===
+
+async fn control(
+    group: &str,
+    namespace: &str,
+    status: StatusSubresource,
+    concurrency: u16,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let client = Client::try_default().await?;
+    let resource =
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", "Widget"), "widgets");
+    let widgets: Api<Widget> = Api::namespaced_with(client.clone(), namespace, &resource);
+    let context = Context {
+        client,
+        resource: resource.clone(),
+        status,
+    };
+    Controller::new_with(widgets, watcher::Config::default(), resource)
+        .with_config(controller::Config::default().concurrency(concurrency))
+        .run(reconcile, on_error, Arc::new(context))
+        .for_each(|_| async {})
+        .await;
+    Ok(())
+}
+
+async fn reconcile(widget: Arc<Widget>, context: Arc<Context>) -> Result<Action, kube::Error> {
+    let done = widget
+        .status
+        .as_ref()
+        .is_some_and(|it| it.create_fn.is_some());
+    if !done {
+        let namespace = widget.namespace().unwrap_or_default();
+        let widgets: Api<Widget> =
+            Api::namespaced_with(context.client.clone(), &namespace, &context.resource);
+        let result = json!({"status": {"create_fn": {"size": widget.spec.size}}});
+        let (name, params) = (widget.name_any(), PatchParams::default());
+        match context.status {
+            StatusSubresource::Present => {
+                widgets
+                    .patch_status(&name, &params, &Patch::Merge(result))
+                    .await?
+            }
+            StatusSubresource::Absent => {
+                widgets.patch(&name, &params, &Patch::Merge(result)).await?
+            }
+        };
+    }
+    Ok(Action::await_change())
+}
+
+fn on_error(_: Arc<Widget>, _: &kube::Error, _: Arc<Context>) -> Action {
+    Action::requeue(Duration::from_secs(1))
+}

@@ -1,0 +1,57 @@
+//! Figures that hold our runtime against its peers, both sides in one run.
+
+mod cold_start;
+mod edit_storm;
+mod latency;
+mod peer;
+mod process;
+mod widgets;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Benchmarks against Python Kopf and kube's Controller.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Debug, Subcommand)]
+enum Benchmark {
+    /// Edit objects while their handlers run and retry; count those whose quick handler never saw
+    /// the final spec
+    EditStorm(edit_storm::Options),
+    /// Handle objects that are already there, and start again over handled ones
+    ColdStart(cold_start::Options),
+    /// Create objects at a steady rate and measure the time to their results
+    Latency(latency::Options),
+}
+
+fn main() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let done = runtime.block_on(async {
+        match Cli::parse().benchmark {
+            Benchmark::EditStorm(options) => edit_storm::run(&options).await,
+            Benchmark::ColdStart(options) => cold_start::run(&options).await,
+            Benchmark::Latency(options) => latency::run(&options).await,
+        }
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure:?}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a process has used, as the kernel tells.
+
+use std::time::Duration;
+use std::{fs, io};
+
+use kopf_tests::Operator;
+use tokio::time::sleep;
+
+/// Linux reports CPU time in hundredths of a second to every program.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// How often, and how many times in a row, a process must be found to have done nothing.
+const QUIET: (Duration, u32) = (Duration::from_millis(500), 4);
+
+/// What a process has used so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    /// User and system time together, in seconds.
+    pub(crate) cpu: f64,
+    /// The most memory that it ever had, in megabytes.
+    pub(crate) peak_megabytes: f64,
+}
+
+/// Reads what an operator has used so far.
+pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
+    let pid = operator.pid();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name of the program, in brackets, may contain spaces.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: f64 = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<f64>().ok())
+        .sum();
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok())
+        .ok_or_else(|| io::Error::other("the kernel does not tell VmHWM"))?;
+    Ok(Usage {
+        cpu: ticks / TICKS_PER_SECOND,
+        peak_megabytes: peak / 1024.0,
+    })
+}
+
+/// Waits until an operator has nothing more to do, and tells what it has used.
+pub(crate) async fn usage_when_idle(operator: &Operator) -> io::Result<Usage> {
+    let (pause, times) = QUIET;
+    let mut last = usage(operator)?;
+    let mut quiet = 0;
+    while quiet < times {
+        sleep(pause).await;
+        let now = usage(operator)?;
+        // One tick in half a second is the clockwork of an idle program.
+        quiet = if now.cpu - last.cpu <= 0.011 {
+            quiet + 1
+        } else {
+            0
+        };
+        last = now;
+    }
+    Ok(last)
+}

@@ -1,0 +1,106 @@
+//! The objects that are handled: a kind, and many of it.
+
+use clap::ValueEnum;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use kube::api::{DynamicObject, ListParams};
+use serde_json::{Value, json};
+
+/// How many objects are created at once.
+const AT_ONCE: usize = 16;
+
+/// Whether the status of the kind has an endpoint of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Status {
+    /// One write brings the result and the record of success
+    Field,
+    /// The result needs a write of its own
+    Subresource,
+}
+
+// === impl Status ===
+
+impl Status {
+    /// As the operators of the benchmarks are told.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Field => "field",
+            Self::Subresource => "subresource",
+        }
+    }
+}
+
+/// Defines the kind in a sandbox.
+pub(crate) async fn define(sandbox: &Sandbox, status: Status) -> Result<Objects, Failure> {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"type": "object", "properties": {"spec": any, "status": any}});
+    let mut version = json!({
+        "name": "v1",
+        "served": true,
+        "storage": true,
+        "schema": {"openAPIV3Schema": schema},
+    });
+    if status == Status::Subresource {
+        version["subresources"] = json!({"status": {}});
+    }
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.$GROUP"},
+        "spec": {
+            "group": "$GROUP",
+            "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+            "versions": [version],
+        },
+    });
+    sandbox.apply(&definition.to_string()).await?;
+    let group = format!("{}/v1", sandbox.group());
+    sandbox.objects(&group, "Widget").await
+}
+
+/// Creates objects named `w0`, `w1` and so on.
+pub(crate) async fn create(objects: &Objects, count: usize, spec: &Value) -> TestResult {
+    stream::iter(0..count)
+        .map(|number| async move {
+            let body = json!({"spec": spec});
+            objects.create(&format!("w{number}"), body).await.map(drop)
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<()>>()
+        .await?;
+    Ok(())
+}
+
+/// All objects as they are now.
+pub(crate) async fn list(objects: &Objects) -> Result<Vec<DynamicObject>, Failure> {
+    let mut all = Vec::new();
+    let mut page = ListParams::default().limit(500);
+    loop {
+        let mut list = objects.api().list(&page).await?;
+        all.append(&mut list.items);
+        match list.metadata.continue_ {
+            Some(token) if !token.is_empty() => page = page.continue_token(&token),
+            _ => return Ok(all),
+        }
+    }
+}
+
+/// Whether everything about an object is handled: its last handled state is its present one.
+pub(crate) fn is_settled(object: &DynamicObject) -> bool {
+    let Some(annotations) = &object.metadata.annotations else {
+        return false;
+    };
+    let handled = annotations
+        .get("kopf.zalando.org/last-handled-configuration")
+        .and_then(|text| serde_json::from_str::<Value>(text).ok())
+        .unwrap_or_default();
+    let ours = annotations
+        .keys()
+        .filter(|it| it.starts_with("kopf.zalando.org/"));
+    let known = ["last-handled-configuration", "last-seen-states"];
+    handled["spec"] == object.data["spec"]
+        && ours
+            .filter_map(|it| it.split_once('/'))
+            .all(|(_, name)| known.contains(&name))
+}
