@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +12,7 @@ use tracing::info;
 
 use super::{Error, Namespaces, Operator};
 use crate::engine::posting;
+use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::resource::Scope;
@@ -63,7 +65,17 @@ pub(super) async fn run(
                 settings: stream_settings(&settings),
             };
             let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
-            streams.spawn(name, stream::run(stream, sink.clone()));
+            let sweep = kind.may_hide_leftovers().then(|| Sweep {
+                api: kind.api().clone(),
+                kind: index,
+                namespace: stream.namespace.clone(),
+                finalizer: persistence.finalizer.clone(),
+            });
+            let stream = stream::run(stream, sink.clone());
+            streams.spawn(name, async {
+                let sweeping = OptionFuture::from(sweep.map(Sweep::run));
+                tokio::join!(sweeping, stream);
+            });
         }
     }
     drop(sink);
