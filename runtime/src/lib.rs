@@ -71,6 +71,7 @@ mod queue;
 mod resource;
 mod settings;
 mod shim;
+mod span;
 mod surroundings;
 mod task;
 mod version;

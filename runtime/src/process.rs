@@ -19,7 +19,7 @@ use kopf_core::object::ObjectView;
 use kopf_core::object::patch::Patch;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, error, error_span, info_span, warn};
+use tracing::{Instrument as _, Span, error, warn};
 
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
@@ -29,6 +29,7 @@ use crate::persist;
 use crate::persist::apply::{Landing, OnConflict, Place, Rejected, apply};
 use crate::queue::{Next, Processor};
 use crate::settings::Settings;
+use crate::span;
 use crate::surroundings::Surroundings;
 use crate::task::panic_message;
 use crate::version::Version;
@@ -143,10 +144,10 @@ impl Processor for Pipeline {
         if is_echo(memory, &batch, self.kind(key).keep()) {
             return Next::Rest;
         }
-        let kind = self.kind(key).spec().kind;
-        let span = info_span!("object", kind, object = %key);
         let case = self.case(key);
-        let handling = case.handle(memory, batch).instrument(span);
+        let span = case.span();
+        // Large enough for moves to be felt: it stays where it is made.
+        let handling = Box::pin(case.handle(memory, batch)).instrument(span);
         let handled = match AssertUnwindSafe(handling).catch_unwind().await {
             Ok(handled) => handled,
             Err(payload) => Err(Error::Panicked(panic_message(&*payload))),
@@ -246,7 +247,7 @@ impl Case<'_> {
                     continue;
                 };
                 let around = self.surroundings(&object);
-                let span = error_span!("handler", id = %spec.id);
+                let span = span::handler(spec.id.as_str());
                 let mut attempt = function
                     .call(around, sighting.event_type, spec.policy.timeout)
                     .instrument(span)
@@ -302,6 +303,17 @@ impl Case<'_> {
         memory.current = Some(newer);
     }
 
+    fn span(&self) -> Span {
+        let it = &self.subject;
+        span::object(
+            &it.api_version,
+            &it.kind,
+            it.namespace.as_deref(),
+            &it.name,
+            &it.uid,
+        )
+    }
+
     fn place(&self) -> Place<'_> {
         Place {
             api: self.kind.api(),
@@ -323,7 +335,8 @@ impl Case<'_> {
     fn complain(&self, error: &Error, delay: Duration) {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
         let story = format!("{error}{}", cause.unwrap_or_default());
-        error!(object = %self.key, "{story}; trying again in {delay:?}");
+        self.span()
+            .in_scope(|| error!("{story}; trying again in {delay:?}"));
         self.post(EventSeverity::Error, "Handling", &story);
     }
 

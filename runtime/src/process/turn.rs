@@ -15,13 +15,14 @@ use kopf_core::object::patch::Patch;
 use kopf_core::object::{ObjectView, finalizer};
 use kopf_core::outcome::{HandlerError as Failure, Outcome};
 use serde_json::Value;
-use tracing::{Instrument as _, debug, error_span, info, warn};
+use tracing::{Instrument as _, debug, info, warn};
 
 use super::{Case, Error, Turn};
 use crate::context::change::{ChangeFacts, Effects};
 use crate::execute::report;
 use crate::memory::Memory;
 use crate::persist::apply::{Landing, OnConflict, apply};
+use crate::span;
 
 /// A lifecycle of the user's own may pick nothing; it is asked again after this time.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
@@ -112,7 +113,7 @@ impl Case<'_> {
             let (effects, outcome) = match cycle.begin(&spec.id, Timestamp::now()) {
                 Ok(allowance) => {
                     let facts = self.facts(cycle, &spec, callee.param, allowance);
-                    let span = error_span!("handler", id = %spec.id);
+                    let span = span::handler(spec.id.as_str());
                     let mut attempt = callee
                         .function
                         .call(facts, allowance.time_left)
