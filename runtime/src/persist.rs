@@ -2,3 +2,4 @@
 
 pub(crate) mod apply;
 pub(crate) mod consistency;
+pub(crate) mod deliver;

@@ -23,6 +23,7 @@ use tracing::{Instrument as _, error, error_span, info_span, warn};
 
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
+use crate::background::Background;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
 use crate::memory::Memory;
 use crate::persist;
@@ -32,11 +33,12 @@ use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 use crate::task::panic_message;
 use crate::version::Version;
-use crate::watch::{EventType, ObjectKey, Sighting};
+use crate::watch::{EventType, News, ObjectKey};
 
 /// Everything that handling an object takes.
 pub(crate) struct Pipeline {
     kinds: Vec<Kind>,
+    background: Arc<Background>,
     poster: Option<Poster>,
     settings: Arc<Settings>,
     stop: CancellationToken,
@@ -46,7 +48,8 @@ pub(crate) struct Pipeline {
 /// One object with its kind, while it is handled.
 struct Case<'a> {
     kind: &'a Kind,
-    key: &'a ObjectKey,
+    key: &'a Arc<ObjectKey>,
+    background: &'a Background,
     settings: &'a Settings,
     poster: Option<&'a Poster>,
     stop: &'a CancellationToken,
@@ -85,6 +88,7 @@ enum Turn {
 impl Pipeline {
     pub(crate) fn new(
         kinds: Vec<Kind>,
+        background: Arc<Background>,
         poster: Option<Poster>,
         settings: Arc<Settings>,
         stop: CancellationToken,
@@ -92,6 +96,7 @@ impl Pipeline {
         let room = Room::new(settings.queueing.waiting_bytes);
         Self {
             kinds,
+            background,
             poster,
             settings,
             stop,
@@ -103,11 +108,12 @@ impl Pipeline {
         &self.kinds[usize::from(key.kind.0)]
     }
 
-    fn case<'a>(&'a self, key: &'a ObjectKey) -> Case<'a> {
+    fn case<'a>(&'a self, key: &'a Arc<ObjectKey>) -> Case<'a> {
         let kind = self.kind(key);
         Case {
             kind,
             key,
+            background: &self.background,
             settings: &self.settings,
             poster: self.poster.as_ref(),
             stop: &self.stop,
@@ -121,7 +127,7 @@ impl Pipeline {
         }
     }
 
-    fn after_failure(&self, key: &ObjectKey, memory: &mut Memory, error: &Error) -> Next {
+    fn after_failure(&self, key: &Arc<ObjectKey>, memory: &mut Memory, error: &Error) -> Next {
         let delay = self.settings.queueing.error_delay(memory.failures);
         memory.failures = memory.failures.saturating_add(1);
         self.case(key).complain(error, delay);
@@ -131,12 +137,20 @@ impl Pipeline {
 
 impl Processor for Pipeline {
     type Key = Arc<ObjectKey>;
-    type News = Sighting;
+    type News = News;
     type Batch = Batch;
     type Memory = Memory;
 
-    fn fold(&self, key: &Self::Key, batch: &mut Batch, news: Sighting) {
-        batch.push(news, self.kind(key).keep(), &self.room);
+    fn fold(&self, key: &Self::Key, batch: &mut Batch, news: News) {
+        let News::Seen(sighting) = news else {
+            return;
+        };
+        let kind = self.kind(key);
+        if !kind.duties().is_empty() && sighting.event_type != EventType::Deleted {
+            let version = sighting.version.clone();
+            self.background.saw(key, &sighting.text, version);
+        }
+        batch.push(sighting, kind.keep(), &self.room);
     }
 
     async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: Batch) -> Next {
@@ -172,23 +186,33 @@ impl Case<'_> {
                 .get_or_insert_with(|| Acquaintance::begin(first));
         }
         if let Some(newest) = batch.newest() {
+            memory.listed = newest.event_type == EventType::Listed;
             if newest.event_type == EventType::Deleted {
                 if self.has_only_left_the_view().await {
                     return Ok(Next::Forget);
                 }
+                self.background.gone(self.key);
                 self.tell_event_handlers(memory, &batch).await?;
                 return Ok(Next::Forget);
             }
-            if !is_stale(memory, newest.version.as_ref()) {
+            if is_news(memory, newest) {
                 self.take_in(memory, newest).await?;
             } else if newest.event_type == EventType::Listed {
                 self.check_versions(memory).await;
             }
             self.tell_event_handlers(memory, &batch).await?;
         }
+        if batch.newest().is_none() && memory.current.is_none() {
+            if memory.acquaintance.is_none() {
+                // The object is gone, and what was beside it is, too.
+                self.background.gone(self.key);
+                return Ok(Next::Forget);
+            }
+            memory.current = self.background.newest(self.key).map(Arc::new);
+        }
         // Handlers may take long, and others need the room.
         drop(batch);
-        if !self.kind.registry().handles_changes() {
+        if !self.kind.registry().handles_changes() && self.kind.duties().is_empty() {
             memory.current = None;
         }
         while let Some(current) = memory.current.clone() {
@@ -245,10 +269,11 @@ impl Case<'_> {
                 let Some(function) = self.kind.event_function(&spec) else {
                     continue;
                 };
-                let around = self.surroundings(&object);
+                let around = self.surroundings();
+                let raw = Arc::clone(&object);
                 let span = error_span!("handler", id = %spec.id);
                 let mut attempt = function
-                    .call(around, sighting.event_type, spec.policy.timeout)
+                    .call(around, raw, sighting.event_type, spec.policy.timeout)
                     .instrument(span)
                     .await;
                 let result = attempt.effects.result.take();
@@ -299,6 +324,9 @@ impl Case<'_> {
         if let Some(version) = ObjectView::new(&newer).resource_version() {
             memory.written = Some(Version::new(version));
         }
+        if !self.kind.duties().is_empty() {
+            self.background.wrote(self.key, &newer);
+        }
         memory.current = Some(newer);
     }
 
@@ -310,9 +338,8 @@ impl Case<'_> {
         }
     }
 
-    fn surroundings(&self, object: &Arc<Value>) -> Surroundings {
+    fn surroundings(&self) -> Surroundings {
         Surroundings {
-            raw: Arc::clone(object),
             subject: Arc::clone(&self.subject),
             client: self.kind.api().client().clone(),
             poster: self.poster.cloned(),
@@ -342,6 +369,13 @@ fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
             matches!(newest.event_type, EventType::Added | EventType::Modified)
                 && is_stale(memory, newest.version.as_ref())
         })
+}
+
+/// Whether a sighting shows a state that has not been taken in. A list may show the state after
+/// our last write: that is no news to handlers, but maybe nobody accompanies the object yet.
+fn is_news(memory: &Memory, newest: &Waiting) -> bool {
+    let relisted = newest.event_type == EventType::Listed && newest.version == memory.written;
+    relisted || !is_stale(memory, newest.version.as_ref())
 }
 
 /// An event that is older than our last write tells nothing new.

@@ -11,6 +11,8 @@ pub enum Presence {
     Running,
     /// It was asked to stop, and has not stopped yet.
     Stopping,
+    /// It was asked to stop, did not, and is not waited for any more.
+    Abandoned,
     /// It ended by itself, for as long as this operator runs.
     Finished,
 }
@@ -60,7 +62,7 @@ pub fn holds(presence: Presence, matches: bool, life: Life) -> bool {
     match presence {
         Presence::Running | Presence::Stopping => true,
         Presence::Absent => matches && life != Life::Deleting,
-        Presence::Finished => false,
+        Presence::Abandoned | Presence::Finished => false,
     }
 }
 
@@ -101,6 +103,12 @@ mod tests {
         assert!(!holds(Presence::Absent, true, Life::Deleting));
         assert_eq!(step(Presence::Running, true, Life::Deleting), stop);
         assert!(holds(Presence::Stopping, true, Life::Deleting));
+    }
+
+    #[test]
+    fn what_was_given_up_lets_the_object_go_and_has_no_double() {
+        assert!(!holds(Presence::Abandoned, true, Life::Deleting));
+        assert_eq!(step(Presence::Abandoned, true, HELD), Step::Leave);
     }
 
     #[test]

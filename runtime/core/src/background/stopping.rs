@@ -16,12 +16,10 @@ pub enum StopReason {
     OperatorPausing = 1 << 2,
     /// The operator stops.
     OperatorExiting = 1 << 3,
-    /// It had its time to stop by itself.
-    Signalled = 1 << 4,
-    /// It was interrupted.
-    Cancelled = 1 << 5,
-    /// Nobody waits for it any more.
-    Abandoned = 1 << 6,
+    /// It did not stop by itself in time, and was interrupted.
+    Cancelled = 1 << 4,
+    /// It did not stop at all, and nobody waits for it any more.
+    Abandoned = 1 << 5,
 }
 
 /// A set of reasons; they accumulate.
@@ -56,12 +54,11 @@ pub enum Stage {
 
 impl StopReason {
     /// All reasons, in their order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 6] = [
         Self::FiltersMismatch,
         Self::ResourceDeleted,
         Self::OperatorPausing,
         Self::OperatorExiting,
-        Self::Signalled,
         Self::Cancelled,
         Self::Abandoned,
     ];
@@ -74,7 +71,6 @@ impl fmt::Display for StopReason {
             Self::ResourceDeleted => "resource deleted",
             Self::OperatorPausing => "operator pausing",
             Self::OperatorExiting => "operator exiting",
-            Self::Signalled => "signalled",
             Self::Cancelled => "cancelled",
             Self::Abandoned => "abandoned",
         })
@@ -84,16 +80,9 @@ impl fmt::Display for StopReason {
 // === impl StopReasons ===
 
 impl StopReasons {
-    /// The set in the form in which it fits into an atomic.
-    #[must_use]
-    pub fn bits(self) -> u8 {
-        self.0
-    }
-
-    /// The set of these bits.
-    #[must_use]
-    pub fn from_bits(bits: u8) -> Self {
-        Self(bits)
+    /// Adds a reason.
+    pub fn insert(&mut self, reason: StopReason) {
+        self.0 |= reason as u8;
     }
 
     /// Whether there is no reason to stop.
@@ -123,7 +112,11 @@ impl From<StopReason> for StopReasons {
 
 impl FromIterator<StopReason> for StopReasons {
     fn from_iter<I: IntoIterator<Item = StopReason>>(reasons: I) -> Self {
-        Self(reasons.into_iter().fold(0, |bits, it| bits | it as u8))
+        let mut set = Self::default();
+        for reason in reasons {
+            set.insert(reason);
+        }
+        set
     }
 }
 
@@ -236,7 +229,6 @@ mod tests {
         assert!(!reasons.contains(StopReason::OperatorExiting));
         assert_eq!(reasons.to_string(), "resource deleted, cancelled");
         assert!(StopReasons::default().is_empty());
-        assert_eq!(StopReasons::from_bits(reasons.bits()), reasons);
     }
 
     proptest! {
