@@ -10,8 +10,9 @@ use kube::Client;
 use kube::core::Request as Paths;
 use kube::core::params::{GetParams, ListParams, WatchParams};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Semaphore;
 
 use crate::resource::{ResourceSpec, Scope};
@@ -93,6 +94,13 @@ struct RawListMeta {
     r#continue: Option<String>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    kind: Option<IgnoredAny>,
+    api_version: Option<IgnoredAny>,
+}
+
 // === impl KindApi ===
 
 impl KindApi {
@@ -158,6 +166,19 @@ impl KindApi {
         let mut object = serde_json::from_str(text.get())?;
         self.complete(&mut object);
         Ok(object)
+    }
+
+    /// The text of an object with the names of its kind, which lists of standard kinds leave out.
+    pub(crate) fn completed(
+        &self,
+        text: &Arc<RawValue>,
+    ) -> Result<Arc<RawValue>, serde_json::Error> {
+        let named: Named = serde_json::from_str(text.get())?;
+        if named.kind.is_some() && named.api_version.is_some() {
+            return Ok(Arc::clone(text));
+        }
+        let object = self.read(text)?;
+        Ok(to_raw_value(&object)?.into())
     }
 
     pub(crate) async fn watch(

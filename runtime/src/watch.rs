@@ -48,6 +48,15 @@ pub(crate) struct Sighting {
     pub(crate) text: Arc<RawValue>,
 }
 
+/// What makes an object be looked at.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// A stream has brought a state of it.
+    Seen(Sighting),
+    /// A daemon or timer beside it has ended.
+    Nudge,
+}
+
 /// What is read of an object before anybody needs the rest of it.
 ///
 /// The rest stays text: that is a fraction of the memory, our own writes come back without ever
