@@ -38,6 +38,12 @@ pub(super) struct QuantityView {
     pub(super) derives: String,
 }
 
+#[derive(Template)]
+#[template(path = "types/int_or_string.rs")]
+pub(super) struct IntOrStringView {
+    pub(super) derives: String,
+}
+
 impl Writer<'_> {
     pub(super) fn string_enum(
         &mut self,

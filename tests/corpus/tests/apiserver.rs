@@ -183,10 +183,7 @@ async fn exchange(
                     settled(&case.version, stored),
                 );
                 let changes = difference::between(&before, &stored);
-                match changes
-                    .iter()
-                    .find(|change| !change.is_rounded_transition())
-                {
+                match changes.first() {
                     Some(first) => entry.change(labelled.label, first.to_string()),
                     None => entry.keep(),
                 }
