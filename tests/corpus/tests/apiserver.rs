@@ -101,7 +101,7 @@ fn program(corpus: &Corpus, every: usize) -> Result<Program, Failure> {
     let files = corpus.files(Part::Every(every));
     let generated = generated::generate(&files, Which::Served)?;
     let cases = generated::cases(corpus, &files, &generated)?;
-    let scratch = Scratch::create("apiserver", &generated::SUPPLY)?;
+    let scratch = Scratch::create("roundtrip", &generated::SUPPLY)?;
     Ok(Program::build(&scratch, &generated.modules, cases)?)
 }
 
