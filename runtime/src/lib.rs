@@ -51,8 +51,10 @@
 //!   written, that attempt has failed, and the handler is called again.
 //! - Lists and watches that break are begun anew, and what was deleted meanwhile is noticed.
 
+mod activity;
 mod api;
 mod backoff;
+mod clock;
 mod context;
 mod declare;
 mod engine;
@@ -89,14 +91,15 @@ pub use kopf_core::handler::filter::{Combined, TextTest, ValueTest};
 pub use kopf_core::handler::retry::ErrorMode;
 pub use kopf_core::lifecycle::Lifecycle;
 pub use kopf_core::object::diff::{Diff, DiffItem, DiffOp, OldValue};
+pub use kopf_core::peering::Ties;
 pub use kopf_core::persistence::Persistence;
 pub use kopf_core::{diffbase, progress};
 pub use operator::{Error, Namespaces, Operator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
-    ExecutionSettings, PostingSettings, QueueingSettings, Settings, ShutdownSettings,
-    WatchingSettings,
+    ExecutionSettings, LeaderElectionSettings, PeeringMode, PeeringSettings, PostingSettings,
+    QueueingSettings, Settings, ShutdownSettings, WatchingSettings,
 };
 pub use watch::EventType;
 

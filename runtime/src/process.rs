@@ -23,6 +23,7 @@ use tracing::{Instrument as _, error, error_span, info_span, warn};
 
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
+use crate::activity::Activity;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
 use crate::memory::Memory;
 use crate::persist;
@@ -39,6 +40,7 @@ pub(crate) struct Pipeline {
     kinds: Vec<Kind>,
     poster: Option<Poster>,
     settings: Arc<Settings>,
+    activity: Activity,
     stop: CancellationToken,
     room: Room,
 }
@@ -49,6 +51,7 @@ struct Case<'a> {
     key: &'a ObjectKey,
     settings: &'a Settings,
     poster: Option<&'a Poster>,
+    activity: &'a Activity,
     stop: &'a CancellationToken,
     subject: Arc<Subject>,
 }
@@ -78,6 +81,8 @@ enum Turn {
     Done,
     /// The object went away; the watch will say so.
     Gone,
+    /// Nothing may be done any more; the list after the pause will bring the object again.
+    Lapsed,
 }
 
 // === impl Pipeline ===
@@ -87,6 +92,7 @@ impl Pipeline {
         kinds: Vec<Kind>,
         poster: Option<Poster>,
         settings: Arc<Settings>,
+        activity: Activity,
         stop: CancellationToken,
     ) -> Self {
         let room = Room::new(settings.queueing.waiting_bytes);
@@ -94,6 +100,7 @@ impl Pipeline {
             kinds,
             poster,
             settings,
+            activity,
             stop,
             room,
         }
@@ -110,6 +117,7 @@ impl Pipeline {
             key,
             settings: &self.settings,
             poster: self.poster.as_ref(),
+            activity: &self.activity,
             stop: &self.stop,
             subject: Arc::new(Subject {
                 api_version: kind.spec().api_version(),
@@ -137,6 +145,15 @@ impl Processor for Pipeline {
 
     fn fold(&self, key: &Self::Key, batch: &mut Batch, news: Sighting) {
         batch.push(news, self.kind(key).keep(), &self.room);
+    }
+
+    fn outlasts_pause(&self, batch: &Batch) -> bool {
+        let newest = batch.newest();
+        newest.is_some_and(|newest| newest.event_type == EventType::Deleted)
+    }
+
+    fn shelve(&self, memory: &mut Memory) {
+        memory.current = None;
     }
 
     async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: Batch) -> Next {
@@ -179,7 +196,7 @@ impl Case<'_> {
                 self.tell_event_handlers(memory, &batch).await?;
                 return Ok(Next::Forget);
             }
-            if !is_stale(memory, newest.version.as_ref()) {
+            if !is_stale(memory, newest.version.as_ref()) || is_confirmed(memory, newest) {
                 self.take_in(memory, newest).await?;
             } else if newest.event_type == EventType::Listed {
                 self.check_versions(memory).await;
@@ -192,12 +209,16 @@ impl Case<'_> {
             memory.current = None;
         }
         while let Some(current) = memory.current.clone() {
+            if !self.activity.is_running() {
+                memory.current = None;
+                break;
+            }
             match self.turn(memory, &current).await? {
                 Turn::Again(newer) if !self.stop.is_cancelled() => self.wrote(memory, newer),
                 // What is left to do is on the object; the next start will find it.
                 Turn::Again(_) => break,
                 Turn::Sleep(delay) => return Ok(Next::Wake(delay)),
-                Turn::Done | Turn::Gone => memory.current = None,
+                Turn::Done | Turn::Gone | Turn::Lapsed => memory.current = None,
             }
         }
         Ok(Next::Rest)
@@ -236,7 +257,7 @@ impl Case<'_> {
             return Ok(());
         }
         let mut patch = Patch::new();
-        for sighting in batch.all() {
+        'events: for sighting in batch.all() {
             let Some(object) = self.read(sighting)? else {
                 continue;
             };
@@ -245,12 +266,17 @@ impl Case<'_> {
                 let Some(function) = self.kind.event_function(&spec) else {
                     continue;
                 };
+                if !self.activity.is_running() {
+                    break 'events;
+                }
                 let around = self.surroundings(&object);
                 let span = error_span!("handler", id = %spec.id);
-                let mut attempt = function
+                let call = function
                     .call(around, sighting.event_type, spec.policy.timeout)
-                    .instrument(span)
-                    .await;
+                    .instrument(span);
+                let Ok(mut attempt) = self.activity.while_leading(call).await else {
+                    return Ok(());
+                };
                 let result = attempt.effects.result.take();
                 patch.absorb(attempt.effects.patch.into_writes());
                 match (attempt.verdict.complaint(), result) {
@@ -277,7 +303,7 @@ impl Case<'_> {
         };
         match apply(&self.place(), &known, patch, OnConflict::Repeat).await {
             Ok(Landing::Written(newer)) => self.wrote(memory, newer),
-            Ok(Landing::Unchanged | Landing::Outdated(_) | Landing::Gone) => {}
+            Ok(Landing::Unchanged | Landing::Outdated(_) | Landing::Gone | Landing::Lapsed) => {}
             Err(rejected) => {
                 warn!("what an event handler wants written is not accepted: {rejected}");
                 self.post(EventSeverity::Error, "Patching", &rejected.to_string());
@@ -307,6 +333,7 @@ impl Case<'_> {
             api: self.kind.api(),
             key: self.key,
             status: self.kind.spec().status,
+            activity: self.activity,
         }
     }
 
@@ -316,6 +343,7 @@ impl Case<'_> {
             subject: Arc::clone(&self.subject),
             client: self.kind.api().client().clone(),
             poster: self.poster.cloned(),
+            activity: self.activity.clone(),
         }
     }
 
@@ -350,6 +378,11 @@ fn is_stale(memory: &Memory, seen: Option<&Version>) -> bool {
         (Some(seen), Some(written)) => seen.is_known_after(written),
         _ => false,
     }
+}
+
+/// A list that brings the very state that we wrote last: there is nothing newer to ask for.
+fn is_confirmed(memory: &Memory, newest: &Waiting) -> bool {
+    newest.event_type == EventType::Listed && newest.version == memory.written
 }
 
 fn event_kind(event_type: EventType) -> EventKind {

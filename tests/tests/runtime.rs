@@ -14,6 +14,8 @@ mod errors;
 mod events;
 #[path = "runtime/kinds.rs"]
 mod kinds;
+#[path = "runtime/peering.rs"]
+mod peering;
 #[path = "runtime/stopping.rs"]
 mod stopping;
 #[path = "runtime/streams.rs"]

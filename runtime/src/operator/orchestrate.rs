@@ -9,7 +9,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use super::governors::{Governed, Governors};
 use super::{Error, Namespaces, Operator};
+use crate::activity::Switch;
 use crate::engine::posting;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
@@ -45,9 +47,24 @@ pub(super) async fn run(
         })?);
     }
 
+    let (switch, activity) = Switch::new();
+    let mut governors = Governors::start(
+        &switch,
+        &activity,
+        &Governed {
+            client: client.clone(),
+            name: operator.name,
+            namespaces: &operator.namespaces,
+            peering: operator.peering,
+            leader_election: operator.leader_election,
+            identity: operator.identity,
+            clock: operator.clock,
+            streams: stream_settings(&settings),
+        },
+    )?;
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
-        let (poster, posting) = posting::poster(client);
+        let (poster, posting) = posting::poster(client, activity.clone());
         engines.spawn("posting of events", posting);
         poster
     });
@@ -63,7 +80,7 @@ pub(super) async fn run(
                 settings: stream_settings(&settings),
             };
             let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
-            streams.spawn(name, stream::run(stream, sink.clone()));
+            streams.spawn(name, stream::run(stream, sink.clone(), activity.clone()));
         }
     }
     drop(sink);
@@ -73,6 +90,7 @@ pub(super) async fn run(
         kinds,
         poster,
         Arc::clone(&settings),
+        activity.clone(),
         halt.clone(),
     ));
     let limits = Limits {
@@ -83,7 +101,7 @@ pub(super) async fn run(
     let grace = settings.shutdown.grace;
     workers.spawn(
         "queue",
-        queue::run(pipeline, news, limits, halt.clone(), grace),
+        queue::run(pipeline, news, limits, activity, halt.clone(), grace),
     );
 
     let ended = tokio::select! {
@@ -91,11 +109,14 @@ pub(super) async fn run(
         ended = streams.ended(), if !streams.is_empty() => Err(ended),
         ended = workers.ended() => Err(ended),
         ended = engines.ended(), if !engines.is_empty() => Err(ended),
+        ended = governors.ended() => Err(ended),
     };
     streams.cancel().await;
     halt.cancel();
     workers.drain(grace + QUEUE_MARGIN).await;
     engines.drain(settings.shutdown.posting_grace).await;
+    // Only now may others act instead.
+    governors.stop().await;
     info!("all handlers have stopped");
     ended.map_err(|ended| Error::Ended(ended.to_string()))
 }
