@@ -49,6 +49,8 @@ struct State {
     epoch: u64,
     pauses: Vec<Option<Pause>>,
     tenure: Tenure,
+    /// The pause that the log told of last; none if it told that there is none.
+    told: Option<Pause>,
 }
 
 /// The one place where the state is changed.
@@ -117,6 +119,7 @@ impl Switch {
             epoch: 0,
             pauses: Vec::new(),
             tenure: Tenure::Unlimited,
+            told: None,
         });
         let switch = Self {
             state: Arc::new(sender),
@@ -139,21 +142,14 @@ impl Switch {
 
     fn change(&self, change: impl FnOnce(&mut State)) {
         self.state.send_modify(|state| {
-            let before = state.pause().cloned();
+            let ran = state.pause().is_none();
             let lapsed = state.has_lapsed();
             change(state);
-            let after = state.pause();
             // What was refused after the tenure had ended is not to be forgotten.
-            if lapsed || (before.is_none() && after.is_some()) {
+            if lapsed || (ran && state.pause().is_some()) {
                 state.epoch += 1;
             }
-            match (before, state.pause()) {
-                (before, Some(after)) if before.as_ref() != Some(after) => {
-                    info!("Pausing operations: {after}.");
-                }
-                (Some(_), None) => info!("Resuming operations."),
-                _ => {}
-            }
+            state.tell();
         });
     }
 }
@@ -194,6 +190,18 @@ impl Source {
 impl State {
     fn pause(&self) -> Option<&Pause> {
         self.pauses.iter().flatten().next()
+    }
+
+    /// Tells the log what has changed; that nothing is known yet is no news.
+    fn tell(&mut self) {
+        let pause = self.pause().cloned();
+        match &pause {
+            Some(Pause::Starting) => return,
+            told if *told == self.told => return,
+            Some(pause) => info!("Pausing operations: {pause}."),
+            None => info!("Resuming operations."),
+        }
+        self.told = pause;
     }
 
     /// Whether the time is over, though nobody has said so yet.

@@ -8,6 +8,8 @@ mod change;
 mod children;
 #[path = "runtime/continuity.rs"]
 mod continuity;
+#[path = "runtime/election.rs"]
+mod election;
 #[path = "runtime/errors.rs"]
 mod errors;
 #[path = "runtime/events.rs"]
@@ -16,6 +18,8 @@ mod events;
 mod kinds;
 #[path = "runtime/peering.rs"]
 mod peering;
+#[path = "runtime/replicas.rs"]
+mod replicas;
 #[path = "runtime/stopping.rs"]
 mod stopping;
 #[path = "runtime/streams.rs"]

@@ -69,7 +69,16 @@ struct Campaign<'a> {
     /// The Lease as it was seen last.
     object: Option<Value>,
     begun: Instant,
-    leads: bool,
+    standing: Standing,
+}
+
+/// What was told about this replica last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Waiting,
+    Leading,
+    /// The lease could not be renewed, and nobody else has taken it yet.
+    Ousted,
 }
 
 /// Takes part in the election until `stop`; then gives the lease back.
@@ -99,7 +108,7 @@ impl<'a> Campaign<'a> {
             candidate: Candidate::new(election.identity.clone(), election.terms),
             object: None,
             begun: Instant::now(),
-            leads: false,
+            standing: Standing::Waiting,
         }
     }
 
@@ -146,22 +155,22 @@ impl<'a> Campaign<'a> {
         let leader = self.candidate.other_holder().map(str::to_owned);
         match self.candidate.holds_until(self.now()) {
             Some(until) => {
-                if !self.leads {
+                if self.standing != Standing::Leading {
                     info!(
                         "leading: {} holds the lease {}",
                         self.election.identity,
                         self.lease()
                     );
                 }
-                self.leads = true;
+                self.standing = Standing::Leading;
                 source.resume_until(self.begun + until);
             }
-            None if self.leads && leader.is_none() => {
-                self.leads = false;
+            None if self.standing != Standing::Waiting && leader.is_none() => {
+                self.standing = Standing::Ousted;
                 source.forbid(Pause::LeaseLost);
             }
             None => {
-                self.leads = false;
+                self.standing = Standing::Waiting;
                 source.forbid(Pause::Standby { leader });
             }
         }

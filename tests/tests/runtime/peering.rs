@@ -363,13 +363,9 @@ async fn clocks_that_are_wrong_by_hours_neither_block_nor_let_two_run() -> TestR
     stage.handled_by("two", "dev").await?;
     // One a second: longer than the lifetime, and all look two hours old.
     told(&dev, "Keep-alive in \"default\"", 6).await?;
-    assert_eq!(
-        deployed.log().matches(RESUMING).count(),
-        1,
-        "only at its start"
-    );
+    assert!(!deployed.log().contains(RESUMING));
     dev.kill().await?;
-    told(&deployed, RESUMING, 2).await
+    told(&deployed, RESUMING, 1).await
 }
 
 #[tokio::test]
