@@ -208,6 +208,22 @@ impl KindApi {
         self.text(request).await.and_then(|text| decode(&text))
     }
 
+    /// Makes an object, and returns it as the server has it.
+    pub(crate) async fn create(
+        &self,
+        namespace: Option<&str>,
+        body: &Value,
+    ) -> Result<Value, Error> {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(self.collection(namespace))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json")
+            .body(serde_json::to_vec(body).map_err(Error::Decode)?)
+            .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
+        self.text(request).await.and_then(|text| decode(&text))
+    }
+
     /// Sends one patch and returns the object as the server has it afterwards.
     pub(crate) async fn patch(
         &self,
@@ -308,6 +324,14 @@ impl Error {
             | Self::Invalid(_)
             | Self::Decode(_) => false,
         }
+    }
+
+    /// Whether the server knows who asks, and says no.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        let Self::Request(error) = self else {
+            return false;
+        };
+        matches!(&**error, kube::Error::Api(status) if status.code == 403)
     }
 
     pub(crate) fn retry_after(&self) -> Option<Duration> {

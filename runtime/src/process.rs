@@ -23,6 +23,7 @@ use tracing::{Instrument as _, error, warn};
 
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
+use crate::activity::Activity;
 use crate::background::Background;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
 use crate::memory::Memory;
@@ -42,6 +43,7 @@ pub(crate) struct Pipeline {
     background: Arc<Background>,
     poster: Option<Poster>,
     settings: Arc<Settings>,
+    activity: Activity,
     stop: CancellationToken,
     room: Room,
 }
@@ -53,6 +55,7 @@ struct Case<'a> {
     background: &'a Background,
     settings: &'a Settings,
     poster: Option<&'a Poster>,
+    activity: &'a Activity,
     stop: &'a CancellationToken,
     subject: Arc<Subject>,
 }
@@ -82,6 +85,8 @@ enum Turn {
     Done,
     /// The object went away; the watch will say so.
     Gone,
+    /// Nothing may be done any more; the list after the pause will bring the object again.
+    Lapsed,
 }
 
 // === impl Pipeline ===
@@ -92,6 +97,7 @@ impl Pipeline {
         background: Arc<Background>,
         poster: Option<Poster>,
         settings: Arc<Settings>,
+        activity: Activity,
         stop: CancellationToken,
     ) -> Self {
         let room = Room::new(settings.queueing.waiting_bytes);
@@ -100,6 +106,7 @@ impl Pipeline {
             background,
             poster,
             settings,
+            activity,
             stop,
             room,
         }
@@ -117,6 +124,7 @@ impl Pipeline {
             background: &self.background,
             settings: &self.settings,
             poster: self.poster.as_ref(),
+            activity: &self.activity,
             stop: &self.stop,
             subject: Arc::new(Subject {
                 api_version: kind.spec().api_version(),
@@ -152,6 +160,15 @@ impl Processor for Pipeline {
             self.background.saw(key, &sighting.text, version);
         }
         batch.push(sighting, kind.keep(), &self.room);
+    }
+
+    fn outlasts_pause(&self, batch: &Batch) -> bool {
+        let newest = batch.newest();
+        newest.is_some_and(|newest| newest.event_type == EventType::Deleted)
+    }
+
+    fn shelve(&self, memory: &mut Memory) {
+        memory.current = None;
     }
 
     async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: Batch) -> Next {
@@ -217,12 +234,16 @@ impl Case<'_> {
             memory.current = None;
         }
         while let Some(current) = memory.current.clone() {
+            if !self.activity.is_running() {
+                memory.current = None;
+                break;
+            }
             match self.turn(memory, &current).await? {
                 Turn::Again(newer) if !self.stop.is_cancelled() => self.wrote(memory, newer),
                 // What is left to do is on the object; the next start will find it.
                 Turn::Again(_) => break,
                 Turn::Sleep(delay) => return Ok(Next::Wake(delay)),
-                Turn::Done | Turn::Gone => memory.current = None,
+                Turn::Done | Turn::Gone | Turn::Lapsed => memory.current = None,
             }
         }
         Ok(Next::Rest)
@@ -261,7 +282,7 @@ impl Case<'_> {
             return Ok(());
         }
         let mut patch = Patch::new();
-        for sighting in batch.all() {
+        'events: for sighting in batch.all() {
             let Some(object) = self.read(sighting)? else {
                 continue;
             };
@@ -270,13 +291,18 @@ impl Case<'_> {
                 let Some(function) = self.kind.event_function(&spec) else {
                     continue;
                 };
+                if !self.activity.is_running() {
+                    break 'events;
+                }
                 let around = self.surroundings();
                 let raw = Arc::clone(&object);
                 let span = span::handler(spec.id.as_str());
-                let mut attempt = function
+                let call = function
                     .call(around, raw, sighting.event_type, spec.policy.timeout)
-                    .instrument(span)
-                    .await;
+                    .instrument(span);
+                let Ok(mut attempt) = self.activity.while_leading(call).await else {
+                    return Ok(());
+                };
                 let result = attempt.effects.result.take();
                 patch.absorb(attempt.effects.patch.into_writes());
                 match (attempt.verdict.complaint(), result) {
@@ -303,7 +329,7 @@ impl Case<'_> {
         };
         match apply(&self.place(), &known, patch, OnConflict::Repeat).await {
             Ok(Landing::Written(newer)) => self.wrote(memory, newer),
-            Ok(Landing::Unchanged | Landing::Outdated(_) | Landing::Gone) => {}
+            Ok(Landing::Unchanged | Landing::Outdated(_) | Landing::Gone | Landing::Lapsed) => {}
             Err(rejected) => {
                 warn!("what an event handler wants written is not accepted: {rejected}");
                 self.post(EventSeverity::Error, "Patching", &rejected.to_string());
@@ -336,6 +362,7 @@ impl Case<'_> {
             api: self.kind.api(),
             key: self.key,
             status: self.kind.spec().status,
+            activity: self.activity,
         }
     }
 
@@ -344,6 +371,7 @@ impl Case<'_> {
             subject: Arc::clone(&self.subject),
             client: self.kind.api().client().clone(),
             poster: self.poster.cloned(),
+            activity: self.activity.clone(),
         }
     }
 

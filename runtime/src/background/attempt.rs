@@ -64,11 +64,20 @@ impl Site {
         around: Surroundings,
         alive: Arc<dyn Send + Sync>,
     ) -> Ended {
+        // Whoever is to stop for a pause is told so in a moment.
+        tokio::select! {
+            _ = self.shared.activity.running() => {}
+            () = self.run.signal.until(|reasons| !reasons.is_empty()) => return Ended::Interrupted,
+        }
         let spec = &self.run.duty.spec;
         let (mut effects, verdict) = match spec.policy.allow(record.retries, self.runtime(record)) {
             Err(limit) => (Effects::default(), Err(limit)),
             Ok(()) => {
-                let attempt = self.call(self.facts(record, &around, alive), record).await;
+                let activity = &self.shared.activity;
+                let call = self.call(self.facts(record, &around, alive), record);
+                let Ok(attempt) = activity.while_leading(call).await else {
+                    return Ended::Interrupted;
+                };
                 (attempt.effects, Ok(attempt.verdict))
             }
         };
@@ -161,6 +170,7 @@ impl Site {
             key: Arc::clone(&self.run.key),
             status: duty.resource.status,
             live: Arc::clone(&self.live),
+            activity: self.shared.activity.clone(),
         }
     }
 
@@ -176,6 +186,7 @@ impl Site {
             }),
             client: duty.api.client().clone(),
             poster: self.shared.poster.clone(),
+            activity: self.shared.activity.clone(),
         }
     }
 

@@ -10,6 +10,8 @@ use tracing::{Span, debug, warn};
 
 use crate::span;
 
+use crate::activity::Activity;
+
 /// Events beyond this number are dropped: they inform people, and nobody reads that many.
 const BACKLOG: usize = 1000;
 
@@ -68,12 +70,14 @@ pub(crate) struct Poster {
 }
 
 /// Makes a handle, and the task that posts what it is given until all handles are gone.
-pub(crate) fn poster(client: Client) -> (Poster, impl Future<Output = ()>) {
+pub(crate) fn poster(client: Client, activity: Activity) -> (Poster, impl Future<Output = ()>) {
     let (sender, mut posts) = mpsc::channel::<Post>(BACKLOG);
     let task = async move {
         while let Some(post) = posts.recv().await {
-            if let Err(error) = send(&client, &post).await {
-                debug!("an event could not be posted: {error}");
+            match activity.while_leading(send(&client, &post)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => debug!("an event could not be posted: {error}"),
+                Err(lapsed) => debug!("an event is not posted: {lapsed}"),
             }
         }
     };

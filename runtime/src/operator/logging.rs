@@ -12,10 +12,10 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use self::line::Lines;
 use self::reference::References;
-use super::args::{RunArgs, Verbosity};
+use super::args::{LoggingArgs, Verbosity};
 
 /// Installs the subscriber of the process, unless the embedding program already has one.
-pub(super) fn init(args: &RunArgs) {
+pub(super) fn init(args: &LoggingArgs) {
     let filter = EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| EnvFilter::new(directives(args.verbosity())));
     let lines = fmt::layer()

@@ -10,7 +10,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use super::governors::{Governed, Governors};
 use super::{Error, Namespaces, Operator};
+use crate::activity::Switch;
 use crate::background::Staff;
 use crate::engine::posting;
 use crate::persist::release::Sweep;
@@ -48,9 +50,24 @@ pub(super) async fn run(
         })?);
     }
 
+    let (switch, activity) = Switch::new();
+    let mut governors = Governors::start(
+        &switch,
+        &activity,
+        &Governed {
+            client: client.clone(),
+            name: operator.name,
+            namespaces: &operator.namespaces,
+            peering: operator.peering,
+            leader_election: operator.leader_election,
+            identity: operator.identity,
+            clock: operator.clock,
+            streams: stream_settings(&settings),
+        },
+    )?;
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
-        let (poster, posting) = posting::poster(client);
+        let (poster, posting) = posting::poster(client, activity.clone());
         engines.spawn("posting of events", posting);
         poster
     });
@@ -59,7 +76,7 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let staff = Staff::new(Arc::clone(&settings), poster.clone());
+    let staff = Staff::new(Arc::clone(&settings), poster.clone(), activity.clone());
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
     let mut crew = Tasks::default();
@@ -67,6 +84,8 @@ pub(super) async fn run(
         let (working, nudges) = staff.crew(limits, quit.clone());
         crew.spawn("daemons and timers", working);
         crew.spawn("news of daemons and timers", forward(nudges, sink.clone()));
+        let pauses = Arc::clone(&background).follow_pauses();
+        crew.spawn("pauses of daemons and timers", pauses);
     }
     let mut streams = Tasks::default();
     for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
@@ -83,9 +102,10 @@ pub(super) async fn run(
                 api: kind.api().clone(),
                 kind: index,
                 namespace: stream.namespace.clone(),
+                activity: activity.clone(),
                 finalizer: persistence.finalizer.clone(),
             });
-            let stream = stream::run(stream, sink.clone());
+            let stream = stream::run(stream, sink.clone(), activity.clone());
             streams.spawn(name, async {
                 let sweeping = OptionFuture::from(sweep.map(Sweep::run));
                 tokio::join!(sweeping, stream);
@@ -100,13 +120,14 @@ pub(super) async fn run(
         Arc::clone(&background),
         poster,
         Arc::clone(&settings),
+        activity.clone(),
         halt.clone(),
     ));
     let mut workers = Tasks::default();
     let grace = settings.shutdown.grace;
     workers.spawn(
         "queue",
-        queue::run(pipeline, news, limits, halt.clone(), grace),
+        queue::run(pipeline, news, limits, activity, halt.clone(), grace),
     );
 
     let ended = tokio::select! {
@@ -115,6 +136,7 @@ pub(super) async fn run(
         ended = workers.ended() => Err(ended),
         ended = engines.ended(), if !engines.is_empty() => Err(ended),
         ended = crew.ended(), if !crew.is_empty() => Err(ended),
+        ended = governors.ended() => Err(ended),
     };
     streams.cancel().await;
     halt.cancel();
@@ -128,6 +150,8 @@ pub(super) async fn run(
     quit.cancel();
     crew.drain(QUEUE_MARGIN).await;
     engines.drain(settings.shutdown.posting_grace).await;
+    // Only now may others act instead.
+    governors.stop().await;
     info!("all handlers have stopped");
     ended.map_err(|ended| Error::Ended(ended.to_string()))
 }

@@ -11,7 +11,8 @@ use kopf_core::object::{ObjectView, finalizer};
 use serde_json::Value;
 use tracing::{info, warn};
 
-use super::apply::{OnConflict, Place, apply};
+use super::apply::{Landing, OnConflict, Place, apply};
+use crate::activity::Activity;
 use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
 use crate::resource::StatusSubresource;
@@ -26,6 +27,7 @@ pub(crate) struct Sweep {
     pub(crate) api: KindApi,
     pub(crate) kind: KindIndex,
     pub(crate) namespace: Option<String>,
+    pub(crate) activity: Activity,
     pub(crate) finalizer: String,
 }
 
@@ -37,6 +39,7 @@ impl Sweep {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut next = None;
         loop {
+            self.activity.running().await;
             let page = self
                 .api
                 .list_metadata_page(self.namespace.as_deref(), PAGE, next.clone());
@@ -72,11 +75,14 @@ impl Sweep {
             key: &key,
             // Only the metadata is written.
             status: StatusSubresource::Absent,
+            activity: &self.activity,
         };
         let mut patch = Patch::new();
         let name = self.finalizer.clone();
         patch.edit(move |body| finalizer::remove(body, &name));
+        // Whoever leads next looks again.
         match apply(&place, &Arc::new(object), patch, OnConflict::Repeat).await {
+            Ok(Landing::Lapsed) => {}
             Ok(_) => info!(object = %key, "released: no handler needs the finalizer any more"),
             Err(rejected) => warn!(object = %key, "the finalizer cannot be removed: {rejected}"),
         }
