@@ -42,9 +42,8 @@ async fn a_long_list_is_read_in_pages() -> TestResult {
     for size in 1..=5 {
         bench.handled(&format!("w{size}"), size).await?;
     }
-    let requests = bench.sandbox.requests_of(&operator.identity).await?;
-    let lists = requests.iter().filter(|request| request.verb == "list");
-    assert_eq!(lists.count(), 3);
+    let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+    assert_eq!(requests.of("widgets", "list"), 3);
     assert_eq!(bench.calls_so_far().len(), 5);
     operator.stop().await
 }
@@ -126,8 +125,8 @@ async fn a_silent_watch_is_opened_anew() -> TestResult {
     let operator = bench.start_with(spy(&bench), settings).await?;
     let (lists, _) = bench
         .eventually("the third watch is open", async || {
-            let requests = bench.sandbox.requests_of(&operator.identity).await?;
-            let count = |verb: &str| requests.iter().filter(|it| it.verb == verb).count();
+            let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+            let count = |verb: &str| requests.of("widgets", verb);
             let (lists, watches) = (count("list"), count("watch"));
             Ok((watches >= 3).then_some((lists, watches)))
         })
@@ -163,8 +162,9 @@ async fn only_wanted_objects_are_watched_and_leaving_the_view_is_no_deletion() -
     assert_eq!(bench.seen().await, "lead DELETED 1");
     let requests = bench.sandbox.requests_of(&operator.identity).await?;
     let selective = |verb: &str| {
-        let mut requests = requests.iter().filter(|request| request.verb == verb);
-        requests.all(|request| request.uri.contains("labelSelector=tier%3Dgold"))
+        let requests = requests.iter().filter(|request| request.verb == verb);
+        let mut widgets = requests.filter(|it| it.resource.as_deref() == Some("widgets"));
+        widgets.all(|request| request.uri.contains("labelSelector=tier%3Dgold"))
     };
     assert!(selective("list") && selective("watch"), "{requests:#?}");
     operator.stop().await
