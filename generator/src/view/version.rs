@@ -77,7 +77,7 @@ pub(super) fn render(resource: &Resource, version: &Version, options: &Options) 
     for name in version.type_names.all() {
         writer.imports.reserve(name.as_str());
     }
-    let mut items = vec![writer.root()];
+    let mut items = writer.root();
     for (id, name) in &version.type_names.defined {
         items.extend(writer.shape(*id, name));
     }
