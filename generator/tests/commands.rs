@@ -359,10 +359,60 @@ fn handlers_are_added_and_removed_by_commands() {
     exit 1
     error: kopf.yaml has no kind `Wigdet`; did you mean `Widget`?
     ");
-    insta::assert_snapshot!(shell.run(&["add", "timer", "Widget", "tick", "--interval", "5s"]), @r"
+    insta::assert_snapshot!(shell.run(&["add", "index", "Widget", "by_size"]), @r"
     exit 1
-    error: `add timer` is not available yet: this version cannot make it
+    error: `add index` is not available yet: this version cannot make it
     ");
+}
+
+#[test]
+fn timers_and_daemons_are_added_and_removed_by_commands() {
+    let shell = Shell::with_operator();
+    let add = |arguments: &[&str]| {
+        let arguments = [&["add"], arguments].concat();
+        let answer = shell.run(&arguments);
+        assert!(answer.starts_with("exit 0"), "{answer}");
+    };
+    add(&["timer", "Widget", "expire", "--idle", "10s"]);
+    let sharp = ["--interval", "30s", "--sharp", "--label", "tier=gold"];
+    add(&[&["timer", "Widget", "beat"], &sharp[..]].concat());
+    let stop = [
+        "--cancellation-backoff",
+        "1s",
+        "--cancellation-timeout",
+        "5s",
+    ];
+    add(&[&["daemon", "Widget", "follow"], &stop[..]].concat());
+    insta::assert_snapshot!(shell.read("kopf.yaml"));
+    insta::assert_snapshot!(shell.read("src/handlers/widget.rs"));
+    insta::assert_snapshot!(shell.read("src/generated/widget.rs"));
+    insta::assert_snapshot!(shell.run(&["rbac", "--explain", "widgets:patch"]), @r"
+    exit 0
+    widgets:patch because: progress of create_fn; finalizer of expire, beat, follow
+    ");
+    let removed = shell.run(&["remove", "handler", "Widget", "follow"]);
+    assert!(removed.contains("updated kopf.yaml"), "{removed}");
+    assert!(!shell.read("kopf.yaml").contains("follow"));
+    let answer = shell.run(&["add", "timer", "Widget", "tick"]);
+    assert!(answer.contains("--interval <DURATION>"), "{answer}");
+}
+
+#[test]
+fn timers_and_daemons_that_make_no_sense_are_refused() {
+    let shell = Shell::with_operator();
+    shell.manifest(
+        "      - {timer: restless}
+      - {timer: sharp_idle, idle: 0, sharp: true}
+      - {timer: compared, interval: 1s, field: spec.size, old: 1, cancellation_timeout: 5s}
+      - {daemon: ticking, interval: 1s, initial_delay: {fn: Not A Name}}
+      - {on: create, fn: create_fn, initial_delay: 5s, idle: 1m}
+      - {timer: both, interval: 1s}
+      - {daemon: both}
+",
+    );
+    insta::assert_snapshot!(shell.run(&["validate"]));
+    shell.manifest("      - {daemon: follow}\n      - {timer: beat, interval: 1s}\n");
+    insta::assert_snapshot!(shell.run(&["validate", "--verbose"]));
 }
 
 #[test]

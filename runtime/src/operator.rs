@@ -120,7 +120,7 @@ impl Operator {
         let done = match request {
             Request::PrintCrds => self.print_crds().map_err(Error::Process),
             Request::Run(args) => {
-                logging::init(args.verbosity(), args.log_format);
+                logging::init(&args);
                 self.run_process(&args)
             }
         };

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
-use serde_json::Value;
 
 use crate::engine::posting::{EventSeverity, Poster, Subject};
 
-/// The object, the client, and the way to tell people about the object.
+/// The client, and the way to tell people about the object.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
-    pub(crate) raw: Arc<Value>,
     pub(crate) subject: Arc<Subject>,
     pub(crate) client: Client,
     pub(crate) poster: Option<Poster>,

@@ -8,6 +8,8 @@ mod change;
 mod children;
 #[path = "runtime/continuity.rs"]
 mod continuity;
+#[path = "runtime/daemons.rs"]
+mod daemons;
 #[path = "runtime/errors.rs"]
 mod errors;
 #[path = "runtime/events.rs"]
@@ -18,3 +20,5 @@ mod kinds;
 mod stopping;
 #[path = "runtime/streams.rs"]
 mod streams;
+#[path = "runtime/timers.rs"]
+mod timers;

@@ -57,6 +57,23 @@ pub(super) struct RunArgs {
     /// How log lines look
     #[arg(long, value_enum, default_value_t = LogFormat::Full, env = "KOPF_RUN_LOG_FORMAT")]
     pub(super) log_format: LogFormat,
+
+    /// Begin each line about an object with [namespace/name]; this is the default but for JSON
+    #[arg(long, env = "KOPF_RUN_LOG_PREFIX", overrides_with = "no_log_prefix")]
+    log_prefix: bool,
+
+    /// Do not begin lines with the object
+    #[arg(long, env = "KOPF_RUN_NO_LOG_PREFIX")]
+    no_log_prefix: bool,
+
+    /// The key of the object in JSON lines
+    #[arg(
+        long,
+        value_name = "KEY",
+        default_value = "object",
+        env = "KOPF_RUN_LOG_REFKEY"
+    )]
+    pub(super) log_refkey: String,
 }
 
 /// How log lines look.
@@ -97,6 +114,12 @@ impl From<Cli> for Request {
 }
 
 impl RunArgs {
+    /// Whether lines begin with the object that they are about.
+    pub(super) fn log_prefix(&self) -> bool {
+        let by_default = self.log_format != LogFormat::Json;
+        self.log_prefix || (by_default && !self.no_log_prefix)
+    }
+
     pub(super) fn verbosity(&self) -> Verbosity {
         match self {
             Self { quiet: true, .. } => Verbosity::Quiet,
@@ -135,6 +158,22 @@ mod tests {
             };
             assert_eq!(args.namespace, ["a", "b"]);
             assert_eq!(args.verbosity(), Verbosity::Verbose);
+        }
+    }
+
+    #[test]
+    fn lines_begin_with_their_object_unless_they_are_json_or_told_otherwise() {
+        for (line, prefix) in [
+            (&[][..], true),
+            (&["--log-format", "json"], false),
+            (&["--log-format", "json", "--log-prefix"], true),
+            (&["--no-log-prefix"], false),
+            (&["--no-log-prefix", "--log-prefix"], true),
+        ] {
+            let Request::Run(args) = request(line) else {
+                panic!("{line:?} does not run");
+            };
+            assert_eq!(args.log_prefix(), prefix, "{line:?}");
         }
     }
 

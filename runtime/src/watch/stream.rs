@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
 use super::census::{Census, Report, Retain};
-use super::{EventType, Glance, KindIndex};
+use super::{EventType, Glance, KindIndex, News, ObjectKey};
 use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
 
@@ -60,8 +60,11 @@ enum Error {
     Decode(#[source] serde_json::Error),
 }
 
+/// Nobody takes sightings any more.
+struct Unheard;
+
 /// Where sightings go.
-type Sink = mpsc::Sender<Report>;
+type Sink = mpsc::Sender<(Arc<ObjectKey>, News)>;
 
 enum State {
     Unlisted,
@@ -128,7 +131,7 @@ impl Stream {
                     continue;
                 };
                 if let Some(report) = census.saw(EventType::Listed, &glance, Arc::clone(text))
-                    && sink.send(report).await.is_err()
+                    && tell(sink, report).await.is_err()
                 {
                     return Ok(Pass::NobodyListens);
                 }
@@ -136,7 +139,7 @@ impl Stream {
             next = page.next;
             if next.is_none() {
                 for report in census.vanished() {
-                    if sink.send(report).await.is_err() {
+                    if tell(sink, report).await.is_err() {
                         return Ok(Pass::NobodyListens);
                     }
                 }
@@ -195,7 +198,7 @@ impl Stream {
             };
             let text = event.object.to_owned().into();
             if let Some(report) = census.saw(event_type, &glance, text)
-                && sink.send(report).await.is_err()
+                && tell(sink, report).await.is_err()
             {
                 return Ok(Pass::NobodyListens);
             }
@@ -290,6 +293,11 @@ impl<R: AsyncBufRead> Lines<R> {
             .await?;
         Ok(self.buffer.strip_suffix(b"\n"))
     }
+}
+
+async fn tell(sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
+    let told = sink.send((key, News::Seen(sighting))).await;
+    told.map_err(|_| Unheard)
 }
 
 fn in_stream_error(status: &RawValue) -> api::Error {
