@@ -76,6 +76,21 @@ impl Shell {
         )
     }
 
+    /// Runs a line as a shell would; it must succeed.
+    fn script(&self, line: &str) {
+        let program = Path::new(env!("CARGO_BIN_EXE_kopf-gen"));
+        let folder = program.parent().expect("a folder").to_string_lossy();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = Command::new("sh")
+            .args(["-ec", line])
+            .current_dir(&self.here)
+            .env("PATH", format!("{folder}:{path}"))
+            .output()
+            .expect("a shell");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}\n{text}");
+    }
+
     fn read(&self, path: &str) -> String {
         fs::read_to_string(self.here.join(path)).expect("a text")
     }
@@ -635,4 +650,56 @@ fn definitions_without_the_wanted_version_are_left_out() {
       |
       = help: there is v1, v2
     ");
+}
+
+/// The page about the types.
+const TYPES_PAGE: &str = include_str!("../../docs/types.md");
+
+#[test]
+fn commands_of_the_page_about_types_work_as_written() {
+    let shell = Shell::new();
+    shell.write("widgets.yaml", CRD);
+    shell.write("crds/widget.yaml", CRD);
+    let block = TYPES_PAGE.split("```").nth(1).expect("a block of commands");
+    let commands: Vec<&str> = block.lines().filter(|line| !line.is_empty()).collect();
+    assert!(!commands.is_empty());
+    for command in commands {
+        // Charts are not part of what is tested.
+        let command = command.replace("helm template chart", "cat crds/widget.yaml");
+        shell.script(&command);
+    }
+}
+
+#[test]
+fn options_of_the_page_about_types_work_as_written() {
+    let shell = Shell::new();
+    let part = "{type: object, properties: {name: {type: string}}}";
+    let more = format!(
+        "size: {{type: integer}}, template: {part}, rules: {{type: array, items: {part}}}, \
+         created: {{type: string, format: date-time}}, mode: {{type: string, enum: [a, b]}}"
+    );
+    shell.write("widgets.yaml", &CRD.replace("size: {type: integer}", &more));
+    let table = TYPES_PAGE
+        .split("## Options")
+        .nth(1)
+        .expect("the section of options");
+    let mut tried = 0;
+    for row in table.lines().filter(|line| line.starts_with("| `--")) {
+        let cell = row
+            .trim_start_matches("| ")
+            .split(" | ")
+            .next()
+            .expect("a cell");
+        for option in cell.split('`').filter(|text| text.starts_with("--")) {
+            let (option, values) = match option.rsplit_once(' ') {
+                Some((option, values)) if values.contains("\\|") => (option, values),
+                _ => ("", option),
+            };
+            for value in values.split("\\|") {
+                shell.script(&format!("kopf-gen types widgets.yaml {option} {value}"));
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 8, "only {tried} options were found");
 }
