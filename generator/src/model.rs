@@ -14,6 +14,7 @@ pub mod name;
 mod naming;
 pub mod operator;
 pub mod options;
+pub mod peers;
 pub mod rbac;
 pub mod resource;
 pub mod share;

@@ -12,6 +12,7 @@ use super::kind::Status;
 use super::name::{RustIdent, TypeName};
 use super::operator::{CrdFile, HandledKind, Operator, Origin};
 use super::options::Options;
+use super::peers;
 use super::resource::{Resource, Versions};
 use super::standard;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
@@ -100,8 +101,11 @@ pub fn operator(
             text: file.text.clone(),
         })
         .collect();
+    let (peering, leader_election) = peers::lower(manifest, diagnostics);
     Some(Operator {
         name: manifest.operator.name.value.clone(),
+        peering,
+        leader_election,
         kinds,
         crd_files,
     })
