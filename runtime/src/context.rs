@@ -2,8 +2,10 @@
 
 pub(crate) mod change;
 pub(crate) mod field;
+pub(crate) mod mutation;
 pub(crate) mod seen;
 mod sub;
+pub(crate) mod validation;
 
 /// A value before the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -51,6 +51,7 @@
 //!   written, that attempt has failed, and the handler is called again.
 //! - Lists and watches that break are begun anew, and what was deleted meanwhile is noticed.
 
+pub mod admission;
 mod api;
 mod backoff;
 mod context;
@@ -79,11 +80,17 @@ mod watch;
 pub use context::Old;
 pub use context::change::Change;
 pub use context::field::FieldChange;
+pub use context::mutation::Mutation;
 pub use context::seen::Seen;
+pub use context::validation::{Caller, Validation};
 pub use declare::{Resource, ResourceHandlers};
 pub use engine::posting::EventSeverity;
-pub use error::{HandlerError, HandlerResult};
+pub use error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
+pub use handler::webhook::WebhookHandler;
 pub use handler::{ChangeHandler, EventHandler, FieldHandler, On, SubHandler};
+pub use kopf_core::admission::Operation;
+pub use kopf_core::admission::certificate::Certificate;
+pub use kopf_core::admission::review::UserInfo;
 pub use kopf_core::cause::{Reason, Subject};
 pub use kopf_core::handler::filter::{Combined, TextTest, ValueTest};
 pub use kopf_core::handler::retry::ErrorMode;

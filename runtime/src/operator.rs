@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use self::args::{Cli, Request, RunArgs};
+use crate::admission::{Serving, Webhooks};
 use crate::declare::ResourceHandlers;
 use crate::settings::Settings;
 
@@ -26,6 +27,7 @@ pub struct Operator {
     crds: Vec<&'static str>,
     namespaces: Namespaces,
     settings: Settings,
+    webhooks: Webhooks,
 }
 
 /// Where objects are handled.
@@ -56,6 +58,9 @@ pub enum Error {
         /// The kind.
         kind: &'static str,
     },
+    /// Webhooks are declared, and cannot be served or made known.
+    #[error("the admission webhooks do not work")]
+    Admission(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// An essential part ended, which only a defect can cause.
     #[error("the operator cannot go on: {0}")]
     Ended(String),
@@ -73,6 +78,22 @@ pub enum Error {
     Process(#[source] std::io::Error),
 }
 
+impl Namespaces {
+    /// The namespaces by name; none for all.
+    fn names(&self) -> Option<Vec<String>> {
+        match self {
+            Self::All => None,
+            Self::Only(names) => Some(names.clone()),
+        }
+    }
+}
+
+impl Error {
+    fn ended(ended: &crate::task::Ended) -> Self {
+        Self::Ended(ended.to_string())
+    }
+}
+
 impl Operator {
     /// An operator that handles nothing so far.
     pub fn new(name: &'static str) -> Self {
@@ -82,6 +103,7 @@ impl Operator {
             crds: Vec::new(),
             namespaces: Namespaces::default(),
             settings: Settings::default(),
+            webhooks: Webhooks::default(),
         }
     }
 
@@ -106,6 +128,12 @@ impl Operator {
     /// Changes the settings.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// Serves webhooks in another way than the surroundings suggest.
+    pub fn webhooks(mut self, webhooks: Webhooks) -> Self {
+        self.webhooks = webhooks;
         self
     }
 
@@ -159,6 +187,9 @@ impl Operator {
             self.namespaces = Namespaces::All;
         } else if self.namespaces == Namespaces::All {
             warn!("neither a namespace nor --all-namespaces is given: serving the whole cluster");
+        }
+        if let Serving::Automatic(local) = &mut self.webhooks.serving {
+            args.webhooks.apply_to(local);
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()

@@ -1,6 +1,10 @@
 //! The command line of an operator, and what it asks for.
 
+mod webhooks;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use self::webhooks::WebhookArgs;
 
 /// The whole command line; without a command the operator runs.
 #[derive(Debug, Parser)]
@@ -57,6 +61,9 @@ pub(super) struct RunArgs {
     /// How log lines look
     #[arg(long, value_enum, default_value_t = LogFormat::Full, env = "KOPF_RUN_LOG_FORMAT")]
     pub(super) log_format: LogFormat,
+
+    #[command(flatten)]
+    pub(super) webhooks: WebhookArgs,
 }
 
 /// How log lines look.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::{Error, Namespaces, Operator};
+use crate::admission::engine::Engine as Admission;
 use crate::engine::posting;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
@@ -33,11 +34,18 @@ pub(super) async fn run(
     let settings = Arc::new(operator.settings);
     let persistence = Arc::new(settings.persistence.clone());
     let mut kinds: Vec<Kind> = Vec::new();
-    for resource in operator.resources {
+    let mut webhooks = Vec::new();
+    let mut unwatched = Vec::new();
+    for mut resource in operator.resources {
         let spec = resource.spec;
         if kinds.iter().any(|kind| kind.spec().is_same_kind(&spec)) {
             return Err(Error::DeclaredTwice { kind: spec.kind });
         }
+        let declared = std::mem::take(&mut resource.webhooks);
+        if resource.handlers.is_empty() && !declared.is_empty() {
+            unwatched.push(KindIndex(u16::try_from(kinds.len()).unwrap_or(u16::MAX)));
+        }
+        webhooks.extend(declared.into_iter().map(|webhook| (spec, webhook)));
         let made = Kind::new(resource, client.clone(), Arc::clone(&persistence));
         kinds.push(made.map_err(|source| Error::Declaration {
             kind: spec.kind,
@@ -45,6 +53,20 @@ pub(super) async fn run(
         })?);
     }
 
+    let mut admission = match webhooks.is_empty() {
+        true => None,
+        false => Some(
+            Admission::start(
+                operator.name,
+                operator.webhooks,
+                webhooks,
+                operator.namespaces.names(),
+                client.clone(),
+            )
+            .await
+            .map_err(|error| Error::Admission(Box::new(error)))?,
+        ),
+    };
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
         let (poster, posting) = posting::poster(client);
@@ -54,6 +76,9 @@ pub(super) async fn run(
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
     let mut streams = Tasks::default();
     for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
+        if unwatched.contains(&index) {
+            continue;
+        }
         for namespace in scopes(&operator.namespaces, kind.spec().scope) {
             let stream = Stream {
                 api: kind.api().clone(),
@@ -66,7 +91,8 @@ pub(super) async fn run(
             streams.spawn(name, stream::run(stream, sink.clone()));
         }
     }
-    drop(sink);
+    // Without streams, nothing ever comes; the queue need not end because of that.
+    let _idle = streams.is_empty().then_some(sink);
 
     let halt = CancellationToken::new();
     let pipeline = Arc::new(Pipeline::new(
@@ -88,16 +114,30 @@ pub(super) async fn run(
 
     let ended = tokio::select! {
         () = stop => Ok(()),
-        ended = streams.ended(), if !streams.is_empty() => Err(ended),
-        ended = workers.ended() => Err(ended),
-        ended = engines.ended(), if !engines.is_empty() => Err(ended),
+        ended = streams.ended(), if !streams.is_empty() => Err(Error::ended(&ended)),
+        ended = workers.ended() => Err(Error::ended(&ended)),
+        ended = engines.ended(), if !engines.is_empty() => Err(Error::ended(&ended)),
+        failed = failed(admission.as_mut()) => Err(failed),
     };
     streams.cancel().await;
     halt.cancel();
-    workers.drain(grace + QUEUE_MARGIN).await;
+    let reviews = async {
+        if let Some(admission) = admission {
+            admission.stop(grace).await;
+        }
+    };
+    tokio::join!(workers.drain(grace + QUEUE_MARGIN), reviews);
     engines.drain(settings.shutdown.posting_grace).await;
     info!("all handlers have stopped");
-    ended.map_err(|ended| Error::Ended(ended.to_string()))
+    ended
+}
+
+/// Never, if there are no webhooks.
+async fn failed(admission: Option<&mut Admission>) -> Error {
+    match admission {
+        Some(admission) => Error::Admission(Box::new(admission.failed().await)),
+        None => std::future::pending().await,
+    }
 }
 
 /// The namespaces to watch one by one; none stands for all at once.
