@@ -4,6 +4,7 @@ use super::handler::Handler;
 use super::kind::Status;
 use super::operator::{HandledKind, Operator};
 use crate::load::crd::Scope;
+use crate::load::manifest::Configuration;
 
 /// One rule of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct Rule {
     pub group: String,
     /// The resource or subresource, in plural.
     pub resource: String,
+    /// The only objects that it is about; all if empty.
+    pub names: Vec<String>,
     /// The verbs, each with the reason for it.
     pub verbs: Vec<Grant>,
 }
@@ -28,7 +31,8 @@ pub struct Grant {
 /// The least that the handlers of `operator` need; what their functions do beyond that is not known here.
 #[must_use]
 pub fn rules(operator: &Operator) -> Vec<Rule> {
-    let mut rules: Vec<Rule> = operator.kinds.iter().flat_map(kind_rules).collect();
+    let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
+    let mut rules: Vec<Rule> = watched.flat_map(kind_rules).collect();
     if operator
         .kinds
         .iter()
@@ -37,13 +41,60 @@ pub fn rules(operator: &Operator) -> Vec<Rule> {
         rules.push(Rule {
             group: String::new(),
             resource: "events".to_owned(),
+            names: Vec::new(),
             verbs: vec![Grant {
                 verb: "create",
                 reason: "what happens to an object is reported on it".to_owned(),
             }],
         });
     }
+    if operator.has_webhooks() && operator.admission.configuration == Configuration::Managed {
+        rules.extend(
+            [
+                "mutatingwebhookconfigurations",
+                "validatingwebhookconfigurations",
+            ]
+            .map(|resource| Rule {
+                group: "admissionregistration.k8s.io".to_owned(),
+                resource: resource.to_owned(),
+                names: vec![operator.admission.name.clone()],
+                verbs: grants(
+                    &["get", "update"],
+                    "webhooks are configured while they are served",
+                ),
+            }),
+        );
+    }
     rules
+}
+
+/// What is needed in the operator's own namespace.
+#[must_use]
+pub fn own_rules(operator: &Operator) -> Vec<Rule> {
+    if !operator.has_webhooks() {
+        return Vec::new();
+    }
+    let verbs = match operator.admission.configuration {
+        Configuration::Managed => grants(
+            &["get", "update"],
+            "certificates of the webhooks, shared by all replicas",
+        ),
+        Configuration::CertManager => grants(&["get"], "certificates of the webhooks"),
+    };
+    vec![Rule {
+        group: String::new(),
+        resource: "secrets".to_owned(),
+        names: vec![operator.webhook_service()],
+        verbs,
+    }]
+}
+
+fn grants(verbs: &[&'static str], reason: &str) -> Vec<Grant> {
+    let grant = |verb: &&'static str| Grant {
+        verb,
+        reason: reason.to_owned(),
+    };
+    verbs.iter().map(grant).collect()
 }
 
 /// Whether all rules are about objects in namespaces, so that roles in namespaces would do.
@@ -95,6 +146,7 @@ fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
             rules.push(Rule {
                 group: kind.group.clone(),
                 resource: format!("{}/status", kind.plural),
+                names: Vec::new(),
                 verbs: vec![Grant {
                     verb: "patch",
                     reason: format!("results of {progress}"),
@@ -107,6 +159,7 @@ fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
         Rule {
             group: kind.group.clone(),
             resource: kind.plural.clone(),
+            names: Vec::new(),
             verbs,
         },
     );

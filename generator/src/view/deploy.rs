@@ -6,6 +6,7 @@ use crate::load::manifest::Trigger;
 use crate::model::handler::{Cause, ChangeKinds, Handler};
 use crate::model::operator::{HandledKind, Operator};
 use crate::model::rbac::{self, Rule};
+use crate::model::webhook::{Role, Webhook};
 use crate::view::layout::wrap;
 
 /// The text of a comment in a list of rules.
@@ -17,6 +18,8 @@ const COMMENT_WIDTH: usize = 96;
 pub struct RbacView<'a> {
     name: &'a str,
     rules: Vec<RuleLines>,
+    /// Those in the operator's own namespace.
+    own_rules: Vec<RuleLines>,
 }
 
 #[derive(Debug)]
@@ -24,6 +27,7 @@ struct RuleLines {
     reasons: Vec<String>,
     group: String,
     resource: String,
+    names: String,
     verbs: String,
 }
 
@@ -56,6 +60,8 @@ pub struct KustomizationView<'a> {
     pub name: &'a str,
     /// Whether there are definitions to install.
     pub has_crds: bool,
+    /// Whether there are webhooks.
+    pub has_webhooks: bool,
 }
 
 /// `Dockerfile`.
@@ -101,12 +107,14 @@ impl<'a> RbacView<'a> {
     pub fn new(operator: &'a Operator) -> Self {
         Self {
             name: &operator.name,
-            rules: rbac::rules(operator)
-                .into_iter()
-                .map(RuleLines::new)
-                .collect(),
+            rules: lines(rbac::rules(operator)),
+            own_rules: lines(rbac::own_rules(operator)),
         }
     }
+}
+
+fn lines(rules: Vec<Rule>) -> Vec<RuleLines> {
+    rules.into_iter().map(RuleLines::new).collect()
 }
 
 impl RuleLines {
@@ -131,6 +139,7 @@ impl RuleLines {
             reasons,
             group: rule.group,
             resource: rule.resource,
+            names: rule.names.join(", "),
             verbs: verbs.join(", "),
         }
     }
@@ -175,7 +184,12 @@ impl<'a> ReadmeKind<'a> {
             kind: &kind.kind,
             api_version: kind.api_version(),
             file: format!("src/handlers/{}.rs", kind.module),
-            handlers: kind.handlers.iter().map(ReadmeHandler::new).collect(),
+            handlers: kind
+                .handlers
+                .iter()
+                .map(ReadmeHandler::new)
+                .chain(kind.webhooks.iter().map(ReadmeHandler::of_webhook))
+                .collect(),
         }
     }
 }
@@ -194,6 +208,19 @@ impl<'a> ReadmeHandler<'a> {
         Self {
             method: &handler.method,
             occasion,
+        }
+    }
+}
+
+impl<'a> ReadmeHandler<'a> {
+    fn of_webhook(webhook: &'a Webhook) -> Self {
+        let occasion = match webhook.role {
+            Role::Validate => "says whether a request may pass",
+            Role::Mutate => "may change an object before it is stored",
+        };
+        Self {
+            method: &webhook.method,
+            occasion: occasion.to_owned(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::load::manifest::Configuration;
 use crate::model::operator::{HandledKind, Operator, Origin};
 
 /// The version of the seam between generated code and the runtime.
@@ -16,6 +17,7 @@ pub struct OperatorView<'a> {
     kinds: Vec<KindLine<'a>>,
     has_types: bool,
     crd_files: Vec<&'a str>,
+    webhooks: Option<String>,
 }
 
 #[derive(Debug)]
@@ -49,6 +51,22 @@ fn custom_modules(operator: &Operator) -> impl Iterator<Item = &str> {
     })
 }
 
+/// How webhooks are served, if not as usual.
+fn webhooks(operator: &Operator) -> Option<String> {
+    let admission = &operator.admission;
+    if !operator.has_webhooks() {
+        return None;
+    }
+    let service = operator.webhook_service();
+    match admission.configuration {
+        Configuration::Managed if admission.is_named => {
+            Some(format!(".managed({:?})", admission.name))
+        }
+        Configuration::Managed => None,
+        Configuration::CertManager => Some(format!(".unmanaged().certificates_in({service:?})")),
+    }
+}
+
 // === impl OperatorView ===
 
 impl<'a> OperatorView<'a> {
@@ -69,6 +87,7 @@ impl<'a> OperatorView<'a> {
                 .iter()
                 .map(|file| file.path.as_str())
                 .collect(),
+            webhooks: webhooks(operator),
         }
     }
 }

@@ -6,7 +6,7 @@ use askama::Template;
 
 use super::imports;
 use super::layout::article;
-use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
+use super::method::{Context, JSON, Method, MethodShape, PredicateArgument, methods};
 use super::stub::{Names, stub};
 use crate::load::manifest::API_VERSION;
 use crate::model::operator::{HandledKind, Operator, Origin};
@@ -143,7 +143,11 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
     for method in methods {
         let (object, field) = match &method.shape {
             MethodShape::Handler {
-                context: Context::Change(object) | Context::Seen(object),
+                context:
+                    Context::Change(object)
+                    | Context::Seen(object)
+                    | Context::Validation(object)
+                    | Context::Mutation(object),
             } => (Some(object), None),
             MethodShape::Handler {
                 context: Context::Field(object, field),
@@ -161,7 +165,7 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                 ..
             } => (None, None),
         };
-        names.extend(object.cloned());
+        names.extend(object.filter(|object| *object != JSON).cloned());
         let paths = field.into_iter().flat_map(|field| &field.paths);
         names.extend(
             paths

@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::layout::call;
-use super::method::{Context, Method, MethodShape, PredicateArgument};
+use super::method::{Context, JSON, Method, MethodShape, PredicateArgument};
 use crate::splice::Imports;
 
 /// Where the names come from that every handler may use.
@@ -36,11 +36,12 @@ struct StubView<'a> {
 pub fn stub(method: &Method, names: Names<'_>) -> String {
     let (head, argument, result) = match &method.shape {
         MethodShape::Handler { context } => {
+            let result = names.prelude(context.result());
             let context = names.context(context);
             (
                 format!("async fn {}", method.name),
                 format!("cx: &mut {context}"),
-                names.prelude("HandlerResult"),
+                result,
             )
         }
         MethodShape::Predicate {
@@ -84,6 +85,10 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
             format!("\"{name} was called: {{:?}}\""),
             "cx.event_type()".to_owned(),
         ],
+        Context::Validation(_) | Context::Mutation(_) => vec![
+            format!("\"{name} was called: {{}}\""),
+            "cx.operation()".to_owned(),
+        ],
     };
     let mut lines = call(
         2 * INDENT,
@@ -105,8 +110,11 @@ impl Names<'_> {
     fn context(self, context: &Context) -> String {
         let generic = self.prelude(context.runtime_type());
         match context {
-            Context::Change(object) | Context::Seen(object) => {
-                format!("{generic}<{}>", self.of_kind(object))
+            Context::Change(object)
+            | Context::Seen(object)
+            | Context::Validation(object)
+            | Context::Mutation(object) => {
+                format!("{generic}<{}>", self.object(object))
             }
             Context::Field(object, field) => {
                 format!("{generic}<{}, {}>", self.of_kind(object), self.field(field))
@@ -116,7 +124,7 @@ impl Names<'_> {
 
     fn argument(self, argument: &PredicateArgument) -> String {
         match argument {
-            PredicateArgument::Object(object) => format!("&{}", self.of_kind(object)),
+            PredicateArgument::Object(object) => format!("&{}", self.object(object)),
             PredicateArgument::Text => "Option<&str>".to_owned(),
             PredicateArgument::Field(field) => format!("Option<&{}>", self.field(field)),
         }
@@ -147,6 +155,14 @@ impl Names<'_> {
             }
         }
         text
+    }
+
+    fn object(self, name: &str) -> String {
+        if name == JSON {
+            self.prelude("Value")
+        } else {
+            self.of_kind(name)
+        }
     }
 
     fn of_kind(self, name: &str) -> String {

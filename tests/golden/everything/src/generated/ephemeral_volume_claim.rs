@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, ErrorMode, EventHandler, FieldChange, FieldHandler,
-    HandlerResult, On, Resource, ResourceHandlers, ResourceSpec, Scope, Seen,
-    StatusSubresource, TextTest, ValueTest, predicate,
+    AdmissionResult, Change, ChangeHandler, ErrorMode, EventHandler, FieldChange,
+    FieldHandler, HandlerResult, Mutation, On, Operation, Resource, ResourceHandlers,
+    ResourceSpec, Scope, Seen, StatusSubresource, TextTest, Validation, ValueTest,
+    WebhookHandler, predicate,
 };
 
 pub use serde_json::Value;
@@ -107,6 +108,7 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     fn is_wanted(&self, value: Option<&Value>) -> bool;
 
     /// Whether `spec.ttlSeconds` is one for `new_ttl`.
+    /// Whether the new `spec.ttlSeconds` is one for `check_growth`.
     fn is_long(&self, value: Option<&i32>) -> bool;
 
     /// Whether the label `size` is one for `filtered`.
@@ -114,6 +116,39 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
 
     /// Whether an EphemeralVolumeClaim is one for `filtered`.
     fn is_due(&self, object: &EphemeralVolumeClaim) -> bool;
+
+    /// Says whether an EphemeralVolumeClaim may be created or changed.
+    fn check_size(
+        &self,
+        cx: &mut Validation<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = AdmissionResult> + Send;
+
+    /// Says whether the `status` of an EphemeralVolumeClaim may be stored.
+    fn check_status(
+        &self,
+        cx: &mut Validation<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = AdmissionResult> + Send;
+
+    /// Says whether an EphemeralVolumeClaim or any part of it may be stored.
+    fn anything(
+        &self,
+        cx: &mut Validation<serde_json::Value>,
+    ) -> impl Future<Output = AdmissionResult> + Send;
+
+    /// May change an EphemeralVolumeClaim before it is created.
+    fn default_class(
+        &self,
+        cx: &mut Mutation<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = AdmissionResult> + Send;
+
+    /// May change an EphemeralVolumeClaim before it is stored.
+    fn check_growth(
+        &self,
+        cx: &mut Mutation<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = AdmissionResult> + Send;
+
+    /// Whether what is asked about is one for `anything`.
+    fn is_any_due(&self, object: &serde_json::Value) -> bool;
 }
 
 /// How EphemeralVolumeClaim is reached, and which method answers to what.
@@ -224,6 +259,47 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .backoff(Duration::from_millis(250))
                 .value("spec.parameters", ValueTest::Present),
             |state, cx| Box::pin(state.seen(cx)),
+        )
+        .validate(
+            WebhookHandler::new("check_size")
+                .operations([Operation::Create, Operation::Update]),
+            |state, cx| Box::pin(state.check_size(cx)),
+        )
+        .validate(
+            WebhookHandler::new("EVC.status")
+                .subresource("status")
+                .side_effects()
+                .persistent()
+                .timeout(Duration::from_secs(5)),
+            |state, cx| Box::pin(state.check_status(cx)),
+        )
+        .validate(
+            WebhookHandler::new("anything")
+                .all_subresources()
+                .when(predicate::object(state, |state, object| state.is_any_due(object)))
+                .param(serde_json::json!([1, "two"])),
+            |state, cx| Box::pin(state.anything(cx)),
+        )
+        .mutate(
+            WebhookHandler::new("default_class")
+                .operations([Operation::Create])
+                .ignore_failures()
+                .label("tier", TextTest::Equals("gold".to_owned()))
+                .label("app", TextTest::Present)
+                .label("old", TextTest::Absent),
+            |state, cx| Box::pin(state.default_class(cx)),
+        )
+        .mutate(
+            WebhookHandler::new("check_growth")
+                .transition(
+                    "spec.ttlSeconds",
+                    Some(ValueTest::Present.into()),
+                    Some(
+                        predicate::value(state, |state, value| state.is_long(value))
+                            .into(),
+                    ),
+                ),
+            |state, cx| Box::pin(state.check_growth(cx)),
         )
         .build()
 }
