@@ -32,6 +32,7 @@ pub(crate) struct Stage {
     pub(crate) sandbox: Sandbox,
     pub(crate) widgets: Objects,
     operators: Vec<(Identity, Operator)>,
+    variables: Vec<(&'static str, String)>,
     trace: RefCell<Trace>,
 }
 
@@ -75,8 +76,14 @@ impl Stage {
             widgets: sandbox.define("Widget").await?,
             sandbox,
             operators: Vec::new(),
+            variables: Vec::new(),
             trace: RefCell::default(),
         })
+    }
+
+    /// Gives the operators that start from now on a variable.
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
+        self.variables.push((name, value.to_owned()));
     }
 
     /// Starts this side's operator and waits until it watches the objects.
@@ -103,6 +110,8 @@ impl Stage {
                 .arg("--namespace")
                 .arg(self.sandbox.namespace()),
         };
+        let variables = self.variables.iter();
+        let builder = variables.fold(builder, |builder, (name, value)| builder.env(name, value));
         let operator = builder.arg("--verbose").start()?;
         self.operators.push((identity.clone(), operator));
         let sandbox = &self.sandbox;
