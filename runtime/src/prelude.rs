@@ -8,6 +8,7 @@ pub use tracing::{debug, error, info, warn};
 
 pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
-    AdmissionError, AdmissionResult, Change, EventSeverity, EventType, FieldChange, HandlerError,
-    HandlerResult, Mutation, Old, Operation, Reason, Seen, SubHandler, Validation,
+    AdmissionError, AdmissionResult, Change, Daemon, EventSeverity, EventType, FieldChange,
+    HandlerError, HandlerResult, Mutation, Old, Operation, Reason, Seen, StopReason, StopSignal,
+    SubHandler, Tick, Validation,
 };

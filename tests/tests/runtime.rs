@@ -10,13 +10,23 @@ mod change;
 mod children;
 #[path = "runtime/continuity.rs"]
 mod continuity;
+#[path = "runtime/daemons.rs"]
+mod daemons;
+#[path = "runtime/election.rs"]
+mod election;
 #[path = "runtime/errors.rs"]
 mod errors;
 #[path = "runtime/events.rs"]
 mod events;
 #[path = "runtime/kinds.rs"]
 mod kinds;
+#[path = "runtime/peering.rs"]
+mod peering;
+#[path = "runtime/replicas.rs"]
+mod replicas;
 #[path = "runtime/stopping.rs"]
 mod stopping;
 #[path = "runtime/streams.rs"]
 mod streams;
+#[path = "runtime/timers.rs"]
+mod timers;

@@ -1,8 +1,10 @@
 //! The methods of a kind's trait: names, arguments, and a sentence that says when each is called.
 
+use std::time::Duration;
+
 use crate::load::manifest::{Operation, Trigger};
 use crate::model::handler::{
-    Cause, ChangeKinds, Expected, FieldPath, FieldType, Filter, Handler, Subject,
+    Cause, ChangeKinds, Expected, FieldPath, FieldType, Filter, Handler, Pace, Subject,
 };
 use crate::model::operator::HandledKind;
 use crate::model::webhook::{Endpoint, Role, Webhook};
@@ -33,6 +35,11 @@ pub enum MethodShape {
         /// The context.
         context: Context,
     },
+    /// `delay(&self, object: &Kind) -> Duration`.
+    Delay {
+        /// The type of the object.
+        object: PredicateArgument,
+    },
     /// `accepts(&self, argument: Type) -> bool`.
     Predicate {
         /// The name of the argument.
@@ -55,6 +62,10 @@ pub enum Context {
     Validation(String),
     /// `Mutation<Kind>`, or of JSON.
     Mutation(String),
+    /// `Daemon<Kind>`.
+    Daemon(String),
+    /// `Tick<Kind>`.
+    Tick(String),
 }
 
 /// What a predicate is given.
@@ -96,8 +107,13 @@ pub fn methods(kind: &HandledKind) -> Vec<Method> {
             webhook.field.as_ref(),
         )
     });
+    let delays = kind
+        .handlers
+        .iter()
+        .filter_map(|handler| delay_method(kind, handler));
     let all = handlers
         .chain(predicates)
+        .chain(delays)
         .chain(webhooks)
         .chain(webhook_predicates);
     for method in all {
@@ -123,6 +139,8 @@ pub fn context(kind: &HandledKind, handler: &Handler) -> Context {
         Cause::Change(_) => Context::Change(object),
         Cause::Field { field, .. } => Context::Field(object, field.rust_type.clone()),
         Cause::Event { .. } => Context::Seen(object),
+        Cause::Daemon(_) => Context::Daemon(object),
+        Cause::Timer(_) => Context::Tick(object),
     }
 }
 
@@ -134,6 +152,23 @@ fn handler_method(kind: &HandledKind, handler: &Handler) -> Method {
             context: context(kind, handler),
         },
     }
+}
+
+fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<Method> {
+    let name = handler.computed_delay()?;
+    let object = &kind.type_name;
+    let text = format!(
+        "How long `{}` waits before it begins with {} {object}.",
+        handler.method,
+        article(object)
+    );
+    Some(Method {
+        name: name.to_owned(),
+        doc: wrap(&text, DOC_WIDTH),
+        shape: MethodShape::Delay {
+            object: PredicateArgument::Object(object.clone()),
+        },
+    })
 }
 
 /// The type of what a webhook is asked about.
@@ -269,6 +304,52 @@ fn sentence(kind: &HandledKind, handler: &Handler) -> String {
         Cause::Event { field: Some(field) } => {
             format!("Called for everything that is seen of {object} with `{field}`.")
         }
+        Cause::Daemon(daemon) => {
+            let field = with(daemon.field.as_ref());
+            format!("Runs beside {object}{field} as long as it is there.")
+        }
+        Cause::Timer(timer) => {
+            let field = with(timer.field.as_ref());
+            let pace = pace(&timer.pace);
+            format!("Called for {object}{field} {pace}.")
+        }
+    }
+}
+
+fn with(field: Option<&FieldPath>) -> String {
+    field.map_or_else(String::new, |field| format!(" with `{field}`"))
+}
+
+/// When a timer is called, in words.
+#[must_use]
+pub fn pace(pace: &Pace) -> String {
+    match pace {
+        Pace::Every {
+            interval,
+            idle: None,
+            ..
+        } => format!("every {}", time(*interval)),
+        Pace::Every {
+            interval,
+            idle: Some(idle),
+            ..
+        } => format!(
+            "every {}, while it has not changed for {}",
+            time(*interval),
+            time(*idle)
+        ),
+        Pace::Idle(idle) => format!("once it has not changed for {}", time(*idle)),
+    }
+}
+
+/// A duration as people write it, in the largest unit that leaves nothing over.
+fn time(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        _ if duration.subsec_nanos() > 0 || seconds == 0 => format!("{duration:?}"),
+        _ if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
+        _ if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
     }
 }
 
@@ -304,6 +385,8 @@ impl Context {
             Self::Seen(_) => "Seen",
             Self::Validation(_) => "Validation",
             Self::Mutation(_) => "Mutation",
+            Self::Daemon(_) => "Daemon",
+            Self::Tick(_) => "Tick",
         }
     }
 
@@ -311,7 +394,9 @@ impl Context {
     #[must_use]
     pub const fn result(&self) -> &'static str {
         match self {
-            Self::Change(_) | Self::Field(..) | Self::Seen(_) => "HandlerResult",
+            Self::Change(_) | Self::Field(..) | Self::Seen(_) | Self::Daemon(_) | Self::Tick(_) => {
+                "HandlerResult"
+            }
             Self::Validation(_) | Self::Mutation(_) => "AdmissionResult",
         }
     }

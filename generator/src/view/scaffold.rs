@@ -147,12 +147,17 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                     Context::Change(object)
                     | Context::Seen(object)
                     | Context::Validation(object)
-                    | Context::Mutation(object),
+                    | Context::Mutation(object)
+                    | Context::Daemon(object)
+                    | Context::Tick(object),
             } => (Some(object), None),
             MethodShape::Handler {
                 context: Context::Field(object, field),
             } => (Some(object), Some(field)),
-            MethodShape::Predicate {
+            MethodShape::Delay {
+                object: PredicateArgument::Object(object),
+            }
+            | MethodShape::Predicate {
                 argument_type: PredicateArgument::Object(object),
                 ..
             } => (Some(object), None),
@@ -160,7 +165,8 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                 argument_type: PredicateArgument::Field(field),
                 ..
             } => (None, Some(field)),
-            MethodShape::Predicate {
+            MethodShape::Delay { .. }
+            | MethodShape::Predicate {
                 argument_type: PredicateArgument::Text,
                 ..
             } => (None, None),

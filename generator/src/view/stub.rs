@@ -44,6 +44,11 @@ pub fn stub(method: &Method, names: Names<'_>) -> String {
                 result,
             )
         }
+        MethodShape::Delay { object } => (
+            format!("fn {}", method.name),
+            format!("_object: {}", names.argument(object)),
+            names.prelude("Duration"),
+        ),
         MethodShape::Predicate {
             argument,
             argument_type,
@@ -67,8 +72,10 @@ pub fn stub(method: &Method, names: Names<'_>) -> String {
 const INDENT: usize = 4;
 
 fn body(method: &Method, names: Names<'_>) -> Vec<String> {
-    let MethodShape::Handler { context } = &method.shape else {
-        return vec!["true".to_owned()];
+    let context = match &method.shape {
+        MethodShape::Handler { context } => context,
+        MethodShape::Delay { .. } => return vec![format!("{}::ZERO", names.prelude("Duration"))],
+        MethodShape::Predicate { .. } => return vec!["true".to_owned()],
     };
     let name = method.name.strip_prefix("r#").unwrap_or(&method.name);
     let arguments = match context {
@@ -89,6 +96,11 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
             format!("\"{name} was called: {{}}\""),
             "cx.operation()".to_owned(),
         ],
+        Context::Daemon(_) => return daemon_body(name, names),
+        Context::Tick(_) => vec![
+            format!("\"{name} was called: {{}}\""),
+            "cx.name()".to_owned(),
+        ],
     };
     let mut lines = call(
         2 * INDENT,
@@ -98,6 +110,18 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
     );
     lines.push("Ok(())".to_owned());
     lines
+}
+
+/// A daemon that does nothing until it is told to stop, and every minute says that it is there.
+fn daemon_body(name: &str, names: Names<'_>) -> Vec<String> {
+    let minute = format!("{}::from_secs(60)", names.prelude("Duration"));
+    let info = format!("{}!(\"{name} is running\");", names.prelude("info"));
+    vec![
+        format!("while cx.sleep({minute}).await {{"),
+        format!("    {info}"),
+        "}".to_owned(),
+        "Ok(())".to_owned(),
+    ]
 }
 
 // === impl Names ===
@@ -113,7 +137,9 @@ impl Names<'_> {
             Context::Change(object)
             | Context::Seen(object)
             | Context::Validation(object)
-            | Context::Mutation(object) => {
+            | Context::Mutation(object)
+            | Context::Daemon(object)
+            | Context::Tick(object) => {
                 format!("{generic}<{}>", self.object(object))
             }
             Context::Field(object, field) => {

@@ -26,15 +26,18 @@
 #![warn(clippy::disallowed_methods)]
 
 pub mod admission;
+pub mod background;
 pub mod cause;
 pub mod consistency;
 pub mod cycle;
 pub mod diffbase;
+pub mod election;
 pub mod handler;
 pub mod json;
 pub mod lifecycle;
 pub mod object;
 pub mod outcome;
+pub mod peering;
 pub mod persistence;
 pub mod progress;
 pub mod schedule;

@@ -1,5 +1,6 @@
 //! One stream: lists a kind in pages, then watches it, for ever.
 //!
+//! While the operator is paused nothing is listed or watched, and afterwards all is listed anew.
 //! Every failure leads to another attempt after a growing pause: a stream ends only when nobody
 //! listens any more. What was deleted while no watch was open is noticed at the next list and
 //! reported like any other deletion.
@@ -16,7 +17,8 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
 use super::census::{Census, Report, Retain};
-use super::{EventType, Glance, KindIndex};
+use super::{EventType, Glance, KindIndex, News, ObjectKey};
+use crate::activity::Activity;
 use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
 
@@ -60,8 +62,11 @@ enum Error {
     Decode(#[source] serde_json::Error),
 }
 
+/// Nobody takes sightings any more.
+struct Unheard;
+
 /// Where sightings go.
-type Sink = mpsc::Sender<Report>;
+type Sink = mpsc::Sender<(Arc<ObjectKey>, News)>;
 
 enum State {
     Unlisted,
@@ -83,18 +88,32 @@ struct RawEvent<'a> {
 }
 
 /// Runs the stream until nobody listens.
-pub(crate) async fn run(stream: Stream, sink: Sink) {
+pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
     let mut state = State::Unlisted;
     let mut census = Census::new(stream.kind, stream.retain);
     let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
+    let mut epoch = activity.running().await;
     loop {
-        let pass = match &mut state {
-            State::Unlisted => stream.list(&mut census, &sink).await,
-            State::Listed { version } => {
-                stream
-                    .watch(version, &mut census, &sink, &mut backoff)
-                    .await
+        let pass = async {
+            match &mut state {
+                State::Unlisted => stream.list(&mut census, &sink).await,
+                State::Listed { version } => {
+                    stream
+                        .watch(version, &mut census, &sink, &mut backoff)
+                        .await
+                }
             }
+        };
+        let pass = tokio::select! {
+            biased;
+            () = activity.paused_since(epoch) => None,
+            pass = pass => Some(pass),
+        };
+        let Some(pass) = pass else {
+            epoch = activity.running().await;
+            state = State::Unlisted;
+            backoff.reset();
+            continue;
         };
         match pass {
             Ok(Pass::NobodyListens) => return,
@@ -105,7 +124,10 @@ pub(crate) async fn run(stream: Stream, sink: Sink) {
                 if error.needs_list() {
                     state = State::Unlisted;
                 }
-                tokio::time::sleep(pause).await;
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = activity.paused_since(epoch) => {}
+                }
             }
         }
     }
@@ -128,7 +150,7 @@ impl Stream {
                     continue;
                 };
                 if let Some(report) = census.saw(EventType::Listed, &glance, Arc::clone(text))
-                    && sink.send(report).await.is_err()
+                    && tell(sink, report).await.is_err()
                 {
                     return Ok(Pass::NobodyListens);
                 }
@@ -136,7 +158,7 @@ impl Stream {
             next = page.next;
             if next.is_none() {
                 for report in census.vanished() {
-                    if sink.send(report).await.is_err() {
+                    if tell(sink, report).await.is_err() {
                         return Ok(Pass::NobodyListens);
                     }
                 }
@@ -195,7 +217,7 @@ impl Stream {
             };
             let text = event.object.to_owned().into();
             if let Some(report) = census.saw(event_type, &glance, text)
-                && sink.send(report).await.is_err()
+                && tell(sink, report).await.is_err()
             {
                 return Ok(Pass::NobodyListens);
             }
@@ -290,6 +312,11 @@ impl<R: AsyncBufRead> Lines<R> {
             .await?;
         Ok(self.buffer.strip_suffix(b"\n"))
     }
+}
+
+async fn tell(sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
+    let told = sink.send((key, News::Seen(sighting))).await;
+    told.map_err(|_| Unheard)
 }
 
 fn in_stream_error(status: &RawValue) -> api::Error {

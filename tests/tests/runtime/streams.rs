@@ -4,6 +4,7 @@ use http::{Method, StatusCode};
 use kopf_runtime::{ChangeHandler, EventHandler, On, Resource, ResourceSpec, Settings, TextTest};
 use kopf_tests::guard::Component;
 use kopf_tests::{Fault, PrivateControlPlane, RequestMatch, TestResult};
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, Stage};
@@ -166,6 +167,37 @@ async fn only_wanted_objects_are_watched_and_leaving_the_view_is_no_deletion() -
         requests.all(|request| request.uri.contains("labelSelector=tier%3Dgold"))
     };
     assert!(selective("list") && selective("watch"), "{requests:#?}");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn objects_held_by_an_earlier_version_of_the_operator_are_released_though_out_of_view()
+-> TestResult {
+    let mut bench = Bench::new("leftovers").await?;
+    let held = |tier: &str| {
+        json!({
+            "metadata": {
+                "labels": {"tier": tier},
+                "finalizers": ["example.com/foreign", "kopf.zalando.org/KopfFinalizerMarker"],
+            },
+            "spec": {"size": 1},
+        })
+    };
+    bench.objects.create("lead", held("lead")).await?;
+    bench.objects.create("deleted", held("lead")).await?;
+    bench.objects.delete("deleted").await?;
+    let gold = ChangeHandler::new("create_fn", On::create())
+        .label("tier", TextTest::Equals("gold".to_owned()));
+    let operator = bench.start(bench.handlers([gold])).await?;
+    for name in ["lead", "deleted"] {
+        bench
+            .objects
+            .wait_until(name, "only the foreign finalizer is left", |it| {
+                it.finalizers() == ["example.com/foreign"]
+            })
+            .await?;
+    }
+    assert!(bench.calls_so_far().is_empty());
     operator.stop().await
 }
 

@@ -179,11 +179,13 @@ impl Lowering<'_> {
 fn as_handler(section: &WebhookSection, function: &Spanned<String>) -> HandlerSection {
     HandlerSection {
         span: section.span,
-        on: OneOrMany::One(Spanned {
+        on: Some(OneOrMany::One(Spanned {
             value: Trigger::Update,
             span: section.span,
-        }),
+        })),
         function: function.clone(),
+        timer: None,
+        daemon: None,
         id: section.id.clone(),
         field: section.field.clone().map(OneOrMany::One),
         value: section.value.clone(),
@@ -199,5 +201,12 @@ fn as_handler(section: &WebhookSection, function: &Spanned<String>) -> HandlerSe
         backoff: None,
         optional: None,
         deleted: None,
+        interval: None,
+        sharp: None,
+        idle: None,
+        initial_delay: None,
+        cancellation_backoff: None,
+        cancellation_timeout: None,
+        cancellation_polling: None,
     }
 }

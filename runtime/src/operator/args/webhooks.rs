@@ -8,6 +8,7 @@ use crate::admission::LocalOptions;
 
 /// Where webhooks are served, if the surroundings do not tell.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Webhooks")]
 pub(in crate::operator) struct WebhookArgs {
     /// The name under which the cluster reaches this machine, to serve webhooks
     #[arg(long, value_name = "HOST", env = "KOPF_RUN_WEBHOOK_HOST")]
