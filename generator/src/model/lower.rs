@@ -4,13 +4,14 @@ mod check;
 mod field;
 mod handler;
 mod kind_handlers;
+mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::kind_handlers::Handlers;
 use super::kind::Status;
 use super::name::{RustIdent, TypeName};
-use super::operator::{CrdFile, HandledKind, Operator, Origin};
+use super::operator::{Admission, CrdFile, HandledKind, Operator, Origin};
 use super::options::Options;
 use super::peers;
 use super::resource::{Resource, Versions};
@@ -82,10 +83,10 @@ pub fn operator(
         kinds.push((kind, section));
     }
     tell_apart(&mut kinds);
-    let kinds = kinds
+    let kinds: Vec<HandledKind> = kinds
         .into_iter()
         .map(|(mut kind, section)| {
-            kind.handlers = Handlers {
+            (kind.handlers, kind.webhooks) = Handlers {
                 source: manifest.source,
                 kind: &kind,
                 diagnostics,
@@ -103,6 +104,7 @@ pub fn operator(
         .collect();
     let (peering, leader_election) = peers::lower(manifest, diagnostics);
     Some(Operator {
+        admission: admission(manifest, diagnostics),
         name: manifest.operator.name.value.clone(),
         peering,
         leader_election,
@@ -137,6 +139,43 @@ fn check_name(manifest: &Manifest, diagnostics: &mut Diagnostics) {
             )
             .help("use lower-case letters, digits and dashes, starting with a letter"),
         );
+    }
+}
+
+fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Admission {
+    let section = manifest.operator.admission.clone().unwrap_or_default();
+    if let Some(name) = &section.name {
+        let is_part = |part: &str| is_operator_name(part) || part.parse::<u64>().is_ok();
+        if !name.value.contains('.') || !name.value.split('.').all(is_part) {
+            diagnostics.push(
+                Diagnostic::error(
+                    Code::ManifestValue,
+                    format!("`{}` cannot name webhook configurations", name.value),
+                )
+                .at(manifest.source, name.span, "not a name with a dot")
+                .help("write it like `auto.kopf.dev`"),
+            );
+        }
+    }
+    if manifest.resources.iter().any(|it| !it.admission.is_empty()) {
+        diagnostics.push(
+            Diagnostic::note(
+                Code::WebhookDeployment,
+                "webhooks need what is in deploy/webhooks.yaml",
+            )
+            .help("name it in the `resources` of deploy/kustomization.yaml"),
+        );
+    }
+    Admission {
+        is_named: section.name.is_some(),
+        name: section.name.map_or_else(
+            || format!("{}.kopf-gen.dev", manifest.operator.name.value),
+            |name| name.value,
+        ),
+        configuration: section
+            .configuration
+            .map(|configuration| configuration.value)
+            .unwrap_or_default(),
     }
 }
 
@@ -251,6 +290,7 @@ impl<'a> Kinds<'a> {
             trait_prefix: standard.kind.to_owned(),
             origin: Origin::Standard(standard),
             handlers: Vec::new(),
+            webhooks: Vec::new(),
         })
     }
 
@@ -282,6 +322,7 @@ impl<'a> Kinds<'a> {
             trait_prefix: resource.type_name.to_string(),
             origin: Origin::Custom(Box::new(resource)),
             handlers: Vec::new(),
+            webhooks: Vec::new(),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Figures that hold our runtime against its peers, both sides in one run.
 
+mod admission;
 mod cold_start;
 mod edit_storm;
 mod growth;
@@ -24,6 +25,8 @@ enum Benchmark {
     /// Edit objects while their handlers run and retry; count those whose quick handler never saw
     /// the final spec
     EditStorm(edit_storm::Options),
+    /// Review objects: rate, latency at half of it, memory
+    Admission(admission::Options),
     /// Handle objects that are already there, and start again over handled ones
     ColdStart(cold_start::Options),
     /// Start over more and more objects that were handled before
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     let done = runtime.block_on(async {
         match Cli::parse().benchmark {
             Benchmark::EditStorm(options) => edit_storm::run(&options).await,
+            Benchmark::Admission(options) => admission::run(&options).await,
             Benchmark::ColdStart(options) => cold_start::run(&options).await,
             Benchmark::Growth(options) => growth::run(&options).await,
             Benchmark::Latency(options) => latency::run(&options).await,

@@ -48,6 +48,17 @@ pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
     })
 }
 
+/// How much memory an operator has at the moment, in megabytes.
+pub(crate) fn resident_megabytes(operator: &Operator) -> io::Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", operator.pid()))?;
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok())
+        .map(|kilobytes| kilobytes / 1024.0)
+        .ok_or_else(|| io::Error::other("the kernel does not tell VmRSS"))
+}
+
 /// Waits until an operator has nothing more to do, and tells what it has used.
 pub(crate) async fn usage_when_idle(operator: &Operator) -> io::Result<Usage> {
     let (pause, times) = QUIET;

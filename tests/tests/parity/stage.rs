@@ -34,6 +34,7 @@ pub(crate) struct Stage {
     pub(crate) sandbox: Sandbox,
     pub(crate) widgets: Objects,
     operators: Vec<(Identity, Operator)>,
+    variables: Vec<(&'static str, String)>,
     /// The newest state of each object that the scenario has come by.
     known: RefCell<BTreeMap<String, DynamicObject>>,
     trace: RefCell<Trace>,
@@ -79,9 +80,15 @@ impl Stage {
             widgets: sandbox.define("Widget").await?,
             sandbox,
             operators: Vec::new(),
+            variables: Vec::new(),
             known: RefCell::default(),
             trace: RefCell::default(),
         })
+    }
+
+    /// Gives the operators that start from now on a variable.
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
+        self.variables.push((name, value.to_owned()));
     }
 
     /// Starts this side's operator and waits until it watches the objects.
@@ -108,6 +115,8 @@ impl Stage {
                 .arg("--namespace")
                 .arg(self.sandbox.namespace()),
         };
+        let variables = self.variables.iter();
+        let builder = variables.fold(builder, |builder, (name, value)| builder.env(name, value));
         let operator = builder.arg("--verbose").start()?;
         self.operators.push((identity.clone(), operator));
         let sandbox = &self.sandbox;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use kopf_runtime::{Change, DiffItem, DiffOp, FieldChange, Old, Seen};
+use kopf_runtime::{Change, DiffItem, DiffOp, FieldChange, Old, Seen, Validation};
 use serde_json::{Value, json};
 
 /// Notes one call of a change handler.
@@ -33,6 +33,18 @@ pub(crate) fn seen(handler: &str, cx: &Seen<Value>) {
         "handler": handler,
         "object": cx.name(),
         "type": cx.event_type().to_string(),
+    }));
+}
+
+/// Notes one review by a webhook.
+pub(crate) fn reviewed(cx: &Validation<Value>) {
+    let spec = |state: Option<&Value>| state.map(|state| state["spec"].clone());
+    note(&json!({
+        "operation": cx.operation().to_string(),
+        "subresource": cx.subresource(),
+        "dryrun": cx.is_dry_run(),
+        "old": spec(cx.old_raw()),
+        "new": spec(cx.new_raw()),
     }));
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, ErrorMode, EventHandler, EventSeverity, EventType, FieldHandler,
-    HandlerError, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec, SubHandler,
-    TextTest, ValueTest,
+    AdmissionError, AdmissionResult, Change, ChangeHandler, ErrorMode, EventHandler, EventSeverity,
+    EventType, FieldHandler, HandlerError, HandlerResult, Mutation, On, Operation, Resource,
+    ResourceHandlers, ResourceSpec, SubHandler, TextTest, Validation, ValueTest, WebhookHandler,
 };
 use serde_json::{Value, json};
 
-use crate::journal::{called, called_for_field, seen};
+use crate::journal::{self, called, called_for_field, seen};
 
 type Widgets = Resource<Value, ()>;
 
@@ -22,6 +22,7 @@ type Widgets = Resource<Value, ()>;
 pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
     let widgets = Resource::new(widgets, &Arc::new(()));
     let handlers = match name {
+        "admission" => admission(widgets),
         "arbitrary_error" => arbitrary_error(widgets),
         "create_with_result" => create_with_result(widgets),
         "delete_with_finalizer" => delete_with_finalizer(widgets),
@@ -50,6 +51,63 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
         unknown => panic!("there is no scenario `{unknown}`"),
     };
     handlers.build()
+}
+
+fn admission(widgets: Widgets) -> Widgets {
+    let gold = TextTest::Equals("gold".to_owned());
+    widgets
+        .event(EventHandler::new("watched"), |(), _| {
+            Box::pin(async { Ok(()) })
+        })
+        .validate(WebhookHandler::new("check"), |(), cx| Box::pin(check(cx)))
+        .validate(
+            WebhookHandler::new("only_gold")
+                .label("tier", gold)
+                .label("old", TextTest::Absent)
+                .operations([Operation::Create]),
+            |(), cx: &mut Validation<Value>| {
+                cx.warn("gold");
+                Box::pin(async { Ok(()) })
+            },
+        )
+        .validate(
+            WebhookHandler::new("check_status")
+                .subresource("status")
+                .side_effects()
+                .ignore_failures(),
+            |(), cx: &mut Validation<Value>| {
+                cx.warn("status");
+                Box::pin(async { Ok(()) })
+            },
+        )
+        .mutate(
+            WebhookHandler::new("complete"),
+            |(), cx: &mut Mutation<Value>| {
+                Box::pin(async move {
+                    let spec = &cx.object()["spec"];
+                    if spec["size"].is_null() {
+                        cx.patch().set("spec.size", 3);
+                    }
+                    if !spec["remove"].is_null() {
+                        cx.patch().set("spec.remove", Value::Null);
+                    }
+                    Ok(())
+                })
+            },
+        )
+}
+
+async fn check(cx: &mut Validation<Value>) -> AdmissionResult {
+    journal::reviewed(cx);
+    let spec = &cx.object()["spec"];
+    if let Some(warning) = spec["warn"].as_str() {
+        cx.warn(warning);
+    }
+    if let Some(message) = spec["deny"].as_str() {
+        let code = u16::try_from(spec["code"].as_u64().unwrap_or_default())?;
+        return Err(AdmissionError::denied(message).with_code(code));
+    }
+    Ok(())
 }
 
 /// A handler that does nothing but be noted.
