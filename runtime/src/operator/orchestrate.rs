@@ -60,11 +60,11 @@ pub(super) async fn run(
     let staff = Staff::new(Arc::clone(&settings), poster.clone());
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
-    let mut crew = Tasks::default();
+    let (mut crew, mut nudging) = (Tasks::default(), Tasks::default());
     if kinds.iter().any(|kind| !kind.duties().is_empty()) {
         let (working, nudges) = staff.crew(limits, quit.clone());
         crew.spawn("daemons and timers", working);
-        crew.spawn("news of daemons and timers", forward(nudges, sink.clone()));
+        nudging.spawn("news of daemons and timers", forward(nudges, sink.clone()));
     }
     let mut streams = Tasks::default();
     for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
@@ -103,6 +103,7 @@ pub(super) async fn run(
         ended = workers.ended() => Err(ended),
         ended = engines.ended(), if !engines.is_empty() => Err(ended),
         ended = crew.ended(), if !crew.is_empty() => Err(ended),
+        ended = nudging.ended(), if !nudging.is_empty() => Err(ended),
     };
     streams.cancel().await;
     halt.cancel();
@@ -113,8 +114,9 @@ pub(super) async fn run(
     for name in disobedient {
         error!("{name} has not stopped within {grace:?}: it is interrupted");
     }
+    nudging.cancel().await;
     quit.cancel();
-    crew.drain(QUEUE_MARGIN).await;
+    crew.drain(2 * QUEUE_MARGIN).await;
     engines.drain(settings.shutdown.posting_grace).await;
     info!("all handlers have stopped");
     ended.map_err(|ended| Error::Ended(ended.to_string()))

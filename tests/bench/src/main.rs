@@ -5,6 +5,7 @@ mod edit_storm;
 mod latency;
 mod peer;
 mod process;
+mod timers;
 mod widgets;
 
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ enum Benchmark {
     ColdStart(cold_start::Options),
     /// Create objects at a steady rate and measure the time to their results
     Latency(latency::Options),
+    /// Run a timer that does nothing beside each of many objects, and measure what is used
+    Timers(timers::Options),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
             Benchmark::EditStorm(options) => edit_storm::run(&options).await,
             Benchmark::ColdStart(options) => cold_start::run(&options).await,
             Benchmark::Latency(options) => latency::run(&options).await,
+            Benchmark::Timers(options) => timers::run(&options).await,
         }
     });
     match done {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use kopf_runtime::{
     ChangeHandler, HandlerError, On, Operator, Resource, ResourceHandlers, ResourceSpec, Scope,
-    StatusSubresource,
+    StatusSubresource, TimerHandler,
 };
 use kube::api::{Api, ApiResource, GroupVersionKind, Object, Patch, PatchParams};
 use kube::runtime::controller::{self, Action, Controller};
@@ -61,6 +61,10 @@ fn main() -> ExitCode {
             };
             let handlers = match variable("WORK").as_str() {
                 "storm" => edit_storm(widgets),
+                "timers" => {
+                    let interval = variable("INTERVAL").parse().expect("whole seconds");
+                    timers(widgets, Duration::from_secs(interval))
+                }
                 _ => cold_start(widgets),
             };
             return Operator::new("bench-operator").resource(handlers).main();
@@ -112,6 +116,14 @@ fn cold_start(widgets: ResourceSpec) -> ResourceHandlers {
                 let size = cx.object()["spec"]["size"].clone();
                 Ok(cx.set_result(&json!({"size": size}))?)
             })
+        })
+        .build()
+}
+
+fn timers(widgets: ResourceSpec, interval: Duration) -> ResourceHandlers {
+    Resource::<Widget, ()>::new(widgets, &Arc::new(()))
+        .timer(TimerHandler::every("tick", interval), |(), _| {
+            Box::pin(async { Ok(()) })
         })
         .build()
 }
