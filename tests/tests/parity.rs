@@ -3,6 +3,8 @@
 
 #[path = "parity/admission.rs"]
 mod admission;
+#[path = "parity/background.rs"]
+mod background;
 #[path = "parity/changes.rs"]
 mod changes;
 #[path = "parity/continuity.rs"]

@@ -7,6 +7,7 @@ mod growth;
 mod latency;
 mod peer;
 mod process;
+mod timers;
 mod widgets;
 
 use std::process::ExitCode;
@@ -33,6 +34,8 @@ enum Benchmark {
     Growth(growth::Options),
     /// Create objects at a steady rate and measure the time to their results
     Latency(latency::Options),
+    /// Run a timer that does nothing beside each of many objects, and measure what is used
+    Timers(timers::Options),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
             Benchmark::ColdStart(options) => cold_start::run(&options).await,
             Benchmark::Growth(options) => growth::run(&options).await,
             Benchmark::Latency(options) => latency::run(&options).await,
+            Benchmark::Timers(options) => timers::run(&options).await,
         }
     });
     match done {

@@ -226,6 +226,15 @@ impl Stage {
         }
     }
 
+    /// Waits until handlers have noted so many calls.
+    pub(crate) async fn wait_for_calls(&self, count: usize) -> TestResult {
+        kopf_tests::eventually(&format!("{count} calls are noted"), async || {
+            let calls = trace::calls(self.operator()).ok()?;
+            (calls.len() >= count).then_some(())
+        })
+        .await
+    }
+
     /// How many writes the operators have made on an object.
     pub(crate) async fn writes(&self, name: &str) -> Result<usize, Failure> {
         let mut count = 0;

@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use kopf_runtime::admission::{Certificates, Server, Webhooks};
 use kopf_runtime::{
     AdmissionError, ChangeHandler, HandlerError, On, Operator, Resource, ResourceHandlers,
-    ResourceSpec, Scope, StatusSubresource, Validation, WebhookHandler,
+    ResourceSpec, Scope, StatusSubresource, TimerHandler, Validation, WebhookHandler,
 };
 use kube::api::{Api, ApiResource, GroupVersionKind, Object, Patch, PatchParams};
 use kube::runtime::controller::{self, Action, Controller};
@@ -80,6 +80,10 @@ fn main() -> ExitCode {
                     return operator.webhooks(webhooks).main();
                 }
                 "storm" => edit_storm(widgets),
+                "timers" => {
+                    let interval = variable("INTERVAL").parse().expect("whole seconds");
+                    timers(widgets, Duration::from_secs(interval))
+                }
                 _ => cold_start(widgets),
             };
             return Operator::new("bench-operator").resource(handlers).main();
@@ -160,6 +164,14 @@ fn cold_start(widgets: ResourceSpec) -> ResourceHandlers {
                 let size = cx.object()["spec"]["size"].clone();
                 Ok(cx.set_result(&json!({"size": size}))?)
             })
+        })
+        .build()
+}
+
+fn timers(widgets: ResourceSpec, interval: Duration) -> ResourceHandlers {
+    Resource::<Widget, ()>::new(widgets, &Arc::new(()))
+        .timer(TimerHandler::every("tick", interval), |(), _| {
+            Box::pin(async { Ok(()) })
         })
         .build()
 }

@@ -48,6 +48,11 @@ pub(crate) fn reviewed(cx: &Validation<Value>) {
     }));
 }
 
+/// Notes what a daemon or timer does.
+pub(crate) fn does(handler: &str, object: &str, what: &str) {
+    note(&json!({"handler": handler, "object": object, "does": what}));
+}
+
 fn note_call(cx: &Change<Value>, old: &Value, new: &Value) {
     let mut diff: Vec<Value> = cx.diff().iter().map(difference).collect();
     diff.sort_by_key(Value::to_string);

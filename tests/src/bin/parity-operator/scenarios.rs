@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionError, AdmissionResult, Change, ChangeHandler, ErrorMode, EventHandler, EventSeverity,
-    EventType, FieldHandler, HandlerError, HandlerResult, Mutation, On, Operation, Resource,
-    ResourceHandlers, ResourceSpec, SubHandler, TextTest, Validation, ValueTest, WebhookHandler,
+    AdmissionError, AdmissionResult, Change, ChangeHandler, DaemonHandler, ErrorMode, EventHandler,
+    EventSeverity, EventType, FieldHandler, HandlerError, HandlerResult, Mutation, On, Operation,
+    Resource, ResourceHandlers, ResourceSpec, SubHandler, TextTest, TimerHandler, Validation,
+    ValueTest, WebhookHandler,
 };
 use serde_json::{Value, json};
 
-use crate::journal::{self, called, called_for_field, seen};
+use crate::journal::{self, called, called_for_field, does, seen};
 
 type Widgets = Resource<Value, ()>;
 
@@ -24,6 +25,8 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
     let handlers = match name {
         "admission" => admission(widgets),
         "arbitrary_error" => arbitrary_error(widgets),
+        "background" => background(widgets),
+        "background_pains" => background_pains(widgets),
         "create_with_result" => create_with_result(widgets),
         "delete_with_finalizer" => delete_with_finalizer(widgets),
         "down" => down(widgets),
@@ -108,6 +111,92 @@ async fn check(cx: &mut Validation<Value>) -> AdmissionResult {
         return Err(AdmissionError::denied(message).with_code(code));
     }
     Ok(())
+}
+
+fn background(widgets: Widgets) -> Widgets {
+    let role = |role: &str| TextTest::Equals(role.to_owned());
+    let tenth = Duration::from_millis(100);
+    let hour = Duration::from_secs(3600);
+    let shaky = DaemonHandler::new("shaky").label("role", role("shaky"));
+    let idle = TimerHandler::every("idle", hour).idle(Duration::from_secs(1));
+    widgets
+        .daemon(
+            DaemonHandler::new("steady").label("role", role("steady")),
+            |(), cx| {
+                Box::pin(async move {
+                    does("steady", cx.name(), "starts");
+                    cx.stop().wait().await;
+                    does("steady", cx.name(), "stops");
+                    Ok(())
+                })
+            },
+        )
+        .daemon(shaky.backoff(tenth), |(), cx| {
+            Box::pin(async move {
+                does("shaky", cx.name(), &format!("attempt {}", cx.retry()));
+                cx.patch().status(json!({"attempts": cx.retry() + 1}));
+                match cx.retry() {
+                    0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(100))),
+                    1 => Err(io::Error::other("oops").into()),
+                    retry => Ok(cx.set_result(&json!({"done": retry}))?),
+                }
+            })
+        })
+        .daemon(
+            DaemonHandler::new("hopeless").label("role", role("hopeless")),
+            |(), cx| {
+                Box::pin(async move {
+                    does("hopeless", cx.name(), "fails");
+                    Err(HandlerError::permanent("never"))
+                })
+            },
+        )
+        .timer(
+            TimerHandler::every("timed", hour).label("role", role("timed")),
+            |(), cx| {
+                Box::pin(async move {
+                    does("timed", cx.name(), "ticks");
+                    Ok(cx.set_result(&json!({"size": cx.object()["spec"]["size"]}))?)
+                })
+            },
+        )
+        .timer(idle.label("role", role("idle")), |(), cx| {
+            Box::pin(async move {
+                let size = &cx.object()["spec"]["size"];
+                does("idle", cx.name(), &format!("ticks at {size}"));
+                Ok(())
+            })
+        })
+}
+
+fn background_pains(widgets: Widgets) -> Widgets {
+    let role = |role: &str| TextTest::Equals(role.to_owned());
+    let refused = TimerHandler::every("refused", Duration::from_millis(200));
+    let release = ChangeHandler::new("release", On::delete());
+    widgets
+        .timer(refused.label("role", role("refused")), |(), cx| {
+            Box::pin(async move {
+                does("refused", cx.name(), "fails");
+                Err(HandlerError::permanent("never"))
+            })
+        })
+        .daemon(
+            DaemonHandler::new("slow").label("role", role("slow")),
+            |(), cx| {
+                Box::pin(async move {
+                    does("slow", cx.name(), "starts");
+                    cx.stop().wait().await;
+                    tokio::time::sleep(Duration::from_secs(3)).await;
+                    Ok(())
+                })
+            },
+        )
+        .change(release.label("role", role("slow")), |(), cx| {
+            Box::pin(async move {
+                does("release", cx.name(), "is called");
+                Ok(())
+            })
+        })
 }
 
 /// A handler that does nothing but be noted.
