@@ -12,6 +12,7 @@ use crate::format;
 use crate::load::manifest;
 use crate::model::operator::{Operator, Origin};
 use crate::model::options::Options;
+use crate::model::resource::Resource;
 use crate::types;
 use crate::view::deploy::{
     CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, PeeringView,
@@ -103,6 +104,17 @@ pub fn operator(
     ));
     files.extend(user::additions(operator, user, diagnostics));
     files
+}
+
+/// Plans a folder with the types of resources alone.
+#[must_use]
+pub fn types(resources: &[Resource], sources: &Sources, options: &Options) -> Vec<PlannedFile> {
+    resources
+        .iter()
+        .flat_map(|resource| types::files(resource, sources, options))
+        .chain([types::index(resources)])
+        .map(|file| PlannedFile::generated(inside(&file.path), file.text))
+        .collect()
 }
 
 /// Plans the files that only a new crate gets, beside what every crate has.

@@ -182,6 +182,9 @@ fn schema_and_parser_agree_on_handlers() {
         "{on: delete, fn: a, timeout: 1h30m, backoff: 0.5, optional: true, deleted: false, when: p, retries: 5.0}",
         "{on: create, fn: a, labels: ~, when: ~, timeout: ~, value: 1.5}",
         "{on: create, fn: a, timeout: 999999999d, value: {predicate: p}}",
+        "{timer: a, interval: 5s, sharp: true, idle: 1.5, initial_delay: 1m, on: ~}",
+        "{timer: a, id: b, labels: {a: present}, retries: 3, backoff: 1s, initial_delay: {fn: c}}",
+        "{daemon: a, cancellation_backoff: 1s, cancellation_timeout: 5s, cancellation_polling: 1m}",
     ] {
         assert_eq!(both(&with(good)), (true, true), "{good}");
     }
@@ -211,7 +214,17 @@ fn schema_and_parser_agree_on_handlers() {
         "{on: create, fn: a, value: {value: 1, predicate: ~}}",
         "{on: create, fn: a, errors: sometimes}",
         "{on: create, fn: a, unknown: 1}",
-        "{timer: a, interval: 5s}",
+        "{timer: a, interval: often}",
+        "{timer: a, interval: 5s, sharp: 1}",
+        "{timer: a, fn: b}",
+        "{timer: a, daemon: b}",
+        "{timer: [a]}",
+        "{timer: ~}",
+        "{on: create, fn: a, timer: b}",
+        "{on: create, daemon: a}",
+        "{daemon: a, initial_delay: {}}",
+        "{daemon: a, initial_delay: {fn: 1}}",
+        "{daemon: a, initial_delay: {fn: b, more: 1}}",
         "just_a_name",
     ] {
         assert_eq!(both(&with(bad)), (false, false), "{bad}");

@@ -10,8 +10,9 @@ use kube::Client;
 use kube::core::Request as Paths;
 use kube::core::params::{GetParams, ListParams, WatchParams};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Semaphore;
 
 use crate::resource::{ResourceSpec, Scope};
@@ -58,8 +59,8 @@ pub(crate) enum Error {
 
 /// One page of a list.
 #[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) items: Vec<Arc<RawValue>>,
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<T>,
     pub(crate) resource_version: String,
     pub(crate) next: Option<String>,
 }
@@ -93,6 +94,13 @@ struct RawListMeta {
     r#continue: Option<String>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    kind: Option<IgnoredAny>,
+    api_version: Option<IgnoredAny>,
+}
+
 // === impl KindApi ===
 
 impl KindApi {
@@ -120,7 +128,7 @@ impl KindApi {
         namespace: Option<&str>,
         limit: u32,
         page: Option<String>,
-    ) -> Result<Page, Error> {
+    ) -> Result<Page<Arc<RawValue>>, Error> {
         let params = ListParams {
             label_selector: self.selectors.label_selector(),
             field_selector: self.selectors.field_selector(),
@@ -130,13 +138,27 @@ impl KindApi {
         };
         let request = self.paths(namespace).list(&params).map_err(build)?;
         let text = self.text(request).await?;
-        let list: RawList<'_> = serde_json::from_str(&text).map_err(Error::Decode)?;
-        let items = list.items.unwrap_or_default().into_iter();
-        Ok(Page {
-            items: items.map(|item| item.to_owned().into()).collect(),
-            resource_version: list.metadata.resource_version,
-            next: list.metadata.r#continue.filter(|token| !token.is_empty()),
-        })
+        read_page(&text, |item| Ok(item.to_owned().into()))
+    }
+
+    /// Lists the metadata of all objects, also of those that are not selected.
+    pub(crate) async fn list_metadata_page(
+        &self,
+        namespace: Option<&str>,
+        limit: u32,
+        page: Option<String>,
+    ) -> Result<Page<Value>, Error> {
+        let params = ListParams {
+            limit: Some(limit),
+            continue_token: page,
+            ..ListParams::default()
+        };
+        let request = self
+            .paths(namespace)
+            .list_metadata(&params)
+            .map_err(build)?;
+        let text = self.text(request).await?;
+        read_page(&text, |item| serde_json::from_str(item.get()))
     }
 
     /// Reads an object that a list or a watch brought.
@@ -144,6 +166,19 @@ impl KindApi {
         let mut object = serde_json::from_str(text.get())?;
         self.complete(&mut object);
         Ok(object)
+    }
+
+    /// The text of an object with the names of its kind, which lists of standard kinds leave out.
+    pub(crate) fn completed(
+        &self,
+        text: &Arc<RawValue>,
+    ) -> Result<Arc<RawValue>, serde_json::Error> {
+        let named: Named = serde_json::from_str(text.get())?;
+        if named.kind.is_some() && named.api_version.is_some() {
+            return Ok(Arc::clone(text));
+        }
+        let object = self.read(text)?;
+        Ok(to_raw_value(&object)?.into())
     }
 
     pub(crate) async fn watch(
@@ -342,6 +377,22 @@ async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> R
         Ok(answer) => answer.map_err(Error::from),
         Err(_) => Err(Error::Timeout),
     }
+}
+
+fn read_page<T>(
+    text: &str,
+    read: impl Fn(&RawValue) -> Result<T, serde_json::Error>,
+) -> Result<Page<T>, Error> {
+    let list: RawList<'_> = serde_json::from_str(text).map_err(Error::Decode)?;
+    let items = list.items.unwrap_or_default().into_iter();
+    Ok(Page {
+        items: items
+            .map(read)
+            .collect::<Result<_, _>>()
+            .map_err(Error::Decode)?,
+        resource_version: list.metadata.resource_version,
+        next: list.metadata.r#continue.filter(|token| !token.is_empty()),
+    })
 }
 
 fn decode<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {

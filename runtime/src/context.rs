@@ -1,9 +1,12 @@
 //! What handlers are given: the object, why they are called, and what they may do about it.
 
+pub(crate) mod background;
 pub(crate) mod change;
+pub(crate) mod daemon;
 pub(crate) mod field;
 pub(crate) mod seen;
 mod sub;
+pub(crate) mod tick;
 
 /// A value before the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,17 +4,26 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use kopf_core::background::stopping::StopPolicy;
+use kopf_core::background::timing::Timing;
 use kopf_core::handler::HandlerSpec;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::context::change::Change;
+use crate::context::daemon::Daemon;
 use crate::context::field::FieldChange;
 use crate::context::seen::Seen;
+use crate::context::tick::Tick;
 use crate::error::HandlerResult;
-use crate::handler::{ChangeHandler, Declared, EventHandler, FieldHandler};
+use crate::handler::{
+    ChangeHandler, DaemonHandler, Declared, EventHandler, FieldHandler, InitialDelay, TimerHandler,
+};
 use crate::resource::ResourceSpec;
-use crate::shim::{ChangeFunction, ChangeShim, EventFunction, EventShim, FieldShim};
+use crate::shim::{
+    ChangeFunction, ChangeShim, DaemonFunction, DaemonShim, EventFunction, EventShim, FieldShim,
+    TimerFunction, TimerShim,
+};
 
 /// Collects the handlers of one kind `K`, which are methods of `S`.
 #[must_use]
@@ -43,6 +52,24 @@ pub(crate) struct Handler {
 pub(crate) enum Function {
     Change(Arc<dyn ChangeFunction>),
     Event(Arc<dyn EventFunction>),
+    Daemon(DaemonPart),
+    Timer(TimerPart),
+}
+
+/// A daemon with what belongs to it alone.
+#[derive(Clone)]
+pub(crate) struct DaemonPart {
+    pub(crate) function: Arc<dyn DaemonFunction>,
+    pub(crate) initial_delay: InitialDelay,
+    pub(crate) stopping: StopPolicy,
+}
+
+/// A timer with what belongs to it alone.
+#[derive(Clone)]
+pub(crate) struct TimerPart {
+    pub(crate) function: Arc<dyn TimerFunction>,
+    pub(crate) initial_delay: InitialDelay,
+    pub(crate) timing: Timing,
 }
 
 impl<K, S> Resource<K, S>
@@ -94,6 +121,38 @@ where
         let state = Arc::clone(&self.state);
         let shim = EventShim { state, function };
         self.with(handler.declare(), &Function::Event(Arc::new(shim)))
+    }
+
+    /// Adds a daemon.
+    pub fn daemon(
+        self,
+        handler: DaemonHandler,
+        function: for<'a> fn(&'a S, &'a mut Daemon<K>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let (declared, initial_delay, stopping) = handler.declare();
+        let part = DaemonPart {
+            function: Arc::new(DaemonShim { state, function }),
+            initial_delay,
+            stopping,
+        };
+        self.with(declared, &Function::Daemon(part))
+    }
+
+    /// Adds a timer.
+    pub fn timer(
+        self,
+        handler: TimerHandler,
+        function: for<'a> fn(&'a S, &'a mut Tick<K>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let (declared, initial_delay, timing) = handler.declare();
+        let part = TimerPart {
+            function: Arc::new(TimerShim { state, function }),
+            initial_delay,
+            timing,
+        };
+        self.with(declared, &Function::Timer(part))
     }
 
     /// All of it, for [`Operator::resource`](crate::Operator::resource).

@@ -2,7 +2,8 @@
 //! them, calls their handlers, and keeps all progress on the objects themselves.
 //!
 //! Generated code declares an [`Operator`] with its [`Resource`]s; people write handlers, which
-//! take a [`Change`], a [`FieldChange`] or a [`Seen`] and return a [`HandlerResult`]:
+//! take a [`Change`], a [`FieldChange`], a [`Seen`], a [`Daemon`] or a [`Tick`] and return a
+//! [`HandlerResult`]:
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -49,10 +50,13 @@
 //! - An event that is older than the runtime's own last write to the object is not news.
 //! - A write is repeated until it lands. If the server does not accept what a handler wants
 //!   written, that attempt has failed, and the handler is called again.
+//! - A daemon or timer runs beside its object only while a finalizer holds the object, and the
+//!   finalizer goes when all of them are gone. A timer never overlaps with itself.
 //! - Lists and watches that break are begun anew, and what was deleted meanwhile is noticed.
 
 mod activity;
 mod api;
+mod background;
 mod backoff;
 mod clock;
 mod context;
@@ -62,6 +66,7 @@ mod error;
 mod execute;
 mod handler;
 pub mod hierarchy;
+mod live;
 mod memory;
 mod operator;
 mod patch;
@@ -73,6 +78,8 @@ mod queue;
 mod resource;
 mod settings;
 mod shim;
+mod span;
+mod stop;
 mod surroundings;
 mod task;
 mod version;
@@ -80,12 +87,17 @@ mod watch;
 
 pub use context::Old;
 pub use context::change::Change;
+pub use context::daemon::Daemon;
 pub use context::field::FieldChange;
 pub use context::seen::Seen;
+pub use context::tick::Tick;
 pub use declare::{Resource, ResourceHandlers};
 pub use engine::posting::EventSeverity;
 pub use error::{HandlerError, HandlerResult};
-pub use handler::{ChangeHandler, EventHandler, FieldHandler, On, SubHandler};
+pub use handler::{
+    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, On, SubHandler, TimerHandler,
+};
+pub use kopf_core::background::stopping::{StopReason, StopReasons};
 pub use kopf_core::cause::{Reason, Subject};
 pub use kopf_core::handler::filter::{Combined, TextTest, ValueTest};
 pub use kopf_core::handler::retry::ErrorMode;
@@ -98,9 +110,10 @@ pub use operator::{Error, Namespaces, Operator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
-    ExecutionSettings, LeaderElectionSettings, PeeringMode, PeeringSettings, PostingSettings,
-    QueueingSettings, Settings, ShutdownSettings, WatchingSettings,
+    BackgroundSettings, ExecutionSettings, LeaderElectionSettings, PeeringMode, PeeringSettings,
+    PostingSettings, QueueingSettings, Settings, ShutdownSettings, WatchingSettings,
 };
+pub use stop::StopSignal;
 pub use watch::EventType;
 
 /// The contract between generated code and this crate; it changes when they no longer fit.

@@ -16,6 +16,8 @@ pub(crate) struct Memory {
     pub(crate) written: Option<Version>,
     /// Failures in a row of the runtime itself, not of handlers.
     pub(crate) failures: u32,
+    /// Whether the last sight of the object was in a list, among many others.
+    pub(crate) listed: bool,
     /// The newest state, as long as something is still to be done about it.
     pub(crate) current: Option<Arc<Value>>,
 }

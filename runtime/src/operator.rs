@@ -19,9 +19,7 @@ use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use self::args::{
-    Cli, LogFormat, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs, Verbosity,
-};
+use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
@@ -170,15 +168,15 @@ impl Operator {
         let done = match request {
             Request::PrintCrds => self.print_crds().map_err(Error::Process),
             Request::Run(args) => {
-                init_log(&args.logging);
+                logging::init(&args.logging);
                 self.run_process(&args)
             }
             Request::Freeze(args) => {
-                logging::init(Verbosity::Normal, LogFormat::Plain);
+                logging::init(&LoggingArgs::plain());
                 self.with_cluster(async |operator, client| operator.freeze(client, &args).await)
             }
             Request::Resume(args) => {
-                logging::init(Verbosity::Normal, LogFormat::Plain);
+                logging::init(&LoggingArgs::plain());
                 self.with_cluster(async |operator, client| operator.unfreeze(client, &args).await)
             }
         };
@@ -280,10 +278,6 @@ impl Operator {
         info!("{name} has stopped");
         Ok(())
     }
-}
-
-fn init_log(args: &LoggingArgs) {
-    logging::init(args.verbosity(), args.log_format);
 }
 
 async fn connect() -> Result<Client, Error> {

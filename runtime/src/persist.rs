@@ -2,3 +2,5 @@
 
 pub(crate) mod apply;
 pub(crate) mod consistency;
+pub(crate) mod deliver;
+pub(crate) mod release;

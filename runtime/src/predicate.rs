@@ -1,10 +1,12 @@
-//! Conditions of handlers that are methods of the operator's own type.
+//! Conditions and delays of handlers that are methods of the operator's own type.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kopf_core::cause::Subject;
 use kopf_core::handler::filter::{TextTest, ValueTest};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tracing::debug;
 
 /// A condition on a label or an annotation, which is `None` if it is absent.
@@ -54,10 +56,29 @@ where
     }
 }
 
+/// A delay that depends on the object. An object that does not decode is not delayed.
+pub fn delay<S, K>(
+    state: &Arc<S>,
+    delay: fn(&S, &K) -> Duration,
+) -> impl Fn(&Value) -> Duration + Send + Sync + 'static
+where
+    S: Send + Sync + 'static,
+    K: DeserializeOwned + 'static,
+{
+    let state = Arc::clone(state);
+    move |body| match K::deserialize(body) {
+        Ok(object) => delay(&state, &object),
+        Err(error) => {
+            debug!("a delay is not computed for an object that does not decode: {error}");
+            Duration::ZERO
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use kopf_core::object::ObjectView;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

@@ -8,6 +8,6 @@ pub use tracing::{debug, error, info, warn};
 
 pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
-    Change, EventSeverity, EventType, FieldChange, HandlerError, HandlerResult, Old, Reason, Seen,
-    SubHandler,
+    Change, Daemon, EventSeverity, EventType, FieldChange, HandlerError, HandlerResult, Old,
+    Reason, Seen, StopReason, StopSignal, SubHandler, Tick,
 };

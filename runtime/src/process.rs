@@ -19,25 +19,28 @@ use kopf_core::object::ObjectView;
 use kopf_core::object::patch::Patch;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, error, error_span, info_span, warn};
+use tracing::{Instrument as _, error, warn};
 
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
 use crate::activity::Activity;
+use crate::background::Background;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
 use crate::memory::Memory;
 use crate::persist;
 use crate::persist::apply::{Landing, OnConflict, Place, Rejected, apply};
 use crate::queue::{Next, Processor};
 use crate::settings::Settings;
+use crate::span;
 use crate::surroundings::Surroundings;
 use crate::task::panic_message;
 use crate::version::Version;
-use crate::watch::{EventType, ObjectKey, Sighting};
+use crate::watch::{EventType, News, ObjectKey};
 
 /// Everything that handling an object takes.
 pub(crate) struct Pipeline {
     kinds: Vec<Kind>,
+    background: Arc<Background>,
     poster: Option<Poster>,
     settings: Arc<Settings>,
     activity: Activity,
@@ -48,7 +51,8 @@ pub(crate) struct Pipeline {
 /// One object with its kind, while it is handled.
 struct Case<'a> {
     kind: &'a Kind,
-    key: &'a ObjectKey,
+    key: &'a Arc<ObjectKey>,
+    background: &'a Background,
     settings: &'a Settings,
     poster: Option<&'a Poster>,
     activity: &'a Activity,
@@ -90,6 +94,7 @@ enum Turn {
 impl Pipeline {
     pub(crate) fn new(
         kinds: Vec<Kind>,
+        background: Arc<Background>,
         poster: Option<Poster>,
         settings: Arc<Settings>,
         activity: Activity,
@@ -98,6 +103,7 @@ impl Pipeline {
         let room = Room::new(settings.queueing.waiting_bytes);
         Self {
             kinds,
+            background,
             poster,
             settings,
             activity,
@@ -110,11 +116,12 @@ impl Pipeline {
         &self.kinds[usize::from(key.kind.0)]
     }
 
-    fn case<'a>(&'a self, key: &'a ObjectKey) -> Case<'a> {
+    fn case<'a>(&'a self, key: &'a Arc<ObjectKey>) -> Case<'a> {
         let kind = self.kind(key);
         Case {
             kind,
             key,
+            background: &self.background,
             settings: &self.settings,
             poster: self.poster.as_ref(),
             activity: &self.activity,
@@ -129,7 +136,7 @@ impl Pipeline {
         }
     }
 
-    fn after_failure(&self, key: &ObjectKey, memory: &mut Memory, error: &Error) -> Next {
+    fn after_failure(&self, key: &Arc<ObjectKey>, memory: &mut Memory, error: &Error) -> Next {
         let delay = self.settings.queueing.error_delay(memory.failures);
         memory.failures = memory.failures.saturating_add(1);
         self.case(key).complain(error, delay);
@@ -139,12 +146,20 @@ impl Pipeline {
 
 impl Processor for Pipeline {
     type Key = Arc<ObjectKey>;
-    type News = Sighting;
+    type News = News;
     type Batch = Batch;
     type Memory = Memory;
 
-    fn fold(&self, key: &Self::Key, batch: &mut Batch, news: Sighting) {
-        batch.push(news, self.kind(key).keep(), &self.room);
+    fn fold(&self, key: &Self::Key, batch: &mut Batch, news: News) {
+        let News::Seen(sighting) = news else {
+            return;
+        };
+        let kind = self.kind(key);
+        if !kind.duties().is_empty() && sighting.event_type != EventType::Deleted {
+            let version = sighting.version.clone();
+            self.background.saw(key, &sighting.text, version);
+        }
+        batch.push(sighting, kind.keep(), &self.room);
     }
 
     fn outlasts_pause(&self, batch: &Batch) -> bool {
@@ -160,10 +175,10 @@ impl Processor for Pipeline {
         if is_echo(memory, &batch, self.kind(key).keep()) {
             return Next::Rest;
         }
-        let kind = self.kind(key).spec().kind;
-        let span = info_span!("object", kind, object = %key);
         let case = self.case(key);
-        let handling = case.handle(memory, batch).instrument(span);
+        let span = case.subject.span();
+        // Large enough for moves to be felt: it stays where it is made.
+        let handling = Box::pin(case.handle(memory, batch)).instrument(span);
         let handled = match AssertUnwindSafe(handling).catch_unwind().await {
             Ok(handled) => handled,
             Err(payload) => Err(Error::Panicked(panic_message(&*payload))),
@@ -189,23 +204,33 @@ impl Case<'_> {
                 .get_or_insert_with(|| Acquaintance::begin(first));
         }
         if let Some(newest) = batch.newest() {
+            memory.listed = newest.event_type == EventType::Listed;
             if newest.event_type == EventType::Deleted {
                 if self.has_only_left_the_view().await {
                     return Ok(Next::Forget);
                 }
+                self.background.gone(self.key);
                 self.tell_event_handlers(memory, &batch).await?;
                 return Ok(Next::Forget);
             }
-            if !is_stale(memory, newest.version.as_ref()) || is_confirmed(memory, newest) {
+            if is_news(memory, newest) {
                 self.take_in(memory, newest).await?;
             } else if newest.event_type == EventType::Listed {
                 self.check_versions(memory).await;
             }
             self.tell_event_handlers(memory, &batch).await?;
         }
+        if batch.newest().is_none() && memory.current.is_none() {
+            if memory.acquaintance.is_none() {
+                // The object is gone, and what was beside it is, too.
+                self.background.gone(self.key);
+                return Ok(Next::Forget);
+            }
+            memory.current = self.background.newest(self.key).map(Arc::new);
+        }
         // Handlers may take long, and others need the room.
         drop(batch);
-        if !self.kind.registry().handles_changes() {
+        if !self.kind.registry().handles_changes() && self.kind.duties().is_empty() {
             memory.current = None;
         }
         while let Some(current) = memory.current.clone() {
@@ -269,10 +294,11 @@ impl Case<'_> {
                 if !self.activity.is_running() {
                     break 'events;
                 }
-                let around = self.surroundings(&object);
-                let span = error_span!("handler", id = %spec.id);
+                let around = self.surroundings();
+                let raw = Arc::clone(&object);
+                let span = span::handler(spec.id.as_str());
                 let call = function
-                    .call(around, sighting.event_type, spec.policy.timeout)
+                    .call(around, raw, sighting.event_type, spec.policy.timeout)
                     .instrument(span);
                 let Ok(mut attempt) = self.activity.while_leading(call).await else {
                     return Ok(());
@@ -325,6 +351,9 @@ impl Case<'_> {
         if let Some(version) = ObjectView::new(&newer).resource_version() {
             memory.written = Some(Version::new(version));
         }
+        if !self.kind.duties().is_empty() {
+            self.background.wrote(self.key, &newer);
+        }
         memory.current = Some(newer);
     }
 
@@ -337,9 +366,8 @@ impl Case<'_> {
         }
     }
 
-    fn surroundings(&self, object: &Arc<Value>) -> Surroundings {
+    fn surroundings(&self) -> Surroundings {
         Surroundings {
-            raw: Arc::clone(object),
             subject: Arc::clone(&self.subject),
             client: self.kind.api().client().clone(),
             poster: self.poster.cloned(),
@@ -351,7 +379,9 @@ impl Case<'_> {
     fn complain(&self, error: &Error, delay: Duration) {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
         let story = format!("{error}{}", cause.unwrap_or_default());
-        error!(object = %self.key, "{story}; trying again in {delay:?}");
+        self.subject
+            .span()
+            .in_scope(|| error!("{story}; trying again in {delay:?}"));
         self.post(EventSeverity::Error, "Handling", &story);
     }
 
@@ -372,17 +402,19 @@ fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
         })
 }
 
+/// Whether a sighting shows a state that has not been taken in. A list may show the state after
+/// our last write: that is no news to handlers, but maybe nobody accompanies the object yet.
+fn is_news(memory: &Memory, newest: &Waiting) -> bool {
+    let relisted = newest.event_type == EventType::Listed && newest.version == memory.written;
+    relisted || !is_stale(memory, newest.version.as_ref())
+}
+
 /// An event that is older than our last write tells nothing new.
 fn is_stale(memory: &Memory, seen: Option<&Version>) -> bool {
     match (seen, &memory.written) {
         (Some(seen), Some(written)) => seen.is_known_after(written),
         _ => false,
     }
-}
-
-/// A list that brings the very state that we wrote last: there is nothing newer to ask for.
-fn is_confirmed(memory: &Memory, newest: &Waiting) -> bool {
-    newest.event_type == EventType::Listed && newest.version == memory.written
 }
 
 fn event_kind(event_type: EventType) -> EventKind {

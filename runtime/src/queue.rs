@@ -300,7 +300,7 @@ impl<P: Processor> Queue<P> {
 }
 
 /// Gives the permit back early when the work turns out to be a long wait.
-async fn counted<T>(
+pub(crate) async fn counted<T>(
     work: impl Future<Output = T>,
     permit: OwnedSemaphorePermit,
     patience: Duration,

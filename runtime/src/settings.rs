@@ -16,6 +16,8 @@ pub struct Settings {
     pub queueing: QueueingSettings,
     /// How handlers are run.
     pub execution: ExecutionSettings,
+    /// How daemons and timers start and stop.
+    pub background: BackgroundSettings,
     /// Where facts are kept on objects.
     pub persistence: Persistence,
     /// What is posted as Kubernetes events.
@@ -59,6 +61,16 @@ pub struct ExecutionSettings {
     pub lifecycle: Lifecycle,
     /// The pause after an arbitrary error, unless the handler says otherwise.
     pub default_backoff: Duration,
+}
+
+/// How daemons and timers start and stop.
+#[derive(Debug, Clone)]
+pub struct BackgroundSettings {
+    /// How often it is told that a daemon does not stop, unless the daemon says otherwise.
+    pub cancellation_polling: Duration,
+    /// The first ticks of many timers that start together, as they do with the operator, are
+    /// spread over their interval, but over no more than this time; zero lets all tick at once.
+    pub initial_spread: Duration,
 }
 
 /// What is posted as Kubernetes events.
@@ -216,6 +228,15 @@ impl Default for ExecutionSettings {
         Self {
             lifecycle: Lifecycle::default(),
             default_backoff: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Default for BackgroundSettings {
+    fn default() -> Self {
+        Self {
+            cancellation_polling: Duration::from_secs(60),
+            initial_spread: Duration::from_secs(60),
         }
     }
 }

@@ -7,11 +7,15 @@ use futures::future::BoxFuture;
 use kopf_core::object::diff::OldValue;
 use kopf_core::object::path::FieldPath;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::context::Old;
+use crate::context::background::BackgroundFacts;
 use crate::context::change::{Change, ChangeFacts, Effects};
+use crate::context::daemon::Daemon;
 use crate::context::field::FieldChange;
 use crate::context::seen::Seen;
+use crate::context::tick::Tick;
 use crate::error::HandlerResult;
 use crate::execute::invoke::{Verdict, supervised};
 use crate::surroundings::Surroundings;
@@ -29,9 +33,27 @@ pub(crate) trait EventFunction: Send + Sync {
     fn call(
         &self,
         around: Surroundings,
+        raw: Arc<Value>,
         event_type: EventType,
         limit: Option<Duration>,
     ) -> BoxFuture<'_, Attempt>;
+}
+
+/// A daemon without its types.
+pub(crate) trait DaemonFunction: Send + Sync {
+    /// Makes one attempt, at most as long as `limit`, and until it is interrupted.
+    fn call(
+        &self,
+        facts: BackgroundFacts,
+        interrupted: BoxFuture<'static, ()>,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, Attempt>;
+}
+
+/// A timer without its types.
+pub(crate) trait TimerFunction: Send + Sync {
+    /// Makes one attempt, at most as long as `limit`.
+    fn call(&self, facts: BackgroundFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt>;
 }
 
 /// What one call of a handler came to.
@@ -56,6 +78,16 @@ pub(crate) struct FieldShim<K, F, S> {
 pub(crate) struct EventShim<K, S> {
     pub(crate) state: Arc<S>,
     pub(crate) function: for<'a> fn(&'a S, &'a mut Seen<K>) -> BoxFuture<'a, HandlerResult>,
+}
+
+pub(crate) struct DaemonShim<K, S> {
+    pub(crate) state: Arc<S>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut Daemon<K>) -> BoxFuture<'a, HandlerResult>,
+}
+
+pub(crate) struct TimerShim<K, S> {
+    pub(crate) state: Arc<S>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut Tick<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
 // === impl ChangeFunction ===
@@ -125,15 +157,16 @@ where
     fn call(
         &self,
         around: Surroundings,
+        raw: Arc<Value>,
         event_type: EventType,
         limit: Option<Duration>,
     ) -> BoxFuture<'_, Attempt> {
         Box::pin(async move {
-            let object = match K::deserialize(&*around.raw) {
+            let object = match K::deserialize(&*raw) {
                 Ok(object) => object,
                 Err(error) => return Attempt::undecodable(&error),
             };
-            let mut cx = Seen::new(object, around, event_type);
+            let mut cx = Seen::new(object, raw, around, event_type);
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
             Attempt {
                 effects: Effects {
@@ -141,6 +174,54 @@ where
                     result: cx.result,
                     subs: Vec::new(),
                 },
+                verdict,
+            }
+        })
+    }
+}
+
+impl<K, S> DaemonFunction for DaemonShim<K, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    fn call(
+        &self,
+        facts: BackgroundFacts,
+        interrupted: BoxFuture<'static, ()>,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, Attempt> {
+        Box::pin(async move {
+            let mut cx = match Daemon::new(facts) {
+                Ok(cx) => cx,
+                Err(error) => return Attempt::undecodable(&error),
+            };
+            let verdict = tokio::select! {
+                verdict = supervised((self.function)(&self.state, &mut cx), limit) => verdict,
+                () = interrupted => Verdict::Interrupted,
+            };
+            Attempt {
+                effects: cx.effects,
+                verdict,
+            }
+        })
+    }
+}
+
+impl<K, S> TimerFunction for TimerShim<K, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    fn call(&self, facts: BackgroundFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
+        Box::pin(async move {
+            let mut cx = match Tick::new(facts) {
+                Ok(cx) => cx,
+                Err(error) => return Attempt::undecodable(&error),
+            };
+            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            Attempt {
+                effects: cx.effects,
                 verdict,
             }
         })

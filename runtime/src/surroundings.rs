@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
-use serde_json::Value;
 
 use crate::activity::Activity;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
 
-/// The object, the client, the way to tell people about the object, and the leave to do so.
+/// The client, the way to tell people about the object, and the leave to do so.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
-    pub(crate) raw: Arc<Value>,
     pub(crate) subject: Arc<Subject>,
     pub(crate) client: Client,
     pub(crate) poster: Option<Poster>,

@@ -18,6 +18,8 @@ pub trait {{ handlers_trait }}: Send + Sync + 'static {
     {% match method.shape -%}
     {% when MethodShape::Handler with { context } -%}
     fn {{ method.name }}(&self, cx: &mut {{ context }}) -> impl Future<Output = HandlerResult> + Send;
+    {% when MethodShape::Delay with { object } -%}
+    fn {{ method.name }}(&self, object: {{ object }}) -> Duration;
     {% when MethodShape::Predicate with { argument, argument_type } -%}
     fn {{ method.name }}(&self, {{ argument }}: {{ argument_type }}) -> bool;
     {% endmatch -%}

@@ -4,6 +4,8 @@
 mod builtins;
 #[path = "examples/children.rs"]
 mod children;
+#[path = "examples/daemons.rs"]
+mod daemons;
 #[path = "examples/events.rs"]
 mod events;
 #[path = "examples/exceptions.rs"]
@@ -20,6 +22,8 @@ mod peering;
 mod stage;
 #[path = "examples/subhandlers.rs"]
 mod subhandlers;
+#[path = "examples/timers.rs"]
+mod timers;
 #[path = "examples/up_to_date.rs"]
 mod up_to_date;
 #[path = "examples/walkthrough.rs"]

@@ -8,6 +8,8 @@ mod change;
 mod children;
 #[path = "runtime/continuity.rs"]
 mod continuity;
+#[path = "runtime/daemons.rs"]
+mod daemons;
 #[path = "runtime/election.rs"]
 mod election;
 #[path = "runtime/errors.rs"]
@@ -24,3 +26,5 @@ mod replicas;
 mod stopping;
 #[path = "runtime/streams.rs"]
 mod streams;
+#[path = "runtime/timers.rs"]
+mod timers;

@@ -26,10 +26,10 @@ pub(super) struct AddArgs {
 enum Addition {
     /// A function that is called for objects of a kind
     Handler(Box<HandlerArgs>),
-    /// A function that is called at intervals
-    Timer(NotYet),
-    /// A function that runs as long as an object exists
-    Daemon(NotYet),
+    /// A function that is called from time to time
+    Timer(Box<TimerArgs>),
+    /// A function that runs as long as an object is there
+    Daemon(Box<DaemonArgs>),
     /// Objects found by a key
     Index(NotYet),
     /// A function that validates or mutates objects
@@ -68,6 +68,57 @@ struct HandlerArgs {
     /// The field that it is about
     #[arg(long, value_name = "PATH")]
     field: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Deletion does not wait for it
+    #[arg(long)]
+    optional: bool,
+}
+
+#[derive(Debug, Args)]
+struct TimerArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The name of the function
+    function: String,
+    /// The pause between two calls, such as 30s
+    #[arg(long, value_name = "DURATION", required_unless_present = "idle")]
+    interval: Option<String>,
+    /// Count the interval from call to call, however long they take
+    #[arg(long, requires = "interval")]
+    sharp: bool,
+    /// Only when the object has not changed for so long, such as 10s
+    #[arg(long, value_name = "DURATION")]
+    idle: Option<String>,
+    /// How long to wait at first, such as 1m
+    #[arg(long, value_name = "DURATION")]
+    initial_delay: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+struct DaemonArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The name of the function
+    function: String,
+    /// How long to wait at first, such as 1m
+    #[arg(long, value_name = "DURATION")]
+    initial_delay: Option<String>,
+    /// How long it may take to stop by itself, before it is interrupted
+    #[arg(long, value_name = "DURATION")]
+    cancellation_backoff: Option<String>,
+    /// How long it may take to be gone when interrupted; without it, it is waited for
+    #[arg(long, value_name = "DURATION")]
+    cancellation_timeout: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// The options that all sorts of handlers have.
+#[derive(Debug, Args)]
+struct CommonArgs {
     /// The id that objects carry, if it is not the name of the function
     #[arg(long)]
     id: Option<String>,
@@ -86,9 +137,6 @@ struct HandlerArgs {
     /// The name of a function that decides whether the handler is called
     #[arg(long, value_name = "NAME")]
     when: Option<String>,
-    /// Deletion does not wait for it
-    #[arg(long)]
-    optional: bool,
     /// The manifest; by default kopf.yaml here or in the nearest folder above
     #[arg(short, long, value_name = "FILE")]
     manifest: Option<PathBuf>,
@@ -117,26 +165,26 @@ struct RemoveHandlerArgs {
 
 pub(super) fn add(args: &AddArgs, report: &mut Report) -> Status {
     let name = match &args.what {
-        Addition::Handler(args) => {
-            let item = args.item();
-            return change(
-                args.manifest.as_deref(),
-                &args.kind,
-                report,
-                |text, index, _| {
-                    edit::append(text, List::Handlers(index), &item)
-                        .map_err(|error| error.to_string())
-                },
-            );
-        }
-        Addition::Timer(_) => "timer",
-        Addition::Daemon(_) => "daemon",
+        Addition::Handler(args) => return append(&args.kind, &args.common, &args.item(), report),
+        Addition::Timer(args) => return append(&args.kind, &args.common, &args.item(), report),
+        Addition::Daemon(args) => return append(&args.kind, &args.common, &args.item(), report),
         Addition::Index(_) => "index",
         Addition::Webhook(_) => "webhook",
     };
     report.fail(&format!(
         "`add {name}` is not available yet: this version cannot make it"
     ))
+}
+
+fn append(kind: &str, common: &CommonArgs, item: &Item, report: &mut Report) -> Status {
+    change(
+        common.manifest.as_deref(),
+        kind,
+        report,
+        |text, index, _| {
+            edit::append(text, List::Handlers(index), item).map_err(|error| error.to_string())
+        },
+    )
 }
 
 pub(super) fn remove(args: &RemoveArgs, report: &mut Report) -> Status {
@@ -239,34 +287,86 @@ impl HandlerArgs {
         } else {
             format!("[{}]", on.join(", "))
         };
-        let mut keys = vec![format!("on: {on}")];
-        let mut push = |key: &str, value: Option<String>| {
-            keys.extend(value.map(|value| format!("{key}: {value}")));
-        };
-        let text = |text: &Option<String>| text.as_deref().map(scalar);
-        push("field", text(&self.field));
-        push("fn", Some(scalar(&self.function)));
-        push("id", text(&self.id));
-        push("retries", self.retries.map(|retries| retries.to_string()));
-        push("backoff", text(&self.backoff));
-        push("timeout", text(&self.timeout));
+        let own = [
+            ("on", Some(on)),
+            ("field", text(self.field.as_ref())),
+            ("fn", Some(scalar(&self.function))),
+        ];
+        let last = [("optional", word(self.optional))];
+        item(own.into_iter().chain(self.common.keys()).chain(last))
+    }
+}
+
+// === impl TimerArgs ===
+
+impl TimerArgs {
+    fn item(&self) -> Item {
+        let own = [
+            ("timer", Some(scalar(&self.function))),
+            ("interval", text(self.interval.as_ref())),
+            ("sharp", word(self.sharp)),
+            ("idle", text(self.idle.as_ref())),
+            ("initial_delay", text(self.initial_delay.as_ref())),
+        ];
+        item(own.into_iter().chain(self.common.keys()))
+    }
+}
+
+// === impl DaemonArgs ===
+
+impl DaemonArgs {
+    fn item(&self) -> Item {
+        let backoff = self.cancellation_backoff.as_ref();
+        let timeout = self.cancellation_timeout.as_ref();
+        let own = [
+            ("daemon", Some(scalar(&self.function))),
+            ("initial_delay", text(self.initial_delay.as_ref())),
+            ("cancellation_backoff", text(backoff)),
+            ("cancellation_timeout", text(timeout)),
+        ];
+        item(own.into_iter().chain(self.common.keys()))
+    }
+}
+
+// === impl CommonArgs ===
+
+impl CommonArgs {
+    fn keys(&self) -> [(&'static str, Option<String>); 6] {
         let labels: Vec<_> = self
             .labels
             .iter()
             .map(|label| label_filter(label))
             .collect();
-        push(
-            "labels",
-            (!labels.is_empty()).then(|| format!("{{{}}}", labels.join(", "))),
-        );
-        push("when", text(&self.when));
-        push("optional", self.optional.then(|| "true".to_owned()));
-        let flow = format!("{{{}}}", keys.join(", "));
-        Item {
-            block: vec![flow.clone()],
-            flow,
-        }
+        let labels = (!labels.is_empty()).then(|| format!("{{{}}}", labels.join(", ")));
+        [
+            ("id", text(self.id.as_ref())),
+            ("retries", self.retries.map(|retries| retries.to_string())),
+            ("backoff", text(self.backoff.as_ref())),
+            ("timeout", text(self.timeout.as_ref())),
+            ("labels", labels),
+            ("when", text(self.when.as_ref())),
+        ]
     }
+}
+
+/// An entry of the manifest with the keys that have a value.
+fn item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> Item {
+    let keys: Vec<String> = keys
+        .filter_map(|(key, value)| Some(format!("{key}: {}", value?)))
+        .collect();
+    let flow = format!("{{{}}}", keys.join(", "));
+    Item {
+        block: vec![flow.clone()],
+        flow,
+    }
+}
+
+fn text(text: Option<&String>) -> Option<String> {
+    text.map(|text| scalar(text))
+}
+
+fn word(set: bool) -> Option<String> {
+    set.then(|| "true".to_owned())
 }
 
 fn label_filter(label: &str) -> String {

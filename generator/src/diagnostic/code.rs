@@ -130,7 +130,8 @@ codes! {
     /// The manifest lacks something that is needed.
     ///
     /// A manifest has `apiVersion` and `operator`; an operator has a `name`; a handler has `on`,
-    /// which says when it is called, and `fn`, the name of its function.
+    /// which says when it is called, and `fn`, the name of its function; or it is a `timer` or a
+    /// `daemon`, which name their function themselves.
     ManifestMissing = "KG0502",
     /// A value in the manifest has the wrong type.
     ///
@@ -153,7 +154,9 @@ codes! {
     /// A handler has an option that does not fit it.
     ///
     /// `optional` is for delete handlers, `deleted` for resume handlers; `value`, `old` and `new`
-    /// need a `field`, and `value` excludes the other two.
+    /// need a `field`, and `value` excludes the other two. A timer needs `interval` or `idle`, and
+    /// `sharp` needs `interval`; `initial_delay` is for timers and daemons, `cancellation_…` for
+    /// daemons.
     HandlerOption = "KG0602",
     /// The name of a function is not a Rust name.
     ///
@@ -193,8 +196,9 @@ codes! {
     FilterValue = "KG0609",
     /// Objects wait for a handler when they are deleted.
     ///
-    /// A delete handler puts a finalizer on every object that it could be called for. While the
-    /// operator does not run, such objects cannot be deleted. `optional: true` lets them go.
+    /// A delete handler puts a finalizer on every object that it could be called for, and so do
+    /// timers and daemons, which have to stop first. While the operator does not run, such objects
+    /// cannot be deleted. `optional: true` on a delete handler lets them go.
     HoldsDeletion = "KG0610",
     /// Results of handlers would be lost.
     ///

@@ -98,18 +98,37 @@ pub struct ResourceSection {
     pub handlers: Vec<HandlerSection>,
 }
 
-/// A function that is called for objects of the kind.
+/// A function that is called for objects of the kind: with `on` and `fn` for what happens to them,
+/// as a `timer` from time to time, as a `daemon` as long as they are there.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "snake_case")]
+#[schemars(extend("oneOf" = [
+    {
+        "required": ["on", "fn"],
+        "properties": {"on": {"not": {"type": "null"}}, "fn": {"type": "string"}, "timer": {"type": "null"}, "daemon": {"type": "null"}},
+    },
+    {
+        "required": ["timer"],
+        "properties": {"timer": {"type": "string"}, "on": {"type": "null"}, "fn": {"type": "null"}, "daemon": {"type": "null"}},
+    },
+    {
+        "required": ["daemon"],
+        "properties": {"daemon": {"type": "string"}, "on": {"type": "null"}, "fn": {"type": "null"}, "timer": {"type": "null"}},
+    },
+]))]
 pub struct HandlerSection {
     /// Where the entry stands.
     #[schemars(skip)]
     pub span: Span,
-    /// When the function is called.
-    pub on: OneOrMany<Trigger>,
-    /// The name of the function.
-    #[schemars(rename = "fn")]
+    /// When the function is called; timers and daemons have none.
+    pub on: Option<OneOrMany<Trigger>>,
+    /// The name of the function; of a timer or daemon, what follows the word.
+    #[schemars(rename = "fn", with = "Option<String>")]
     pub function: Spanned<String>,
+    /// The name of a function that is called from time to time.
+    pub timer: Option<Spanned<String>>,
+    /// The name of a function that runs as long as the object is there.
+    pub daemon: Option<Spanned<String>>,
     /// The id under which progress is kept on the object; the name of the function if left out.
     pub id: Option<Spanned<String>>,
     /// The field, or the fields, that the handler is about, such as `spec.size`.
@@ -141,6 +160,20 @@ pub struct HandlerSection {
     pub optional: Option<Spanned<bool>>,
     /// Whether this resume handler is also called for objects that are being deleted.
     pub deleted: Option<Spanned<bool>>,
+    /// How long a timer pauses after a call.
+    pub interval: Option<Spanned<ManifestDuration>>,
+    /// Whether the interval of a timer is counted from call to call, however long they take.
+    pub sharp: Option<Spanned<bool>>,
+    /// How long an object must have been unchanged for a timer to be called.
+    pub idle: Option<Spanned<ManifestDuration>>,
+    /// How long a timer or daemon waits at first: a duration, or `{fn: name}` of a function that tells.
+    pub initial_delay: Option<Spanned<InitialDelay>>,
+    /// How long a daemon may take to stop by itself, before it is interrupted.
+    pub cancellation_backoff: Option<Spanned<ManifestDuration>>,
+    /// How long a daemon may take to be gone when interrupted; without it, it is waited for.
+    pub cancellation_timeout: Option<Spanned<ManifestDuration>>,
+    /// How often it is told that a daemon is still waited for.
+    pub cancellation_polling: Option<Spanned<ManifestDuration>>,
 }
 
 /// When a handler is called.
@@ -193,6 +226,15 @@ pub enum ValueFilter {
     Predicate(Spanned<String>),
 }
 
+/// How long a timer or daemon waits before it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InitialDelay {
+    /// Always as long.
+    Fixed(ManifestDuration),
+    /// As long as a function of this name says.
+    Computed(Spanned<String>),
+}
+
 /// A duration as people write it: `30s`, `1h30m`, or a number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestDuration(pub Duration);
@@ -229,7 +271,7 @@ impl<T> OneOrMany<T> {
 // === impl HandlerSection ===
 
 impl HandlerSection {
-    /// Where a predicate of this name is named.
+    /// Where a predicate or another callback of this name is named.
     #[must_use]
     pub fn predicate_span(&self, name: &str) -> Option<Span> {
         let listed = [&self.labels, &self.annotations].into_iter().flatten();
@@ -245,8 +287,13 @@ impl HandlerSection {
             _ => None,
         });
         let same = |it: &&Spanned<String>| it.value == name.strip_prefix("r#").unwrap_or(name);
+        let delay = self.initial_delay.iter().filter_map(|it| match &it.value {
+            InitialDelay::Computed(name) => Some(name),
+            InitialDelay::Fixed(_) => None,
+        });
         self.when
             .iter()
+            .chain(delay)
             .chain(predicates)
             .find(same)
             .map(|it| it.span)
@@ -329,6 +376,20 @@ impl JsonSchema for ManifestDuration {
         json_schema!({"anyOf": [
             {"type": "number", "minimum": 0, "maximum": duration::LONGEST_SECONDS},
             {"type": "string", "pattern": duration::PATTERN},
+        ]})
+    }
+}
+
+impl JsonSchema for InitialDelay {
+    fn schema_name() -> Cow<'static, str> {
+        "InitialDelay".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let fixed = generator.subschema_for::<ManifestDuration>();
+        json_schema!({"anyOf": [
+            fixed,
+            {"type": "object", "additionalProperties": false, "required": ["fn"], "properties": {"fn": {"type": "string"}}},
         ]})
     }
 }

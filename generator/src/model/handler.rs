@@ -40,6 +40,61 @@ pub enum Cause {
         /// The field that has to be there.
         field: Option<FieldPath>,
     },
+    /// The object is there: a task accompanies it.
+    Daemon(Daemon),
+    /// The object is there: it is looked after from time to time.
+    Timer(Timer),
+}
+
+/// What belongs to a daemon alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Daemon {
+    /// The field that has to be there.
+    pub field: Option<FieldPath>,
+    /// How long it waits at first.
+    pub initial_delay: Option<Delay>,
+    /// How long it may take to stop by itself.
+    pub cancellation_backoff: Option<Duration>,
+    /// How long it may take to be gone when interrupted.
+    pub cancellation_timeout: Option<Duration>,
+    /// How often it is told that it is still waited for.
+    pub cancellation_polling: Option<Duration>,
+}
+
+/// What belongs to a timer alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timer {
+    /// The field that has to be there.
+    pub field: Option<FieldPath>,
+    /// How long it waits at first.
+    pub initial_delay: Option<Delay>,
+    /// When it is called.
+    pub pace: Pace,
+}
+
+/// When a timer is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Again and again.
+    Every {
+        /// The pause between two calls.
+        interval: Duration,
+        /// The pause is counted from call to call.
+        sharp: bool,
+        /// How long the object must have been unchanged.
+        idle: Option<Duration>,
+    },
+    /// Once whenever the object has been unchanged for so long.
+    Idle(Duration),
+}
+
+/// How long a timer or daemon waits before it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// Always as long.
+    Fixed(Duration),
+    /// As long as the method of this name says.
+    Computed(String),
 }
 
 /// A set of create, update, delete and resume, with the options that belong to them.
@@ -139,9 +194,31 @@ impl Handler {
     #[must_use]
     pub fn field(&self) -> Option<&FieldPath> {
         match &self.cause {
-            Cause::Field { field, .. } | Cause::Event { field: Some(field) } => Some(field),
-            Cause::Change(_) | Cause::Event { field: None } => None,
+            Cause::Field { field, .. } => Some(field),
+            Cause::Event { field }
+            | Cause::Daemon(Daemon { field, .. })
+            | Cause::Timer(Timer { field, .. }) => field.as_ref(),
+            Cause::Change(_) => None,
         }
+    }
+
+    /// The method that tells how long a timer or daemon waits at first.
+    #[must_use]
+    pub fn computed_delay(&self) -> Option<&str> {
+        match &self.cause {
+            Cause::Daemon(Daemon { initial_delay, .. })
+            | Cause::Timer(Timer { initial_delay, .. }) => match initial_delay {
+                Some(Delay::Computed(method)) => Some(method),
+                Some(Delay::Fixed(_)) | None => None,
+            },
+            Cause::Change(_) | Cause::Field { .. } | Cause::Event { .. } => None,
+        }
+    }
+
+    /// Whether it accompanies objects instead of reacting to them.
+    #[must_use]
+    pub fn is_background(&self) -> bool {
+        matches!(self.cause, Cause::Daemon(_) | Cause::Timer(_))
     }
 
     /// Whether a finalizer holds objects until this handler is done.
@@ -152,12 +229,19 @@ impl Handler {
                 kinds.triggers.contains(&Trigger::Delete) && !kinds.optional
             }
             Cause::Event { .. } => false,
+            Cause::Daemon(_) | Cause::Timer(_) => true,
         }
     }
 
     /// Whether progress and the last state are kept on the object.
     #[must_use]
     pub fn keeps_progress(&self) -> bool {
+        matches!(self.cause, Cause::Change(_) | Cause::Field { .. })
+    }
+
+    /// Whether it writes to objects for sure, if only a finalizer or a result.
+    #[must_use]
+    pub fn writes(&self) -> bool {
         !matches!(self.cause, Cause::Event { .. })
     }
 }

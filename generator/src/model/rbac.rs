@@ -35,7 +35,7 @@ pub fn rules(operator: &Operator) -> Vec<Rule> {
     if operator
         .kinds
         .iter()
-        .any(|kind| kind.handlers.iter().any(Handler::keeps_progress))
+        .any(|kind| kind.handlers.iter().any(Handler::writes))
     {
         rules.push(Rule {
             groups: vec![String::new()],
@@ -132,18 +132,20 @@ fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
         })
         .into_iter()
         .collect();
-    let progress = names(&Handler::keeps_progress);
+    let writing = names(&Handler::writes);
     let mut rules = Vec::new();
-    if !progress.is_empty() {
-        let holding = names(&Handler::holds_deletion);
-        let finalizer = if holding.is_empty() {
-            String::new()
-        } else {
-            format!("; finalizer of {holding}")
-        };
+    if !writing.is_empty() {
+        let reasons: Vec<String> = [
+            ("progress", names(&Handler::keeps_progress)),
+            ("finalizer", names(&Handler::holds_deletion)),
+        ]
+        .into_iter()
+        .filter(|(_, handlers)| !handlers.is_empty())
+        .map(|(what, handlers)| format!("{what} of {handlers}"))
+        .collect();
         verbs.push(Grant {
             verb: "patch",
-            reason: format!("progress of {progress}{finalizer}"),
+            reason: reasons.join("; "),
         });
         if kind.status == Status::Present {
             rules.push(Rule {
@@ -152,7 +154,7 @@ fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
                 names: Vec::new(),
                 verbs: vec![Grant {
                     verb: "patch",
-                    reason: format!("results of {progress}"),
+                    reason: format!("results of {writing}"),
                 }],
             });
         }

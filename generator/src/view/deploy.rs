@@ -7,6 +7,7 @@ use crate::model::handler::{Cause, ChangeKinds, Handler};
 use crate::model::operator::{HandledKind, Operator};
 use crate::model::rbac::{self, Rule};
 use crate::view::layout::wrap;
+use crate::view::method;
 
 /// The text of a comment in a list of rules.
 const COMMENT_WIDTH: usize = 96;
@@ -241,6 +242,8 @@ impl<'a> ReadmeHandler<'a> {
             Cause::Field { field, within } => format!("{}, with `{field}`", words(within)),
             Cause::Event { field: None } => "all events".to_owned(),
             Cause::Event { field: Some(field) } => format!("all events, with `{field}`"),
+            Cause::Daemon(_) => "as long as the object is there".to_owned(),
+            Cause::Timer(timer) => method::pace(&timer.pace),
         };
         Self {
             method: &handler.method,

@@ -38,6 +38,12 @@ pub(super) struct QuantityView {
     pub(super) derives: String,
 }
 
+#[derive(Template)]
+#[template(path = "types/int_or_string.rs")]
+pub(super) struct IntOrStringView {
+    pub(super) derives: String,
+}
+
 impl Writer<'_> {
     pub(super) fn string_enum(
         &mut self,
@@ -256,11 +262,13 @@ pub(super) fn variant_names(body: &Body) -> Vec<TypeName> {
 }
 
 fn other_variant(names: &[TypeName]) -> TypeName {
-    ["Other", "Unknown", "Unlisted"]
-        .iter()
-        .map(|name| TypeName::new(name))
+    let other = TypeName::new("Other");
+    let numbered = (2..).map(|n| other.then(&n.to_string()));
+    [other.clone(), TypeName::new("Unknown")]
+        .into_iter()
+        .chain(numbered)
         .find(|name| !names.contains(name))
-        .unwrap_or_else(|| TypeName::new("NotInSchema"))
+        .expect("there are more numbers than names")
 }
 
 fn untagged_name(ty: &Ty) -> &'static str {

@@ -9,7 +9,9 @@ use super::imports;
 use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
 use crate::load::crd::Scope;
 use crate::load::manifest::{ErrorMode, Trigger};
-use crate::model::handler::{Cause, ChangeKinds, Expected, Filter, Handler, Subject};
+use crate::model::handler::{
+    Cause, ChangeKinds, Daemon, Delay, Expected, Filter, Handler, Pace, Subject, Timer,
+};
 use crate::model::kind::Status;
 use crate::model::operator::{HandledKind, Origin};
 use crate::model::resource::Resource;
@@ -60,15 +62,17 @@ impl KindView {
         ]);
         runtime_names.extend(methods.iter().filter_map(|method| match &method.shape {
             MethodShape::Handler { context } => Some(context.runtime_type()),
-            MethodShape::Predicate { .. } => None,
+            MethodShape::Delay { .. } | MethodShape::Predicate { .. } => None,
         }));
         for name in [
             "ChangeHandler",
+            "DaemonHandler",
             "ErrorMode",
             "EventHandler",
             "FieldHandler",
             "On",
             "TextTest",
+            "TimerHandler",
             "ValueTest",
             "predicate",
         ] {
@@ -79,7 +83,8 @@ impl KindView {
         if !kind.handlers.is_empty() {
             runtime_names.insert("HandlerResult");
         }
-        let uses_duration = text("Duration::");
+        let delays = |method: &Method| matches!(method.shape, MethodShape::Delay { .. });
+        let uses_duration = text("Duration::") || methods.iter().any(delays);
         Self {
             summary: summary(kind),
             uses_duration,
@@ -168,6 +173,8 @@ fn wire(handler: &Handler) -> Wire {
             ("field", new + &on)
         }
         Cause::Event { .. } => ("event", format!("EventHandler::new({:?})", handler.id)),
+        Cause::Daemon(daemon) => ("daemon", daemon_declaration(&handler.id, daemon)),
+        Cause::Timer(timer) => ("timer", timer_declaration(&handler.id, timer)),
     };
     let param = handler.param.as_ref().map(|param| match param {
         serde_json::Value::String(text) => format!(".param({text:?})"),
@@ -183,6 +190,53 @@ fn wire(handler: &Handler) -> Wire {
         register,
         declaration: new + &options.concat(),
         method: handler.method.clone(),
+    }
+}
+
+fn daemon_declaration(id: &str, daemon: &Daemon) -> String {
+    let mut text = format!("DaemonHandler::new({id:?})");
+    text += &initial_delay(daemon.initial_delay.as_ref());
+    for (option, time) in [
+        ("cancellation_backoff", daemon.cancellation_backoff),
+        ("cancellation_timeout", daemon.cancellation_timeout),
+        ("cancellation_polling", daemon.cancellation_polling),
+    ] {
+        if let Some(time) = time {
+            text += &format!(".{option}({})", duration(time));
+        }
+    }
+    text
+}
+
+fn timer_declaration(id: &str, timer: &Timer) -> String {
+    let mut text = match timer.pace {
+        Pace::Every {
+            interval,
+            sharp,
+            idle,
+        } => {
+            let mut text = format!("TimerHandler::every({id:?}, {})", duration(interval));
+            if sharp {
+                text += ".sharp()";
+            }
+            if let Some(idle) = idle {
+                text += &format!(".idle({})", duration(idle));
+            }
+            text
+        }
+        Pace::Idle(idle) => format!("TimerHandler::when_idle({id:?}, {})", duration(idle)),
+    };
+    text += &initial_delay(timer.initial_delay.as_ref());
+    text
+}
+
+fn initial_delay(delay: Option<&Delay>) -> String {
+    match delay {
+        None => String::new(),
+        Some(Delay::Fixed(delay)) => format!(".initial_delay({})", duration(*delay)),
+        Some(Delay::Computed(name)) => format!(
+            ".initial_delay_by(predicate::delay(state, |state, object| state.{name}(object)))"
+        ),
     }
 }
 
@@ -261,7 +315,8 @@ fn field_filters(handler: &Handler) -> String {
         test(&Subject::Old),
         test(&Subject::New),
     );
-    if let Cause::Event { field: Some(field) } = &handler.cause {
+    let without_change = matches!(handler.cause, Cause::Event { .. }) || handler.is_background();
+    if without_change && let Some(field) = handler.field() {
         let value = value.unwrap_or_else(|| "ValueTest::Present".to_owned());
         return format!(".value({:?}, {value})", field.to_string());
     }
@@ -333,7 +388,10 @@ fn json_literal(value: &serde_json::Value) -> String {
 impl std::fmt::Display for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Change(object) | Self::Seen(object) => {
+            Self::Change(object)
+            | Self::Seen(object)
+            | Self::Daemon(object)
+            | Self::Tick(object) => {
                 write!(f, "{}<{object}>", self.runtime_type())
             }
             Self::Field(object, field) => {

@@ -1,7 +1,11 @@
 //! The methods of a kind's trait: names, arguments, and a sentence that says when each is called.
 
+use std::time::Duration;
+
 use crate::load::manifest::Trigger;
-use crate::model::handler::{Cause, ChangeKinds, Expected, FieldType, Handler, Subject};
+use crate::model::handler::{
+    Cause, ChangeKinds, Expected, FieldPath, FieldType, Handler, Pace, Subject,
+};
 use crate::model::operator::HandledKind;
 use crate::view::layout::{article, wrap};
 
@@ -27,6 +31,11 @@ pub enum MethodShape {
         /// The context.
         context: Context,
     },
+    /// `delay(&self, object: &Kind) -> Duration`.
+    Delay {
+        /// The type of the object.
+        object: PredicateArgument,
+    },
     /// `accepts(&self, argument: Type) -> bool`.
     Predicate {
         /// The name of the argument.
@@ -45,6 +54,10 @@ pub enum Context {
     Field(String, FieldType),
     /// `Seen<Kind>`.
     Seen(String),
+    /// `Daemon<Kind>`.
+    Daemon(String),
+    /// `Tick<Kind>`.
+    Tick(String),
 }
 
 /// What a predicate is given.
@@ -70,7 +83,11 @@ pub fn methods(kind: &HandledKind) -> Vec<Method> {
         .handlers
         .iter()
         .flat_map(|handler| predicate_methods(kind, handler));
-    for method in handlers.chain(predicates) {
+    let delays = kind
+        .handlers
+        .iter()
+        .filter_map(|handler| delay_method(kind, handler));
+    for method in handlers.chain(predicates).chain(delays) {
         match methods.iter_mut().find(|known| known.name == method.name) {
             None => methods.push(method),
             Some(known) => {
@@ -93,6 +110,8 @@ pub fn context(kind: &HandledKind, handler: &Handler) -> Context {
         Cause::Change(_) => Context::Change(object),
         Cause::Field { field, .. } => Context::Field(object, field.rust_type.clone()),
         Cause::Event { .. } => Context::Seen(object),
+        Cause::Daemon(_) => Context::Daemon(object),
+        Cause::Timer(_) => Context::Tick(object),
     }
 }
 
@@ -104,6 +123,23 @@ fn handler_method(kind: &HandledKind, handler: &Handler) -> Method {
             context: context(kind, handler),
         },
     }
+}
+
+fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<Method> {
+    let name = handler.computed_delay()?;
+    let object = &kind.type_name;
+    let text = format!(
+        "How long `{}` waits before it begins with {} {object}.",
+        handler.method,
+        article(object)
+    );
+    Some(Method {
+        name: name.to_owned(),
+        doc: wrap(&text, DOC_WIDTH),
+        shape: MethodShape::Delay {
+            object: PredicateArgument::Object(object.clone()),
+        },
+    })
 }
 
 fn predicate_methods(kind: &HandledKind, handler: &Handler) -> Vec<Method> {
@@ -154,7 +190,7 @@ fn predicate_methods(kind: &HandledKind, handler: &Handler) -> Vec<Method> {
     methods
 }
 
-fn field_words(prefix: &str, field: Option<&crate::model::handler::FieldPath>) -> String {
+fn field_words(prefix: &str, field: Option<&FieldPath>) -> String {
     field.map_or_else(
         || format!("{prefix}value"),
         |field| format!("{prefix}`{field}`"),
@@ -181,6 +217,52 @@ fn sentence(kind: &HandledKind, handler: &Handler) -> String {
         Cause::Event { field: Some(field) } => {
             format!("Called for everything that is seen of {object} with `{field}`.")
         }
+        Cause::Daemon(daemon) => {
+            let field = with(daemon.field.as_ref());
+            format!("Runs beside {object}{field} as long as it is there.")
+        }
+        Cause::Timer(timer) => {
+            let field = with(timer.field.as_ref());
+            let pace = pace(&timer.pace);
+            format!("Called for {object}{field} {pace}.")
+        }
+    }
+}
+
+fn with(field: Option<&FieldPath>) -> String {
+    field.map_or_else(String::new, |field| format!(" with `{field}`"))
+}
+
+/// When a timer is called, in words.
+#[must_use]
+pub fn pace(pace: &Pace) -> String {
+    match pace {
+        Pace::Every {
+            interval,
+            idle: None,
+            ..
+        } => format!("every {}", time(*interval)),
+        Pace::Every {
+            interval,
+            idle: Some(idle),
+            ..
+        } => format!(
+            "every {}, while it has not changed for {}",
+            time(*interval),
+            time(*idle)
+        ),
+        Pace::Idle(idle) => format!("once it has not changed for {}", time(*idle)),
+    }
+}
+
+/// A duration as people write it, in the largest unit that leaves nothing over.
+fn time(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        _ if duration.subsec_nanos() > 0 || seconds == 0 => format!("{duration:?}"),
+        _ if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
+        _ if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
     }
 }
 
@@ -214,6 +296,8 @@ impl Context {
             Self::Change(_) => "Change",
             Self::Field(..) => "FieldChange",
             Self::Seen(_) => "Seen",
+            Self::Daemon(_) => "Daemon",
+            Self::Tick(_) => "Tick",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 
 use super::docs;
-use super::structure::{FieldView, container, idents, rule, serde_lines};
+use super::structure::{FieldView, Owner, container, idents, rule, serde_lines};
 use super::version::{Writer, print};
 use crate::load::crd::Scope;
 use crate::model::initial::DefaultImpl;
@@ -54,7 +54,7 @@ impl Writer<'_> {
         let body = &version.root.body;
         let mut taken = BTreeSet::from([RustIdent::new("metadata")]);
         let idents = idents(&body.fields, &mut taken);
-        let fields = self.fields(body, &idents, &version.root.docs, &mut taken, true);
+        let fields = self.fields(body, &idents, &version.root.docs, &mut taken, Owner::Root);
         let rest = body
             .rest
             .as_ref()

@@ -143,12 +143,19 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
     for method in methods {
         let (object, field) = match &method.shape {
             MethodShape::Handler {
-                context: Context::Change(object) | Context::Seen(object),
+                context:
+                    Context::Change(object)
+                    | Context::Seen(object)
+                    | Context::Daemon(object)
+                    | Context::Tick(object),
             } => (Some(object), None),
             MethodShape::Handler {
                 context: Context::Field(object, field),
             } => (Some(object), Some(field)),
-            MethodShape::Predicate {
+            MethodShape::Delay {
+                object: PredicateArgument::Object(object),
+            }
+            | MethodShape::Predicate {
                 argument_type: PredicateArgument::Object(object),
                 ..
             } => (Some(object), None),
@@ -156,7 +163,8 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                 argument_type: PredicateArgument::Field(field),
                 ..
             } => (None, Some(field)),
-            MethodShape::Predicate {
+            MethodShape::Delay { .. }
+            | MethodShape::Predicate {
                 argument_type: PredicateArgument::Text,
                 ..
             } => (None, None),

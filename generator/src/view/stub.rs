@@ -43,6 +43,11 @@ pub fn stub(method: &Method, names: Names<'_>) -> String {
                 names.prelude("HandlerResult"),
             )
         }
+        MethodShape::Delay { object } => (
+            format!("fn {}", method.name),
+            format!("_object: {}", names.argument(object)),
+            names.prelude("Duration"),
+        ),
         MethodShape::Predicate {
             argument,
             argument_type,
@@ -66,8 +71,10 @@ pub fn stub(method: &Method, names: Names<'_>) -> String {
 const INDENT: usize = 4;
 
 fn body(method: &Method, names: Names<'_>) -> Vec<String> {
-    let MethodShape::Handler { context } = &method.shape else {
-        return vec!["true".to_owned()];
+    let context = match &method.shape {
+        MethodShape::Handler { context } => context,
+        MethodShape::Delay { .. } => return vec![format!("{}::ZERO", names.prelude("Duration"))],
+        MethodShape::Predicate { .. } => return vec!["true".to_owned()],
     };
     let name = method.name.strip_prefix("r#").unwrap_or(&method.name);
     let arguments = match context {
@@ -84,6 +91,11 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
             format!("\"{name} was called: {{:?}}\""),
             "cx.event_type()".to_owned(),
         ],
+        Context::Daemon(_) => return daemon_body(name, names),
+        Context::Tick(_) => vec![
+            format!("\"{name} was called: {{}}\""),
+            "cx.name()".to_owned(),
+        ],
     };
     let mut lines = call(
         2 * INDENT,
@@ -93,6 +105,18 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
     );
     lines.push("Ok(())".to_owned());
     lines
+}
+
+/// A daemon that does nothing until it is told to stop, and every minute says that it is there.
+fn daemon_body(name: &str, names: Names<'_>) -> Vec<String> {
+    let minute = format!("{}::from_secs(60)", names.prelude("Duration"));
+    let info = format!("{}!(\"{name} is running\");", names.prelude("info"));
+    vec![
+        format!("while cx.sleep({minute}).await {{"),
+        format!("    {info}"),
+        "}".to_owned(),
+        "Ok(())".to_owned(),
+    ]
 }
 
 // === impl Names ===
@@ -105,7 +129,10 @@ impl Names<'_> {
     fn context(self, context: &Context) -> String {
         let generic = self.prelude(context.runtime_type());
         match context {
-            Context::Change(object) | Context::Seen(object) => {
+            Context::Change(object)
+            | Context::Seen(object)
+            | Context::Daemon(object)
+            | Context::Tick(object) => {
                 format!("{generic}<{}>", self.of_kind(object))
             }
             Context::Field(object, field) => {

@@ -351,6 +351,24 @@ impl Cycle {
         }
     }
 
+    /// Writes what came of the turn, but leaves the cycle open even if all handlers are done:
+    /// the object is not to be let go yet, and they must not run again when it is.
+    pub fn hold(self, now: Timestamp, patch: &mut Patch) -> Conclusion {
+        for id in &self.dropped {
+            self.purge(id, patch);
+        }
+        self.store_progress(patch);
+        Conclusion {
+            ended: false,
+            follow_up: false,
+            delay: if self.tracker.is_done() {
+                None
+            } else {
+                self.tracker.delay(now)
+            },
+        }
+    }
+
     fn store_progress(&self, patch: &mut Patch) {
         let view = self.situation.view();
         let progress = &self.situation.persistence.progress;

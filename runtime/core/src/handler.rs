@@ -43,8 +43,10 @@ pub enum Trigger {
         /// Whether a field of it must have changed, as it must for the parent.
         changing: bool,
     },
-    /// The object exists: daemons and timers.
-    Background,
+    /// The object exists: a task accompanies it.
+    Daemon,
+    /// The object exists: it is looked after from time to time.
+    Timer,
 }
 
 /// A declared handler, without its function.
@@ -112,13 +114,22 @@ impl Trigger {
     /// Whether handlers of this trigger take part in handling cycles.
     #[must_use]
     pub fn is_change(self) -> bool {
-        !matches!(self, Self::Event | Self::Background)
+        !matches!(self, Self::Event | Self::Daemon | Self::Timer)
+    }
+
+    /// Whether handlers of this trigger accompany objects instead of reacting to them.
+    #[must_use]
+    pub fn is_background(self) -> bool {
+        matches!(self, Self::Daemon | Self::Timer)
     }
 
     /// Whether an object must not go before the handler is done with it.
     #[must_use]
     pub fn needs_finalizer(self) -> bool {
-        matches!(self, Self::Delete { optional: false } | Self::Background)
+        matches!(
+            self,
+            Self::Delete { optional: false } | Self::Daemon | Self::Timer
+        )
     }
 
     /// Whether the declared field must differ between old and new.
@@ -134,7 +145,7 @@ impl Trigger {
     #[must_use]
     pub fn fits(self, cause: &Cause<'_>) -> bool {
         match self {
-            Self::Event | Self::Background => false,
+            Self::Event | Self::Daemon | Self::Timer => false,
             Self::Create => cause.reason == Reason::Create,
             Self::Update => cause.reason == Reason::Update,
             Self::Delete { .. } => cause.reason == Reason::Delete,

@@ -1,5 +1,7 @@
 //! The context of event handlers, which are called for whatever is seen and leave no trace.
 
+use std::sync::Arc;
+
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 use serde::Serialize;
@@ -15,6 +17,7 @@ use crate::watch::EventType;
 /// One event of an object.
 pub struct Seen<K> {
     object: K,
+    raw: Arc<Value>,
     around: Surroundings,
     event_type: EventType,
     pub(crate) patch: Patch,
@@ -22,9 +25,15 @@ pub struct Seen<K> {
 }
 
 impl<K> Seen<K> {
-    pub(crate) fn new(object: K, around: Surroundings, event_type: EventType) -> Self {
+    pub(crate) fn new(
+        object: K,
+        raw: Arc<Value>,
+        around: Surroundings,
+        event_type: EventType,
+    ) -> Self {
         Self {
             object,
+            raw,
             around,
             event_type,
             patch: Patch::default(),
@@ -44,7 +53,7 @@ impl<K> Seen<K> {
 
     /// The object as the server sent it.
     pub fn raw(&self) -> &Value {
-        &self.around.raw
+        &self.raw
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one
@@ -107,7 +116,7 @@ impl<K> Seen<K> {
         child: &mut T,
         adoption: &Adoption,
     ) -> Result<(), serde_json::Error> {
-        hierarchy::adopt(child, &self.around.raw, adoption)
+        hierarchy::adopt(child, &self.raw, adoption)
     }
 
     /// Posts a Kubernetes event about the object.

@@ -21,7 +21,7 @@ use crate::task::Tasks;
 use crate::version::Version;
 use crate::watch::census::Retain;
 use crate::watch::stream::{self, Stream, StreamSettings};
-use crate::watch::{EventType, KindIndex, Sighting};
+use crate::watch::{EventType, KindIndex, News, Sighting};
 
 const LEASES: ResourceSpec = ResourceSpec {
     group: "coordination.k8s.io",
@@ -141,7 +141,7 @@ impl<'a> Campaign<'a> {
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the lease is not watched any more: {ended}");
                 }
-                Some((_, sighting)) = news.recv() => self.saw(&sighting),
+                Some((_, News::Seen(sighting))) = news.recv() => self.saw(&sighting),
             }
         }
     }

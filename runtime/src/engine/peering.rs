@@ -21,7 +21,7 @@ use crate::clock::WallClock;
 use crate::settings::{PeeringMode, PeeringSettings};
 use crate::task::Tasks;
 use crate::watch::stream::StreamSettings;
-use crate::watch::{EventType, KindIndex};
+use crate::watch::{EventType, KindIndex, News};
 
 pub(crate) use self::table::Seat;
 
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the peering is not watched any more: {ended}");
                 }
-                Some((key, sighting)) = news.recv() => {
+                Some((key, News::Seen(sighting))) = news.recv() => {
                     let now = self.now();
                     let table = &mut self.tables[usize::from(key.kind.0)];
                     let appeared = match sighting.event_type {

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-use tracing::{debug, warn};
+use tracing::{Span, debug, warn};
+
+use crate::span;
 
 use crate::activity::Activity;
 
@@ -35,6 +37,22 @@ pub(crate) struct Subject {
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
     pub(crate) uid: String,
+}
+
+// === impl Subject ===
+
+impl Subject {
+    /// The span of everything that is done about the object.
+    pub(crate) fn span(&self) -> Span {
+        let namespace = self.namespace.as_deref();
+        span::object(
+            &self.api_version,
+            &self.kind,
+            namespace,
+            &self.name,
+            &self.uid,
+        )
+    }
 }
 
 struct Post {

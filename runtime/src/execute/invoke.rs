@@ -19,6 +19,8 @@ pub(crate) enum Verdict {
     Returned(HandlerResult),
     Panicked(String),
     OutOfTime,
+    /// The handler had to stop, and did not do so by itself.
+    Interrupted,
     /// The handler was not called: the object does not fit its type.
     Undecodable(String),
 }
@@ -58,6 +60,9 @@ impl Verdict {
                 let timeout = policy.timeout.unwrap_or_default();
                 Outcome::Error(Failure::Exhausted(Exhausted::Timeout(timeout)))
             }
+            Self::Interrupted => Outcome::Error(Failure::Other {
+                message: "interrupted".to_owned(),
+            }),
             Self::Undecodable(message) => {
                 let message = format!("the object does not fit its type: {message}");
                 Outcome::Error(match reason {
@@ -84,6 +89,7 @@ impl Verdict {
             }),
             Self::Panicked(message) => Some(exception(&format!("panicked: {message}"))),
             Self::OutOfTime => Some("has timed out.".to_owned()),
+            Self::Interrupted => Some("was interrupted.".to_owned()),
             Self::Undecodable(message) => Some(exception(&format!(
                 "the object does not fit its type: {message}"
             ))),

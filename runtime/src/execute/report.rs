@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::handler::HandlerSpec;
 use kopf_core::handler::retry::{ErrorMode, Exhausted};
+use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
 use kopf_core::progress::record::Record;
-use tracing::{error, info};
+use tracing::{debug, error, info};
 
 use crate::engine::posting::EventSeverity;
 use crate::surroundings::Surroundings;
@@ -31,14 +31,28 @@ pub(crate) struct Finished<'a> {
 /// Tells what became of a call; a failure is posted on the object, too.
 pub(crate) fn tell(finished: &Finished<'_>, around: &Surroundings) {
     let id = &finished.spec.id;
+    let noun = noun(finished.spec.trigger);
     match finished.outcome {
-        Outcome::Success(_) => info!("Handler '{id}' succeeded."),
+        // A timer ticks for every object again and again: that is no news.
+        Outcome::Success(_) if finished.spec.trigger == Trigger::Timer => {
+            debug!("{noun} '{id}' succeeded.");
+        }
+        Outcome::Success(_) => info!("{noun} '{id}' succeeded."),
         Outcome::Waiting { .. } => {}
         Outcome::Error(failure) => {
-            let complaint = format!("Handler '{id}' {}", finished.complaint(failure));
+            let complaint = format!("{noun} '{id}' {}", finished.complaint(failure));
             error!("{complaint}");
             around.post(EventSeverity::Error, REASON, &complaint);
         }
+    }
+}
+
+/// What a handler is called when people are told about it.
+pub(crate) fn noun(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Daemon => "Daemon",
+        Trigger::Timer => "Timer",
+        _ => "Handler",
     }
 }
 
@@ -122,7 +136,6 @@ fn clock(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use kopf_core::cause::Reason;
-    use kopf_core::handler::Trigger;
     use kopf_core::handler::retry::Policy;
 
     use super::*;

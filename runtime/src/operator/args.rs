@@ -115,6 +115,23 @@ pub(super) struct LoggingArgs {
     /// How log lines look
     #[arg(long, value_enum, default_value_t = LogFormat::Full, env = "KOPF_RUN_LOG_FORMAT")]
     pub(super) log_format: LogFormat,
+
+    /// Begin each line about an object with [namespace/name]; this is the default but for JSON
+    #[arg(long, env = "KOPF_RUN_LOG_PREFIX", overrides_with = "no_log_prefix")]
+    log_prefix: bool,
+
+    /// Do not begin lines with the object
+    #[arg(long, env = "KOPF_RUN_NO_LOG_PREFIX")]
+    no_log_prefix: bool,
+
+    /// The key of the object in JSON lines
+    #[arg(
+        long,
+        value_name = "KEY",
+        default_value = "object",
+        env = "KOPF_RUN_LOG_REFKEY"
+    )]
+    pub(super) log_refkey: String,
 }
 
 /// Which operators are to pause, and for how long.
@@ -261,6 +278,25 @@ impl FreezeArgs {
 }
 
 impl LoggingArgs {
+    /// How commands that end soon talk.
+    pub(super) fn plain() -> Self {
+        Self {
+            verbose: false,
+            debug: false,
+            quiet: false,
+            log_format: LogFormat::Plain,
+            log_prefix: false,
+            no_log_prefix: false,
+            log_refkey: String::new(),
+        }
+    }
+
+    /// Whether lines begin with the object that they are about.
+    pub(super) fn log_prefix(&self) -> bool {
+        let by_default = self.log_format != LogFormat::Json;
+        self.log_prefix || (by_default && !self.no_log_prefix)
+    }
+
     pub(super) fn verbosity(&self) -> Verbosity {
         match self {
             Self { quiet: true, .. } => Verbosity::Quiet,
@@ -299,6 +335,22 @@ mod tests {
             };
             assert_eq!(args.scope.namespace, ["a", "b"]);
             assert_eq!(args.logging.verbosity(), Verbosity::Verbose);
+        }
+    }
+
+    #[test]
+    fn lines_begin_with_their_object_unless_they_are_json_or_told_otherwise() {
+        for (line, prefix) in [
+            (&[][..], true),
+            (&["--log-format", "json"], false),
+            (&["--log-format", "json", "--log-prefix"], true),
+            (&["--no-log-prefix"], false),
+            (&["--no-log-prefix", "--log-prefix"], true),
+        ] {
+            let Request::Run(args) = request(line) else {
+                panic!("{line:?} does not run");
+            };
+            assert_eq!(args.logging.log_prefix(), prefix, "{line:?}");
         }
     }
 

@@ -4,22 +4,25 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{error, info};
 
 use super::governors::{Governed, Governors};
 use super::{Error, Namespaces, Operator};
 use crate::activity::Switch;
+use crate::background::Staff;
 use crate::engine::posting;
+use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::resource::Scope;
 use crate::settings::Settings;
 use crate::task::Tasks;
-use crate::watch::KindIndex;
 use crate::watch::stream::{self, Stream, StreamSettings};
+use crate::watch::{KindIndex, News, ObjectKey};
 
 /// News on their way to the queue; a full channel makes the streams wait.
 const NEWS_IN_FLIGHT: usize = 64;
@@ -68,7 +71,22 @@ pub(super) async fn run(
         engines.spawn("posting of events", posting);
         poster
     });
+    let limits = Limits {
+        busy: settings.queueing.worker_limit,
+        patience: settings.queueing.worker_patience,
+    };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
+    let staff = Staff::new(Arc::clone(&settings), poster.clone(), activity.clone());
+    let background = Arc::clone(&staff.background);
+    let quit = CancellationToken::new();
+    let mut crew = Tasks::default();
+    if kinds.iter().any(|kind| !kind.duties().is_empty()) {
+        let (working, nudges) = staff.crew(limits, quit.clone());
+        crew.spawn("daemons and timers", working);
+        crew.spawn("news of daemons and timers", forward(nudges, sink.clone()));
+        let pauses = Arc::clone(&background).follow_pauses();
+        crew.spawn("pauses of daemons and timers", pauses);
+    }
     let mut streams = Tasks::default();
     for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
         for namespace in scopes(&operator.namespaces, kind.spec().scope) {
@@ -80,7 +98,18 @@ pub(super) async fn run(
                 settings: stream_settings(&settings),
             };
             let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
-            streams.spawn(name, stream::run(stream, sink.clone(), activity.clone()));
+            let sweep = kind.may_hide_leftovers().then(|| Sweep {
+                api: kind.api().clone(),
+                kind: index,
+                namespace: stream.namespace.clone(),
+                activity: activity.clone(),
+                finalizer: persistence.finalizer.clone(),
+            });
+            let stream = stream::run(stream, sink.clone(), activity.clone());
+            streams.spawn(name, async {
+                let sweeping = OptionFuture::from(sweep.map(Sweep::run));
+                tokio::join!(sweeping, stream);
+            });
         }
     }
     drop(sink);
@@ -88,15 +117,12 @@ pub(super) async fn run(
     let halt = CancellationToken::new();
     let pipeline = Arc::new(Pipeline::new(
         kinds,
+        Arc::clone(&background),
         poster,
         Arc::clone(&settings),
         activity.clone(),
         halt.clone(),
     ));
-    let limits = Limits {
-        busy: settings.queueing.worker_limit,
-        patience: settings.queueing.worker_patience,
-    };
     let mut workers = Tasks::default();
     let grace = settings.shutdown.grace;
     workers.spawn(
@@ -109,16 +135,38 @@ pub(super) async fn run(
         ended = streams.ended(), if !streams.is_empty() => Err(ended),
         ended = workers.ended() => Err(ended),
         ended = engines.ended(), if !engines.is_empty() => Err(ended),
+        ended = crew.ended(), if !crew.is_empty() => Err(ended),
         ended = governors.ended() => Err(ended),
     };
     streams.cancel().await;
     halt.cancel();
-    workers.drain(grace + QUEUE_MARGIN).await;
+    let (disobedient, ()) = tokio::join!(
+        background.shut_down(grace),
+        workers.drain(grace + QUEUE_MARGIN)
+    );
+    for name in disobedient {
+        error!("{name} has not stopped within {grace:?}: it is interrupted");
+    }
+    quit.cancel();
+    crew.drain(QUEUE_MARGIN).await;
     engines.drain(settings.shutdown.posting_grace).await;
     // Only now may others act instead.
     governors.stop().await;
     info!("all handlers have stopped");
     ended.map_err(|ended| Error::Ended(ended.to_string()))
+}
+
+/// Makes the queue look at objects beside which something has ended.
+async fn forward(
+    mut nudges: mpsc::UnboundedReceiver<Arc<ObjectKey>>,
+    sink: mpsc::Sender<(Arc<ObjectKey>, News)>,
+) {
+    while let Some(key) = nudges.recv().await {
+        // Without a queue the operator stops, and objects are looked at when it starts again.
+        if sink.send((key, News::Nudge)).await.is_err() {
+            return std::future::pending().await;
+        }
+    }
 }
 
 /// The namespaces to watch one by one; none stands for all at once.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::batch::Keep;
 use crate::api::KindApi;
+use crate::background::duty::{Duty, Work};
 use crate::declare::{Function, ResourceHandlers};
 use crate::resource::ResourceSpec;
 use crate::shim::{ChangeFunction, EventFunction};
@@ -19,11 +20,13 @@ use crate::watch::census::Retain;
 /// A kind with everything that handling its objects takes.
 pub(crate) struct Kind {
     spec: ResourceSpec,
-    api: KindApi,
+    api: Arc<KindApi>,
     registry: Arc<Registry>,
     persistence: Arc<Persistence>,
     /// The functions of the registry's handlers, in the same order.
     functions: Vec<(Function, Option<Arc<Value>>)>,
+    /// Daemons and timers, in the order of the registry.
+    duties: Vec<Arc<Duty>>,
     keep: Keep,
 }
 
@@ -43,12 +46,30 @@ impl Kind {
             .any(|(function, _)| matches!(function, Function::Event(_)));
         let registry = Registry::new(specs)?;
         let selectors = Selectors::derive(&registry);
+        let api = Arc::new(KindApi::new(client, resource.spec, selectors));
+        let duties = registry.handlers().iter().zip(&functions);
+        let duties = duties.filter_map(|(spec, (function, param))| {
+            let work = match function {
+                Function::Daemon(part) => Work::Daemon(part.clone()),
+                Function::Timer(part) => Work::Timer(part.clone()),
+                Function::Change(_) | Function::Event(_) => return None,
+            };
+            Some(Arc::new(Duty {
+                spec: Arc::clone(spec),
+                param: param.clone(),
+                work,
+                resource: resource.spec,
+                api: Arc::clone(&api),
+            }))
+        });
+        let duties = duties.collect();
         Ok(Self {
             spec: resource.spec,
-            api: KindApi::new(client, resource.spec, selectors),
+            api,
             registry: Arc::new(registry),
             persistence,
             functions,
+            duties,
             keep: if shows_events {
                 Keep::Events
             } else {
@@ -61,6 +82,13 @@ impl Kind {
         &self.spec
     }
 
+    /// Whether objects that an earlier version of the operator held may be out of view.
+    ///
+    /// Who only looks at events has never been allowed to write.
+    pub(crate) fn may_hide_leftovers(&self) -> bool {
+        self.api.is_selective() && self.registry.handles_changes()
+    }
+
     pub(crate) fn api(&self) -> &KindApi {
         &self.api
     }
@@ -71,6 +99,10 @@ impl Kind {
 
     pub(crate) fn persistence(&self) -> &Arc<Persistence> {
         &self.persistence
+    }
+
+    pub(crate) fn duties(&self) -> &[Arc<Duty>] {
+        &self.duties
     }
 
     pub(crate) fn keep(&self) -> Keep {
@@ -91,7 +123,7 @@ impl Kind {
                 function: &**function,
                 param: param.clone(),
             }),
-            (Function::Event(_), _) => None,
+            (Function::Event(_) | Function::Daemon(_) | Function::Timer(_), _) => None,
         }
     }
 
@@ -99,7 +131,7 @@ impl Kind {
     pub(crate) fn event_function(&self, spec: &Arc<HandlerSpec>) -> Option<&dyn EventFunction> {
         match self.entry(spec)? {
             (Function::Event(function), _) => Some(&**function),
-            (Function::Change(_), _) => None,
+            (Function::Change(_) | Function::Daemon(_) | Function::Timer(_), _) => None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kopf_core::background::roster::Life;
 use kopf_core::cause::Reason;
 use kopf_core::cause::detect::EventKind;
 use kopf_core::cycle::sub::SubCycle;
@@ -15,14 +16,16 @@ use kopf_core::object::patch::Patch;
 use kopf_core::object::{ObjectView, finalizer};
 use kopf_core::outcome::{HandlerError as Failure, Outcome};
 use serde_json::Value;
-use tracing::{Instrument as _, debug, error_span, info, warn};
+use tracing::{Instrument as _, debug, info, warn};
 
 use super::{Case, Error, Turn};
 use crate::activity::Lapsed;
+use crate::background::Scene;
 use crate::context::change::{ChangeFacts, Effects};
 use crate::execute::report;
 use crate::memory::Memory;
 use crate::persist::apply::{Landing, OnConflict, apply};
+use crate::span;
 
 /// A lifecycle of the user's own may pick nothing; it is asked again after this time.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
@@ -43,14 +46,15 @@ impl Case<'_> {
         current: &Arc<Value>,
     ) -> Result<Turn, Error> {
         let situation = self.situation(memory, current);
-        match decide(&situation, false, Timestamp::now()) {
+        let attended = self.attend(memory, &situation);
+        match decide(&situation, attended, Timestamp::now()) {
             Decision::Leave => Ok(Turn::Done),
             Decision::Finalizer(need) => {
                 let patch = self.finalizer_patch(need);
                 self.write_record(current, patch, OnConflict::Report).await
             }
             Decision::Tidy(patch) => self.write_record(current, patch, OnConflict::Repeat).await,
-            Decision::Handle(cycle) => self.cycle(memory, current, *cycle).await,
+            Decision::Handle(cycle) => self.cycle(memory, current, *cycle, attended).await,
         }
     }
 
@@ -59,6 +63,7 @@ impl Case<'_> {
         memory: &mut Memory,
         current: &Arc<Value>,
         mut cycle: Cycle,
+        attended: bool,
     ) -> Result<Turn, Error> {
         for overtaken in cycle.superseded() {
             info!(
@@ -70,13 +75,13 @@ impl Case<'_> {
             return Ok(Turn::Lapsed);
         };
         let nothing_called = called.is_empty();
-        let (patch, conclusion) = self.conclude(cycle, &called);
+        let (patch, conclusion) = self.conclude(cycle, &called, attended);
         let (turn, conclusion) = if called.iter().any(Called::has_effects) {
             match self.write(current, patch, OnConflict::Repeat).await {
                 Err(Error::Rejected(rejected)) => {
                     let reason =
                         format!("the server does not accept what it wants written: {rejected}");
-                    self.write_as_failed(memory, current, called, &reason)
+                    self.write_as_failed(memory, current, called, &reason, attended)
                         .await?
                 }
                 written => (written?, conclusion),
@@ -121,7 +126,7 @@ impl Case<'_> {
             let (effects, outcome) = match cycle.begin(&spec.id, Timestamp::now()) {
                 Ok(allowance) => {
                     let facts = self.facts(cycle, &spec, callee.param, allowance);
-                    let span = error_span!("handler", id = %spec.id);
+                    let span = span::handler(spec.id.as_str());
                     let call = callee
                         .function
                         .call(facts, allowance.time_left)
@@ -158,7 +163,7 @@ impl Case<'_> {
     ) -> ChangeFacts {
         let situation = cycle.situation().clone();
         let mut facts = ChangeFacts {
-            around: self.surroundings(&situation.body),
+            around: self.surroundings(),
             execution: self.settings.execution.clone(),
             diff: Arc::new(situation.sight.diff.clone()),
             situation,
@@ -191,11 +196,13 @@ impl Case<'_> {
             default_backoff,
             now,
         };
-        report::tell(&finished, &self.surroundings(&cycle.situation().body));
+        report::tell(&finished, &self.surroundings());
     }
 
     /// Everything that a turn has to write, as one patch.
-    fn conclude(&self, cycle: Cycle, called: &[Called]) -> (Patch, Conclusion) {
+    ///
+    /// A deletion is not concluded as long as a daemon or timer is beside the object.
+    fn conclude(&self, cycle: Cycle, called: &[Called], attended: bool) -> (Patch, Conclusion) {
         let mut patch = Patch::new();
         for call in called {
             patch.absorb(call.writes.clone());
@@ -204,7 +211,11 @@ impl Case<'_> {
             }
         }
         let deleting = cycle.reason() == Reason::Delete;
-        let conclusion = cycle.conclude(Timestamp::now(), &mut patch);
+        let conclusion = if deleting && attended {
+            cycle.hold(Timestamp::now(), &mut patch)
+        } else {
+            cycle.conclude(Timestamp::now(), &mut patch)
+        };
         if deleting && conclusion.ended {
             patch.absorb(self.finalizer_patch(FinalizerNeed::Remove));
         }
@@ -218,9 +229,10 @@ impl Case<'_> {
         current: &Arc<Value>,
         called: Vec<Called>,
         reason: &str,
+        attended: bool,
     ) -> Result<(Turn, Conclusion), Error> {
         let situation = self.situation(memory, current);
-        let Decision::Handle(mut cycle) = decide(&situation, false, Timestamp::now()) else {
+        let Decision::Handle(mut cycle) = decide(&situation, attended, Timestamp::now()) else {
             return Err(Error::Undecided);
         };
         let mut failed = Vec::new();
@@ -240,7 +252,7 @@ impl Case<'_> {
             self.finish(&mut cycle, &call);
             failed.push(call);
         }
-        let (patch, conclusion) = self.conclude(*cycle, &failed);
+        let (patch, conclusion) = self.conclude(*cycle, &failed, attended);
         let turn = self.write_record(current, patch, OnConflict::Repeat);
         Ok((turn.await?, conclusion))
     }
@@ -298,6 +310,29 @@ impl Case<'_> {
                 Ok(Turn::Again(newer))
             }
         }
+    }
+
+    /// Starts and stops daemons and timers; tells whether the object must wait for any of them.
+    fn attend(&self, memory: &Memory, situation: &Situation) -> bool {
+        let duties = self.kind.duties();
+        if duties.is_empty() {
+            return false;
+        }
+        let view = situation.view();
+        let life = if view.is_being_deleted() {
+            Life::Deleting
+        } else {
+            let held = finalizer::is_present(view, &self.kind.persistence().finalizer);
+            Life::Alive { held }
+        };
+        self.background.tend(&Scene {
+            key: self.key,
+            duties,
+            object: &situation.body,
+            essence: situation.sight.new.as_value(),
+            life,
+            listed: memory.listed,
+        })
     }
 
     fn situation(&self, memory: &Memory, current: &Arc<Value>) -> Situation {

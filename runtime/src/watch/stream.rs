@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
 use super::census::{Census, Report, Retain};
-use super::{EventType, Glance, KindIndex};
+use super::{EventType, Glance, KindIndex, News, ObjectKey};
 use crate::activity::Activity;
 use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
@@ -62,8 +62,11 @@ enum Error {
     Decode(#[source] serde_json::Error),
 }
 
+/// Nobody takes sightings any more.
+struct Unheard;
+
 /// Where sightings go.
-type Sink = mpsc::Sender<Report>;
+type Sink = mpsc::Sender<(Arc<ObjectKey>, News)>;
 
 enum State {
     Unlisted,
@@ -147,7 +150,7 @@ impl Stream {
                     continue;
                 };
                 if let Some(report) = census.saw(EventType::Listed, &glance, Arc::clone(text))
-                    && sink.send(report).await.is_err()
+                    && tell(sink, report).await.is_err()
                 {
                     return Ok(Pass::NobodyListens);
                 }
@@ -155,7 +158,7 @@ impl Stream {
             next = page.next;
             if next.is_none() {
                 for report in census.vanished() {
-                    if sink.send(report).await.is_err() {
+                    if tell(sink, report).await.is_err() {
                         return Ok(Pass::NobodyListens);
                     }
                 }
@@ -214,7 +217,7 @@ impl Stream {
             };
             let text = event.object.to_owned().into();
             if let Some(report) = census.saw(event_type, &glance, text)
-                && sink.send(report).await.is_err()
+                && tell(sink, report).await.is_err()
             {
                 return Ok(Pass::NobodyListens);
             }
@@ -309,6 +312,11 @@ impl<R: AsyncBufRead> Lines<R> {
             .await?;
         Ok(self.buffer.strip_suffix(b"\n"))
     }
+}
+
+async fn tell(sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
+    let told = sink.send((key, News::Seen(sighting))).await;
+    told.map_err(|_| Unheard)
 }
 
 fn in_stream_error(status: &RawValue) -> api::Error {

@@ -54,6 +54,7 @@ impl Peer {
                 let builder = sandbox
                     .operator(program, identity)?
                     .env("GROUP", sandbox.group())
+                    .env("NAMESPACE", sandbox.namespace())
                     .env("WORK", work.name())
                     .env("PEER", self.to_string())
                     .env("STATUS", status.name());

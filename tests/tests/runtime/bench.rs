@@ -14,7 +14,7 @@ use kopf_tests::{ControlPlane, Failure, FaultProxy, Identity, Objects, Sandbox, 
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// Where the last handled state is.
@@ -39,6 +39,8 @@ pub(crate) struct Stage {
     scripts: Mutex<BTreeMap<String, Script>>,
     calls: mpsc::UnboundedSender<Call>,
     seen: mpsc::UnboundedSender<String>,
+    released: watch::Sender<bool>,
+    gates: Mutex<Vec<oneshot::Sender<()>>>,
 }
 
 /// A running operator.
@@ -93,6 +95,8 @@ impl Bench {
                 scripts: Mutex::default(),
                 calls: sender,
                 seen: witness,
+                released: watch::Sender::new(false),
+                gates: Mutex::default(),
             }),
             calls,
             seen,
@@ -313,6 +317,34 @@ impl Stage {
         self.calls
             .send(call)
             .map_err(|_| HandlerError::permanent("nobody listens"))
+    }
+
+    /// Reports whatever a daemon or timer has to say.
+    pub(crate) fn tell(&self, what: String) {
+        self.seen.send(what).expect("the bench listens");
+    }
+
+    /// Lets go whoever waits for it.
+    pub(crate) fn release(&self) {
+        self.released.send_replace(true);
+        for gate in self.gates.lock().unwrap().drain(..) {
+            // The one who waited may be gone.
+            let _ = gate.send(());
+        }
+    }
+
+    /// Waits until the test lets go.
+    pub(crate) async fn released(&self) {
+        let mut released = self.released.subscribe();
+        let released = released.wait_for(|released| *released).await;
+        released.expect("the stage keeps a sender");
+    }
+
+    /// The same for a thread.
+    pub(crate) fn gate(&self) -> oneshot::Receiver<()> {
+        let (gate, opened) = oneshot::channel();
+        self.gates.lock().unwrap().push(gate);
+        opened
     }
 
     /// Reports an event.

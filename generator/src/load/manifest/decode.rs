@@ -3,7 +3,7 @@
 use super::fields::{Fields, Planned, Reader};
 use super::peers::whole;
 use super::{
-    API_VERSION, ApiVersion, ErrorMode, FILE_NAME, Filters, HandlerSection, Manifest,
+    API_VERSION, ApiVersion, ErrorMode, FILE_NAME, Filters, HandlerSection, InitialDelay, Manifest,
     ManifestDuration, OneOrMany, OperatorSection, ResourceSection, Spanned, Trigger, ValueFilter,
     duration,
 };
@@ -56,50 +56,19 @@ const PLANNED_FOR_RESOURCES: &[Planned] = &[
     },
 ];
 
-const PLANNED_FOR_HANDLERS: &[Planned] = &[
-    Planned {
-        key: "timer",
-        purpose: "a function that is called at intervals",
-    },
-    Planned {
-        key: "daemon",
-        purpose: "a function that runs as long as the object exists",
-    },
-    Planned {
-        key: "interval",
-        purpose: "the pace of a timer",
-    },
-    Planned {
-        key: "sharp",
-        purpose: "the pace of a timer",
-    },
-    Planned {
-        key: "idle",
-        purpose: "the pace of a timer",
-    },
-    Planned {
-        key: "initial_delay",
-        purpose: "the start of a timer or daemon",
-    },
-    Planned {
-        key: "cancellation_backoff",
-        purpose: "the end of a daemon",
-    },
-    Planned {
-        key: "cancellation_timeout",
-        purpose: "the end of a daemon",
-    },
-    Planned {
-        key: "cancellation_polling",
-        purpose: "the end of a daemon",
-    },
-];
-
 const ERROR_MODES: &[(&str, ErrorMode)] = &[
     ("ignored", ErrorMode::Ignored),
     ("temporary", ErrorMode::Temporary),
     ("permanent", ErrorMode::Permanent),
 ];
+
+/// What a handler is called for, and its function.
+struct Occasion {
+    on: Option<OneOrMany<Trigger>>,
+    timer: Option<Spanned<String>>,
+    daemon: Option<Spanned<String>>,
+    function: Spanned<String>,
+}
 
 pub(super) fn manifest(
     sources: &Sources,
@@ -202,36 +171,7 @@ impl Reader<'_> {
     fn handler(&mut self, node: &Node) -> Option<HandlerSection> {
         let mut fields = self.fields(node, "a handler")?;
         let span = fields.span();
-        if fields.optional("on").is_none()
-            && (node.get("timer").is_some() || node.get("daemon").is_some())
-        {
-            // The key that is not available yet says it all; `on` and `fn` are not missing.
-            for key in [
-                "fn",
-                "id",
-                "field",
-                "value",
-                "labels",
-                "annotations",
-                "when",
-                "param",
-                "errors",
-                "timeout",
-            ] {
-                fields.optional(key);
-            }
-            for key in ["retries", "backoff"] {
-                fields.optional(key);
-            }
-            fields.finish(self, PLANNED_FOR_HANDLERS);
-            return None;
-        }
-        let on = fields.required(self, "on").and_then(|node| {
-            self.one_or_many(node, |this, node| this.word(node, "`on`", Trigger::NAMES))
-        });
-        let function = fields
-            .required(self, "fn")
-            .and_then(|node| self.string(node, "`fn`"));
+        let occasion = self.occasion(&mut fields);
         let id = self.optional_string(&mut fields, "id");
         let field = fields
             .optional("field")
@@ -254,11 +194,21 @@ impl Reader<'_> {
         let backoff = self.duration(&mut fields, "backoff");
         let optional = self.boolean(&mut fields, "optional");
         let deleted = self.boolean(&mut fields, "deleted");
-        fields.finish(self, PLANNED_FOR_HANDLERS);
+        let interval = self.duration(&mut fields, "interval");
+        let sharp = self.boolean(&mut fields, "sharp");
+        let idle = self.duration(&mut fields, "idle");
+        let initial_delay = self.initial_delay(&mut fields);
+        let cancellation_backoff = self.duration(&mut fields, "cancellation_backoff");
+        let cancellation_timeout = self.duration(&mut fields, "cancellation_timeout");
+        let cancellation_polling = self.duration(&mut fields, "cancellation_polling");
+        fields.finish(self, &[]);
+        let occasion = occasion?;
         Some(HandlerSection {
             span,
-            on: on?,
-            function: function?,
+            on: occasion.on,
+            function: occasion.function,
+            timer: occasion.timer,
+            daemon: occasion.daemon,
             id,
             field,
             value,
@@ -274,6 +224,76 @@ impl Reader<'_> {
             backoff,
             optional,
             deleted,
+            interval,
+            sharp,
+            idle,
+            initial_delay,
+            cancellation_backoff,
+            cancellation_timeout,
+            cancellation_polling,
+        })
+    }
+
+    /// Which function is called, and for what: `on` and `fn`, or `timer`, or `daemon`.
+    fn occasion(&mut self, fields: &mut Fields<'_>) -> Option<Occasion> {
+        let timer = self.optional_string(fields, "timer");
+        let daemon = self.optional_string(fields, "daemon");
+        let (on, function) = (fields.optional("on"), fields.optional("fn"));
+        let one_too_many = match (&timer, &daemon) {
+            (Some(_), Some(daemon)) => Some(daemon.span),
+            (Some(_), None) | (None, Some(_)) => on.map(|node| node.span),
+            (None, None) => None,
+        };
+        if let Some(span) = one_too_many {
+            let message = "a handler has one of `on`, `timer` and `daemon`";
+            self.error(Code::ManifestValue, span, message, "one is too many");
+            return None;
+        }
+        let Some(named) = timer.clone().or(daemon.clone()) else {
+            let on = fields.required(self, "on").and_then(|node| {
+                self.one_or_many(node, |this, node| this.word(node, "`on`", Trigger::NAMES))
+            });
+            let function = fields
+                .required(self, "fn")
+                .and_then(|node| self.string(node, "`fn`"));
+            return Some(Occasion {
+                on: Some(on?),
+                timer,
+                daemon,
+                function: function?,
+            });
+        };
+        if let Some(function) = function {
+            let message = "`timer` and `daemon` name the function themselves";
+            self.error(Code::ManifestValue, function.span, message, "remove it");
+            return None;
+        }
+        Some(Occasion {
+            on: None,
+            timer,
+            daemon,
+            function: named,
+        })
+    }
+
+    /// A duration, or the name of a function that tells one.
+    fn initial_delay(&mut self, fields: &mut Fields<'_>) -> Option<Spanned<InitialDelay>> {
+        const KEY: &str = "initial_delay";
+        let node = fields.optional(KEY)?;
+        if !matches!(node.value, Value::Map(_)) {
+            return self.duration(fields, KEY).map(|fixed| Spanned {
+                value: InitialDelay::Fixed(fixed.value),
+                span: fixed.span,
+            });
+        }
+        let mut inner = self.fields(node, "a computed delay")?;
+        let function = inner
+            .required(self, "fn")
+            .and_then(|node| self.string(node, "`fn`"));
+        inner.finish(self, &[]);
+        Some(Spanned {
+            value: InitialDelay::Computed(function?),
+            span: node.span,
         })
     }
 

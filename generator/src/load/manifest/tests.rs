@@ -35,18 +35,16 @@ resources:
       - {on: [create, resume], fn: ensure, retries: 5, backoff: 30s, timeout: 90, errors: permanent}
       - {on: field, field: spec.size, fn: resize, old: absent, new: 10Gi, param: {a: [1]}}
       - {on: delete, fn: release, optional: true, labels: {tier: present, app: x, y: {predicate: is_y}}}
+      - {timer: expire, interval: 30s, sharp: true, idle: 10, initial_delay: 1m}
+      - {daemon: follow, initial_delay: {fn: patience}, cancellation_timeout: 5s}
   - builtin: v1/Pod
     handlers: [{on: event, fn: pod_seen}]
 ",
     );
     assert_eq!(manifest.operator.name.value, "evc-operator");
     let handlers = &manifest.resources[0].handlers;
-    let triggers: Vec<_> = handlers[0]
-        .on
-        .as_slice()
-        .iter()
-        .map(|on| on.value)
-        .collect();
+    let on = handlers[0].on.as_ref().expect("it is given");
+    let triggers: Vec<_> = on.as_slice().iter().map(|on| on.value).collect();
     assert_eq!(triggers, [Trigger::Create, Trigger::Resume]);
     assert_eq!(
         handlers[0].timeout.map(|it| it.value.0),
@@ -65,6 +63,16 @@ resources:
         Some(&ValueFilter::Equals("10Gi".into()))
     );
     assert_eq!(handlers[2].labels.as_ref().map(|it| it.list.len()), Some(3));
+    assert_eq!(handlers[3].function.value, "expire");
+    assert_eq!(
+        handlers[3].interval.map(|it| it.value.0),
+        Some(Duration::from_secs(30))
+    );
+    assert_eq!(handlers[4].function.value, "follow");
+    assert!(matches!(
+        handlers[4].initial_delay.as_ref().map(|it| &it.value),
+        Some(InitialDelay::Computed(name)) if name.value == "patience"
+    ));
 }
 
 #[test]
@@ -79,7 +87,10 @@ resources:
       - {on: craete, fn: a}
       - {on: create, retires: 5}
       - {on: update, fn: b, backoff: 5w, optional: maybe, labels: {a: 1}}
-      - {timer: tick, interval: 30s}
+      - {timer: tick, interval: 30w, fn: tock}
+      - {timer: tick, daemon: tock}
+      - {on: create, fn: a, daemon: tock}
+      - {daemon: tick, initial_delay: {fun: x}}
       - just_a_name
 ",
     );

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::handler::{Family, Lowering};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::load::manifest::{HandlerSection, Trigger, ValueFilter};
+use crate::load::manifest::{
+    HandlerSection, ManifestDuration, OneOrMany, Spanned, Trigger, ValueFilter,
+};
 use crate::model::handler::FieldPath;
 
 impl Lowering<'_> {
@@ -16,6 +18,7 @@ impl Lowering<'_> {
         fields: &[FieldPath],
     ) {
         self.check_options(section, family);
+        self.check_background(section);
         self.check_values(section, fields);
         self.check_id(section);
         self.check_keys(section);
@@ -51,8 +54,13 @@ impl Lowering<'_> {
                         .at(self.source, span, "")
                         .help("`value` matches before or after the change; `old` and `new` tell them apart"),
                 );
-            } else if key != "value" && matches!(family, Some(Family::Event)) {
-                let message = format!("an event handler has no `{key}`: it does not compare");
+            } else if key != "value"
+                && matches!(
+                    family,
+                    Some(Family::Event | Family::Daemon | Family::Timer(_))
+                )
+            {
+                let message = format!("{} has no `{key}`: it does not compare", noun(section));
                 self.error(Code::HandlerOption, span, message, "only for changes");
             }
         }
@@ -92,6 +100,62 @@ impl Lowering<'_> {
                 message,
                 "the number of attempts, the first included",
             );
+        }
+    }
+
+    /// Options of timers and daemons, on whatever has them.
+    fn check_background(&mut self, section: &HandlerSection) {
+        let (timer, daemon) = (section.timer.is_some(), section.daemon.is_some());
+        let span = |time: &Option<Spanned<ManifestDuration>>| time.map(|time| time.span);
+        let sharp = section.sharp.map(|sharp| sharp.span);
+        let delay = section.initial_delay.as_ref().map(|delay| delay.span);
+        for (key, span, fits, owners) in [
+            ("interval", span(&section.interval), timer, "timers"),
+            ("sharp", sharp, timer, "timers"),
+            ("idle", span(&section.idle), timer, "timers"),
+            (
+                "initial_delay",
+                delay,
+                timer || daemon,
+                "timers and daemons",
+            ),
+            (
+                "cancellation_backoff",
+                span(&section.cancellation_backoff),
+                daemon,
+                "daemons",
+            ),
+            (
+                "cancellation_timeout",
+                span(&section.cancellation_timeout),
+                daemon,
+                "daemons",
+            ),
+            (
+                "cancellation_polling",
+                span(&section.cancellation_polling),
+                daemon,
+                "daemons",
+            ),
+        ] {
+            if let Some(span) = span.filter(|_| !fits) {
+                let message = format!("`{key}` is for {owners}");
+                let label = format!("{} has none", noun(section));
+                self.error(Code::HandlerOption, span, message, label);
+            }
+        }
+        for (key, time) in [("interval", section.interval), ("idle", section.idle)] {
+            if let Some(time) = time.filter(|time| timer && time.value.0.is_zero()) {
+                let message = format!("`{key}` must not be zero: the timer would never rest");
+                self.error(Code::HandlerOption, time.span, message, "no time at all");
+            }
+        }
+        if let Some(sharp) = section.sharp
+            && timer
+            && section.interval.is_none()
+        {
+            let message = "`sharp` needs `interval`: it says how the interval is counted";
+            self.error(Code::HandlerOption, sharp.span, message, "which interval?");
         }
     }
 
@@ -167,6 +231,20 @@ impl Lowering<'_> {
                 }
             }
         }
+    }
+}
+
+/// What an entry is, for messages about it.
+fn noun(section: &HandlerSection) -> &'static str {
+    let is_event = |on: &OneOrMany<Trigger>| {
+        let mut triggers = on.as_slice().iter();
+        triggers.any(|trigger| trigger.value == Trigger::Event)
+    };
+    match (&section.timer, &section.daemon, &section.on) {
+        (Some(_), _, _) => "a timer",
+        (_, Some(_), _) => "a daemon",
+        (_, _, Some(on)) if is_event(on) => "an event handler",
+        _ => "a change handler",
     }
 }
 

@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Span};
-use crate::load::manifest::{Filters, HandlerSection, Spanned, Trigger, ValueFilter};
+use crate::load::manifest::{
+    Filters, HandlerSection, InitialDelay, ManifestDuration, OneOrMany, Spanned, Trigger,
+    ValueFilter,
+};
 use crate::model::handler::{
-    Cause, ChangeKinds, Expected, FieldPath, FieldType, Filter, Handler, Policy, Subject,
+    Cause, ChangeKinds, Daemon, Delay, Expected, FieldPath, FieldType, Filter, Handler, Pace,
+    Policy, Subject, Timer,
 };
 
 /// Resolves a field of the kind to its type; reports a field that does not exist.
@@ -19,22 +23,30 @@ pub(super) struct Lowering<'a> {
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
-/// Which of the three families of handlers an entry belongs to.
+/// Which of the families of handlers an entry belongs to.
 pub(super) enum Family {
     Change(BTreeSet<Trigger>),
     Field,
     Event,
+    Daemon,
+    Timer(Pace),
 }
 
 impl Lowering<'_> {
     /// One handler per field that the entry names, or one if it names none.
     pub(super) fn handler(mut self, section: &HandlerSection) -> Vec<Handler> {
         let before = self.diagnostics.count(Severity::Error);
-        let method = self.identifier(&section.function, "`fn`");
+        let key = match (&section.timer, &section.daemon) {
+            (Some(_), _) => "`timer`",
+            (_, Some(_)) => "`daemon`",
+            (None, None) => "`fn`",
+        };
+        let method = self.identifier(&section.function, key);
         let family = self.family(section);
         let fields = self.fields(section);
         self.check(section, family.as_ref(), &fields);
         let filters = self.filters(section);
+        let initial_delay = self.initial_delay(section);
         let sound = self.diagnostics.count(Severity::Error) == before;
         let (Some(method), Some(family), true) = (method, family, sound) else {
             return Vec::new();
@@ -46,7 +58,7 @@ impl Lowering<'_> {
         let make = |method: String, field: Option<FieldPath>| Handler {
             id: id.clone(),
             method,
-            cause: cause(&family, section, field),
+            cause: cause(&family, section, field, initial_delay.clone()),
             filters: filters.clone(),
             policy: policy(section),
             param: section.param.as_ref().map(|param| param.value.clone()),
@@ -69,7 +81,13 @@ impl Lowering<'_> {
     }
 
     fn family(&mut self, section: &HandlerSection) -> Option<Family> {
-        let triggers = section.on.as_slice();
+        if section.daemon.is_some() {
+            return Some(Family::Daemon);
+        }
+        if section.timer.is_some() {
+            return self.pace(section).map(Family::Timer);
+        }
+        let triggers = section.on.as_ref().map_or(&[][..], OneOrMany::as_slice);
         let kinds: BTreeSet<_> = triggers.iter().map(|trigger| trigger.value).collect();
         if kinds.len() < triggers.len() {
             let last = triggers.last().map_or(section.span, |trigger| trigger.span);
@@ -109,6 +127,37 @@ impl Lowering<'_> {
             });
         }
         Some(Family::Change(kinds))
+    }
+
+    /// When a timer is called: at an interval, when the object is idle, or both.
+    fn pace(&mut self, section: &HandlerSection) -> Option<Pace> {
+        let idle = section.idle.map(|idle| idle.value.0);
+        let pace = match (section.interval, idle) {
+            (Some(interval), idle) => Pace::Every {
+                interval: interval.value.0,
+                sharp: section.sharp.is_some_and(|sharp| sharp.value),
+                idle,
+            },
+            (None, Some(idle)) => Pace::Idle(idle),
+            (None, None) => {
+                self.push(
+                    Diagnostic::error(Code::HandlerOption, "a timer needs `interval` or `idle`")
+                        .at(self.source, section.function.span, "when is it called?")
+                        .help("write `interval: 30s`, or `idle: 10s` for once after each change"),
+                );
+                return None;
+            }
+        };
+        Some(pace)
+    }
+
+    fn initial_delay(&mut self, section: &HandlerSection) -> Option<Delay> {
+        match &section.initial_delay.as_ref()?.value {
+            InitialDelay::Fixed(delay) => Some(Delay::Fixed(delay.0)),
+            InitialDelay::Computed(name) => self
+                .identifier(name, "`fn` of `initial_delay`")
+                .map(Delay::Computed),
+        }
     }
 
     fn fields(&mut self, section: &HandlerSection) -> Vec<FieldPath> {
@@ -232,8 +281,26 @@ impl Lowering<'_> {
     }
 }
 
-fn cause(family: &Family, section: &HandlerSection, field: Option<FieldPath>) -> Cause {
+fn cause(
+    family: &Family,
+    section: &HandlerSection,
+    field: Option<FieldPath>,
+    initial_delay: Option<Delay>,
+) -> Cause {
+    let time = |time: Option<Spanned<ManifestDuration>>| time.map(|time| time.value.0);
     match (family, field) {
+        (Family::Daemon, field) => Cause::Daemon(Daemon {
+            field,
+            initial_delay,
+            cancellation_backoff: time(section.cancellation_backoff),
+            cancellation_timeout: time(section.cancellation_timeout),
+            cancellation_polling: time(section.cancellation_polling),
+        }),
+        (Family::Timer(pace), field) => Cause::Timer(Timer {
+            field,
+            initial_delay,
+            pace: *pace,
+        }),
         (Family::Event, field) => Cause::Event { field },
         (Family::Field, Some(field)) => Cause::Field {
             field,

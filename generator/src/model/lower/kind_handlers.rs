@@ -87,10 +87,15 @@ impl Handlers<'_> {
                 "objects of {} wait for `{}` when they are deleted",
                 self.kind.kind, handler.method
             );
+            let help = if handler.is_background() {
+                "filters keep it, and the finalizer, away from objects that do not need it"
+            } else {
+                "`optional: true` lets objects go while the operator is not there"
+            };
             self.diagnostics.push(
                 Diagnostic::note(Code::HoldsDeletion, message)
                     .at(self.source, written.function.span, "implies a finalizer")
-                    .help("`optional: true` lets objects go while the operator is not there"),
+                    .help(help),
             );
         }
     }
@@ -99,10 +104,7 @@ impl Handlers<'_> {
         let Origin::Custom(resource) = &self.kind.origin else {
             return;
         };
-        for (handler, written) in handlers
-            .iter()
-            .filter(|(handler, _)| handler.keeps_progress())
-        {
+        for (handler, written) in handlers.iter().filter(|(handler, _)| handler.writes()) {
             let id = handler.full_id();
             if resource
                 .field(resource.main_version(), &["status", &id], "")
@@ -162,6 +164,8 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
         Cause::Change(_) => "a change".to_owned(),
         Cause::Field { .. } => format!("a change of {field}"),
         Cause::Event { .. } => "an event".to_owned(),
+        Cause::Daemon(_) => "an object to accompany".to_owned(),
+        Cause::Timer(_) => "a tick".to_owned(),
     };
     let mut uses = vec![(
         handler.method.clone(),
@@ -170,6 +174,13 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
             span: written.function.span,
         },
     )];
+    if let Some(name) = handler.computed_delay() {
+        let signature = "the object, for a delay".to_owned();
+        let span = written
+            .predicate_span(name)
+            .unwrap_or(written.function.span);
+        uses.push((name.to_owned(), Use { signature, span }));
+    }
     for filter in &handler.filters {
         let Expected::Predicate(name) = &filter.expected else {
             continue;

@@ -110,6 +110,38 @@ fn deletion_overtakes_a_creation_in_the_middle() {
 }
 
 #[test]
+fn a_deletion_that_daemons_hold_up_keeps_its_records_until_they_are_gone() {
+    let body = json!({"metadata": {
+        "deletionTimestamp": "now",
+        "finalizers": ["kopf.zalando.org/KopfFinalizerMarker"],
+    }});
+    let specs = || {
+        vec![
+            HandlerSpec::new("delete", Trigger::Delete { optional: false }),
+            HandlerSpec::new("daemon", Trigger::Daemon),
+        ]
+    };
+    let Decision::Handle(mut cycle) = decide(
+        &situation(specs(), body.clone(), EventKind::Changed),
+        true,
+        now(),
+    ) else {
+        panic!("delete handlers run while daemons stop");
+    };
+    let due = cycle.due(&Lifecycle::Asap, 0, now());
+    cycle.finish(&due[0].id, Outcome::Success(Value::Null), BACKOFF, now());
+    let (mut held, mut patch) = (body, Patch::new());
+    let conclusion = cycle.hold(now(), &mut patch);
+    assert_eq!((conclusion.ended, conclusion.delay), (false, None));
+    apply_merge(&mut held, &Value::Object(patch.merge_patch().clone()));
+
+    let later = handle(&situation(specs(), held, EventKind::Changed));
+    assert!(later.due(&Lifecycle::Asap, 0, now()).is_empty());
+    let (conclusion, _) = concluded(later);
+    assert!(conclusion.ended);
+}
+
+#[test]
 fn sleeping_handlers_wait_for_their_time() {
     let record = r#"{"started":"2020-01-01T00:00:00+00:00","delayed":"2020-01-01T00:00:30+00:00","purpose":"create","retries":1}"#;
     let body = json!({"metadata": {"annotations": {format!("{KOPF}/create"): record}}});

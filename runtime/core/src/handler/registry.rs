@@ -102,10 +102,11 @@ impl Registry {
         self.matching(subject, |trigger| trigger == Trigger::Event)
     }
 
-    /// Daemons and timers that match.
-    #[must_use]
-    pub fn background_handlers(&self, subject: &Subject<'_>) -> Vec<Arc<HandlerSpec>> {
-        self.matching(subject, |trigger| trigger == Trigger::Background)
+    /// Daemons and timers, matching or not, in their order.
+    pub fn background_handlers(&self) -> impl Iterator<Item = &Arc<HandlerSpec>> {
+        self.handlers
+            .iter()
+            .filter(|handler| handler.trigger.is_background())
     }
 
     /// Change handlers that are called for a cause, one for each id.

@@ -54,7 +54,7 @@ fn triggers_select_by_reason_and_field() {
         HandlerSpec::for_field("field", Trigger::Field, x.clone()),
         HandlerSpec::for_field("update_field", Trigger::Update, x),
         HandlerSpec::new("event", Trigger::Event),
-        HandlerSpec::new("daemon", Trigger::Background),
+        HandlerSpec::new("daemon", Trigger::Daemon),
     ]);
     let select = |reason, initial, old| selected(&registry, reason, initial, old);
     assert_eq!(

@@ -69,7 +69,7 @@ fn a_single_handler_is_enough_to_prevent_a_selector() {
         )
         .is_empty()
     );
-    assert!(with(Trigger::Background, vec![("a", equals("1"))]).is_empty());
+    assert!(with(Trigger::Daemon, vec![("a", equals("1"))]).is_empty());
     assert!(with(Trigger::Event, vec![("a", TextTest::Absent.into())]).is_empty());
     assert!(!with(Trigger::Delete { optional: true }, vec![("a", equals("1"))]).is_empty());
 }

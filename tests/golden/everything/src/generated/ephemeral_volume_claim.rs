@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, ErrorMode, EventHandler, FieldChange, FieldHandler,
-    HandlerResult, On, Resource, ResourceHandlers, ResourceSpec, Scope, Seen,
-    StatusSubresource, TextTest, ValueTest, predicate,
+    Change, ChangeHandler, Daemon, DaemonHandler, ErrorMode, EventHandler, FieldChange,
+    FieldHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec, Scope,
+    Seen, StatusSubresource, TextTest, Tick, TimerHandler, ValueTest, predicate,
 };
 
 pub use serde_json::Value;
@@ -103,6 +103,42 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
         cx: &mut Seen<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
+    /// Called for an EphemeralVolumeClaim every 30s, while it has not changed for 10s.
+    fn expire(
+        &self,
+        cx: &mut Tick<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Called for an EphemeralVolumeClaim every 1.5s.
+    fn beat(
+        &self,
+        cx: &mut Tick<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Called for an EphemeralVolumeClaim with `spec.size` once it has not changed for 5m.
+    fn settle(
+        &self,
+        cx: &mut Tick<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Runs beside an EphemeralVolumeClaim as long as it is there.
+    fn watch_usage(
+        &self,
+        cx: &mut Daemon<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Runs beside an EphemeralVolumeClaim with `spec.class` as long as it is there.
+    fn follow_spec_class(
+        &self,
+        cx: &mut Daemon<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Runs beside an EphemeralVolumeClaim with `spec.mounts` as long as it is there.
+    fn follow_spec_mounts(
+        &self,
+        cx: &mut Daemon<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
     /// Whether the new `spec.extra.any.depth` is one for `extra_changed`.
     fn is_wanted(&self, value: Option<&Value>) -> bool;
 
@@ -113,7 +149,16 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     fn is_size(&self, value: Option<&str>) -> bool;
 
     /// Whether an EphemeralVolumeClaim is one for `filtered`.
+    /// Whether an EphemeralVolumeClaim is one for `beat`.
     fn is_due(&self, object: &EphemeralVolumeClaim) -> bool;
+
+    /// Whether `spec.size` is one for `settle`.
+    fn is_size_known(&self, value: Option<&Quantity>) -> bool;
+
+    /// How long `settle` waits before it begins with an EphemeralVolumeClaim.
+    /// How long `follow_spec_class` waits before it begins with an EphemeralVolumeClaim.
+    /// How long `follow_spec_mounts` waits before it begins with an EphemeralVolumeClaim.
+    fn patience(&self, object: &EphemeralVolumeClaim) -> Duration;
 }
 
 /// How EphemeralVolumeClaim is reached, and which method answers to what.
@@ -224,6 +269,63 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .backoff(Duration::from_millis(250))
                 .value("spec.parameters", ValueTest::Present),
             |state, cx| Box::pin(state.seen(cx)),
+        )
+        .timer(
+            TimerHandler::every("expire", Duration::from_secs(30))
+                .idle(Duration::from_secs(10))
+                .label("tier", TextTest::Present),
+            |state, cx| Box::pin(state.expire(cx)),
+        )
+        .timer(
+            TimerHandler::every("beat", Duration::from_millis(1500))
+                .sharp()
+                .initial_delay(Duration::from_secs(60))
+                .retries(3)
+                .when(predicate::object(state, |state, object| state.is_due(object)))
+                .param(serde_json::json!(1)),
+            |state, cx| Box::pin(state.beat(cx)),
+        )
+        .timer(
+            TimerHandler::when_idle("settle", Duration::from_secs(300))
+                .initial_delay_by(
+                    predicate::delay(state, |state, object| state.patience(object)),
+                )
+                .value(
+                    "spec.size",
+                    predicate::value(state, |state, value| state.is_size_known(value)),
+                ),
+            |state, cx| Box::pin(state.settle(cx)),
+        )
+        .daemon(
+            DaemonHandler::new("watch_usage")
+                .cancellation_timeout(Duration::from_secs(5)),
+            |state, cx| Box::pin(state.watch_usage(cx)),
+        )
+        .daemon(
+            DaemonHandler::new("EVC.follow")
+                .initial_delay_by(
+                    predicate::delay(state, |state, object| state.patience(object)),
+                )
+                .cancellation_backoff(Duration::from_secs(3))
+                .cancellation_timeout(Duration::from_millis(500))
+                .cancellation_polling(Duration::from_secs(10))
+                .errors(ErrorMode::Permanent)
+                .value("spec.class", ValueTest::Present)
+                .annotation("kopf.dev/pause", TextTest::Absent),
+            |state, cx| Box::pin(state.follow_spec_class(cx)),
+        )
+        .daemon(
+            DaemonHandler::new("EVC.follow")
+                .initial_delay_by(
+                    predicate::delay(state, |state, object| state.patience(object)),
+                )
+                .cancellation_backoff(Duration::from_secs(3))
+                .cancellation_timeout(Duration::from_millis(500))
+                .cancellation_polling(Duration::from_secs(10))
+                .errors(ErrorMode::Permanent)
+                .value("spec.mounts", ValueTest::Present)
+                .annotation("kopf.dev/pause", TextTest::Absent),
+            |state, cx| Box::pin(state.follow_spec_mounts(cx)),
         )
         .build()
 }

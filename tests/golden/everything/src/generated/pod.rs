@@ -2,10 +2,12 @@
 //! Pod (v1): its type, its handlers, and how they are wired.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kopf_runtime::{
-    EventHandler, FieldChange, FieldHandler, HandlerResult, Resource, ResourceHandlers,
-    ResourceSpec, Scope, Seen, StatusSubresource, TextTest,
+    Daemon, DaemonHandler, EventHandler, FieldChange, FieldHandler, HandlerResult,
+    Resource, ResourceHandlers, ResourceSpec, Scope, Seen, StatusSubresource, TextTest,
+    Tick, TimerHandler,
 };
 
 pub use k8s_openapi::api::core::v1::Pod;
@@ -19,6 +21,18 @@ pub trait PodHandlers: Send + Sync + 'static {
     fn phase_changed(
         &self,
         cx: &mut FieldChange<Pod, String>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Called for a Pod every 1m.
+    fn look_at_pod(
+        &self,
+        cx: &mut Tick<Pod>,
+    ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Runs beside a Pod as long as it is there.
+    fn follow_pod(
+        &self,
+        cx: &mut Daemon<Pod>,
     ) -> impl Future<Output = HandlerResult> + Send;
 }
 
@@ -40,6 +54,14 @@ pub(super) fn resource<S: PodHandlers>(state: &Arc<S>) -> ResourceHandlers {
         .field(
             FieldHandler::new("phase_changed", "status.phase"),
             |state, cx| Box::pin(state.phase_changed(cx)),
+        )
+        .timer(
+            TimerHandler::every("look_at_pod", Duration::from_secs(60)),
+            |state, cx| Box::pin(state.look_at_pod(cx)),
+        )
+        .daemon(
+            DaemonHandler::new("follow_pod").label("evc", TextTest::Present),
+            |state, cx| Box::pin(state.follow_pod(cx)),
         )
         .build()
 }

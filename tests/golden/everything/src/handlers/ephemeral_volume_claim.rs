@@ -109,6 +109,48 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
+    /// Called for an EphemeralVolumeClaim every 30s, while it has not changed for 10s.
+    async fn expire(&self, cx: &mut Tick<EphemeralVolumeClaim>) -> HandlerResult {
+        info!("expire was called: {}", cx.name());
+        Ok(())
+    }
+
+    /// Called for an EphemeralVolumeClaim every 1.5s.
+    async fn beat(&self, cx: &mut Tick<EphemeralVolumeClaim>) -> HandlerResult {
+        info!("beat was called: {}", cx.name());
+        Ok(())
+    }
+
+    /// Called for an EphemeralVolumeClaim with `spec.size` once it has not changed for 5m.
+    async fn settle(&self, cx: &mut Tick<EphemeralVolumeClaim>) -> HandlerResult {
+        info!("settle was called: {}", cx.name());
+        Ok(())
+    }
+
+    /// Runs beside an EphemeralVolumeClaim as long as it is there.
+    async fn watch_usage(&self, cx: &mut Daemon<EphemeralVolumeClaim>) -> HandlerResult {
+        while cx.sleep(Duration::from_secs(60)).await {
+            info!("watch_usage is running");
+        }
+        Ok(())
+    }
+
+    /// Runs beside an EphemeralVolumeClaim with `spec.class` as long as it is there.
+    async fn follow_spec_class(&self, cx: &mut Daemon<EphemeralVolumeClaim>) -> HandlerResult {
+        while cx.sleep(Duration::from_secs(60)).await {
+            info!("follow_spec_class is running");
+        }
+        Ok(())
+    }
+
+    /// Runs beside an EphemeralVolumeClaim with `spec.mounts` as long as it is there.
+    async fn follow_spec_mounts(&self, cx: &mut Daemon<EphemeralVolumeClaim>) -> HandlerResult {
+        while cx.sleep(Duration::from_secs(60)).await {
+            info!("follow_spec_mounts is running");
+        }
+        Ok(())
+    }
+
     /// Whether the new `spec.extra.any.depth` is one for `extra_changed`.
     fn is_wanted(&self, _value: Option<&Value>) -> bool {
         true
@@ -125,7 +167,20 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Whether an EphemeralVolumeClaim is one for `filtered`.
+    /// Whether an EphemeralVolumeClaim is one for `beat`.
     fn is_due(&self, _object: &EphemeralVolumeClaim) -> bool {
         true
+    }
+
+    /// Whether `spec.size` is one for `settle`.
+    fn is_size_known(&self, _value: Option<&Quantity>) -> bool {
+        true
+    }
+
+    /// How long `settle` waits before it begins with an EphemeralVolumeClaim.
+    /// How long `follow_spec_class` waits before it begins with an EphemeralVolumeClaim.
+    /// How long `follow_spec_mounts` waits before it begins with an EphemeralVolumeClaim.
+    fn patience(&self, _object: &EphemeralVolumeClaim) -> Duration {
+        Duration::ZERO
     }
 }

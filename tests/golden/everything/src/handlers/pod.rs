@@ -17,4 +17,18 @@ impl PodHandlers for Operator {
         info!(old = ?cx.old_value(), new = ?cx.new_value(), "phase_changed was called");
         Ok(())
     }
+
+    /// Called for a Pod every 1m.
+    async fn look_at_pod(&self, cx: &mut Tick<Pod>) -> HandlerResult {
+        info!("look_at_pod was called: {}", cx.name());
+        Ok(())
+    }
+
+    /// Runs beside a Pod as long as it is there.
+    async fn follow_pod(&self, cx: &mut Daemon<Pod>) -> HandlerResult {
+        while cx.sleep(Duration::from_secs(60)).await {
+            info!("follow_pod is running");
+        }
+        Ok(())
+    }
 }

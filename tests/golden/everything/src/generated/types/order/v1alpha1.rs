@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Order {
     pub metadata: ObjectMeta,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<OrderSpec>,
 }
 

@@ -1,0 +1,47 @@
+//! What happens to a KopfExample.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
+
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl KopfExampleHandlers for Operator {
+    /// Runs beside a KopfExample as long as it is there.
+    async fn background_sync(&self, cx: &mut Daemon<KopfExample>) -> HandlerResult {
+        let name = cx.name().to_owned();
+        cx.blocking(move |stop| {
+            while stop.sleep_blocking(PAUSE) {
+                info!("=> Ping from a thread beside {name}");
+            }
+        })
+        .await?;
+        info!("=> The thread has ended: {}", cx.stop().reasons());
+        Ok(())
+    }
+
+    /// Runs beside a KopfExample as long as it is there.
+    async fn background_async(&self, cx: &mut Daemon<KopfExample>) -> HandlerResult {
+        while cx.sleep(PAUSE).await {
+            let object = cx.object();
+            let field = object.spec.field.as_deref().unwrap_or_default();
+            info!("=> Ping from a task: field={field:?}, retry={}", cx.retry());
+            if field == "fail" && cx.retry() == 0 {
+                return Err(HandlerError::temporary("Trying once more!").after(PAUSE));
+            }
+        }
+        cx.patch()
+            .status(json!({"message": "Accompanying is finished."}));
+        Ok(())
+    }
+
+    /// Runs beside a KopfExample as long as it is there.
+    async fn endless(&self, cx: &mut Daemon<KopfExample>) -> HandlerResult {
+        loop {
+            info!("=> Ping from a task that does not listen");
+            let object = cx.changed().await;
+            info!("=> The field is {:?} now", object.spec.field);
+        }
+    }
+}

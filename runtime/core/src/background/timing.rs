@@ -1,0 +1,150 @@
+//! When a timer ticks: interval, sharpness, idling, first delay, errors.
+
+use std::time::Duration;
+
+use super::Moment;
+
+/// The declared pace of a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// Again and again.
+    Every {
+        /// The pause after a tick; for a sharp timer, the distance of the ticks.
+        interval: Duration,
+        /// Whether ticks keep to a grid, however long they take.
+        sharp: bool,
+        /// How long the object must have been unchanged.
+        idle: Option<Duration>,
+    },
+    /// Once whenever the object has been unchanged for so long.
+    Idle(Duration),
+}
+
+/// The schedule of one timer of one object.
+///
+/// It is due at [`due`](Self::due), is then asked to [`begin`](Self::begin), and told how the
+/// tick ended: [`finish`](Self::finish) or [`retry`](Self::retry). Essential changes of the object
+/// are reported in between, at any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticker {
+    next: Next,
+    /// When the object last changed in what counts; its first sight is a change, too.
+    changed: Moment,
+    /// What the grid of a sharp timer is counted from: the planned time of the last full tick.
+    planned: Moment,
+    /// When the running attempt began.
+    began: Moment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Not before this moment, nor before the idle time is over.
+    Tick(Moment),
+    /// Another attempt of a tick that failed.
+    Retry(Moment),
+    /// Nothing until the object changes.
+    Change,
+}
+
+/// Timers that start together are spread over a time that grows by this for each of them.
+const SPREAD_STEP: Duration = Duration::from_millis(10);
+
+// === impl Timing ===
+
+impl Timing {
+    /// How long the object must have been unchanged.
+    #[must_use]
+    pub fn idle(&self) -> Option<Duration> {
+        match *self {
+            Self::Every { idle, .. } => idle,
+            Self::Idle(idle) => Some(idle),
+        }
+    }
+
+    /// How much later the first tick comes for one of many objects that were found at once.
+    ///
+    /// `crowd` timers started before it, and `chance` is from 0 to 1. A few timers tick at once;
+    /// many are spread over their interval, but over no more than `longest`.
+    #[must_use]
+    pub fn spread(&self, crowd: u32, chance: f64, longest: Duration) -> Duration {
+        let period = match *self {
+            Self::Every { interval, .. } => interval,
+            Self::Idle(idle) => idle,
+        };
+        let window = SPREAD_STEP.saturating_mul(crowd).min(period).min(longest);
+        window.mul_f64(chance.clamp(0.0, 1.0))
+    }
+}
+
+// === impl Ticker ===
+
+impl Ticker {
+    /// A timer of an object that is seen now, first due after `delay`.
+    #[must_use]
+    pub fn start(now: Moment, delay: Duration) -> Self {
+        let first = now.saturating_add(delay);
+        Self {
+            next: Next::Tick(first),
+            changed: now,
+            planned: first,
+            began: first,
+        }
+    }
+
+    /// When the timer is due; none if only a change of the object makes it due.
+    #[must_use]
+    pub fn due(&self, timing: &Timing) -> Option<Moment> {
+        let quiet = timing.idle().map(|idle| self.changed.saturating_add(idle));
+        match self.next {
+            Next::Tick(at) | Next::Retry(at) => Some(quiet.map_or(at, |quiet| at.max(quiet))),
+            Next::Change => None,
+        }
+    }
+
+    /// The object has changed in what counts.
+    pub fn change(&mut self, now: Moment) {
+        self.changed = now;
+        if self.next == Next::Change {
+            self.next = Next::Tick(now);
+        }
+    }
+
+    /// An attempt begins.
+    pub fn begin(&mut self, timing: &Timing, now: Moment) {
+        if let (Next::Tick(_), Some(due)) = (self.next, self.due(timing)) {
+            self.planned = due.min(now);
+        }
+        self.began = now;
+    }
+
+    /// The tick is over, well or as good as well.
+    pub fn finish(&mut self, timing: &Timing, now: Moment) {
+        self.next = match *timing {
+            Timing::Every {
+                interval,
+                sharp: true,
+                ..
+            } => Next::Tick(next_on_grid(self.planned, interval, now)),
+            Timing::Every { interval, .. } => Next::Tick(now.saturating_add(interval)),
+            Timing::Idle(_) if self.changed > self.began => Next::Tick(now),
+            Timing::Idle(_) => Next::Change,
+        };
+    }
+
+    /// The attempt failed, and another one follows.
+    pub fn retry(&mut self, delay: Duration, now: Moment) {
+        self.next = Next::Retry(now.saturating_add(delay));
+    }
+}
+
+/// The first point after `now` that is whole intervals away from `origin`.
+fn next_on_grid(origin: Moment, interval: Duration, now: Moment) -> Moment {
+    let interval = interval.max(Duration::from_millis(1));
+    let passed = now.saturating_sub(origin);
+    let into = passed.as_nanos() % interval.as_nanos();
+    let into = Duration::from_nanos(u64::try_from(into).unwrap_or(0));
+    now.saturating_add(interval - into)
+}
+
+#[cfg(test)]
+mod tests;

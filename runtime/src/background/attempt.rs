@@ -1,0 +1,196 @@
+//! One attempt of a daemon or timer: called, delivered, judged, told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use jiff::Timestamp;
+use kopf_core::background::stopping::StopReason;
+use kopf_core::cause::Reason;
+use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
+use kopf_core::progress::record::Record;
+use tracing::{Instrument as _, info};
+
+use super::Shared;
+use super::duty::Work;
+use super::run::Run;
+use crate::context::background::BackgroundFacts;
+use crate::context::change::Effects;
+use crate::engine::posting::Subject;
+use crate::execute::invoke::Verdict;
+use crate::execute::report;
+use crate::live::Live;
+use crate::persist::deliver::Delivery;
+use crate::span;
+use crate::surroundings::Surroundings;
+
+/// A daemon or timer with its surroundings.
+#[derive(Clone)]
+pub(super) struct Site {
+    pub(super) shared: Arc<Shared>,
+    pub(super) run: Arc<Run>,
+    pub(super) live: Arc<Live>,
+}
+
+/// What follows from an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// It was the last one, and a good one.
+    Well,
+    /// It was the last one, and a bad one.
+    Badly,
+    /// Another one follows after this time.
+    Again(Duration),
+    /// It was interrupted, for it had to stop.
+    Interrupted,
+}
+
+impl Site {
+    /// Makes an attempt; `alive` is kept by all work that it leaves behind.
+    pub(super) async fn attempt(&self, record: &mut Record, alive: Arc<dyn Send + Sync>) -> Ended {
+        let around = self.surroundings();
+        let handler = around
+            .subject
+            .span()
+            .in_scope(|| span::handler(self.run.duty.spec.id.as_str()));
+        self.attempt_within(record, around, alive)
+            .instrument(handler)
+            .await
+    }
+
+    async fn attempt_within(
+        &self,
+        record: &mut Record,
+        around: Surroundings,
+        alive: Arc<dyn Send + Sync>,
+    ) -> Ended {
+        // Whoever is to stop for a pause is told so in a moment.
+        tokio::select! {
+            _ = self.shared.activity.running() => {}
+            () = self.run.signal.until(|reasons| !reasons.is_empty()) => return Ended::Interrupted,
+        }
+        let spec = &self.run.duty.spec;
+        let (mut effects, verdict) = match spec.policy.allow(record.retries, self.runtime(record)) {
+            Err(limit) => (Effects::default(), Err(limit)),
+            Ok(()) => {
+                let activity = &self.shared.activity;
+                let call = self.call(self.facts(record, &around, alive), record);
+                let Ok(attempt) = activity.while_leading(call).await else {
+                    return Ended::Interrupted;
+                };
+                (attempt.effects, Ok(attempt.verdict))
+            }
+        };
+        let interrupted = matches!(verdict, Ok(Verdict::Interrupted));
+        let result = effects.result.take();
+        let mut outcome = match verdict {
+            Ok(verdict) => verdict.into_outcome(result, Reason::Noop, &spec.policy),
+            Err(limit) => Outcome::Error(Failure::Exhausted(limit)),
+        };
+        let mut patch = effects.patch.into_writes();
+        if let Outcome::Success(result) = &outcome {
+            patch.deliver(spec.id.as_str(), result);
+        }
+        if let Err(rejected) = self.delivery().deliver(patch).await {
+            let message = format!("the server does not accept what it wants written: {rejected}");
+            outcome = Outcome::Error(Failure::Other { message });
+        }
+        if interrupted {
+            info!("{} is interrupted: {}", self.run, self.run.signal.reasons());
+            return Ended::Interrupted;
+        }
+        let now = Timestamp::now();
+        let default_backoff = self.shared.settings.execution.default_backoff;
+        let consequence =
+            Consequence::of(outcome.clone(), &spec.policy, default_backoff, record, now);
+        *record = consequence.apply(record, now);
+        let finished = report::Finished {
+            spec,
+            outcome: &outcome,
+            consequence: &consequence,
+            record: Some(record),
+            default_backoff,
+            now,
+        };
+        report::tell(&finished, &around);
+        match consequence {
+            Consequence::Succeeded(_) | Consequence::Ignored { .. } => Ended::Well,
+            Consequence::Failed { .. } => Ended::Badly,
+            Consequence::Retry { delay, .. } | Consequence::Waiting { delay } => {
+                Ended::Again(delay.unwrap_or_default())
+            }
+        }
+    }
+
+    async fn call(&self, facts: BackgroundFacts, record: &Record) -> crate::shim::Attempt {
+        let policy = &self.run.duty.spec.policy;
+        let limit = policy
+            .timeout
+            .map(|timeout| timeout.saturating_sub(self.runtime(record)));
+        match &self.run.duty.work {
+            Work::Daemon(daemon) => {
+                let signal = Arc::clone(&self.run.signal);
+                let interrupted = async move {
+                    signal
+                        .until(|reasons| reasons.contains(StopReason::Cancelled))
+                        .await;
+                };
+                daemon
+                    .function
+                    .call(facts, interrupted.boxed(), limit)
+                    .await
+            }
+            Work::Timer(timer) => timer.function.call(facts, limit).await,
+        }
+    }
+
+    fn facts(
+        &self,
+        record: &Record,
+        around: &Surroundings,
+        alive: Arc<dyn Send + Sync>,
+    ) -> BackgroundFacts {
+        BackgroundFacts {
+            around: around.clone(),
+            object: self.delivery(),
+            stop: self.run.stop(),
+            alive,
+            handler: self.run.duty.spec.id.clone(),
+            param: self.run.duty.param.clone(),
+            retry: record.retries,
+            started: record.started,
+            runtime: self.runtime(record),
+        }
+    }
+
+    fn delivery(&self) -> Delivery {
+        let duty = &self.run.duty;
+        Delivery {
+            api: Arc::clone(&duty.api),
+            key: Arc::clone(&self.run.key),
+            status: duty.resource.status,
+            live: Arc::clone(&self.live),
+            activity: self.shared.activity.clone(),
+        }
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        let (duty, key) = (&self.run.duty, &self.run.key);
+        Surroundings {
+            subject: Arc::new(Subject {
+                api_version: duty.resource.api_version(),
+                kind: duty.resource.kind.to_owned(),
+                namespace: key.namespace.as_deref().map(str::to_owned),
+                name: (*key.name).to_owned(),
+                uid: (*key.uid).to_owned(),
+            }),
+            client: duty.api.client().clone(),
+            poster: self.shared.poster.clone(),
+            activity: self.shared.activity.clone(),
+        }
+    }
+
+    fn runtime(&self, record: &Record) -> Duration {
+        record.runtime(Timestamp::now())
+    }
+}

@@ -1,0 +1,184 @@
+//! One daemon or timer beside one object: whether it is there, and how it is stopped.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kopf_core::background::roster::Presence;
+use kopf_core::background::stopping::{Stage, StopReason};
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+use super::Shared;
+use super::duty::Duty;
+use crate::stop::{Signal, StopSignal};
+use crate::watch::ObjectKey;
+
+/// A daemon or timer that was started.
+pub(super) struct Run {
+    pub(super) duty: Arc<Duty>,
+    pub(super) key: Arc<ObjectKey>,
+    pub(super) signal: Arc<Signal>,
+    /// Never held across an await.
+    state: Mutex<State>,
+    news: Notify,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It is there; if it has said so, it will not come back.
+    There { for_good: bool },
+    /// It is there, but nobody waits for it.
+    Abandoned { for_good: bool },
+    /// It is gone.
+    Gone { for_good: bool },
+}
+
+/// Held by everything that belongs to a daemon: when the last one is dropped, it is gone.
+pub(super) struct LastOut {
+    pub(super) run: Arc<Run>,
+    pub(super) shared: Arc<Shared>,
+}
+
+// === impl Run ===
+
+impl Run {
+    pub(super) fn new(duty: &Arc<Duty>, key: &Arc<ObjectKey>) -> Self {
+        Self {
+            duty: Arc::clone(duty),
+            key: Arc::clone(key),
+            signal: Arc::default(),
+            state: Mutex::new(State::There { for_good: false }),
+            news: Notify::new(),
+        }
+    }
+
+    pub(super) fn stop(&self) -> StopSignal {
+        StopSignal::new(Arc::clone(&self.signal))
+    }
+
+    pub(super) fn presence(&self) -> Presence {
+        match *self.lock() {
+            State::There { .. } if self.signal.reasons().is_empty() => Presence::Running,
+            State::There { .. } => Presence::Stopping,
+            State::Abandoned { .. } => Presence::Abandoned,
+            State::Gone { for_good: true } => Presence::Finished,
+            State::Gone { for_good: false } => Presence::Absent,
+        }
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(*self.lock(), State::Gone { .. })
+    }
+
+    /// It has ended by itself, and is not to be started again.
+    pub(super) fn finish_for_good(&self) {
+        let mut state = self.lock();
+        match &mut *state {
+            State::There { for_good }
+            | State::Abandoned { for_good }
+            | State::Gone { for_good } => {
+                *for_good = true;
+            }
+        }
+    }
+
+    pub(super) fn is_finished_for_good(&self) -> bool {
+        match *self.lock() {
+            State::There { for_good }
+            | State::Abandoned { for_good }
+            | State::Gone { for_good } => for_good,
+        }
+    }
+
+    /// Nothing of it is left.
+    pub(super) fn leave(&self) {
+        let for_good = self.is_finished_for_good();
+        *self.lock() = State::Gone { for_good };
+        self.news.notify_waiters();
+    }
+
+    fn abandon(&self) {
+        let mut state = self.lock();
+        if let State::There { for_good } = *state {
+            *state = State::Abandoned { for_good };
+        }
+        drop(state);
+        self.news.notify_waiters();
+    }
+
+    /// Waits until it is gone, or nobody waits for it any more.
+    pub(super) async fn settled(&self) {
+        loop {
+            let news = self.news.notified();
+            if !matches!(*self.lock(), State::There { .. }) {
+                return;
+            }
+            news.await;
+        }
+    }
+
+    async fn settled_within(&self, time: Duration) -> bool {
+        tokio::time::timeout(time, self.settled()).await.is_ok()
+    }
+
+    /// Leads it, once it was asked to stop, through the stages of stopping.
+    pub(super) async fn see_off(self: Arc<Self>, shared: Arc<Shared>) {
+        let policy = self.duty.stopping();
+        let asked = shared.now();
+        let polling = shared.settings.background.cancellation_polling;
+        loop {
+            let settled = match policy.stage(polling, asked, shared.now()) {
+                Stage::Graceful(left) => self.settled_within(left).await,
+                Stage::Cancelling(left) => {
+                    self.signal.raise(StopReason::Cancelled);
+                    self.settled_within(left).await
+                }
+                Stage::Polling(left) => {
+                    let settled = self.settled_within(left).await;
+                    if !settled {
+                        let age = shared.now().saturating_sub(asked);
+                        info!(
+                            "{self} has not stopped yet, {} s after it was asked",
+                            age.as_secs()
+                        );
+                    }
+                    settled
+                }
+                Stage::Abandoned => {
+                    self.signal.raise(StopReason::Abandoned);
+                    warn!("{self} does not stop and is left to itself");
+                    self.abandon();
+                    shared.nudge(&self.key);
+                    true
+                }
+            };
+            if settled {
+                return;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} of {} {}",
+            self.duty, self.duty.resource.kind, self.key
+        )
+    }
+}
+
+// === impl LastOut ===
+
+impl Drop for LastOut {
+    fn drop(&mut self) {
+        self.run.leave();
+        self.shared.nudge(&self.run.key);
+    }
+}

@@ -1,0 +1,91 @@
+//! The context of daemons, which accompany an object as long as it is there.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tracing::warn;
+
+use super::background::{BackgroundFacts, background_context};
+use super::change::Effects;
+use crate::engine::posting::EventSeverity;
+use crate::error::{HandlerError, HandlerResult};
+use crate::hierarchy::{self, Adoption, Child};
+use crate::live::Snapshot;
+use crate::patch::Patch;
+use crate::stop::StopSignal;
+
+/// One object, as the daemon beside it sees it: always as it is now.
+///
+/// The runtime owns it and the daemon borrows it: what the daemon put into the patch survives an
+/// error, a panic and an interruption.
+pub struct Daemon<K> {
+    facts: BackgroundFacts,
+    pub(crate) effects: Effects,
+    /// The newest state that could be decoded; the lock is only held for looking and decoding.
+    decoded: Mutex<Decoded<K>>,
+}
+
+struct Decoded<K> {
+    object: Arc<K>,
+    generation: u32,
+}
+
+impl<K: DeserializeOwned> Daemon<K> {
+    pub(crate) fn new(facts: BackgroundFacts) -> Result<Self, serde_json::Error> {
+        let snapshot = facts.object.live.snapshot();
+        let decoded = Decoded {
+            object: Arc::new(decode(&snapshot)?),
+            generation: snapshot.generation,
+        };
+        Ok(Self {
+            facts,
+            effects: Effects::default(),
+            decoded: Mutex::new(decoded),
+        })
+    }
+
+    /// The object as it is now; ask again to see it as it is then.
+    ///
+    /// A state that does not fit the type is passed over.
+    pub fn object(&self) -> Arc<K> {
+        let snapshot = self.facts.object.live.snapshot();
+        let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        if decoded.generation != snapshot.generation {
+            decoded.generation = snapshot.generation;
+            match decode(&snapshot) {
+                Ok(object) => decoded.object = Arc::new(object),
+                Err(error) => warn!("the object does not fit its type any more: {error}"),
+            }
+        }
+        Arc::clone(&decoded.object)
+    }
+
+    /// Waits until the object is another one than [`object`](Self::object) showed last.
+    pub async fn changed(&self) -> Arc<K> {
+        let seen = {
+            let decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+            decoded.generation
+        };
+        self.facts.object.live.after(seen).await;
+        self.object()
+    }
+}
+
+impl<K> Daemon<K> {
+    /// The object as the server sent it, as it is now.
+    pub fn raw(&self) -> Value {
+        self.facts.object.newest()
+    }
+}
+
+background_context!(Daemon);
+
+fn decode<K: DeserializeOwned>(snapshot: &Snapshot) -> Result<K, serde_json::Error> {
+    serde_json::from_str(snapshot.text.get())
+}

@@ -1,0 +1,60 @@
+//! Writes what daemons and timers want written, beside the handling of changes.
+
+use std::sync::Arc;
+
+use kopf_core::object::ObjectView;
+use kopf_core::object::patch::Patch;
+use serde_json::Value;
+use serde_json::value::to_raw_value;
+
+use super::apply::{Landing, OnConflict, Place, Rejected, apply};
+use crate::activity::Activity;
+use crate::api::KindApi;
+use crate::live::Live;
+use crate::resource::StatusSubresource;
+use crate::version::Version;
+use crate::watch::ObjectKey;
+
+/// One object as those who accompany it reach it.
+#[derive(Clone)]
+pub(crate) struct Delivery {
+    pub(crate) api: Arc<KindApi>,
+    pub(crate) key: Arc<ObjectKey>,
+    pub(crate) status: StatusSubresource,
+    pub(crate) live: Arc<Live>,
+    pub(crate) activity: Activity,
+}
+
+impl Delivery {
+    /// Writes a patch until it has landed. An object that is gone needs nothing.
+    pub(crate) async fn deliver(&self, patch: Patch) -> Result<(), Rejected> {
+        if patch.is_empty() {
+            return Ok(());
+        }
+        let known = Arc::new(self.newest());
+        let place = Place {
+            api: &self.api,
+            key: &self.key,
+            status: self.status,
+            activity: &self.activity,
+        };
+        match apply(&place, &known, patch, OnConflict::Repeat).await? {
+            Landing::Written(newer) => show(&self.live, &newer),
+            Landing::Unchanged | Landing::Outdated(_) | Landing::Gone | Landing::Lapsed => {}
+        }
+        Ok(())
+    }
+
+    /// The newest state, parsed.
+    pub(crate) fn newest(&self) -> Value {
+        let text = self.live.snapshot().text;
+        serde_json::from_str(text.get()).expect("the text of a state is JSON")
+    }
+}
+
+/// Makes the answer of the server the newest state.
+pub(crate) fn show(live: &Live, newer: &Value) {
+    let version = ObjectView::new(newer).resource_version();
+    let text = to_raw_value(newer).expect("JSON can be written as JSON");
+    live.update(text.into(), version.map(Version::new));
+}

@@ -1,0 +1,57 @@
+//! `14-daemons`: tasks and threads beside an object, and how each of them stops.
+
+use kopf_tests::TestResult;
+use kopf_tests::operator::Ending;
+use serde_json::json;
+
+use crate::stage::{EXAMPLE, Stage, count};
+
+#[tokio::test]
+async fn daemons_accompany_an_object_until_it_is_deleted() -> TestResult {
+    let stage = Stage::open("14-daemons", "daemons-operator").await?;
+    let examples = stage.kopf_examples().await?;
+    let operator = stage.start()?;
+    stage.apply_object().await?;
+    for ping in [
+        "=> Ping from a thread beside kopf-example-1",
+        "=> Ping from a task: field=\"value\", retry=0",
+    ] {
+        operator.wait_for_log(ping).await?;
+    }
+    examples
+        .merge(EXAMPLE, json!({"spec": {"field": "fail"}}))
+        .await?;
+    for told in [
+        "Daemon 'background_async' failed temporarily: Trying once more!",
+        "=> Ping from a task: field=\"fail\", retry=1",
+    ] {
+        operator.wait_for_log(told).await?;
+    }
+    assert_eq!(count(&operator, "does not listen"), 0);
+    let label = json!({"metadata": {"labels": {"endless": "yes"}}});
+    examples.merge(EXAMPLE, label).await?;
+    operator
+        .wait_for_log("=> Ping from a task that does not listen")
+        .await?;
+    examples
+        .merge(EXAMPLE, json!({"spec": {"field": "last"}}))
+        .await?;
+    operator
+        .wait_for_log("=> The field is Some(\"last\") now")
+        .await?;
+
+    let farewell = examples.wait_until(EXAMPLE, "the farewell is written", |it| {
+        it.data["status"]["message"] == "Accompanying is finished."
+    });
+    examples.delete(EXAMPLE).await?;
+    farewell.await?;
+    examples.wait_gone(EXAMPLE).await?;
+    for told in [
+        "=> The thread has ended: resource deleted",
+        "is interrupted: resource deleted, cancelled",
+    ] {
+        operator.wait_for_log(told).await?;
+    }
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}

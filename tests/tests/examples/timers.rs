@@ -1,0 +1,45 @@
+//! `15-timers`: ticks at an interval, in quiet times, and until an error is final.
+
+use kopf_tests::TestResult;
+use kopf_tests::operator::Ending;
+use serde_json::json;
+
+use crate::stage::{EXAMPLE, Stage, count};
+
+#[tokio::test]
+async fn timers_tick_as_they_are_told_to() -> TestResult {
+    let stage = Stage::open("15-timers", "timers-operator").await?;
+    let examples = stage.kopf_examples().await?;
+    let operator = stage.start()?;
+    stage.apply_object().await?;
+    for told in [
+        "=> Ping from a thread: field=\"value\"",
+        "=> Settled: field=Some(\"value\")",
+    ] {
+        operator.wait_for_log(told).await?;
+    }
+    examples
+        .merge(EXAMPLE, json!({"spec": {"field": "changed"}}))
+        .await?;
+    operator
+        .wait_for_log("=> Settled: field=Some(\"changed\")")
+        .await?;
+    let label = json!({"metadata": {"labels": {"fragile": "yes"}}});
+    examples.merge(EXAMPLE, label).await?;
+    operator
+        .wait_for_log("Timer 'fragile' failed permanently: That is enough.")
+        .await?;
+    assert_eq!(count(&operator, "will try again in 0.5 seconds: Oops!"), 3);
+    examples
+        .wait_until(EXAMPLE, "several ticks are counted", |it| {
+            it.data["status"]["every_second"]["ticks"]
+                .as_u64()
+                .is_some_and(|ticks| ticks >= 5)
+        })
+        .await?;
+    examples.delete(EXAMPLE).await?;
+    examples.wait_gone(EXAMPLE).await?;
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    assert_eq!(count(&operator, "Settled: field=Some(\"value\")"), 1);
+    Ok(())
+}
