@@ -89,6 +89,7 @@ const OCCUPIED: &[&str] = &[
     "Result",
     "Scope",
     "Seen",
+    "Self_",
     "Send",
     "Serialize",
     "SerializeMap",
