@@ -1,6 +1,7 @@
 //! What the inputs mean: resources, the Rust types of their fields, and the handlers of an operator.
 
 mod alternatives;
+mod brevity;
 mod builtin;
 pub mod field;
 pub mod handler;
@@ -13,6 +14,7 @@ pub mod name;
 mod naming;
 pub mod operator;
 pub mod options;
+pub mod peers;
 pub mod rbac;
 pub mod resource;
 pub mod share;

@@ -12,10 +12,11 @@ use crate::format;
 use crate::load::manifest;
 use crate::model::operator::{Operator, Origin};
 use crate::model::options::Options;
+use crate::model::resource::Resource;
 use crate::types;
 use crate::view::deploy::{
-    CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, RbacView,
-    ReadmeView,
+    CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, PeeringView,
+    RbacView, ReadmeView,
 };
 use crate::view::kind::KindView;
 use crate::view::operator::{OperatorView, TypesView};
@@ -92,6 +93,9 @@ pub fn operator(
     if !operator.crd_files.is_empty() {
         files.push(generated_text("deploy/crds.yaml", &CrdsView::new(operator)));
     }
+    if let Some(peering) = PeeringView::new(operator) {
+        files.push(generated_text("deploy/peering.yaml", &peering));
+    }
     let mut schema = serde_json::to_string_pretty(&manifest::schema()).expect("a schema is JSON");
     schema.push('\n');
     files.push(PlannedFile::generated(
@@ -100,6 +104,17 @@ pub fn operator(
     ));
     files.extend(user::additions(operator, user, diagnostics));
     files
+}
+
+/// Plans a folder with the types of resources alone.
+#[must_use]
+pub fn types(resources: &[Resource], sources: &Sources, options: &Options) -> Vec<PlannedFile> {
+    resources
+        .iter()
+        .flat_map(|resource| types::files(resource, sources, options))
+        .chain([types::index(resources)])
+        .map(|file| PlannedFile::generated(inside(&file.path), file.text))
+        .collect()
 }
 
 /// Plans the files that only a new crate gets, beside what every crate has.
@@ -123,12 +138,13 @@ pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
         scaffold("Dockerfile", &DockerfileView { name }),
         scaffold(".dockerignore", &DockerignoreView),
         scaffold(".gitignore", &GitignoreView),
-        scaffold("deploy/deployment.yaml", &DeploymentView { name }),
+        scaffold("deploy/deployment.yaml", &DeploymentView::new(operator)),
         scaffold(
             "deploy/kustomization.yaml",
             &KustomizationView {
                 name,
                 has_crds: !operator.crd_files.is_empty(),
+                has_peering: operator.peering.is_brought(),
             },
         ),
         scaffold("src/main.rs", &MainView { name }),

@@ -48,6 +48,9 @@ pub fn resources(
         let message = "there is no CustomResourceDefinition in the inputs";
         diagnostics.push(Diagnostic::error(Code::NothingFound, message));
     }
+    if let Versions::Named(names) = &request.versions {
+        keep_versions(names, &mut crds, diagnostics);
+    }
     let mut used = BTreeSet::new();
     let mut resources: Vec<Resource> = crds
         .into_values()
@@ -87,6 +90,41 @@ fn add(crd: Crd, crds: &mut BTreeMap<String, Crd>, diagnostics: &mut Diagnostics
     crds.insert(key, crd);
 }
 
+/// Leaves out definitions that have none of the versions, which is a mistake only if all lack one.
+fn keep_versions(
+    names: &BTreeSet<String>,
+    crds: &mut BTreeMap<String, Crd>,
+    diagnostics: &mut Diagnostics,
+) {
+    let known: BTreeSet<String> = crds
+        .values()
+        .flat_map(|crd| crd.versions.iter().map(|version| version.name.clone()))
+        .collect();
+    if let Some(first) = crds.values().next() {
+        for name in names.difference(&known) {
+            let message = format!("no definition has a version `{name}`");
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            diagnostics.push(
+                Diagnostic::error(Code::NoVersion, message)
+                    .at(first.source, first.span, "")
+                    .help(format!("there is {}", known.join(", "))),
+            );
+        }
+    }
+    crds.retain(|_, crd| {
+        let has_one = crd
+            .versions
+            .iter()
+            .any(|version| names.contains(&version.name));
+        if !has_one {
+            let message = format!("`{}` has no such version and is left out", crd.name);
+            diagnostics
+                .push(Diagnostic::note(Code::NoVersion, message).at(crd.source, crd.span, ""));
+        }
+        has_one
+    });
+}
+
 /// Gives kinds of the same name modules of different names, after their groups.
 fn separate(resources: &mut [Resource]) {
     let mut count: BTreeMap<RustIdent, usize> = BTreeMap::new();
@@ -97,11 +135,11 @@ fn separate(resources: &mut [Resource]) {
     for resource in resources {
         let name = if count[&resource.module] > 1 {
             let group = resource.group.split('.').next().unwrap_or_default();
-            format!("{}_{group}", resource.module.bare())
+            RustIdent::of_module(&format!("{}_{group}", resource.module.bare()))
         } else {
-            resource.module.bare().to_owned()
+            resource.module.clone()
         };
-        resource.module = RustIdent::unique(&name, &mut taken);
+        resource.module = name.or_numbered(&mut taken);
     }
 }
 

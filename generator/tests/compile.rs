@@ -1,4 +1,4 @@
-//! What is generated for every fixture compiles without a warning from rustc or clippy.
+//! What is generated for every fixture compiles without a warning from rustc, clippy or rustdoc.
 //!
 //! Real definitions are checked in the same way by the package `kopf-corpus`.
 
@@ -30,6 +30,49 @@ serde_json = { version = "1", features = ["preserve_order"] }
 [profile.dev]
 debug = false
 "#;
+
+/// Kinds whose names mean something else in Rust, or that are not named as types are.
+const KINDS: &[&str] = &[
+    "BTreeMap",
+    "Box",
+    "ByteString",
+    "Clone",
+    "Condition",
+    "Copy",
+    "Crate",
+    "Debug",
+    "Default",
+    "Deserialize",
+    "Deserializer",
+    "From",
+    "HTTP",
+    "IntOrString",
+    "Metadata",
+    "Mod",
+    "None",
+    "ObjectMeta",
+    "Ok",
+    "Option",
+    "Quantity",
+    "RawExtension",
+    "Resource",
+    "Result",
+    "Self",
+    "Send",
+    "Serialize",
+    "SerializeMap",
+    "Serializer",
+    "Some",
+    "String",
+    "Super",
+    "Time",
+    "TryFrom",
+    "Type",
+    "V1",
+    "Value",
+    "Vec",
+    "postgresql",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -75,7 +118,11 @@ fn fixtures_compile_without_warnings() {
         let text = definition(TypeName::new(&stem).as_str(), &read(&path));
         ids.push(sources.add(path.display().to_string(), text));
     }
-    assert!(!ids.is_empty());
+    let properties = read(&root().join("tests/kinds.yaml"));
+    for kind in KINDS {
+        ids.push(sources.add(*kind, definition(kind, &properties)));
+    }
+    assert!(ids.len() > KINDS.len());
     let mut diagnostics = Diagnostics::new();
     let request = Request::default();
     let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
@@ -97,10 +144,17 @@ fn fixtures_compile_without_warnings() {
         &folder.join("Cargo.lock"),
         &read(&root().join("../Cargo.lock")),
     );
+    cargo(&["clippy", "--", "-D", "warnings"], &folder);
+    cargo(&["doc", "--no-deps"], &folder);
+}
+
+fn cargo(arguments: &[&str], folder: &Path) {
     let output = Command::new(env!("CARGO"))
-        .args(["clippy", "--offline", "--quiet", "--", "-D", "warnings"])
-        .current_dir(&folder)
+        .args(["--offline", "--quiet"])
+        .args(arguments)
+        .current_dir(folder)
         .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env("RUSTDOCFLAGS", "-D warnings")
         .output()
         .expect("cargo runs");
     assert!(

@@ -115,6 +115,10 @@ fn both(text: &str) -> (bool, bool) {
     (parsed, accepts(&schema, &schema, &value))
 }
 
+fn operator(options: &str) -> String {
+    format!("{{apiVersion: kopf-gen.dev/v1, operator: {{name: a, {options}}}}}")
+}
+
 fn with(handler: &str) -> String {
     format!(
         "{{apiVersion: kopf-gen.dev/v1, operator: {{name: a}}, resources: [{{crd: a.yaml, handlers: [{handler}]}}]}}"
@@ -130,6 +134,15 @@ fn schema_and_parser_agree_on_whole_manifests() {
         format!("{head}resources: []\n"),
         format!("{head}resources: [{{crd: a.yaml}}, {{builtin: v1/Pod, handlers: }}]\n"),
         format!("{head}resources: [{{crd: a.yaml, kind: A, version: v1, builtin: ~}}]\n"),
+        operator("peering: standalone"),
+        operator("peering: {}, leader_election: {}"),
+        operator(
+            "peering: {name: a, mandatory: false, priority: -5, lifetime: 30s, stealth: true, ties: first-identity}",
+        ),
+        operator("peering: {priority: 5.0, ties: pause}, leader_election: ~"),
+        operator(
+            "leader_election: {lease: a, lease_duration: 15, renew_deadline: 10s, retry_period: 500ms}",
+        ),
     ] {
         assert_eq!(both(&good), (true, true), "{good}");
     }
@@ -144,6 +157,16 @@ fn schema_and_parser_agree_on_whole_manifests() {
         format!("{head}resources: [{{crd: 1}}]\n"),
         format!("{head}resources: [{{crds: a}}]\n"),
         format!("{head}peering: {{name: a}}\n"),
+        operator("peering: alone"),
+        operator("peering: true"),
+        operator("peering: {names: a}"),
+        operator("peering: {priority: 1.5}"),
+        operator("peering: {priority: 2147483648}"),
+        operator("peering: {ties: random}"),
+        operator("peering: {mandatory: maybe}"),
+        operator("leader_election: true"),
+        operator("leader_election: {lease: 1}"),
+        operator("leader_election: {duration: 15s}"),
     ] {
         assert_eq!(both(&bad), (false, false), "{bad}");
     }

@@ -59,8 +59,8 @@ pub(crate) enum Error {
 
 /// One page of a list.
 #[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) items: Vec<Arc<RawValue>>,
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<T>,
     pub(crate) resource_version: String,
     pub(crate) next: Option<String>,
 }
@@ -128,7 +128,7 @@ impl KindApi {
         namespace: Option<&str>,
         limit: u32,
         page: Option<String>,
-    ) -> Result<Page, Error> {
+    ) -> Result<Page<Arc<RawValue>>, Error> {
         let params = ListParams {
             label_selector: self.selectors.label_selector(),
             field_selector: self.selectors.field_selector(),
@@ -138,13 +138,27 @@ impl KindApi {
         };
         let request = self.paths(namespace).list(&params).map_err(build)?;
         let text = self.text(request).await?;
-        let list: RawList<'_> = serde_json::from_str(&text).map_err(Error::Decode)?;
-        let items = list.items.unwrap_or_default().into_iter();
-        Ok(Page {
-            items: items.map(|item| item.to_owned().into()).collect(),
-            resource_version: list.metadata.resource_version,
-            next: list.metadata.r#continue.filter(|token| !token.is_empty()),
-        })
+        read_page(&text, |item| Ok(item.to_owned().into()))
+    }
+
+    /// Lists the metadata of all objects, also of those that are not selected.
+    pub(crate) async fn list_metadata_page(
+        &self,
+        namespace: Option<&str>,
+        limit: u32,
+        page: Option<String>,
+    ) -> Result<Page<Value>, Error> {
+        let params = ListParams {
+            limit: Some(limit),
+            continue_token: page,
+            ..ListParams::default()
+        };
+        let request = self
+            .paths(namespace)
+            .list_metadata(&params)
+            .map_err(build)?;
+        let text = self.text(request).await?;
+        read_page(&text, |item| serde_json::from_str(item.get()))
     }
 
     /// Reads an object that a list or a watch brought.
@@ -191,6 +205,22 @@ impl KindApi {
             .paths(namespace)
             .get(name, &GetParams::default())
             .map_err(build)?;
+        self.text(request).await.and_then(|text| decode(&text))
+    }
+
+    /// Makes an object, and returns it as the server has it.
+    pub(crate) async fn create(
+        &self,
+        namespace: Option<&str>,
+        body: &Value,
+    ) -> Result<Value, Error> {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(self.collection(namespace))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json")
+            .body(serde_json::to_vec(body).map_err(Error::Decode)?)
+            .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
         self.text(request).await.and_then(|text| decode(&text))
     }
 
@@ -296,6 +326,14 @@ impl Error {
         }
     }
 
+    /// Whether the server knows who asks, and says no.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        let Self::Request(error) = self else {
+            return false;
+        };
+        matches!(&**error, kube::Error::Api(status) if status.code == 403)
+    }
+
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Busy { retry_after, .. } => *retry_after,
@@ -339,6 +377,22 @@ async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> R
         Ok(answer) => answer.map_err(Error::from),
         Err(_) => Err(Error::Timeout),
     }
+}
+
+fn read_page<T>(
+    text: &str,
+    read: impl Fn(&RawValue) -> Result<T, serde_json::Error>,
+) -> Result<Page<T>, Error> {
+    let list: RawList<'_> = serde_json::from_str(text).map_err(Error::Decode)?;
+    let items = list.items.unwrap_or_default().into_iter();
+    Ok(Page {
+        items: items
+            .map(read)
+            .collect::<Result<_, _>>()
+            .map_err(Error::Decode)?,
+        resource_version: list.metadata.resource_version,
+        next: list.metadata.r#continue.filter(|token| !token.is_empty()),
+    })
 }
 
 fn decode<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {

@@ -11,9 +11,9 @@ pub(crate) mod duty;
 mod run;
 mod timer;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,7 @@ use self::crew::Order;
 use self::duty::{Duty, Work};
 use self::run::{LastOut, Run};
 use self::timer::Timer;
+use crate::activity::Activity;
 use crate::engine::posting::Poster;
 use crate::live::Live;
 use crate::persist::deliver;
@@ -53,9 +54,17 @@ pub(crate) struct Background {
     shared: Arc<Shared>,
     /// Never held across an await.
     posts: Mutex<HashMap<Arc<ObjectKey>, Arc<Post>>>,
-    closed: AtomicBool,
+    /// Never held across an await.
+    gate: Mutex<Gate>,
     /// Timers that were started for objects found in a list.
     crowd: AtomicU32,
+}
+
+/// Whether daemons and timers may be started.
+enum Gate {
+    Open,
+    /// Not now; these objects are to be looked at when they may.
+    Closed(HashSet<Arc<ObjectKey>>),
 }
 
 /// Where the parts of an operator meet its daemons and timers.
@@ -70,6 +79,7 @@ pub(crate) struct Staff {
 struct Shared {
     settings: Arc<Settings>,
     poster: Option<Poster>,
+    activity: Activity,
     origin: Instant,
     orders: mpsc::UnboundedSender<Order>,
     nudges: mpsc::UnboundedSender<Arc<ObjectKey>>,
@@ -111,12 +121,13 @@ pub(crate) struct Scene<'a> {
 // === impl Staff ===
 
 impl Staff {
-    pub(crate) fn new(settings: Arc<Settings>, poster: Option<Poster>) -> Self {
+    pub(crate) fn new(settings: Arc<Settings>, poster: Option<Poster>, activity: Activity) -> Self {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (nudges, nudged) = mpsc::unbounded_channel();
         let shared = Shared {
             settings,
             poster,
+            activity,
             origin: Instant::now(),
             orders,
             nudges,
@@ -125,7 +136,7 @@ impl Staff {
             background: Arc::new(Background {
                 shared: Arc::new(shared),
                 posts: Mutex::default(),
-                closed: AtomicBool::new(false),
+                gate: Mutex::new(Gate::Open),
                 crowd: AtomicU32::new(0),
             }),
             nudges: nudged,
@@ -188,6 +199,7 @@ impl Background {
         let mut post = self.post(scene.key);
         let subject = Subject::object(ObjectView::new(scene.object));
         let mut held = false;
+        let mut put_off = false;
         for (at, duty) in scene.duties.iter().enumerate() {
             let matches = duty.spec.matches(&subject);
             let presence = |post: &Option<Arc<Post>>| {
@@ -196,10 +208,15 @@ impl Background {
             };
             match step(presence(&post), matches, scene.life) {
                 Step::Leave => {}
-                Step::Start if self.closed.load(Ordering::Acquire) => {}
                 Step::Start => {
                     let post = post.get_or_insert_with(|| self.open(scene));
-                    self.start(post, at, duty, scene);
+                    match &mut *self.gate() {
+                        Gate::Open => self.start(post, at, duty, scene),
+                        Gate::Closed(waiting) => {
+                            put_off = true;
+                            waiting.insert(Arc::clone(scene.key));
+                        }
+                    }
                 }
                 Step::Stop(reason) => {
                     if let Some(member) = post.as_ref().and_then(|post| post.member(at)) {
@@ -213,7 +230,7 @@ impl Background {
             if scene.duties.iter().any(|duty| duty.idles()) {
                 post.compare(digest(scene.essence), self.shared.now());
             }
-            if post.is_empty() {
+            if post.is_empty() && !put_off {
                 self.posts().remove(scene.key);
             }
         }
@@ -225,6 +242,9 @@ impl Background {
         let Some(post) = self.post(key) else {
             return;
         };
+        if let Gate::Closed(waiting) = &mut *self.gate() {
+            waiting.remove(key);
+        }
         for member in post.members() {
             if member.run().presence() == Presence::Running {
                 self.stop(&member, StopReason::ResourceDeleted);
@@ -239,16 +259,36 @@ impl Background {
     ///
     /// Nothing is started until [`resume`](Self::resume).
     pub(crate) async fn pause(&self, reason: StopReason) {
-        self.closed.store(true, Ordering::Release);
         self.crowd.store(0, Ordering::Relaxed);
+        *self.gate() = Gate::Closed(HashSet::new());
         let runs = self.stop_all(reason);
+        if let Gate::Closed(waiting) = &mut *self.gate() {
+            waiting.extend(runs.iter().map(|run| Arc::clone(&run.key)));
+        }
         join_all(runs.iter().map(|run| run.settled())).await;
     }
 
-    /// Lets daemons and timers be started again, when their objects are seen next.
-    #[cfg_attr(not(test), expect(dead_code, reason = "peering pauses and resumes"))]
+    /// Lets daemons and timers be started again, and their objects be looked at.
     pub(crate) fn resume(&self) {
-        self.closed.store(false, Ordering::Release);
+        let waiting = std::mem::replace(&mut *self.gate(), Gate::Open);
+        if let Gate::Closed(waiting) = waiting {
+            waiting.iter().for_each(|key| self.shared.nudge(key));
+        }
+    }
+
+    /// Stops everything when the operator pauses, and lets it start when the operator goes on.
+    pub(crate) async fn follow_pauses(self: Arc<Self>) {
+        let activity = &self.shared.activity;
+        loop {
+            let epoch = activity.running().await;
+            self.resume();
+            activity.paused_since(epoch).await;
+            tokio::select! {
+                () = self.pause(StopReason::OperatorPausing) => {}
+                // Whoever has not stopped by now starts again when it has.
+                _ = activity.running() => {}
+            }
+        }
     }
 
     /// Stops everything within `grace`, and names those who have not stopped by then.
@@ -348,6 +388,10 @@ impl Background {
 
     fn post(&self, key: &ObjectKey) -> Option<Arc<Post>> {
         self.posts().get(key).cloned()
+    }
+
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn posts(&self) -> MutexGuard<'_, HashMap<Arc<ObjectKey>, Arc<Post>>> {

@@ -1,3 +1,5 @@
 //! The engines beside the pipeline, each reached through a narrow handle.
 
+pub(crate) mod election;
+pub(crate) mod peering;
 pub(crate) mod posting;

@@ -54,9 +54,11 @@
 //!   finalizer goes when all of them are gone. A timer never overlaps with itself.
 //! - Lists and watches that break are begun anew, and what was deleted meanwhile is noticed.
 
+mod activity;
 mod api;
 mod background;
 mod backoff;
+mod clock;
 mod context;
 mod declare;
 mod engine;
@@ -76,6 +78,7 @@ mod queue;
 mod resource;
 mod settings;
 mod shim;
+mod span;
 mod stop;
 mod surroundings;
 mod task;
@@ -100,14 +103,15 @@ pub use kopf_core::handler::filter::{Combined, TextTest, ValueTest};
 pub use kopf_core::handler::retry::ErrorMode;
 pub use kopf_core::lifecycle::Lifecycle;
 pub use kopf_core::object::diff::{Diff, DiffItem, DiffOp, OldValue};
+pub use kopf_core::peering::Ties;
 pub use kopf_core::persistence::Persistence;
 pub use kopf_core::{diffbase, progress};
 pub use operator::{Error, Namespaces, Operator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
-    BackgroundSettings, ExecutionSettings, PostingSettings, QueueingSettings, Settings,
-    ShutdownSettings, WatchingSettings,
+    BackgroundSettings, ExecutionSettings, LeaderElectionSettings, PeeringMode, PeeringSettings,
+    PostingSettings, QueueingSettings, Settings, ShutdownSettings, WatchingSettings,
 };
 pub use stop::StopSignal;
 pub use watch::EventType;

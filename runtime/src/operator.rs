@@ -1,6 +1,9 @@
 //! The operator: its kinds with their handlers, run from a command line or inside a program.
 
 mod args;
+mod freeze;
+mod governors;
+mod identity;
 mod logging;
 mod orchestrate;
 mod shutdown;
@@ -9,14 +12,17 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use jiff::SignedDuration;
+use kopf_core::election;
 use kopf_core::handler::registry;
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use self::args::{Cli, Request, RunArgs};
+use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
+use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
-use crate::settings::Settings;
+use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
 
 /// An operator, as generated code puts it together.
 #[must_use]
@@ -26,6 +32,10 @@ pub struct Operator {
     crds: Vec<&'static str>,
     namespaces: Namespaces,
     settings: Settings,
+    peering: PeeringSettings,
+    leader_election: Option<LeaderElectionSettings>,
+    identity: Option<String>,
+    clock: WallClock,
 }
 
 /// Where objects are handled.
@@ -56,6 +66,12 @@ pub enum Error {
         /// The kind.
         kind: &'static str,
     },
+    /// The terms of the leader election cannot work.
+    #[error("the leader election makes no sense")]
+    LeaderElection(#[source] election::Error),
+    /// The peering could not be used.
+    #[error("the peering cannot be used: {0}")]
+    Peering(String),
     /// An essential part ended, which only a defect can cause.
     #[error("the operator cannot go on: {0}")]
     Ended(String),
@@ -82,6 +98,10 @@ impl Operator {
             crds: Vec::new(),
             namespaces: Namespaces::default(),
             settings: Settings::default(),
+            peering: PeeringSettings::default(),
+            leader_election: None,
+            identity: None,
+            clock: WallClock::default(),
         }
     }
 
@@ -109,6 +129,34 @@ impl Operator {
         self
     }
 
+    /// Gets along with other operators on the same objects in this way.
+    pub fn peering(mut self, peering: PeeringSettings) -> Self {
+        self.peering = peering;
+        self
+    }
+
+    /// Acts only while this replica is the leader.
+    ///
+    /// Beside peering, the replicas are one operator to the others: only the leader is seen there.
+    pub fn leader_election(mut self, settings: LeaderElectionSettings) -> Self {
+        self.leader_election = Some(settings);
+        self
+    }
+
+    /// Names this operator to others; by default after its pod, or user, host and time.
+    pub fn identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = Some(identity.into());
+        self
+    }
+
+    /// Tells other operators the time as if the clock of this machine was ahead by so much.
+    ///
+    /// For tests of what wrong clocks do.
+    pub fn clock_offset(mut self, offset: SignedDuration) -> Self {
+        self.clock = WallClock::ahead(offset);
+        self
+    }
+
     /// Does what the command line asks for, until a signal stops it.
     #[must_use]
     pub fn main(self) -> ExitCode {
@@ -120,8 +168,16 @@ impl Operator {
         let done = match request {
             Request::PrintCrds => self.print_crds().map_err(Error::Process),
             Request::Run(args) => {
-                logging::init(args.verbosity(), args.log_format);
+                logging::init(&args.logging);
                 self.run_process(&args)
+            }
+            Request::Freeze(args) => {
+                logging::init(&LoggingArgs::plain());
+                self.with_cluster(async |operator, client| operator.freeze(client, &args).await)
+            }
+            Request::Resume(args) => {
+                logging::init(&LoggingArgs::plain());
+                self.with_cluster(async |operator, client| operator.unfreeze(client, &args).await)
             }
         };
         match done {
@@ -153,6 +209,12 @@ impl Operator {
     }
 
     fn run_process(mut self, args: &RunArgs) -> Result<(), Error> {
+        self.restrict(&args.scope);
+        self.meet(&args.peering);
+        self.with_cluster(async |operator, client| operator.serve(client).await)
+    }
+
+    fn restrict(&mut self, args: &ScopeArgs) {
         if !args.namespace.is_empty() {
             self.namespaces = Namespaces::Only(args.namespace.clone());
         } else if args.all_namespaces {
@@ -160,23 +222,49 @@ impl Operator {
         } else if self.namespaces == Namespaces::All {
             warn!("neither a namespace nor --all-namespaces is given: serving the whole cluster");
         }
+    }
+
+    fn meet(&mut self, args: &PeeringArgs) {
+        if args.standalone {
+            self.peering.mode = PeeringMode::Standalone;
+            self.leader_election = None;
+        }
+        if let Some(name) = &args.peering {
+            self.peering.mode = PeeringMode::Mandatory;
+            self.peering.name.clone_from(name);
+        }
+        if let Some(priority) = args.priority() {
+            self.peering.priority = priority;
+        }
+        if args.dev && self.peering.mode != PeeringMode::Standalone {
+            // It goes ahead of the leader, whose lease is none of its business.
+            self.leader_election = None;
+        }
+        if let (Some(election), Some(namespace)) =
+            (&mut self.leader_election, &args.lease_namespace)
+        {
+            election.namespace = Some(namespace.clone());
+        }
+        if let Some(id) = &args.id {
+            self.identity = Some(id.clone());
+        }
+    }
+
+    fn with_cluster(
+        self,
+        act: impl AsyncFnOnce(Self, Client) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .map_err(Error::Process)?;
-        let done = runtime.block_on(self.serve());
+        let done = runtime.block_on(async { act(self, connect().await?).await });
         // A handler may block a thread for ever; the grace for it is over.
         runtime.shutdown_background();
         done
     }
 
-    async fn serve(self) -> Result<(), Error> {
-        let mut config = Config::infer()
-            .await
-            .map_err(|error| Error::Config(Box::new(error)))?;
-        // Whoever sends a request here knows how long to try, and when not to.
-        config.default_retry = false;
-        let client = Client::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
+    async fn serve(self, client: Client) -> Result<(), Error> {
         let stop = CancellationToken::new();
         let name = self.name;
         info!("{name} starts");
@@ -190,6 +278,15 @@ impl Operator {
         info!("{name} has stopped");
         Ok(())
     }
+}
+
+async fn connect() -> Result<Client, Error> {
+    let mut config = Config::infer()
+        .await
+        .map_err(|error| Error::Config(Box::new(error)))?;
+    // Whoever sends a request here knows how long to try, and when not to.
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| Error::Client(Box::new(error)))
 }
 
 /// An error with its causes in one line.

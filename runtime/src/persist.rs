@@ -3,3 +3,4 @@
 pub(crate) mod apply;
 pub(crate) mod consistency;
 pub(crate) mod deliver;
+pub(crate) mod release;

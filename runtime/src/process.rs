@@ -19,10 +19,11 @@ use kopf_core::object::ObjectView;
 use kopf_core::object::patch::Patch;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, error, error_span, info_span, warn};
+use tracing::{Instrument as _, error, warn};
 
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
+use crate::activity::Activity;
 use crate::background::Background;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
 use crate::memory::Memory;
@@ -30,6 +31,7 @@ use crate::persist;
 use crate::persist::apply::{Landing, OnConflict, Place, Rejected, apply};
 use crate::queue::{Next, Processor};
 use crate::settings::Settings;
+use crate::span;
 use crate::surroundings::Surroundings;
 use crate::task::panic_message;
 use crate::version::Version;
@@ -41,6 +43,7 @@ pub(crate) struct Pipeline {
     background: Arc<Background>,
     poster: Option<Poster>,
     settings: Arc<Settings>,
+    activity: Activity,
     stop: CancellationToken,
     room: Room,
 }
@@ -52,6 +55,7 @@ struct Case<'a> {
     background: &'a Background,
     settings: &'a Settings,
     poster: Option<&'a Poster>,
+    activity: &'a Activity,
     stop: &'a CancellationToken,
     subject: Arc<Subject>,
 }
@@ -81,6 +85,8 @@ enum Turn {
     Done,
     /// The object went away; the watch will say so.
     Gone,
+    /// Nothing may be done any more; the list after the pause will bring the object again.
+    Lapsed,
 }
 
 // === impl Pipeline ===
@@ -91,6 +97,7 @@ impl Pipeline {
         background: Arc<Background>,
         poster: Option<Poster>,
         settings: Arc<Settings>,
+        activity: Activity,
         stop: CancellationToken,
     ) -> Self {
         let room = Room::new(settings.queueing.waiting_bytes);
@@ -99,6 +106,7 @@ impl Pipeline {
             background,
             poster,
             settings,
+            activity,
             stop,
             room,
         }
@@ -116,6 +124,7 @@ impl Pipeline {
             background: &self.background,
             settings: &self.settings,
             poster: self.poster.as_ref(),
+            activity: &self.activity,
             stop: &self.stop,
             subject: Arc::new(Subject {
                 api_version: kind.spec().api_version(),
@@ -154,14 +163,23 @@ impl Processor for Pipeline {
         batch.push(sighting, kind.keep(), &self.room);
     }
 
+    fn outlasts_pause(&self, batch: &Batch) -> bool {
+        let newest = batch.newest();
+        newest.is_some_and(|newest| newest.event_type == EventType::Deleted)
+    }
+
+    fn shelve(&self, memory: &mut Memory) {
+        memory.current = None;
+    }
+
     async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: Batch) -> Next {
         if is_echo(memory, &batch, self.kind(key).keep()) {
             return Next::Rest;
         }
-        let kind = self.kind(key).spec().kind;
-        let span = info_span!("object", kind, object = %key);
         let case = self.case(key);
-        let handling = case.handle(memory, batch).instrument(span);
+        let span = case.subject.span();
+        // Large enough for moves to be felt: it stays where it is made.
+        let handling = Box::pin(case.handle(memory, batch)).instrument(span);
         let handled = match AssertUnwindSafe(handling).catch_unwind().await {
             Ok(handled) => handled,
             Err(payload) => Err(Error::Panicked(panic_message(&*payload))),
@@ -217,12 +235,16 @@ impl Case<'_> {
             memory.current = None;
         }
         while let Some(current) = memory.current.clone() {
+            if !self.activity.is_running() {
+                memory.current = None;
+                break;
+            }
             match self.turn(memory, &current).await? {
                 Turn::Again(newer) if !self.stop.is_cancelled() => self.wrote(memory, newer),
                 // What is left to do is on the object; the next start will find it.
                 Turn::Again(_) => break,
                 Turn::Sleep(delay) => return Ok(Next::Wake(delay)),
-                Turn::Done | Turn::Gone => memory.current = None,
+                Turn::Done | Turn::Gone | Turn::Lapsed => memory.current = None,
             }
         }
         Ok(Next::Rest)
@@ -262,7 +284,7 @@ impl Case<'_> {
             return Ok(());
         }
         let mut patch = Patch::new();
-        for sighting in batch.all() {
+        'events: for sighting in batch.all() {
             let Some(object) = self.read(sighting)? else {
                 continue;
             };
@@ -271,13 +293,18 @@ impl Case<'_> {
                 let Some(function) = self.kind.event_function(&spec) else {
                     continue;
                 };
+                if !self.activity.is_running() {
+                    break 'events;
+                }
                 let around = self.surroundings();
                 let raw = Arc::clone(&object);
-                let span = error_span!("handler", id = %spec.id);
-                let mut attempt = function
+                let span = span::handler(spec.id.as_str());
+                let call = function
                     .call(around, raw, sighting.event_type, spec.policy.timeout)
-                    .instrument(span)
-                    .await;
+                    .instrument(span);
+                let Ok(mut attempt) = self.activity.while_leading(call).await else {
+                    return Ok(());
+                };
                 let result = attempt.effects.result.take();
                 patch.absorb(attempt.effects.patch.into_writes());
                 match (attempt.verdict.complaint(), result) {
@@ -304,7 +331,7 @@ impl Case<'_> {
         };
         match apply(&self.place(), &known, patch, OnConflict::Repeat).await {
             Ok(Landing::Written(newer)) => self.wrote(memory, newer),
-            Ok(Landing::Unchanged | Landing::Outdated(_) | Landing::Gone) => {}
+            Ok(Landing::Unchanged | Landing::Outdated(_) | Landing::Gone | Landing::Lapsed) => {}
             Err(rejected) => {
                 warn!("what an event handler wants written is not accepted: {rejected}");
                 self.post(EventSeverity::Error, "Patching", &rejected.to_string());
@@ -337,6 +364,7 @@ impl Case<'_> {
             api: self.kind.api(),
             key: self.key,
             status: self.kind.spec().status,
+            activity: self.activity,
         }
     }
 
@@ -345,6 +373,7 @@ impl Case<'_> {
             subject: Arc::clone(&self.subject),
             client: self.kind.api().client().clone(),
             poster: self.poster.cloned(),
+            activity: self.activity.clone(),
         }
     }
 
@@ -352,7 +381,9 @@ impl Case<'_> {
     fn complain(&self, error: &Error, delay: Duration) {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
         let story = format!("{error}{}", cause.unwrap_or_default());
-        error!(object = %self.key, "{story}; trying again in {delay:?}");
+        self.subject
+            .span()
+            .in_scope(|| error!("{story}; trying again in {delay:?}"));
         self.post(EventSeverity::Error, "Handling", &story);
     }
 

@@ -3,6 +3,9 @@
 //! A single owner holds one slot per known object. A slot keeps the object's memory and what was
 //! seen since its worker began; that is folded together as it arrives, so the queue is bounded by
 //! the number of objects. A worker says when it wants to be called again without any news.
+//!
+//! When the operator pauses, what no worker has begun is dropped, and whatever wants to be called
+//! again is not: the lists that follow a pause bring it back.
 
 mod slot;
 
@@ -20,6 +23,8 @@ use tracing::error;
 
 use slot::{Phase, Slot};
 
+use crate::activity::Activity;
+
 /// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
 
@@ -36,6 +41,12 @@ pub(crate) trait Processor: Send + Sync + 'static {
 
     /// Adds a report to those that wait.
     fn fold(&self, key: &Self::Key, batch: &mut Self::Batch, news: Self::News);
+
+    /// Whether these reports must not be dropped at a pause, as no list would bring them again.
+    fn outlasts_pause(&self, batch: &Self::Batch) -> bool;
+
+    /// Forgets the plans for an object, as somebody else may have other plans during a pause.
+    fn shelve(&self, memory: &mut Self::Memory);
 
     /// Handles what was seen, or a wake-up if nothing was. Must not panic.
     fn process(
@@ -69,6 +80,7 @@ pub(crate) struct Limits {
 }
 
 struct Finished<P: Processor> {
+    epoch: u64,
     key: P::Key,
     memory: P::Memory,
     next: Next,
@@ -82,6 +94,10 @@ struct Queue<P: Processor> {
     workers: JoinSet<Finished<P>>,
     limits: Limits,
     permits: Arc<Semaphore>,
+    activity: Activity,
+    /// The epoch to which everything that waits belongs.
+    epoch: u64,
+    paused: bool,
 }
 
 /// Distributes news until `stop`, then lets running workers finish within `grace`.
@@ -89,12 +105,15 @@ pub(crate) async fn run<P: Processor>(
     processor: Arc<P>,
     mut news: mpsc::Receiver<(P::Key, P::News)>,
     limits: Limits,
+    mut activity: Activity,
     stop: CancellationToken,
     grace: Duration,
 ) {
-    let mut queue = Queue::new(processor, limits);
+    let mut queue = Queue::new(processor, limits, activity.clone());
     loop {
+        queue.obey();
         let permits = Arc::clone(&queue.permits);
+        let running = !queue.paused;
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
@@ -102,10 +121,11 @@ pub(crate) async fn run<P: Processor>(
                 Ok(finished) => queue.finished(finished),
                 Err(error) => error!("a worker was lost: {error}"),
             },
-            Some(due) = queue.timers.next(), if !queue.timers.is_empty() => {
+            true = activity.changed() => {}
+            Some(due) = queue.timers.next(), if running && !queue.timers.is_empty() => {
                 queue.due(due.into_inner());
             }
-            Ok(permit) = permits.acquire_owned(), if !queue.ready.is_empty() => {
+            Ok(permit) = permits.acquire_owned(), if running && !queue.ready.is_empty() => {
                 queue.start(permit);
             }
             Some((key, item)) = news.recv() => queue.noticed(key, item),
@@ -118,7 +138,8 @@ pub(crate) async fn run<P: Processor>(
 // === impl Queue ===
 
 impl<P: Processor> Queue<P> {
-    fn new(processor: Arc<P>, limits: Limits) -> Self {
+    fn new(processor: Arc<P>, limits: Limits, activity: Activity) -> Self {
+        let epoch = activity.epoch();
         Self {
             processor,
             slots: HashMap::new(),
@@ -127,13 +148,67 @@ impl<P: Processor> Queue<P> {
             workers: JoinSet::new(),
             limits,
             permits: Arc::new(Semaphore::new(limits.busy)),
+            activity,
+            epoch,
+            paused: false,
         }
     }
 
+    /// Follows the operator into a pause and out of it.
+    fn obey(&mut self) {
+        let epoch = self.activity.epoch();
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.shelve();
+        }
+        let paused = !self.activity.is_running();
+        if self.paused && !paused {
+            self.take_up();
+        }
+        self.paused = paused;
+    }
+
+    /// Drops everything that has not begun.
+    fn shelve(&mut self) {
+        self.ready.clear();
+        self.timers.clear();
+        let processor = &self.processor;
+        self.slots.values_mut().for_each(|slot| {
+            slot.pending
+                .take_if(|batch| !processor.outlasts_pause(batch));
+            if !matches!(slot.phase, Phase::Working) {
+                processor.shelve(&mut slot.memory);
+                slot.phase = Phase::Resting;
+            }
+        });
+        // Also when the pause is over before anybody noticed, what is left has to be taken up.
+        self.paused = true;
+    }
+
+    /// Lines up what has outlasted the pause.
+    fn take_up(&mut self) {
+        let waiting = self.slots.iter_mut().filter_map(|(key, slot)| {
+            let waits = slot.pending.is_some() && matches!(slot.phase, Phase::Resting);
+            waits.then(|| {
+                slot.phase = Phase::Queued;
+                key.clone()
+            })
+        });
+        self.ready.extend(waiting);
+    }
+
     fn noticed(&mut self, key: P::Key, news: P::News) {
+        // The stream may have noticed a pause, and its end, before the queue did.
+        self.obey();
         let slot = self.slots.entry(key.clone()).or_default();
         let batch = slot.pending.get_or_insert_default();
         self.processor.fold(&key, batch, news);
+        if self.paused {
+            let processor = &self.processor;
+            slot.pending
+                .take_if(|batch| !processor.outlasts_pause(batch));
+            return;
+        }
         match slot.phase {
             Phase::Resting => {}
             Phase::Sleeping(timer) => {
@@ -164,19 +239,40 @@ impl<P: Processor> Queue<P> {
         let mut memory = std::mem::take(&mut slot.memory);
         let processor = Arc::clone(&self.processor);
         let patience = self.limits.patience;
+        let epoch = self.epoch;
         self.workers.spawn(async move {
             let work = processor.process(&key, &mut memory, batch);
             let next = counted(work, permit, patience).await;
-            Finished { key, memory, next }
+            Finished {
+                epoch,
+                key,
+                memory,
+                next,
+            }
         });
     }
 
     fn finished(&mut self, finished: Finished<P>) {
-        let Finished { key, memory, next } = finished;
+        self.obey();
+        let Finished {
+            epoch,
+            key,
+            memory,
+            next,
+        } = finished;
         let Some(slot) = self.slots.get_mut(&key) else {
             return;
         };
         slot.memory = memory;
+        if next != Next::Forget && (self.paused || epoch != self.epoch) {
+            self.processor.shelve(&mut slot.memory);
+            slot.phase = Phase::Resting;
+            if slot.pending.is_some() && !self.paused {
+                slot.phase = Phase::Queued;
+                self.ready.push_back(key);
+            }
+            return;
+        }
         slot.phase = match next {
             Next::Hold(delay) => {
                 self.timers.insert(key, delay.min(LONGEST_SLEEP));

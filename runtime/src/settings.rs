@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use kopf_core::election::Terms;
 use kopf_core::lifecycle::Lifecycle;
+use kopf_core::peering::Ties;
 use kopf_core::persistence::Persistence;
 
 /// All settings of an operator.
@@ -85,6 +87,107 @@ pub struct ShutdownSettings {
     pub grace: Duration,
     /// How long the last Kubernetes events may take to be posted after that.
     pub posting_grace: Duration,
+}
+
+/// How the operator gets along with other operators on the same objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeeringSettings {
+    /// Whether it looks for others at all.
+    pub mode: PeeringMode,
+    /// The name of the `ClusterKopfPeering` or the `KopfPeering` objects by which they meet.
+    pub name: String,
+    /// The operator with the highest priority goes ahead, all others pause.
+    pub priority: i64,
+    /// How long others believe that this operator is alive after they last heard of it; whole
+    /// seconds.
+    pub lifetime: Duration,
+    /// Whether signs of life are kept out of the log.
+    pub stealth: bool,
+    /// What happens among operators of the same priority.
+    pub ties: Ties,
+}
+
+/// Whether an operator looks for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeeringMode {
+    /// It does not, and never pauses.
+    Standalone,
+    /// It does if the peering object exists.
+    Auto,
+    /// It pauses until the peering object exists.
+    Mandatory,
+}
+
+/// How one of several replicas is made the only one that acts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderElectionSettings {
+    /// The name of the `Lease`; that of the operator if left out.
+    pub name: Option<String>,
+    /// The namespace of the `Lease`; that of the operator's pod if left out.
+    pub namespace: Option<String>,
+    /// A leader that is not heard of for so long is replaced; whole seconds.
+    pub lease_duration: Duration,
+    /// A leader that cannot renew its lease for so long stops; shorter than the lease.
+    pub renew_deadline: Duration,
+    /// The pause between renewals.
+    pub retry_period: Duration,
+}
+
+impl Default for PeeringSettings {
+    fn default() -> Self {
+        Self {
+            mode: PeeringMode::Auto,
+            name: "default".to_owned(),
+            priority: 0,
+            lifetime: Duration::from_secs(60),
+            stealth: false,
+            ties: Ties::default(),
+        }
+    }
+}
+
+impl PeeringSettings {
+    /// Taking part in a peering that has to exist.
+    #[must_use]
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            mode: PeeringMode::Mandatory,
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Running as if there was nobody else.
+    #[must_use]
+    pub fn standalone() -> Self {
+        Self {
+            mode: PeeringMode::Standalone,
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for LeaderElectionSettings {
+    fn default() -> Self {
+        let terms = Terms::default();
+        Self {
+            name: None,
+            namespace: None,
+            lease_duration: terms.duration,
+            renew_deadline: terms.renew_deadline,
+            retry_period: terms.retry_period,
+        }
+    }
+}
+
+impl LeaderElectionSettings {
+    pub(crate) fn terms(&self) -> Terms {
+        Terms {
+            duration: self.lease_duration,
+            renew_deadline: self.renew_deadline,
+            retry_period: self.retry_period,
+        }
+    }
 }
 
 impl Default for WatchingSettings {

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 
+use crate::activity::Activity;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
 
-/// The client, and the way to tell people about the object.
+/// The client, the way to tell people about the object, and the leave to do so.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
     pub(crate) subject: Arc<Subject>,
     pub(crate) client: Client,
     pub(crate) poster: Option<Poster>,
+    pub(crate) activity: Activity,
 }
 
 impl Surroundings {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use kopf_core::object::ObjectView;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -82,6 +83,16 @@ struct GlanceMeta<'a> {
 // === impl ObjectKey ===
 
 impl ObjectKey {
+    /// The identity of an object; `None` if it has none, as no stored object does.
+    pub(crate) fn of(kind: KindIndex, object: ObjectView<'_>) -> Option<Self> {
+        Some(Self {
+            kind,
+            uid: object.uid()?.into(),
+            namespace: object.namespace().map(Box::from),
+            name: object.name()?.into(),
+        })
+    }
+
     /// All that is left of an object whose body was not kept.
     pub(crate) fn stub(&self) -> Arc<RawValue> {
         let mut meta = Map::new();

@@ -24,6 +24,12 @@ where
     let state = Arc::new(state);
     {% endif -%}
     kopf_runtime::Operator::new("{{ name }}")
+    {% if let Some(peering) = peering -%}
+        .peering({{ peering }})
+    {% endif -%}
+    {% if let Some(election) = leader_election -%}
+        .leader_election({{ election }})
+    {% endif -%}
     {% for kind in kinds -%}
         .resource({{ kind.module }}::resource(&state))
     {% endfor -%}

@@ -1,5 +1,7 @@
 {% for line in docs %}{{ line }}
-{% endfor %}
+{% endfor %}{% if constants %}
+#![allow(clippy::approx_constant, reason = "numbers are as the schema has them")]
+{% endif %}
 {% for line in imports %}{{ line }}
 {% endfor %}{% if !shared.is_empty() %}
 {% for line in shared %}{{ line }}

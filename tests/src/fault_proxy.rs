@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use http::{Method, Request, Response, StatusCode};
@@ -70,6 +70,10 @@ pub struct ProxiedRequest {
     pub uri: String,
     /// The status that the client saw.
     pub status: Option<StatusCode>,
+    /// When it came.
+    pub arrived: Instant,
+    /// When it was answered, which is after it had its effect.
+    pub answered: Instant,
 }
 
 /// Why there is no proxy.
@@ -222,12 +226,15 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 impl Shared {
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
         let (method, uri) = (request.method().clone(), request.uri().to_string());
+        let arrived = Instant::now();
         let outcome = self.decide_and_forward(request).await;
         let status = outcome.as_ref().ok().map(Response::status);
         lock(&self.seen).push(ProxiedRequest {
             method,
             uri,
             status,
+            arrived,
+            answered: Instant::now(),
         });
         outcome
     }

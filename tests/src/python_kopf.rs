@@ -97,9 +97,19 @@ impl PythonKopf {
         Ok(Self { packages })
     }
 
-    /// Prepares to run the handlers in `script` on the sandbox's namespace, as `identity`. The
-    /// script may import modules beside it.
+    /// Prepares to run the handlers in `script` on the sandbox's namespace, as `identity`, as if
+    /// there was no other operator. The script may import modules beside it.
     pub fn operator(
+        &self,
+        sandbox: &Sandbox,
+        identity: &Identity,
+        script: &Path,
+    ) -> Result<operator::Builder, Failure> {
+        Ok(self.peer(sandbox, identity, script)?.arg("--standalone"))
+    }
+
+    /// The same for an operator that looks for others.
+    pub fn peer(
         &self,
         sandbox: &Sandbox,
         identity: &Identity,
@@ -120,7 +130,6 @@ impl PythonKopf {
             .arg("-m")
             .arg("kopf")
             .arg("run")
-            .arg("--standalone")
             .arg("--namespace")
             .arg(sandbox.namespace())
             .arg(script))

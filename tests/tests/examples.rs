@@ -16,6 +16,8 @@ mod filtering;
 mod handlers;
 #[path = "examples/minimal.rs"]
 mod minimal;
+#[path = "examples/peering.rs"]
+mod peering;
 #[path = "examples/stage.rs"]
 mod stage;
 #[path = "examples/subhandlers.rs"]

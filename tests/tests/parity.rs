@@ -11,6 +11,8 @@ mod continuity;
 mod errors;
 #[path = "parity/improvements.rs"]
 mod improvements;
+#[path = "parity/peering.rs"]
+mod peering;
 #[path = "parity/selection.rs"]
 mod selection;
 #[path = "parity/stage.rs"]

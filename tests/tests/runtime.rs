@@ -10,12 +10,18 @@ mod children;
 mod continuity;
 #[path = "runtime/daemons.rs"]
 mod daemons;
+#[path = "runtime/election.rs"]
+mod election;
 #[path = "runtime/errors.rs"]
 mod errors;
 #[path = "runtime/events.rs"]
 mod events;
 #[path = "runtime/kinds.rs"]
 mod kinds;
+#[path = "runtime/peering.rs"]
+mod peering;
+#[path = "runtime/replicas.rs"]
+mod replicas;
 #[path = "runtime/stopping.rs"]
 mod stopping;
 #[path = "runtime/streams.rs"]

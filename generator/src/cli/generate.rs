@@ -216,7 +216,7 @@ fn refuse(comparison: &Comparison, report: &mut Report) -> Status {
     }
     report.fail(
         "generated files were edited by hand, and nothing was written; \
-         move the edits to a file of yours, or discard them with `kopf-gen generate --force`",
+         move the edits to a file of yours, or discard them with `--force`",
     );
     Status::Edited
 }

@@ -81,7 +81,8 @@ pub(super) fn rbac(args: &RbacArgs, report: &mut Report) -> Status {
     let Some(wanted) = &args.explain else {
         return print(&plan::text(&RbacView::new(&operator)), report);
     };
-    match explain(&rbac::rules(&operator), wanted) {
+    let rules = [rbac::rules(&operator), rbac::own_rules(&operator)].concat();
+    match explain(&rules, wanted) {
         Ok(text) => print(&text, report),
         Err(message) => report.fail(&message),
     }
@@ -120,10 +121,11 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
     };
     let of_resource: Vec<_> = rules
         .iter()
-        .filter(|rule| rule.resource == resource)
+        .filter(|rule| rule.resources.iter().any(|it| it == resource))
         .collect();
     if of_resource.is_empty() {
-        let known = rules.iter().map(|rule| rule.resource.as_str());
+        let known = rules.iter().flat_map(|rule| &rule.resources);
+        let known = known.map(String::as_str);
         let help = did_you_mean(resource, known)
             .unwrap_or_else(|| "`kopf-gen rbac` prints all".to_owned());
         return Err(format!(

@@ -1,10 +1,11 @@
 //! `kopf-gen types`: the types alone.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::generate::{Mode, finish, settle};
 use super::{Report, Status};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::crd::NameFix;
@@ -13,7 +14,9 @@ use crate::model::name::{InvalidTypeName, TypeName};
 use crate::model::options::{Builtins, Options};
 use crate::model::resource::{Resource, Versions};
 use crate::model::types::Known;
+use crate::plan;
 use crate::types::{self, Request};
+use crate::write::{self, EditedFiles};
 
 /// Print the Rust types of CustomResourceDefinitions
 #[derive(Debug, Args)]
@@ -27,6 +30,9 @@ pub(super) struct TypesArgs {
     /// A file for one module, or a folder for one file per kind and version
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Overwrite files even if they were edited by hand
+    #[arg(long)]
+    force: bool,
     /// Correct the names of definitions that are not `<plural>.<group>`
     #[arg(long)]
     fix_names: bool,
@@ -74,22 +80,7 @@ pub(super) fn run(args: &TypesArgs, report: &mut Report) -> Status {
     if diagnostics.has_errors() {
         return Status::Invalid;
     }
-    match args.write(&resources, &sources, &request.options) {
-        Ok(()) => Status::Ok,
-        Err(error) => {
-            report.fail(&error.to_string());
-            Status::Invalid
-        }
-    }
-}
-
-/// The types could not be written.
-#[derive(Debug, thiserror::Error)]
-enum WriteError {
-    #[error("cannot write `{path}`: {source}")]
-    File { path: PathBuf, source: io::Error },
-    #[error("cannot write to standard output: {0}")]
-    Stdout(io::Error),
+    args.write(&resources, &sources, &request.options, report)
 }
 
 impl TypesArgs {
@@ -140,47 +131,43 @@ impl TypesArgs {
         options
     }
 
+    /// Prints the types, or brings a file or a folder up to date with them.
     fn write(
         &self,
         resources: &[Resource],
         sources: &Sources,
         options: &Options,
-    ) -> Result<(), WriteError> {
-        let Some(output) = &self.output else {
-            let text = types::text(resources, sources, options);
-            return io::stdout()
-                .lock()
-                .write_all(text.as_bytes())
-                .map_err(WriteError::Stdout);
+        report: &mut Report,
+    ) -> Status {
+        let edited = if self.force {
+            EditedFiles::Overwrite
+        } else {
+            EditedFiles::Keep
         };
-        if output
-            .extension()
-            .is_some_and(|extension| extension == "rs")
-        {
-            return write(output, &types::text(resources, sources, options));
-        }
-        for resource in resources {
-            for file in types::files(resource, sources, options) {
-                write(&output.join(file.path), &file.text)?;
+        match &self.output {
+            None => {
+                let text = types::text(resources, sources, options);
+                match io::stdout().lock().write_all(text.as_bytes()) {
+                    Ok(()) => Status::Ok,
+                    Err(error) => report.fail(&format!("cannot write to standard output: {error}")),
+                }
+            }
+            Some(file) if file.extension().is_some_and(|extension| extension == "rs") => {
+                let text = types::text(resources, sources, options);
+                match write::module(file, &text, edited) {
+                    Ok(()) => Status::Ok,
+                    Err(error) => report.fail_with(&error),
+                }
+            }
+            Some(folder) => {
+                let plan = plan::types(resources, sources, options);
+                if let Err(status) = settle(folder, Mode::WRITE, report) {
+                    return status;
+                }
+                finish(folder, &plan, edited, Mode::WRITE, report)
             }
         }
-        let index = types::index(resources);
-        write(&output.join(index.path), &index.text)
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), WriteError> {
-    let fail = |source| WriteError::File {
-        path: path.to_owned(),
-        source,
-    };
-    if std::fs::read(path).is_ok_and(|present| present == text.as_bytes()) {
-        return Ok(());
-    }
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(fail)?;
-    }
-    std::fs::write(path, text).map_err(fail)
 }
 
 fn rename(text: &str) -> Result<(String, TypeName), String> {

@@ -211,6 +211,12 @@ codes! {
     /// They are two views of the same objects, so every object is handled twice, and both
     /// kinds of handlers keep their progress on it.
     TwoVersions = "KG0612",
+    /// What is said about other operators or replicas cannot work.
+    ///
+    /// A leader has to stop before another may begin: `retry_period` < `renew_deadline` <
+    /// `lease_duration`. Lifetimes and leases are whole seconds, because other programs read them
+    /// as such. Peerings and Leases are objects, and are named like objects.
+    PeersOption = "KG0620",
     /// A file of yours is not valid Rust.
     ///
     /// Stubs are added at places found by parsing, so a file that does not parse cannot get any.

@@ -6,6 +6,7 @@
 mod decode;
 mod duration;
 mod fields;
+mod peers;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,6 +14,8 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::diagnostic::{Diagnostics, SourceId, Sources, Span};
+
+pub use self::peers::{LeaderElectionSection, PeeringOptions, PeeringSection, Standalone, Ties};
 
 /// The file name of the manifest.
 pub const FILE_NAME: &str = "kopf.yaml";
@@ -69,6 +72,10 @@ pub enum ApiVersion {
 pub struct OperatorSection {
     /// The name of the operator: of its crate, its Deployment, its ServiceAccount.
     pub name: Spanned<String>,
+    /// How the operator gets along with others on the same objects.
+    pub peering: Option<PeeringSection>,
+    /// Run several replicas, of which one at a time acts.
+    pub leader_election: Option<LeaderElectionSection>,
 }
 
 /// A kind that the operator handles; either `crd` or `builtin` names it.

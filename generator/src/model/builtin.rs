@@ -62,15 +62,27 @@ pub(super) fn recognise(schema: &Schema, steps: &[Step], builtins: Builtins) -> 
     if builtins == Builtins::None || schema.preserve_unknown || schema.embedded_resource {
         return None;
     }
-    if is_condition(schema) {
+    // Its time would lose what is finer than a second.
+    if builtins == Builtins::Compatible && is_condition(schema) {
         return Some(CONDITION.known());
     }
     table::find(schema, steps, builtins)
 }
 
+/// Whether `IntOrString`, whose numbers have 32 bits, can hold every value of a schema.
+pub(super) fn holds_int_or_string(schema: &Schema, builtins: Builtins) -> bool {
+    let bound = |keyword| schema.limit(keyword).and_then(serde_json::Value::as_i64);
+    match builtins {
+        Builtins::None => false,
+        Builtins::Compatible => true,
+        Builtins::Exact => {
+            bound("minimum").is_some_and(|least| least >= i32::MIN.into())
+                && bound("maximum").is_some_and(|most| most <= i32::MAX.into())
+        }
+    }
+}
+
 /// Whether a schema is that of `metav1.Condition`.
-///
-/// Its time is kept to the second, as every writer of conditions does.
 fn is_condition(schema: &Schema) -> bool {
     const MEMBERS: [&str; 6] = [
         "lastTransitionTime",

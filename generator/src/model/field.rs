@@ -137,6 +137,7 @@ impl Walk<'_> {
                         .map(|(_, ty)| ty.clone())
                         .ok_or_else(|| members.iter().map(|(json, _)| json.clone()).collect())
                 }
+                Body::Alias(ty) => self.inside(ty, name),
                 _ => Err(Vec::new()),
             },
             _ => Err(Vec::new()),

@@ -98,6 +98,7 @@ impl<'s> Defaults<'s> {
         }
         let answer = match self.shapes.body(id) {
             Body::Struct(body) => self.of_struct(body),
+            Body::Alias(ty) if self.has_default(ty) => DefaultImpl::Derived,
             _ => DefaultImpl::Missing,
         };
         self.known.borrow_mut().insert(id, answer);
@@ -180,7 +181,8 @@ impl<'s> Defaults<'s> {
                     values.iter().position(|value| *value == number)?,
                 ))
             }
-            (Body::Quantity, json) => int_or_string(ty, json, Int::I64),
+            (Body::Quantity | Body::IntOrString, json) => int_or_string(ty, json, Int::I64),
+            (Body::Alias(inner), json) => self.value(json, inner),
             (Body::Struct(body), Json::Object(entries)) => self.structure(id, body, entries),
             _ => None,
         }

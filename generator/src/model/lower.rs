@@ -12,6 +12,7 @@ use super::kind::Status;
 use super::name::{RustIdent, TypeName};
 use super::operator::{CrdFile, HandledKind, Operator, Origin};
 use super::options::Options;
+use super::peers;
 use super::resource::{Resource, Versions};
 use super::standard;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
@@ -100,8 +101,11 @@ pub fn operator(
             text: file.text.clone(),
         })
         .collect();
+    let (peering, leader_election) = peers::lower(manifest, diagnostics);
     Some(Operator {
         name: manifest.operator.name.value.clone(),
+        peering,
+        leader_election,
         kinds,
         crd_files,
     })
@@ -142,10 +146,19 @@ fn tell_apart(kinds: &mut [(HandledKind, &ResourceSection)]) {
     // The types have a module of their own next to those of the kinds.
     let clash =
         |name: &String| name == "types" || names.iter().filter(|other| *other == name).count() > 1;
-    for (kind, _) in kinds.iter_mut().filter(|(kind, _)| clash(&kind.module)) {
+    let short = |kind: &HandledKind| {
         let group = kind.group.split('.').next().unwrap_or_default();
-        let qualified = format!("{}_{group}_{}", kind.module, kind.version);
-        let module = RustIdent::new(&qualified);
+        format!("{}_{group}_{}", kind.module, kind.version)
+    };
+    let shorts: Vec<String> = kinds.iter().map(|(kind, _)| short(kind)).collect();
+    for (kind, _) in kinds.iter_mut().filter(|(kind, _)| clash(&kind.module)) {
+        let short = short(kind);
+        let qualified = if shorts.iter().filter(|other| **other == short).count() > 1 {
+            format!("{}_{}_{}", kind.module, kind.group, kind.version)
+        } else {
+            short
+        };
+        let module = RustIdent::of_module(&qualified);
         kind.module = module.to_string();
         if let Origin::Custom(resource) = &mut kind.origin {
             resource.module = module;
@@ -233,7 +246,7 @@ impl<'a> Kinds<'a> {
             plural: standard.plural.to_owned(),
             scope: standard.scope,
             status: standard.status,
-            module: RustIdent::new(standard.kind).to_string(),
+            module: RustIdent::of_module(standard.kind).to_string(),
             type_name: standard.kind.to_owned(),
             trait_prefix: standard.kind.to_owned(),
             origin: Origin::Standard(standard),

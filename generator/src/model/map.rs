@@ -111,11 +111,10 @@ impl Mapper<'_> {
         match (quantity, self.options.builtins) {
             (true, Builtins::Compatible) => builtin::QUANTITY.ty(),
             (true, _) => self.intern(Body::Quantity, Docs::default()),
-            (false, Builtins::None) => {
-                let types = vec![Ty::Int(Int::I64), Ty::String];
-                self.intern(Body::Untagged(types), Docs::default())
+            (false, builtins) if builtin::holds_int_or_string(schema, builtins) => {
+                builtin::INT_OR_STRING.ty()
             }
-            (false, _) => builtin::INT_OR_STRING.ty(),
+            (false, _) => self.intern(Body::IntOrString, Docs::default()),
         }
     }
 
@@ -230,6 +229,7 @@ impl Mapper<'_> {
         });
         let schema = &property.schema;
         let ty = self.ty(schema);
+        let ty = self.short(ty, nullable(schema));
         self.steps.pop();
         let presence = match &schema.default {
             Some(default) => Presence::Default(default.to_string()),

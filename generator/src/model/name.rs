@@ -32,6 +32,16 @@ impl RustIdent {
         Self::from_snake(snake(text))
     }
 
+    /// The name of a module, which is never a keyword: its file bears the same name.
+    #[must_use]
+    pub fn of_module(text: &str) -> Self {
+        let name = Self::new(text);
+        match name.as_str().strip_prefix("r#") {
+            Some(keyword) => Self(format!("{keyword}_")),
+            None => name,
+        }
+    }
+
     fn from_snake(mut name: String) -> Self {
         if name.is_empty() {
             name.push_str("field");
@@ -50,11 +60,16 @@ impl RustIdent {
     /// The first of `name`, `name_2`, `name_3`… that is not taken, which is then taken.
     #[must_use]
     pub fn unique(text: &str, taken: &mut BTreeSet<Self>) -> Self {
-        let first = Self::new(text);
-        if taken.insert(first.clone()) {
-            return first;
+        Self::new(text).or_numbered(taken)
+    }
+
+    /// This name, or else the first of `name_2`, `name_3`… that is not taken.
+    #[must_use]
+    pub fn or_numbered(self, taken: &mut BTreeSet<Self>) -> Self {
+        if taken.insert(self.clone()) {
+            return self;
         }
-        let stem = first.bare().to_owned();
+        let stem = self.bare().trim_end_matches('_').to_owned();
         (2..)
             .map(|n| Self::from_snake(format!("{stem}_{n}")))
             .find(|name| taken.insert(name.clone()))
@@ -120,7 +135,7 @@ impl TypeName {
     /// This name with another one after it.
     #[must_use]
     pub fn then(&self, suffix: &str) -> Self {
-        Self::from_pascal(join(self.0.clone(), suffix))
+        Self::from_pascal(join(self.0.clone(), suffix.trim_end_matches('_')))
     }
 
     /// Type names put together.
@@ -253,7 +268,8 @@ fn starts_word(chars: &[char], index: usize) -> bool {
 fn is_plain_letter(c: char) -> bool {
     let compatibility =
         matches!(c, '\u{132}'..='\u{133}' | '\u{13f}'..='\u{140}' | '\u{149}' | '\u{17f}');
-    matches!(c, '\u{c0}'..='\u{17f}') && c.is_alphabetic() && !compatibility
+    let confusable = matches!(c, '\u{131}' | '\u{138}');
+    matches!(c, '\u{c0}'..='\u{17f}') && c.is_alphabetic() && !compatibility && !confusable
 }
 
 fn snake(text: &str) -> String {
@@ -268,6 +284,9 @@ fn pascal(text: &str) -> String {
 
 /// Puts two parts together; digits of different words stay apart.
 fn join(mut name: String, part: &str) -> String {
+    if name.ends_with('_') {
+        name.pop();
+    }
     let digits = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     if digits(name.chars().last()) && digits(part.chars().next()) {
         name.push('_');
@@ -278,13 +297,16 @@ fn join(mut name: String, part: &str) -> String {
 
 fn capital(word: &str) -> String {
     let mut chars = word.chars();
-    match chars.next() {
-        // `ß` has two capitals, which would not be camel case.
-        Some(first) if first.to_uppercase().count() == 1 => {
-            first.to_uppercase().chain(chars).collect()
-        }
-        _ => word.to_owned(),
-    }
+    let Some(first) = chars.next() else {
+        return String::new();
+    };
+    // `ß` becomes two letters, of which only the first is a capital in camel case.
+    let mut letters = first.to_uppercase();
+    let capital = letters.next().into_iter();
+    capital
+        .chain(letters.flat_map(char::to_lowercase))
+        .chain(chars)
+        .collect()
 }
 
 /// A name for a text of symbols only.

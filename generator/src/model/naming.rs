@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::name::{RustIdent, TypeName, singular};
-use super::types::{Body, Place, ShapeId, Shapes, Step, Ty};
+use super::types::{Body, Place, ShapeId, Shapes, Step, Struct, Ty};
 
 /// Names that generated modules need for themselves.
 const RESERVED: &[&str] = &[
@@ -58,6 +58,49 @@ const RESERVED: &[&str] = &[
     "TryFrom",
     "TryInto",
     "Value",
+    "Vec",
+];
+
+/// Names that a kind cannot have, because code around its type needs them for something else.
+const OCCUPIED: &[&str] = &[
+    "BTreeMap",
+    "Box",
+    "Change",
+    "ChangeHandler",
+    "Daemon",
+    "DaemonHandler",
+    "Default",
+    "Deserialize",
+    "Deserializer",
+    "Duration",
+    "ErrorMode",
+    "EventHandler",
+    "FieldChange",
+    "FieldHandler",
+    "From",
+    "HandlerResult",
+    "ObjectMeta",
+    "On",
+    "Operator",
+    "Option",
+    "Resource",
+    "ResourceHandlers",
+    "ResourceSpec",
+    "Result",
+    "Scope",
+    "Seen",
+    "Send",
+    "Serialize",
+    "SerializeMap",
+    "Serializer",
+    "StatusSubresource",
+    "String",
+    "Sync",
+    "TextTest",
+    "Tick",
+    "TimerHandler",
+    "TryFrom",
+    "ValueTest",
     "Vec",
 ];
 
@@ -147,6 +190,11 @@ impl Names {
         self.index.values()
     }
 
+    /// Whether a reserved name is not used yet.
+    fn is_free(&self, name: &TypeName, kind: &TypeName) -> bool {
+        name != kind && !self.all().any(|used| used == name)
+    }
+
     /// The name of a shape.
     ///
     /// # Panics
@@ -157,6 +205,16 @@ impl Names {
         self.index
             .get(&id)
             .expect("every shape of a version has a name")
+    }
+}
+
+/// The name of the type of a kind.
+pub(super) fn root(kind: &str) -> TypeName {
+    let name = TypeName::of_kind(kind);
+    if OCCUPIED.contains(&name.as_str()) {
+        name.then("Object")
+    } else {
+        name
     }
 }
 
@@ -184,21 +242,38 @@ pub(super) fn allocate<'t>(
     let mut own: Vec<ShapeId> = reachable.difference(&shared).copied().collect();
     own.sort_by(|a, b| rank(*a, shapes).cmp(&rank(*b, shapes)));
     for id in own {
-        let name = match &shapes.shape(id).name {
-            Some(name) => {
+        let name = match (&shapes.shape(id).name, fixed(shapes.body(id))) {
+            (Some(name), _) => {
                 if taken.contains(name.as_str()) {
                     names.clashes.push(name.clone());
                 }
                 name.clone()
             }
-            None if *shapes.body(id) == Body::Quantity => TypeName::new("Quantity"),
-            None => choose(kind, shapes.place(id), &taken),
+            (None, Some(name)) if names.is_free(&name, kind) => name,
+            (None, _) => choose(kind, shapes.place(id), &taken),
         };
         taken.insert(name.to_string());
         names.index.insert(id, name.clone());
         names.defined.push((id, name));
     }
     names
+}
+
+/// The reserved name of a type that is the same everywhere.
+fn fixed(body: &Body) -> Option<TypeName> {
+    match body {
+        Body::Quantity => Some(TypeName::new("Quantity")),
+        Body::IntOrString => Some(TypeName::new("IntOrString")),
+        Body::Struct(body) if is_condition(body) => Some(TypeName::new("Condition")),
+        _ => None,
+    }
+}
+
+/// Whether an object is a condition as Kubernetes has them, perhaps with more members.
+fn is_condition(body: &Struct) -> bool {
+    ["lastTransitionTime", "message", "reason", "status", "type"]
+        .iter()
+        .all(|name| body.fields.iter().any(|field| field.json == *name))
 }
 
 /// Names given by the user come first, so that others make room.
@@ -244,8 +319,8 @@ fn share(
     };
     let top = |field: &str| name == kind.then(TypeName::new(field).as_str());
     let top_elsewhere = (top("spec") || top("status")) && shapes.place(id).steps.len() != 1;
-    let quantity = *shapes.body(id) == Body::Quantity;
-    if top_elsewhere || (!quantity && !taken.insert(name.to_string())) {
+    let reserved = fixed(shapes.body(id)).as_ref() == Some(&name) && names.is_free(&name, kind);
+    if top_elsewhere || (!reserved && !taken.insert(name.to_string())) {
         return false;
     }
     names.index.insert(id, name.clone());
@@ -277,8 +352,7 @@ fn candidates(kind: &TypeName, steps: &[Step]) -> Vec<TypeName> {
     let mut names = Vec::new();
     let mut suffix = String::new();
     for (index, step) in below.iter().enumerate().rev() {
-        let word = noun(step);
-        suffix.insert_str(0, word.as_str());
+        suffix = noun(step).then(&suffix).to_string();
         let last = index + 1 == below.len();
         let generic = last && GENERIC.contains(&singular(&step.field).to_lowercase().as_str());
         if !generic {

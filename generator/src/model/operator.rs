@@ -2,6 +2,7 @@
 
 use super::handler::Handler;
 use super::kind::Status;
+use super::peers::{LeaderElection, Peering};
 use super::resource::Resource;
 use super::standard::StandardKind;
 use crate::load::crd::Scope;
@@ -11,6 +12,10 @@ use crate::load::crd::Scope;
 pub struct Operator {
     /// The name of the crate and of everything that is deployed.
     pub name: String,
+    /// How it gets along with others.
+    pub peering: Peering,
+    /// How one of its replicas becomes the leader, if there are several.
+    pub leader_election: Option<LeaderElection>,
     /// The kinds, in the order of the manifest.
     pub kinds: Vec<HandledKind>,
     /// The files with CustomResourceDefinitions.

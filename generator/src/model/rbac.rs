@@ -3,15 +3,18 @@
 use super::handler::Handler;
 use super::kind::Status;
 use super::operator::{HandledKind, Operator};
+use super::peers::{LeaderElection, Membership};
 use crate::load::crd::Scope;
 
 /// One rule of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The API group, empty for the core group.
-    pub group: String,
-    /// The resource or subresource, in plural.
-    pub resource: String,
+    /// The API groups, empty for the core group.
+    pub groups: Vec<String>,
+    /// The resources or subresources, in plural.
+    pub resources: Vec<String>,
+    /// The names of the only objects that it is about; all if empty.
+    pub names: Vec<String>,
     /// The verbs, each with the reason for it.
     pub verbs: Vec<Grant>,
 }
@@ -35,15 +38,66 @@ pub fn rules(operator: &Operator) -> Vec<Rule> {
         .any(|kind| kind.handlers.iter().any(Handler::writes))
     {
         rules.push(Rule {
-            group: String::new(),
-            resource: "events".to_owned(),
+            groups: vec![String::new()],
+            resources: vec!["events".to_owned()],
+            names: Vec::new(),
             verbs: vec![Grant {
                 verb: "create",
                 reason: "what happens to an object is reported on it".to_owned(),
             }],
         });
     }
+    rules.extend(operator.peering.membership().map(peering_rule));
     rules
+}
+
+/// What is needed in the namespace of the operator only: its lease.
+#[must_use]
+pub fn own_rules(operator: &Operator) -> Vec<Rule> {
+    let election = operator.leader_election.as_ref();
+    election.map(lease_rules).unwrap_or_default()
+}
+
+fn peering_rule(membership: &Membership) -> Rule {
+    let reason = if membership.name.is_some() {
+        "other operators are met here, with -A or -n"
+    } else {
+        "other operators are met here, if it exists, with -A or -n"
+    };
+    Rule {
+        groups: ["kopf.dev", "zalando.org"].map(str::to_owned).to_vec(),
+        resources: ["clusterkopfpeerings", "kopfpeerings"]
+            .map(str::to_owned)
+            .to_vec(),
+        names: vec![membership.peering().to_owned()],
+        verbs: grants(&["list", "watch", "patch"], reason),
+    }
+}
+
+fn lease_rules(election: &LeaderElection) -> Vec<Rule> {
+    let rule = |names: Vec<String>, verbs: &[&'static str], reason: &str| Rule {
+        groups: vec!["coordination.k8s.io".to_owned()],
+        resources: vec!["leases".to_owned()],
+        names,
+        verbs: grants(verbs, reason),
+    };
+    vec![
+        // What does not exist yet has no name that a rule could be about.
+        rule(Vec::new(), &["create"], "the first leader makes the lease"),
+        rule(
+            vec![election.lease.clone()],
+            &["get", "list", "watch", "patch"],
+            "replicas elect their leader",
+        ),
+    ]
+}
+
+fn grants(verbs: &[&'static str], reason: &str) -> Vec<Grant> {
+    let grant = |verb: &&'static str| Grant {
+        verb,
+        reason: reason.to_owned(),
+    };
+    verbs.iter().map(grant).collect()
 }
 
 /// Whether all rules are about objects in namespaces, so that roles in namespaces would do.
@@ -95,8 +149,9 @@ fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
         });
         if kind.status == Status::Present {
             rules.push(Rule {
-                group: kind.group.clone(),
-                resource: format!("{}/status", kind.plural),
+                groups: vec![kind.group.clone()],
+                resources: vec![format!("{}/status", kind.plural)],
+                names: Vec::new(),
                 verbs: vec![Grant {
                     verb: "patch",
                     reason: format!("results of {writing}"),
@@ -107,8 +162,9 @@ fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
     rules.insert(
         0,
         Rule {
-            group: kind.group.clone(),
-            resource: kind.plural.clone(),
+            groups: vec![kind.group.clone()],
+            resources: vec![kind.plural.clone()],
+            names: Vec::new(),
             verbs,
         },
     );

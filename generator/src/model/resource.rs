@@ -81,7 +81,7 @@ impl Resource {
         used: &mut BTreeSet<String>,
         diagnostics: &mut Diagnostics,
     ) -> Option<Self> {
-        let type_name = TypeName::of_kind(&crd.names.kind);
+        let type_name = naming::root(&crd.names.kind);
         let chosen = choose(&crd, versions, diagnostics)?;
         let mut shapes = Shapes::default();
         let mut mapped = Vec::new();
@@ -107,14 +107,14 @@ impl Resource {
             }
             named.push(names);
         }
-        let versions = mapped
+        let versions: Vec<Version> = mapped
             .into_iter()
             .zip(named)
             .map(|((version, root), type_names)| Version::new(version, root, type_names))
             .collect();
         Some(Self {
             source: crd.source,
-            module: RustIdent::new(&crd.names.kind),
+            module: module(&crd.names.kind, &versions),
             crd_name: crd.name,
             group: crd.group,
             names: crd.names,
@@ -145,7 +145,7 @@ impl Version {
     fn new(version: &CrdVersion, root: Root, type_names: Names) -> Self {
         Self {
             name: version.name.clone(),
-            module: RustIdent::new(&version.name),
+            module: RustIdent::of_module(&version.name),
             storage: version.storage,
             deprecated: version.deprecated.clone(),
             status: version.status,
@@ -155,6 +155,16 @@ impl Version {
             root,
             type_names,
         }
+    }
+}
+
+/// The module of a kind, which is not named like one of those inside it.
+fn module(kind: &str, versions: &[Version]) -> RustIdent {
+    let name = RustIdent::of_module(kind);
+    if versions.iter().any(|version| version.module == name) {
+        RustIdent::new(&format!("{kind}_kind"))
+    } else {
+        name
     }
 }
 

@@ -85,6 +85,10 @@ pub enum Body {
     IntEnum(Vec<i64>),
     /// A quantity that may also be written as a bare number.
     Quantity,
+    /// A number or a text.
+    IntOrString,
+    /// A type that is too long to be written out where it is used.
+    Alias(Ty),
     /// An object with exactly one of these members.
     Union(Vec<(String, Ty)>),
     /// A value of one of these types, tried in this order.
@@ -276,7 +280,8 @@ impl Shape {
             }
             Body::Union(variants) => variants.iter_mut().for_each(|(_, ty)| renumber(ty)),
             Body::Untagged(types) => types.iter_mut().for_each(renumber),
-            Body::StringEnum(_) | Body::IntEnum(_) | Body::Quantity => {}
+            Body::Alias(ty) => renumber(ty),
+            Body::StringEnum(_) | Body::IntEnum(_) | Body::Quantity | Body::IntOrString => {}
         }
         shape
     }
@@ -291,7 +296,10 @@ impl Body {
             Self::Struct(body) => body.types().collect(),
             Self::Union(variants) => variants.iter().map(|(_, ty)| ty).collect(),
             Self::Untagged(types) => types.iter().collect(),
-            Self::StringEnum(_) | Self::IntEnum(_) | Self::Quantity => Vec::new(),
+            Self::Alias(ty) => vec![ty],
+            Self::StringEnum(_) | Self::IntEnum(_) | Self::Quantity | Self::IntOrString => {
+                Vec::new()
+            }
         }
     }
 }

@@ -18,13 +18,16 @@ const COMMENT_WIDTH: usize = 96;
 pub struct RbacView<'a> {
     name: &'a str,
     rules: Vec<RuleLines>,
+    /// What is granted in the namespace of the operator only.
+    own_rules: Vec<RuleLines>,
 }
 
 #[derive(Debug)]
 struct RuleLines {
     reasons: Vec<String>,
-    group: String,
-    resource: String,
+    groups: String,
+    resources: String,
+    names: Option<String>,
     verbs: String,
 }
 
@@ -45,8 +48,18 @@ struct CrdText<'a> {
 #[derive(Debug, Template)]
 #[template(path = "deploy/deployment.yaml")]
 pub struct DeploymentView<'a> {
-    /// The name of the operator.
-    pub name: &'a str,
+    name: &'a str,
+    /// Whether replicas elect a leader.
+    elects: bool,
+    /// Whether others are told the name of the pod.
+    is_named: bool,
+}
+
+/// `deploy/peering.yaml`.
+#[derive(Debug, Template)]
+#[template(path = "deploy/peering.yaml")]
+pub struct PeeringView<'a> {
+    peering: &'a str,
 }
 
 /// `deploy/kustomization.yaml`.
@@ -57,6 +70,8 @@ pub struct KustomizationView<'a> {
     pub name: &'a str,
     /// Whether there are definitions to install.
     pub has_crds: bool,
+    /// Whether there is a peering to install.
+    pub has_peering: bool,
 }
 
 /// `Dockerfile`.
@@ -94,6 +109,35 @@ struct ReadmeHandler<'a> {
     occasion: String,
 }
 
+// === impl DeploymentView ===
+
+impl<'a> DeploymentView<'a> {
+    /// Prepares the workload of `operator`.
+    #[must_use]
+    pub fn new(operator: &'a Operator) -> Self {
+        let elects = operator.leader_election.is_some();
+        Self {
+            name: &operator.name,
+            elects,
+            is_named: elects || operator.peering.membership().is_some(),
+        }
+    }
+}
+
+// === impl PeeringView ===
+
+impl<'a> PeeringView<'a> {
+    /// The peering of `operator`; `None` if it brings none along.
+    #[must_use]
+    pub fn new(operator: &'a Operator) -> Option<Self> {
+        let membership = operator.peering.membership();
+        let membership = membership.filter(|_| operator.peering.is_brought())?;
+        Some(Self {
+            peering: membership.peering(),
+        })
+    }
+}
+
 // === impl RbacView ===
 
 impl<'a> RbacView<'a> {
@@ -102,16 +146,18 @@ impl<'a> RbacView<'a> {
     pub fn new(operator: &'a Operator) -> Self {
         Self {
             name: &operator.name,
-            rules: rbac::rules(operator)
-                .into_iter()
-                .map(RuleLines::new)
-                .collect(),
+            rules: RuleLines::all(&rbac::rules(operator)),
+            own_rules: RuleLines::all(&rbac::own_rules(operator)),
         }
     }
 }
 
 impl RuleLines {
-    fn new(rule: Rule) -> Self {
+    fn all(rules: &[Rule]) -> Vec<Self> {
+        rules.iter().map(Self::new).collect()
+    }
+
+    fn new(rule: &Rule) -> Self {
         let mut reasons: Vec<String> = Vec::new();
         let mut previous: Option<(Vec<&str>, String)> = None;
         let mut flush = |group: Option<(Vec<&str>, String)>| {
@@ -130,11 +176,16 @@ impl RuleLines {
         let verbs: Vec<_> = rule.verbs.iter().map(|grant| grant.verb).collect();
         Self {
             reasons,
-            group: rule.group,
-            resource: rule.resource,
+            groups: list(rule.groups.iter().map(|group| format!("\"{group}\""))),
+            resources: list(rule.resources.iter().cloned()),
+            names: (!rule.names.is_empty()).then(|| list(rule.names.iter().cloned())),
             verbs: verbs.join(", "),
         }
     }
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
 }
 
 // === impl CrdsView ===

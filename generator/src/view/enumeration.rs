@@ -34,7 +34,15 @@ struct IntEnumView<'a> {
 
 #[derive(Template)]
 #[template(path = "types/quantity.rs")]
-pub(super) struct QuantityView {
+pub(super) struct QuantityView<'a> {
+    pub(super) name: &'a TypeName,
+    pub(super) derives: String,
+}
+
+#[derive(Template)]
+#[template(path = "types/int_or_string.rs")]
+pub(super) struct IntOrStringView<'a> {
+    pub(super) name: &'a TypeName,
     pub(super) derives: String,
 }
 
@@ -256,11 +264,13 @@ pub(super) fn variant_names(body: &Body) -> Vec<TypeName> {
 }
 
 fn other_variant(names: &[TypeName]) -> TypeName {
-    ["Other", "Unknown", "Unlisted"]
-        .iter()
-        .map(|name| TypeName::new(name))
+    let other = TypeName::new("Other");
+    let numbered = (2..).map(|n| other.then(&n.to_string()));
+    [other.clone(), TypeName::new("Unknown")]
+        .into_iter()
+        .chain(numbered)
         .find(|name| !names.contains(name))
-        .unwrap_or_else(|| TypeName::new("NotInSchema"))
+        .expect("there are more numbers than names")
 }
 
 fn untagged_name(ty: &Ty) -> &'static str {

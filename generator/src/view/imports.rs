@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-const WIDTH: usize = 99;
+/// The widest line.
+const LINE_WIDTH: usize = 100;
+
+/// The widest declaration of several names on one line.
+const LIST_WIDTH: usize = 98;
 
 /// The names that a module imports, by the path before them.
 #[derive(Clone, Debug, Default)]
@@ -73,13 +77,13 @@ pub(super) fn declaration<'a>(
         return vec![format!("{keyword} {module}::{name};")];
     }
     let line = format!("{keyword} {module}::{{{}}};", names.join(", "));
-    if line.len() <= WIDTH {
+    if line.len() <= LIST_WIDTH {
         return vec![line];
     }
     let mut lines = vec![format!("{keyword} {module}::{{")];
     let mut current = String::from("   ");
     for name in names {
-        if current.len() + name.len() + 2 > WIDTH {
+        if current.len() + name.len() + 2 > LINE_WIDTH {
             lines.push(std::mem::replace(&mut current, String::from("   ")));
         }
         current.push(' ');

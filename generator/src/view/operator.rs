@@ -1,8 +1,12 @@
 //! `src/generated.rs`: the whole operator from its kinds.
 
+use std::time::Duration;
+
 use askama::Template;
 
+use crate::load::manifest::Ties;
 use crate::model::operator::{HandledKind, Operator, Origin};
+use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 
 /// The version of the seam between generated code and the runtime.
 pub const CODEGEN_ABI: u32 = 1;
@@ -16,6 +20,9 @@ pub struct OperatorView<'a> {
     kinds: Vec<KindLine<'a>>,
     has_types: bool,
     crd_files: Vec<&'a str>,
+    /// The settings of the peering, if they differ from what every operator has.
+    peering: Option<String>,
+    leader_election: Option<String>,
 }
 
 #[derive(Debug)]
@@ -69,6 +76,71 @@ impl<'a> OperatorView<'a> {
                 .iter()
                 .map(|file| file.path.as_str())
                 .collect(),
+            peering: peering(&operator.peering),
+            leader_election: operator.leader_election.as_ref().map(leader_election),
         }
+    }
+}
+
+fn peering(peering: &Peering) -> Option<String> {
+    const SETTINGS: &str = "kopf_runtime::PeeringSettings";
+    let (membership, base) = match peering {
+        Peering::Standalone => return Some(format!("{SETTINGS}::standalone()")),
+        Peering::Auto(membership) if *membership == Membership::default() => return None,
+        Peering::Auto(membership) => (membership, format!("{SETTINGS}::default()")),
+        Peering::Mandatory(membership) => {
+            let name = membership.peering();
+            (membership, format!("{SETTINGS}::named({name:?})"))
+        }
+    };
+    let mut fields = Vec::new();
+    if matches!(peering, Peering::Auto(_)) && membership.peering() != DEFAULT_PEERING {
+        fields.push(format!("name: {:?}.to_owned()", membership.peering()));
+    }
+    if membership.priority != 0 {
+        fields.push(format!("priority: {}", membership.priority));
+    }
+    if let Some(lifetime) = membership.lifetime {
+        fields.push(format!("lifetime: {}", duration(lifetime)));
+    }
+    if membership.stealth {
+        fields.push("stealth: true".to_owned());
+    }
+    if membership.ties == Ties::FirstIdentity {
+        fields.push("ties: kopf_runtime::Ties::FirstIdentity".to_owned());
+    }
+    Some(literal(SETTINGS, &fields, &base))
+}
+
+fn leader_election(election: &LeaderElection) -> String {
+    const SETTINGS: &str = "kopf_runtime::LeaderElectionSettings";
+    let times = [
+        ("lease_duration", election.lease_duration),
+        ("renew_deadline", election.renew_deadline),
+        ("retry_period", election.retry_period),
+    ];
+    let times = times
+        .into_iter()
+        .filter_map(|(field, time)| Some(format!("{field}: {}", duration(time?))));
+    let fields: Vec<String> = [format!("name: Some({:?}.to_owned())", election.lease)]
+        .into_iter()
+        .chain(times)
+        .collect();
+    literal(SETTINGS, &fields, &format!("{SETTINGS}::default()"))
+}
+
+/// A struct with these fields, and the others from `base`.
+fn literal(name: &str, fields: &[String], base: &str) -> String {
+    if fields.is_empty() {
+        return base.to_owned();
+    }
+    format!("{name} {{ {}, ..{base} }}", fields.join(", "))
+}
+
+fn duration(duration: Duration) -> String {
+    if duration.subsec_nanos() == 0 {
+        format!("std::time::Duration::from_secs({})", duration.as_secs())
+    } else {
+        format!("std::time::Duration::from_millis({})", duration.as_millis())
     }
 }

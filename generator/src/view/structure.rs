@@ -10,7 +10,7 @@ use super::value::struct_literal;
 use super::version::{Writer, print};
 use crate::model::initial::{DefaultImpl, Initial};
 use crate::model::name::{RustIdent, TypeName};
-use crate::model::types::{Docs, Field, FieldDocs, ShapeId, Struct, Ty};
+use crate::model::types::{Docs, Field, FieldDocs, Presence, ShapeId, Struct, Ty};
 
 #[derive(Template)]
 #[template(path = "types/struct.rs")]
@@ -50,6 +50,17 @@ struct SetterView {
     value: &'static str,
 }
 
+/// What a field belongs to, which decides what serde must be told about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The object at the root, which is serialized by hand.
+    Root,
+    /// A struct whose fields are filled in one by one.
+    Struct,
+    /// A struct whose `Default` gives every field that is left out.
+    Defaulted,
+}
+
 /// The widest line.
 const LINE_WIDTH: usize = 100;
 
@@ -73,14 +84,23 @@ impl Writer<'_> {
         };
         let mut taken = BTreeSet::new();
         let idents = idents(&body.fields, &mut taken);
-        let fields = self.fields(body, &idents, docs, &mut taken, false);
+        let owner = if default == DefaultImpl::Written && may_be_empty(body) {
+            Owner::Defaulted
+        } else {
+            Owner::Struct
+        };
+        let fields = self.fields(body, &idents, docs, &mut taken, owner);
         let mut attributes = vec![self.derives(
             &["Clone", "Debug"],
             derived,
             &["PartialEq", "Deserialize", "Serialize"],
             derives,
         )];
-        attributes.extend(serde_lines(&container(rule(body, &idents))));
+        let mut arguments = container(rule(body, &idents));
+        if owner == Owner::Defaulted {
+            arguments.push("default".to_owned());
+        }
+        attributes.extend(serde_lines(&arguments));
         let rest = body
             .rest
             .as_ref()
@@ -98,15 +118,31 @@ impl Writer<'_> {
             items.push(print(&BuilderView { name, setters }));
         }
         if default == DefaultImpl::Written {
-            let mut parts: Vec<String> = Vec::new();
-            for (field, ident) in body.fields.iter().zip(&idents) {
-                parts.push(format!("{ident}: {}", self.field_default(field, ident)));
-            }
-            parts.extend(rest.map(|ident| format!("{ident}: BTreeMap::new()")));
-            let value = struct_literal("Self", parts, 8);
-            items.push(print(&DefaultView { name, value }));
+            items.push(self.default_impl(name, body, &idents, rest, owner));
         }
         items
+    }
+
+    /// A `Default` written by hand; `rest` is the field of members that are not declared.
+    pub(super) fn default_impl(
+        &mut self,
+        name: &TypeName,
+        body: &Struct,
+        idents: &[RustIdent],
+        rest: Option<RustIdent>,
+        owner: Owner,
+    ) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        if owner == Owner::Root {
+            parts.push("metadata: ObjectMeta::default()".to_owned());
+        }
+        for (field, ident) in body.fields.iter().zip(idents) {
+            let value = self.field_default(field, ident, owner);
+            parts.push(format!("{ident}: {value}"));
+        }
+        parts.extend(rest.map(|ident| format!("{ident}: BTreeMap::new()")));
+        let value = struct_literal("Self", parts, 8);
+        print(&DefaultView { name, value })
     }
 
     pub(super) fn fields(
@@ -115,19 +151,19 @@ impl Writer<'_> {
         idents: &[RustIdent],
         docs: &Docs,
         taken: &mut BTreeSet<RustIdent>,
-        root: bool,
+        owner: Owner,
     ) -> Vec<FieldView> {
         let rule = rule(body, idents);
         let none = FieldDocs::default();
         let mut views = Vec::new();
         for (index, (field, ident)) in body.fields.iter().zip(idents).enumerate() {
             let docs = docs.fields.get(index).unwrap_or(&none);
-            views.push(self.field(field, ident, docs, rule));
+            views.push(self.field(field, ident, docs, rule, owner));
         }
         if let Some(rest) = &body.rest {
             let map = self.ty(&Ty::Map(Box::new(rest.clone())));
             let mut arguments = vec!["flatten".to_owned()];
-            if root {
+            if owner == Owner::Root {
                 self.undeclared = true;
                 self.imports.add("serde::Deserializer");
                 arguments.push("deserialize_with = \"undeclared\"".to_owned());
@@ -148,6 +184,7 @@ impl Writer<'_> {
         ident: &RustIdent,
         docs: &FieldDocs,
         rule: Rule,
+        owner: Owner,
     ) -> FieldView {
         let base = self.ty(&field.ty);
         let optional = self.defaults.is_optional(field);
@@ -160,10 +197,17 @@ impl Writer<'_> {
             if field.nullable || field.ty == Ty::Json {
                 self.nullable = true;
                 self.imports.add("serde::Deserializer");
-                arguments.push("default, deserialize_with = \"present\"".to_owned());
+                if owner != Owner::Defaulted {
+                    arguments.push("default".to_owned());
+                }
+                arguments.push("deserialize_with = \"present\"".to_owned());
             }
-            arguments.push("skip_serializing_if = \"Option::is_none\"".to_owned());
-        } else if let Some(initial) = self.defaults.of_field(field) {
+            if owner != Owner::Root {
+                arguments.push("skip_serializing_if = \"Option::is_none\"".to_owned());
+            }
+        } else if owner != Owner::Defaulted
+            && let Some(initial) = self.defaults.of_field(field)
+        {
             arguments.push(match initial {
                 Initial::Default => "default".to_owned(),
                 initial => {
@@ -245,16 +289,23 @@ impl Writer<'_> {
     }
 
     /// The value of a field in a `Default` written by hand.
-    fn field_default(&mut self, field: &Field, ident: &RustIdent) -> String {
+    fn field_default(&mut self, field: &Field, ident: &RustIdent, owner: Owner) -> String {
         if self.defaults.is_optional(field) {
             return "None".to_owned();
         }
         match self.defaults.of_field(field) {
             Some(Initial::Default) | None if field.nullable => "None".to_owned(),
             Some(Initial::Default) | None => "Default::default()".to_owned(),
+            Some(initial) if owner == Owner::Defaulted => self.value(&initial, 12),
             Some(initial) => self.function(field, ident, &initial) + "()",
         }
     }
+}
+
+/// Whether all members may be left out.
+fn may_be_empty(body: &Struct) -> bool {
+    let mut fields = body.fields.iter();
+    fields.all(|field| field.presence != Presence::Required)
 }
 
 /// The names of the fields; one that needs no rename has the first right to its name.
@@ -309,18 +360,10 @@ pub(super) fn serde_lines(arguments: &[String]) -> Vec<String> {
         return vec![format!("#[serde({line})]")];
     }
     let mut lines = vec!["#[serde(".to_owned()];
-    let arguments: Vec<&str> = arguments.iter().flat_map(|a| split_default(a)).collect();
     for (index, argument) in arguments.iter().enumerate() {
         let comma = if index + 1 < arguments.len() { "," } else { "" };
         lines.push(format!("    {argument}{comma}"));
     }
     lines.push(")]".to_owned());
     lines
-}
-
-fn split_default(argument: &str) -> Vec<&str> {
-    match argument.strip_prefix("default, ") {
-        Some(rest) => vec!["default", rest],
-        None => vec![argument],
-    }
 }

@@ -17,6 +17,9 @@ const STRUCT_WIDTH: usize = 18;
 /// The widest list or call on one line.
 const LIST_WIDTH: usize = 60;
 
+/// What makes a `String` of a literal.
+const OWNED: &str = ".to_owned()";
+
 /// The start of an expression, what is inside it, and its end.
 struct Group {
     open: String,
@@ -32,7 +35,10 @@ impl Writer<'_> {
             Initial::Default => "Default::default()".to_owned(),
             Initial::Bool(value) => value.to_string(),
             Initial::Int(value) => value.to_string(),
-            Initial::Float(value) => format!("{value:?}"),
+            Initial::Float(value) => {
+                self.constants |= resembles_constant(*value);
+                format!("{value:?}")
+            }
             Initial::String(text) => format!("{text:?}.to_owned()"),
             Initial::Json(json) => format!("serde_json::json!({json})"),
             Initial::Vec(items) => self.list("vec![", items.iter(), "]", indent),
@@ -118,6 +124,36 @@ impl Writer<'_> {
     }
 }
 
+/// Whether clippy would take a number for one of the constants of mathematics.
+fn resembles_constant(value: f64) -> bool {
+    use std::f64::consts::*;
+    const CONSTANTS: [f64; 19] = [
+        E,
+        FRAC_1_PI,
+        FRAC_1_SQRT_2,
+        FRAC_2_PI,
+        FRAC_2_SQRT_PI,
+        FRAC_PI_2,
+        FRAC_PI_3,
+        FRAC_PI_4,
+        FRAC_PI_6,
+        FRAC_PI_8,
+        LN_2,
+        LN_10,
+        LOG10_2,
+        LOG10_E,
+        LOG2_10,
+        LOG2_E,
+        PI,
+        SQRT_2,
+        TAU,
+    ];
+    const NEAR: f64 = 0.01;
+    CONSTANTS
+        .iter()
+        .any(|constant| (value.abs() - constant).abs() < NEAR)
+}
+
 /// A struct with these fields, each with its value.
 pub(super) fn struct_literal(name: &str, parts: Vec<String>, indent: usize) -> String {
     let group = Group {
@@ -156,7 +192,16 @@ impl Group {
             let long = margin.len() + part.len() + 1 > LINE_WIDTH && !part.contains('\n');
             match part.split_once(": ") {
                 Some((field, value)) if long && self.close == "}" => {
-                    text.push_str(&format!("{margin}{field}:\n{margin}    {value}{comma}\n"));
+                    let gap = format!("\n{margin}    ");
+                    match value.strip_suffix(OWNED) {
+                        // A call goes to the next line alone if that is enough.
+                        Some(literal) if part.len() - OWNED.len() + margin.len() <= LINE_WIDTH => {
+                            text.push_str(&format!(
+                                "{margin}{field}: {literal}{gap}{OWNED}{comma}\n"
+                            ));
+                        }
+                        _ => text.push_str(&format!("{margin}{field}:{gap}{value}{comma}\n")),
+                    }
                 }
                 _ => text.push_str(&format!("{margin}{part}{comma}\n")),
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use askama::Template;
 
 use super::docs;
-use super::enumeration::QuantityView;
+use super::enumeration::{IntOrStringView, QuantityView};
 use super::imports::{Imports, declaration, sort_key};
 use crate::model::Home;
 use crate::model::initial::Defaults;
@@ -24,6 +24,7 @@ struct VersionView {
     functions: BTreeSet<FunctionView>,
     nullable: bool,
     undeclared: bool,
+    constants: bool,
 }
 
 /// A function that gives the default of a field.
@@ -33,6 +34,16 @@ struct FunctionView {
     ty: String,
     value: String,
 }
+
+/// What is derived for values that are numbers or texts.
+const MIXED_DERIVES: &[&str] = &[
+    "Clone",
+    "Debug",
+    "PartialEq",
+    "Eq",
+    "Deserialize",
+    "Serialize",
+];
 
 /// Writes one version.
 pub(super) struct Writer<'a> {
@@ -45,6 +56,7 @@ pub(super) struct Writer<'a> {
     pub(super) function_names: BTreeSet<String>,
     pub(super) nullable: bool,
     pub(super) undeclared: bool,
+    pub(super) constants: bool,
 }
 
 /// The text of the module of a version.
@@ -59,11 +71,13 @@ pub(super) fn render(resource: &Resource, version: &Version, options: &Options) 
         function_names: BTreeSet::new(),
         nullable: false,
         undeclared: false,
+        constants: false,
     };
+    writer.imports.reserve(resource.type_name.as_str());
     for name in version.type_names.all() {
         writer.imports.reserve(name.as_str());
     }
-    let mut items = vec![writer.root()];
+    let mut items = writer.root();
     for (id, name) in &version.type_names.defined {
         items.extend(writer.shape(*id, name));
     }
@@ -79,6 +93,7 @@ pub(super) fn render(resource: &Resource, version: &Version, options: &Options) 
             .collect::<BTreeSet<_>>(),
         nullable: writer.nullable,
         undeclared: writer.undeclared,
+        constants: writer.constants,
     };
     print(&view)
 }
@@ -110,19 +125,16 @@ impl Writer<'_> {
             Body::StringEnum(values) => vec![self.string_enum(values, name, docs, &shape.derives)],
             Body::IntEnum(values) => self.int_enum(values, name, docs, &shape.derives),
             Body::Quantity => {
-                let derives = self.derive_list(
-                    &[
-                        "Clone",
-                        "Debug",
-                        "PartialEq",
-                        "Eq",
-                        "Deserialize",
-                        "Serialize",
-                    ],
-                    &shape.derives,
-                );
-                vec![print(&QuantityView { derives })]
+                let derives = self.derive_list(MIXED_DERIVES, &shape.derives);
+                vec![print(&QuantityView { name, derives })]
             }
+            Body::IntOrString => {
+                self.imports
+                    .add("k8s_openapi::apimachinery::pkg::util::intstr");
+                let derives = self.derive_list(MIXED_DERIVES, &shape.derives);
+                vec![print(&IntOrStringView { name, derives })]
+            }
+            Body::Alias(ty) => vec![format!("pub type {name} = {};", self.ty(ty))],
             Body::Union(variants) => vec![self.union(variants, name, docs, &shape.derives)],
             Body::Untagged(types) => vec![self.untagged(types, name, docs, &shape.derives)],
         }

@@ -9,7 +9,7 @@ use kopf_core::background::stopping::StopReason;
 use kopf_core::cause::Reason;
 use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
 use kopf_core::progress::record::Record;
-use tracing::{Instrument as _, error_span, info, info_span};
+use tracing::{Instrument as _, info};
 
 use super::Shared;
 use super::duty::Work;
@@ -21,6 +21,7 @@ use crate::execute::invoke::Verdict;
 use crate::execute::report;
 use crate::live::Live;
 use crate::persist::deliver::Delivery;
+use crate::span;
 use crate::surroundings::Surroundings;
 
 /// A daemon or timer with its surroundings.
@@ -47,19 +48,36 @@ pub(super) enum Ended {
 impl Site {
     /// Makes an attempt; `alive` is kept by all work that it leaves behind.
     pub(super) async fn attempt(&self, record: &mut Record, alive: Arc<dyn Send + Sync>) -> Ended {
-        let kind = self.run.duty.resource.kind;
-        let object = info_span!("object", kind, object = %self.run.key);
-        let handler = error_span!(parent: &object, "handler", id = %self.run.duty.spec.id);
-        self.attempt_within(record, alive).instrument(handler).await
+        let around = self.surroundings();
+        let handler = around
+            .subject
+            .span()
+            .in_scope(|| span::handler(self.run.duty.spec.id.as_str()));
+        self.attempt_within(record, around, alive)
+            .instrument(handler)
+            .await
     }
 
-    async fn attempt_within(&self, record: &mut Record, alive: Arc<dyn Send + Sync>) -> Ended {
+    async fn attempt_within(
+        &self,
+        record: &mut Record,
+        around: Surroundings,
+        alive: Arc<dyn Send + Sync>,
+    ) -> Ended {
+        // Whoever is to stop for a pause is told so in a moment.
+        tokio::select! {
+            _ = self.shared.activity.running() => {}
+            () = self.run.signal.until(|reasons| !reasons.is_empty()) => return Ended::Interrupted,
+        }
         let spec = &self.run.duty.spec;
-        let around = self.surroundings();
         let (mut effects, verdict) = match spec.policy.allow(record.retries, self.runtime(record)) {
             Err(limit) => (Effects::default(), Err(limit)),
             Ok(()) => {
-                let attempt = self.call(self.facts(record, &around, alive), record).await;
+                let activity = &self.shared.activity;
+                let call = self.call(self.facts(record, &around, alive), record);
+                let Ok(attempt) = activity.while_leading(call).await else {
+                    return Ended::Interrupted;
+                };
                 (attempt.effects, Ok(attempt.verdict))
             }
         };
@@ -152,6 +170,7 @@ impl Site {
             key: Arc::clone(&self.run.key),
             status: duty.resource.status,
             live: Arc::clone(&self.live),
+            activity: self.shared.activity.clone(),
         }
     }
 
@@ -167,6 +186,7 @@ impl Site {
             }),
             client: duty.api.client().clone(),
             poster: self.shared.poster.clone(),
+            activity: self.shared.activity.clone(),
         }
     }
 

@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::activity::Activity;
 use crate::context::daemon::Daemon;
 use crate::context::tick::Tick;
 use crate::declare::Resource;
@@ -87,7 +88,7 @@ impl Stage {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,
         };
-        let staff = Staff::new(Arc::new(settings), None);
+        let staff = Staff::new(Arc::new(settings), None, Activity::always());
         let background = Arc::clone(&staff.background);
         let quit = CancellationToken::new();
         let (crew, nudges) = staff.crew(limits, quit.clone());

@@ -11,12 +11,13 @@ use kopf_core::lifecycle::Lifecycle;
 use kopf_core::outcome::{HandlerError as Failure, Outcome};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tracing::{Instrument as _, error_span};
+use tracing::Instrument as _;
 
 use super::change::{Change, ChangeFacts};
 use crate::error::{HandlerError, HandlerResult};
 use crate::execute::{invoke, report};
 use crate::handler::SubHandler;
+use crate::span;
 
 /// A registered sub-handler with its function.
 pub(crate) struct Registered<K> {
@@ -77,6 +78,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Change<K> {
         let now = Timestamp::now();
         let mut cycle = self.facts.subs.sub(&parent, specs, now);
         for spec in cycle.due(lifecycle, fastrand::u64(..), now) {
+            if !self.facts.around.activity.is_running() {
+                break;
+            }
             let Some(at) = functions.iter().position(|(id, ..)| *id == spec.id) else {
                 continue;
             };
@@ -140,7 +144,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Change<K> {
                     ),
                     Ok(object) => {
                         let mut cx = Self::new(object, facts);
-                        let span = error_span!("sub", id = %id);
+                        let span = span::handler(id.as_str());
                         let verdict = cx
                             .call(function, allowance.time_left)
                             .instrument(span)

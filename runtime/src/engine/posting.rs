@@ -6,7 +6,11 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-use tracing::{debug, warn};
+use tracing::{Span, debug, warn};
+
+use crate::span;
+
+use crate::activity::Activity;
 
 /// Events beyond this number are dropped: they inform people, and nobody reads that many.
 const BACKLOG: usize = 1000;
@@ -35,6 +39,22 @@ pub(crate) struct Subject {
     pub(crate) uid: String,
 }
 
+// === impl Subject ===
+
+impl Subject {
+    /// The span of everything that is done about the object.
+    pub(crate) fn span(&self) -> Span {
+        let namespace = self.namespace.as_deref();
+        span::object(
+            &self.api_version,
+            &self.kind,
+            namespace,
+            &self.name,
+            &self.uid,
+        )
+    }
+}
+
 struct Post {
     subject: Arc<Subject>,
     severity: EventSeverity,
@@ -50,12 +70,14 @@ pub(crate) struct Poster {
 }
 
 /// Makes a handle, and the task that posts what it is given until all handles are gone.
-pub(crate) fn poster(client: Client) -> (Poster, impl Future<Output = ()>) {
+pub(crate) fn poster(client: Client, activity: Activity) -> (Poster, impl Future<Output = ()>) {
     let (sender, mut posts) = mpsc::channel::<Post>(BACKLOG);
     let task = async move {
         while let Some(post) = posts.recv().await {
-            if let Err(error) = send(&client, &post).await {
-                debug!("an event could not be posted: {error}");
+            match activity.while_leading(send(&client, &post)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => debug!("an event could not be posted: {error}"),
+                Err(lapsed) => debug!("an event is not posted: {lapsed}"),
             }
         }
     };

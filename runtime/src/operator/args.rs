@@ -1,6 +1,7 @@
 //! The command line of an operator, and what it asks for.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use kopf_core::peering::DEV_PRIORITY;
 
 /// The whole command line; without a command the operator runs.
 #[derive(Debug, Parser)]
@@ -18,11 +19,31 @@ enum Command {
     Run(RunArgs),
     /// Print the CustomResourceDefinitions that the operator handles
     Crd,
+    /// Make the operators of a peering pause for a while
+    ///
+    /// They go on when the time is over, or after `resume`. Operators that run with `--standalone`, or
+    /// with a higher priority, take no notice.
+    Freeze(FreezeArgs),
+    /// Let the operators of a peering go on after `freeze`
+    Resume(ResumeArgs),
 }
 
 /// How the operator is to run.
 #[derive(Debug, Clone, Args)]
 pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) scope: ScopeArgs,
+
+    #[command(flatten)]
+    pub(super) peering: PeeringArgs,
+
+    #[command(flatten)]
+    pub(super) logging: LoggingArgs,
+}
+
+/// Where objects are handled.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ScopeArgs {
     /// Serve this namespace only; may be given several times
     #[arg(
         short,
@@ -37,11 +58,48 @@ pub(super) struct RunArgs {
     /// Serve the whole cluster
     #[arg(short = 'A', long, env = "KOPF_RUN_ALL_NAMESPACES")]
     pub(super) all_namespaces: bool,
+}
 
-    /// Run on a developer's machine, ahead of an operator in the cluster
+/// Who else may be there.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Other operators")]
+pub(super) struct PeeringArgs {
+    /// Run as if there was no other operator: no peering, no leader election
+    #[arg(long, env = "KOPF_RUN_STANDALONE", conflicts_with = "peering")]
+    pub(super) standalone: bool,
+
+    /// Meet other operators at the ClusterKopfPeering of this name, or at the KopfPeerings of this name
+    /// in all served namespaces; pause until it exists
+    #[arg(short = 'P', long, value_name = "NAME", env = "KOPF_RUN_PEERING")]
+    pub(super) peering: Option<String>,
+
+    /// Operators with a lower priority pause while this one runs, and this one pauses for higher ones
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        env = "KOPF_RUN_PRIORITY"
+    )]
+    priority: Option<i64>,
+
+    /// Run on a developer's machine, ahead of an operator in the cluster: priority 666
     #[arg(long, env = "KOPF_RUN_DEV")]
     pub(super) dev: bool,
 
+    /// The name of this operator to others; by default $POD_ID, or made of user, host and time
+    #[arg(long, value_name = "ID", env = "KOPF_RUN_ID")]
+    pub(super) id: Option<String>,
+
+    /// The namespace of the Lease by which one of several replicas becomes the leader
+    #[arg(long, value_name = "NAME", env = "KOPF_RUN_LEASE_NAMESPACE")]
+    pub(super) lease_namespace: Option<String>,
+}
+
+/// What is logged and how.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Log")]
+pub(super) struct LoggingArgs {
     /// Log what the operator does in detail
     #[arg(short, long, env = "KOPF_RUN_VERBOSE", conflicts_with = "quiet")]
     verbose: bool,
@@ -57,6 +115,105 @@ pub(super) struct RunArgs {
     /// How log lines look
     #[arg(long, value_enum, default_value_t = LogFormat::Full, env = "KOPF_RUN_LOG_FORMAT")]
     pub(super) log_format: LogFormat,
+
+    /// Begin each line about an object with [namespace/name]; this is the default but for JSON
+    #[arg(long, env = "KOPF_RUN_LOG_PREFIX", overrides_with = "no_log_prefix")]
+    log_prefix: bool,
+
+    /// Do not begin lines with the object
+    #[arg(long, env = "KOPF_RUN_NO_LOG_PREFIX")]
+    no_log_prefix: bool,
+
+    /// The key of the object in JSON lines
+    #[arg(
+        long,
+        value_name = "KEY",
+        default_value = "object",
+        env = "KOPF_RUN_LOG_REFKEY"
+    )]
+    pub(super) log_refkey: String,
+}
+
+/// Which operators are to pause, and for how long.
+#[derive(Debug, Clone, Args)]
+pub(super) struct FreezeArgs {
+    /// In this namespace only; may be given several times
+    #[arg(
+        short,
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        env = "KOPF_FREEZE_NAMESPACE",
+        conflicts_with = "all_namespaces"
+    )]
+    pub(super) namespace: Vec<String>,
+
+    /// In the whole cluster
+    #[arg(short = 'A', long, env = "KOPF_FREEZE_ALL_NAMESPACES")]
+    pub(super) all_namespaces: bool,
+
+    /// The name of the peering; by default that of this operator
+    #[arg(short = 'P', long, value_name = "NAME", env = "KOPF_FREEZE_PEERING")]
+    pub(super) peering: Option<String>,
+
+    /// Only operators with a lower priority pause
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        default_value_t = 100,
+        env = "KOPF_FREEZE_PRIORITY"
+    )]
+    priority: i64,
+
+    /// Also operators with a priority up to 665 pause
+    #[arg(long, env = "KOPF_FREEZE_DEV")]
+    dev: bool,
+
+    /// How many seconds they pause
+    #[arg(
+        short = 't',
+        long,
+        value_name = "SECONDS",
+        env = "KOPF_FREEZE_LIFETIME"
+    )]
+    pub(super) lifetime: u32,
+
+    /// Under which name they are paused; by default user and host
+    #[arg(short, long, value_name = "ID", env = "KOPF_FREEZE_ID")]
+    pub(super) id: Option<String>,
+
+    /// Accepted for the sake of old scripts, and not used
+    #[arg(short, long, value_name = "TEXT", hide = true, action = ArgAction::Set)]
+    message: Option<String>,
+}
+
+/// Which operators may go on.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ResumeArgs {
+    /// In this namespace only; may be given several times
+    #[arg(
+        short,
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        env = "KOPF_RESUME_NAMESPACE",
+        conflicts_with = "all_namespaces"
+    )]
+    pub(super) namespace: Vec<String>,
+
+    /// In the whole cluster
+    #[arg(short = 'A', long, env = "KOPF_RESUME_ALL_NAMESPACES")]
+    pub(super) all_namespaces: bool,
+
+    /// The name of the peering; by default that of this operator
+    #[arg(short = 'P', long, value_name = "NAME", env = "KOPF_RESUME_PEERING")]
+    pub(super) peering: Option<String>,
+
+    /// Under which name they were paused; by default user and host
+    #[arg(short, long, value_name = "ID", env = "KOPF_RESUME_ID")]
+    pub(super) id: Option<String>,
 }
 
 /// How log lines look.
@@ -84,6 +241,8 @@ pub(super) enum Verbosity {
 pub(super) enum Request {
     Run(RunArgs),
     PrintCrds,
+    Freeze(FreezeArgs),
+    Resume(ResumeArgs),
 }
 
 impl From<Cli> for Request {
@@ -92,11 +251,52 @@ impl From<Cli> for Request {
             None => Self::Run(cli.run),
             Some(Command::Run(args)) => Self::Run(args),
             Some(Command::Crd) => Self::PrintCrds,
+            Some(Command::Freeze(args)) => Self::Freeze(args),
+            Some(Command::Resume(args)) => Self::Resume(args),
         }
     }
 }
 
-impl RunArgs {
+impl PeeringArgs {
+    /// The priority, if the command line gives one.
+    pub(super) fn priority(&self) -> Option<i64> {
+        if self.dev {
+            return Some(DEV_PRIORITY);
+        }
+        self.priority
+    }
+}
+
+impl FreezeArgs {
+    pub(super) fn priority(&self) -> i64 {
+        if self.dev {
+            DEV_PRIORITY
+        } else {
+            self.priority
+        }
+    }
+}
+
+impl LoggingArgs {
+    /// How commands that end soon talk.
+    pub(super) fn plain() -> Self {
+        Self {
+            verbose: false,
+            debug: false,
+            quiet: false,
+            log_format: LogFormat::Plain,
+            log_prefix: false,
+            no_log_prefix: false,
+            log_refkey: String::new(),
+        }
+    }
+
+    /// Whether lines begin with the object that they are about.
+    pub(super) fn log_prefix(&self) -> bool {
+        let by_default = self.log_format != LogFormat::Json;
+        self.log_prefix || (by_default && !self.no_log_prefix)
+    }
+
     pub(super) fn verbosity(&self) -> Verbosity {
         match self {
             Self { quiet: true, .. } => Verbosity::Quiet,
@@ -133,8 +333,24 @@ mod tests {
             let Request::Run(args) = request(line) else {
                 panic!("{line:?} does not run");
             };
-            assert_eq!(args.namespace, ["a", "b"]);
-            assert_eq!(args.verbosity(), Verbosity::Verbose);
+            assert_eq!(args.scope.namespace, ["a", "b"]);
+            assert_eq!(args.logging.verbosity(), Verbosity::Verbose);
+        }
+    }
+
+    #[test]
+    fn lines_begin_with_their_object_unless_they_are_json_or_told_otherwise() {
+        for (line, prefix) in [
+            (&[][..], true),
+            (&["--log-format", "json"], false),
+            (&["--log-format", "json", "--log-prefix"], true),
+            (&["--no-log-prefix"], false),
+            (&["--no-log-prefix", "--log-prefix"], true),
+        ] {
+            let Request::Run(args) = request(line) else {
+                panic!("{line:?} does not run");
+            };
+            assert_eq!(args.logging.log_prefix(), prefix, "{line:?}");
         }
     }
 
@@ -146,5 +362,45 @@ mod tests {
     #[test]
     fn the_definitions_are_printed_on_request() {
         assert!(matches!(request(&["crd"]), Request::PrintCrds));
+    }
+
+    #[test]
+    fn development_goes_ahead_of_any_other_priority() {
+        for (line, priority) in [
+            (&[][..], None),
+            (&["-p", "-5"], Some(-5)),
+            (&["--priority=7"], Some(7)),
+            (&["--dev", "-p", "7"], Some(666)),
+        ] {
+            let Request::Run(args) = request(line) else {
+                panic!("{line:?} does not run");
+            };
+            assert_eq!(args.peering.priority(), priority, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_peering_and_none_exclude_each_other() {
+        assert!(Cli::try_parse_from(["operator", "--standalone", "-P", "a"]).is_err());
+    }
+
+    #[test]
+    fn freezing_takes_a_time_and_the_options_of_kopf() {
+        assert!(Cli::try_parse_from(["operator", "freeze"]).is_err());
+        let line = [
+            "freeze", "-P", "ours", "-t", "30", "-i", "me", "-m", "lunch",
+        ];
+        let Request::Freeze(args) = request(&line) else {
+            panic!("{line:?} does not freeze");
+        };
+        assert_eq!((args.lifetime, args.priority()), (30, 100));
+        let Request::Freeze(args) = request(&["freeze", "-t", "30", "--dev"]) else {
+            panic!("no freeze");
+        };
+        assert_eq!(args.priority(), 666);
+        assert!(matches!(
+            request(&["resume", "-P", "ours"]),
+            Request::Resume(_)
+        ));
     }
 }

@@ -1,24 +1,36 @@
 //! Where log lines go and how they look.
 
+mod line;
+mod reference;
+
+use std::io::{IsTerminal as _, stderr};
+
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-use super::args::{LogFormat, Verbosity};
+use self::line::Lines;
+use self::reference::References;
+use super::args::{LoggingArgs, Verbosity};
 
 /// Installs the subscriber of the process, unless the embedding program already has one.
-pub(super) fn init(verbosity: Verbosity, format: LogFormat) {
-    let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(verbosity)));
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let installed = match format {
-        LogFormat::Full => builder.with_target(false).try_init(),
-        LogFormat::Plain => builder
-            .with_target(false)
-            .with_level(false)
-            .without_time()
-            .try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-    };
+pub(super) fn init(args: &LoggingArgs) {
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new(directives(args.verbosity())));
+    let lines = fmt::layer()
+        .event_format(Lines {
+            format: args.log_format,
+            prefix: args.log_prefix(),
+            reference_key: args.log_refkey.clone(),
+        })
+        .with_ansi(stderr().is_terminal())
+        .with_writer(stderr);
+    let installed = tracing_subscriber::registry()
+        .with(filter)
+        .with(References)
+        .with(lines)
+        .try_init();
     if let Err(error) = installed {
         tracing::debug!("the log subscriber stays as it was: {error}");
     }

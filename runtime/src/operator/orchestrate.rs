@@ -4,14 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use super::governors::{Governed, Governors};
 use super::{Error, Namespaces, Operator};
+use crate::activity::Switch;
 use crate::background::Staff;
 use crate::engine::posting;
+use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::resource::Scope;
@@ -46,9 +50,24 @@ pub(super) async fn run(
         })?);
     }
 
+    let (switch, activity) = Switch::new();
+    let mut governors = Governors::start(
+        &switch,
+        &activity,
+        &Governed {
+            client: client.clone(),
+            name: operator.name,
+            namespaces: &operator.namespaces,
+            peering: operator.peering,
+            leader_election: operator.leader_election,
+            identity: operator.identity,
+            clock: operator.clock,
+            streams: stream_settings(&settings),
+        },
+    )?;
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
-        let (poster, posting) = posting::poster(client);
+        let (poster, posting) = posting::poster(client, activity.clone());
         engines.spawn("posting of events", posting);
         poster
     });
@@ -57,14 +76,16 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let staff = Staff::new(Arc::clone(&settings), poster.clone());
+    let staff = Staff::new(Arc::clone(&settings), poster.clone(), activity.clone());
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
-    let (mut crew, mut nudging) = (Tasks::default(), Tasks::default());
+    let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
     if kinds.iter().any(|kind| !kind.duties().is_empty()) {
         let (working, nudges) = staff.crew(limits, quit.clone());
         crew.spawn("daemons and timers", working);
-        nudging.spawn("news of daemons and timers", forward(nudges, sink.clone()));
+        let pauses = Arc::clone(&background).follow_pauses();
+        couriers.spawn("pauses of daemons and timers", pauses);
+        couriers.spawn("news of daemons and timers", forward(nudges, sink.clone()));
     }
     let mut streams = Tasks::default();
     for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
@@ -77,7 +98,18 @@ pub(super) async fn run(
                 settings: stream_settings(&settings),
             };
             let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
-            streams.spawn(name, stream::run(stream, sink.clone()));
+            let sweep = kind.may_hide_leftovers().then(|| Sweep {
+                api: kind.api().clone(),
+                kind: index,
+                namespace: stream.namespace.clone(),
+                activity: activity.clone(),
+                finalizer: persistence.finalizer.clone(),
+            });
+            let stream = stream::run(stream, sink.clone(), activity.clone());
+            streams.spawn(name, async {
+                let sweeping = OptionFuture::from(sweep.map(Sweep::run));
+                tokio::join!(sweeping, stream);
+            });
         }
     }
     drop(sink);
@@ -88,13 +120,14 @@ pub(super) async fn run(
         Arc::clone(&background),
         poster,
         Arc::clone(&settings),
+        activity.clone(),
         halt.clone(),
     ));
     let mut workers = Tasks::default();
     let grace = settings.shutdown.grace;
     workers.spawn(
         "queue",
-        queue::run(pipeline, news, limits, halt.clone(), grace),
+        queue::run(pipeline, news, limits, activity, halt.clone(), grace),
     );
 
     let ended = tokio::select! {
@@ -103,9 +136,11 @@ pub(super) async fn run(
         ended = workers.ended() => Err(ended),
         ended = engines.ended(), if !engines.is_empty() => Err(ended),
         ended = crew.ended(), if !crew.is_empty() => Err(ended),
-        ended = nudging.ended(), if !nudging.is_empty() => Err(ended),
+        ended = couriers.ended(), if !couriers.is_empty() => Err(ended),
+        ended = governors.ended() => Err(ended),
     };
     streams.cancel().await;
+    couriers.cancel().await;
     halt.cancel();
     let (disobedient, ()) = tokio::join!(
         background.shut_down(grace),
@@ -114,10 +149,11 @@ pub(super) async fn run(
     for name in disobedient {
         error!("{name} has not stopped within {grace:?}: it is interrupted");
     }
-    nudging.cancel().await;
     quit.cancel();
     crew.drain(2 * QUEUE_MARGIN).await;
     engines.drain(settings.shutdown.posting_grace).await;
+    // Only now may others act instead.
+    governors.stop().await;
     info!("all handlers have stopped");
     ended.map_err(|ended| Error::Ended(ended.to_string()))
 }

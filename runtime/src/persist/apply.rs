@@ -2,7 +2,7 @@
 //!
 //! At most one request goes to each endpoint of the object: what needs the newest state is merged
 //! with the rest into one JSON patch that insists on that state, and is computed anew whenever
-//! somebody else was faster.
+//! somebody else was faster. Nothing is sent after the operator's lease has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use super::consistency;
+use crate::activity::{Activity, Lapsed};
 use crate::api::{self, KindApi, PatchBody, Target};
 use crate::backoff::Backoff;
 use crate::resource::StatusSubresource;
@@ -32,6 +33,8 @@ pub(crate) enum Landing {
     Outdated(Arc<Value>),
     /// The object does not exist any more.
     Gone,
+    /// The right to write ended first; something may have been written.
+    Lapsed,
 }
 
 /// The server will never accept the patch.
@@ -53,6 +56,7 @@ pub(crate) struct Place<'a> {
     pub(crate) api: &'a KindApi,
     pub(crate) key: &'a ObjectKey,
     pub(crate) status: StatusSubresource,
+    pub(crate) activity: &'a Activity,
 }
 
 /// What one endpoint of the object can change.
@@ -83,6 +87,7 @@ enum Failure {
     Outdated(Arc<Value>),
     Conflict,
     Rejected(String),
+    Lapsed,
 }
 
 /// Writes a patch; `known` is the newest state that was seen.
@@ -216,8 +221,13 @@ impl Place<'_> {
         self.ask(Ask::Patch(target, patch)).await
     }
 
-    /// Asks until there is an answer.
+    /// Asks until there is an answer, or until nothing may be asked any more.
     async fn ask(&self, ask: Ask<'_>) -> Result<Arc<Value>, Failure> {
+        let answer = self.activity.while_leading(self.ask_on(ask)).await;
+        answer.unwrap_or_else(|Lapsed| Err(Failure::Lapsed))
+    }
+
+    async fn ask_on(&self, ask: Ask<'_>) -> Result<Arc<Value>, Failure> {
         let key = self.key;
         let namespace = key.namespace.as_deref();
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
@@ -251,6 +261,7 @@ impl Failure {
     fn into_landing(self) -> Result<Landing, Rejected> {
         match self {
             Self::Gone => Ok(Landing::Gone),
+            Self::Lapsed => Ok(Landing::Lapsed),
             Self::Outdated(newer) => Ok(Landing::Outdated(newer)),
             Self::Conflict => Err(Rejected("the object was changed meanwhile".to_owned())),
             Self::Rejected(message) => Err(Rejected(message)),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::apply::{Landing, OnConflict, Place, Rejected, apply};
+use crate::activity::Activity;
 use crate::api::KindApi;
 use crate::live::Live;
 use crate::resource::StatusSubresource;
@@ -21,6 +22,7 @@ pub(crate) struct Delivery {
     pub(crate) key: Arc<ObjectKey>,
     pub(crate) status: StatusSubresource,
     pub(crate) live: Arc<Live>,
+    pub(crate) activity: Activity,
 }
 
 impl Delivery {
@@ -34,10 +36,11 @@ impl Delivery {
             api: &self.api,
             key: &self.key,
             status: self.status,
+            activity: &self.activity,
         };
         match apply(&place, &known, patch, OnConflict::Repeat).await? {
             Landing::Written(newer) => show(&self.live, &newer),
-            Landing::Unchanged | Landing::Outdated(_) | Landing::Gone => {}
+            Landing::Unchanged | Landing::Outdated(_) | Landing::Gone | Landing::Lapsed => {}
         }
         Ok(())
     }

@@ -82,6 +82,13 @@ impl Kind {
         &self.spec
     }
 
+    /// Whether objects that an earlier version of the operator held may be out of view.
+    ///
+    /// Who only looks at events has never been allowed to write.
+    pub(crate) fn may_hide_leftovers(&self) -> bool {
+        self.api.is_selective() && self.registry.handles_changes()
+    }
+
     pub(crate) fn api(&self) -> &KindApi {
         &self.api
     }

@@ -16,14 +16,16 @@ use kopf_core::object::patch::Patch;
 use kopf_core::object::{ObjectView, finalizer};
 use kopf_core::outcome::{HandlerError as Failure, Outcome};
 use serde_json::Value;
-use tracing::{Instrument as _, debug, error_span, info, warn};
+use tracing::{Instrument as _, debug, info, warn};
 
 use super::{Case, Error, Turn};
+use crate::activity::Lapsed;
 use crate::background::Scene;
 use crate::context::change::{ChangeFacts, Effects};
 use crate::execute::report;
 use crate::memory::Memory;
 use crate::persist::apply::{Landing, OnConflict, apply};
+use crate::span;
 
 /// A lifecycle of the user's own may pick nothing; it is asked again after this time.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
@@ -69,7 +71,9 @@ impl Case<'_> {
                 cycle.reason()
             );
         }
-        let called = self.call_due(&mut cycle).await;
+        let Ok(called) = self.call_due(&mut cycle).await else {
+            return Ok(Turn::Lapsed);
+        };
         let nothing_called = called.is_empty();
         let (patch, conclusion) = self.conclude(cycle, &called, attended);
         let (turn, conclusion) = if called.iter().any(Called::has_effects) {
@@ -103,8 +107,11 @@ impl Case<'_> {
         })
     }
 
-    /// Calls the handlers whose turn it is, one after the other.
-    async fn call_due(&self, cycle: &mut Cycle) -> Vec<Called> {
+    /// Calls the handlers whose turn it is, one after the other, as long as that is allowed.
+    ///
+    /// A call that is cut off by the end of the lease leaves no record: whoever has the lease next
+    /// makes that attempt again.
+    async fn call_due(&self, cycle: &mut Cycle) -> Result<Vec<Called>, Lapsed> {
         let mut called = Vec::new();
         let execution = &self.settings.execution;
         let due = cycle.due(&execution.lifecycle, fastrand::u64(..), Timestamp::now());
@@ -113,15 +120,18 @@ impl Case<'_> {
                 warn!("Handler '{}' has no function", spec.id);
                 continue;
             };
+            if !self.activity.is_running() {
+                break;
+            }
             let (effects, outcome) = match cycle.begin(&spec.id, Timestamp::now()) {
                 Ok(allowance) => {
                     let facts = self.facts(cycle, &spec, callee.param, allowance);
-                    let span = error_span!("handler", id = %spec.id);
-                    let mut attempt = callee
+                    let span = span::handler(spec.id.as_str());
+                    let call = callee
                         .function
                         .call(facts, allowance.time_left)
-                        .instrument(span)
-                        .await;
+                        .instrument(span);
+                    let mut attempt = self.activity.while_leading(call).await?;
                     let result = attempt.effects.result.take();
                     let verdict = attempt.verdict;
                     let outcome = verdict.into_outcome(result, cycle.reason(), &spec.policy);
@@ -141,7 +151,7 @@ impl Case<'_> {
             self.finish(cycle, &call);
             called.push(call);
         }
-        called
+        Ok(called)
     }
 
     fn facts(
@@ -268,6 +278,7 @@ impl Case<'_> {
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 () = self.stop.cancelled() => return Err(error),
+                () = self.activity.lapsed() => return Ok(Turn::Lapsed),
             }
         }
     }
@@ -286,6 +297,7 @@ impl Case<'_> {
         match apply(&self.place(), current, patch, on_conflict).await? {
             Landing::Outdated(newer) => Ok(Turn::Again(newer)),
             Landing::Gone => Ok(Turn::Gone),
+            Landing::Lapsed => Ok(Turn::Lapsed),
             Landing::Unchanged => Ok(Turn::Done),
             Landing::Written(newer) => {
                 let view = ObjectView::new(&newer);

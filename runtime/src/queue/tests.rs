@@ -6,6 +6,7 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 
 use super::*;
+use crate::activity::{Pause, Source, Switch};
 
 /// News of an object: a number to record, how long the worker takes, and what it answers.
 #[derive(Clone, Copy)]
@@ -14,6 +15,12 @@ struct Order {
     takes: Duration,
     next: Next,
 }
+
+/// News with this number outlast a pause.
+const LASTING: u32 = 99;
+
+/// Added to the memory of an object whose plans were shelved.
+const SHELVED: u32 = 100;
 
 #[derive(Debug, PartialEq, Eq)]
 struct Call {
@@ -43,6 +50,14 @@ impl Processor for Recorder {
 
     fn fold(&self, _: &Self::Key, batch: &mut Vec<Order>, news: Order) {
         batch.push(news);
+    }
+
+    fn outlasts_pause(&self, batch: &Vec<Order>) -> bool {
+        batch.iter().any(|order| order.number == LASTING)
+    }
+
+    fn shelve(&self, memory: &mut u32) {
+        *memory += SHELVED;
     }
 
     async fn process(&self, key: &Self::Key, memory: &mut u32, batch: Vec<Order>) -> Next {
@@ -77,6 +92,7 @@ struct Bench {
     calls: UnboundedReceiver<Call>,
     recorder: Arc<Recorder>,
     stop: CancellationToken,
+    source: Source,
 }
 
 impl Bench {
@@ -93,10 +109,14 @@ impl Bench {
             patience: Duration::from_secs(5),
         };
         let stop = CancellationToken::new();
+        let (switch, activity) = Switch::new();
+        let source = switch.source();
+        source.resume();
         let queue = run(
             Arc::clone(&recorder),
             inbox,
             limits,
+            activity,
             stop.clone(),
             Duration::from_secs(30),
         );
@@ -105,6 +125,7 @@ impl Bench {
             calls,
             recorder,
             stop,
+            source,
         };
         (bench, queue)
     }
@@ -222,4 +243,48 @@ async fn stopping_lets_workers_finish_within_the_grace() {
     tokio::join!(queue, script);
     assert_eq!(started.elapsed(), Duration::from_secs(30));
     assert_eq!(bench.recorder.running.lock().unwrap().keys, ["endless"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_lets_workers_finish_and_drops_what_has_not_begun() {
+    check(1, async |bench| {
+        let later = Next::Wake(Duration::from_secs(5));
+        bench.tell("sleeps", 1, 0, later).await;
+        assert_eq!(bench.call().await, ("sleeps", vec![1], 0, 0));
+        bench.tell("works", 2, 3, later).await;
+        assert_eq!(bench.call().await, ("works", vec![2], 0, 0));
+        bench.tell("waits", 3, 0, Next::Rest).await;
+        bench.tell("lasts", LASTING, 0, Next::Rest).await;
+        bench.tell("works", 4, 0, Next::Rest).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+
+        bench.source.pause(Pause::LeaseLost);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        bench.tell("waits", 5, 0, Next::Rest).await;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert!(bench.calls.try_recv().is_err(), "nothing starts");
+
+        bench.source.resume();
+        assert_eq!(bench.call().await, ("lasts", vec![LASTING], SHELVED, 41));
+        for (key, before) in [("sleeps", 1), ("works", 1), ("waits", 0)] {
+            bench.tell(key, 6, 0, Next::Rest).await;
+            assert_eq!(bench.call().await, (key, vec![6], before + SHELVED, 41));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_is_over_at_once_drops_what_has_not_begun_all_the_same() {
+    check(1, async |bench| {
+        bench.tell("works", 1, 3, Next::Rest).await;
+        assert_eq!(bench.call().await, ("works", vec![1], 0, 0));
+        bench.tell("waits", 2, 0, Next::Rest).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        bench.source.pause(Pause::LeaseLost);
+        bench.source.resume();
+        bench.tell("waits", 3, 0, Next::Rest).await;
+        assert_eq!(bench.call().await, ("waits", vec![3], SHELVED, 3));
+    })
+    .await;
 }

@@ -1,5 +1,6 @@
 //! One stream: lists a kind in pages, then watches it, for ever.
 //!
+//! While the operator is paused nothing is listed or watched, and afterwards all is listed anew.
 //! Every failure leads to another attempt after a growing pause: a stream ends only when nobody
 //! listens any more. What was deleted while no watch was open is noticed at the next list and
 //! reported like any other deletion.
@@ -17,6 +18,7 @@ use tracing::{debug, info, warn};
 
 use super::census::{Census, Report, Retain};
 use super::{EventType, Glance, KindIndex, News, ObjectKey};
+use crate::activity::Activity;
 use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
 
@@ -86,18 +88,32 @@ struct RawEvent<'a> {
 }
 
 /// Runs the stream until nobody listens.
-pub(crate) async fn run(stream: Stream, sink: Sink) {
+pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
     let mut state = State::Unlisted;
     let mut census = Census::new(stream.kind, stream.retain);
     let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
+    let mut epoch = activity.running().await;
     loop {
-        let pass = match &mut state {
-            State::Unlisted => stream.list(&mut census, &sink).await,
-            State::Listed { version } => {
-                stream
-                    .watch(version, &mut census, &sink, &mut backoff)
-                    .await
+        let pass = async {
+            match &mut state {
+                State::Unlisted => stream.list(&mut census, &sink).await,
+                State::Listed { version } => {
+                    stream
+                        .watch(version, &mut census, &sink, &mut backoff)
+                        .await
+                }
             }
+        };
+        let pass = tokio::select! {
+            biased;
+            () = activity.paused_since(epoch) => None,
+            pass = pass => Some(pass),
+        };
+        let Some(pass) = pass else {
+            epoch = activity.running().await;
+            state = State::Unlisted;
+            backoff.reset();
+            continue;
         };
         match pass {
             Ok(Pass::NobodyListens) => return,
@@ -108,7 +124,10 @@ pub(crate) async fn run(stream: Stream, sink: Sink) {
                 if error.needs_list() {
                     state = State::Unlisted;
                 }
-                tokio::time::sleep(pause).await;
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = activity.paused_since(epoch) => {}
+                }
             }
         }
     }

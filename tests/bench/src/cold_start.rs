@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::peer::{Peer, Work};
-use crate::process::{Usage, usage_when_idle};
+use crate::process::{Usage, usage_when_idle, while_running};
 use crate::widgets::{self, Status};
 
 /// How often the objects are looked at.
@@ -96,14 +96,16 @@ async fn start(
     let operator = peer
         .start(Work::ColdStart, options.status, sandbox, &identity)
         .await?;
-    loop {
-        let all = widgets::list(objects).await?;
-        let handled = |it: &&_| is_handled(peer, it);
-        if all.iter().filter(handled).count() == options.objects {
-            break;
+    while_running(&operator, async {
+        loop {
+            let all = widgets::list(objects).await?;
+            if all.iter().all(|it| is_handled(peer, it)) {
+                return Ok(());
+            }
+            sleep(LOOK_EVERY).await;
         }
-        sleep(LOOK_EVERY).await;
-    }
+    })
+    .await?;
     let seconds = begun.elapsed().as_secs_f64();
     let usage = usage_when_idle(&operator).await?;
     operator.terminate().await?;
@@ -123,7 +125,8 @@ fn is_handled(peer: Peer, object: &kube::api::DynamicObject) -> bool {
     }
 }
 
-async fn writes_of(sandbox: &Sandbox, identity: &Identity) -> Result<usize, Failure> {
+/// How often `identity` has written to widgets.
+pub(crate) async fn writes_of(sandbox: &Sandbox, identity: &Identity) -> Result<usize, Failure> {
     let requests = sandbox.requests_of(identity).await?;
     let is_write = |verb: &str| matches!(verb, "create" | "update" | "patch" | "delete");
     Ok(requests

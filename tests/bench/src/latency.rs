@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::peer::{Peer, Work};
-use crate::process::usage_when_idle;
+use crate::process::{usage_when_idle, while_running};
 use crate::widgets::{self, Status};
 
 /// How many objects, how fast.
@@ -74,8 +74,10 @@ async fn measure(options: &Options, peer: Peer) -> Result<Vec<Duration>, Failure
     })
     .await?;
     usage_when_idle(&operator).await?;
-    let (created, finished) =
-        tokio::try_join!(create(options, &objects), watch(options, &objects))?;
+    let (created, finished) = while_running(&operator, async {
+        tokio::try_join!(create(options, &objects), watch(options, &objects))
+    })
+    .await?;
     operator.terminate().await?;
     Ok(created
         .into_iter()

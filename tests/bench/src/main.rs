@@ -2,6 +2,7 @@
 
 mod cold_start;
 mod edit_storm;
+mod growth;
 mod latency;
 mod peer;
 mod process;
@@ -26,6 +27,8 @@ enum Benchmark {
     EditStorm(edit_storm::Options),
     /// Handle objects that are already there, and start again over handled ones
     ColdStart(cold_start::Options),
+    /// Start over more and more objects that were handled before
+    Growth(growth::Options),
     /// Create objects at a steady rate and measure the time to their results
     Latency(latency::Options),
     /// Run a timer that does nothing beside each of many objects, and measure what is used
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         match Cli::parse().benchmark {
             Benchmark::EditStorm(options) => edit_storm::run(&options).await,
             Benchmark::ColdStart(options) => cold_start::run(&options).await,
+            Benchmark::Growth(options) => growth::run(&options).await,
             Benchmark::Latency(options) => latency::run(&options).await,
             Benchmark::Timers(options) => timers::run(&options).await,
         }

@@ -61,6 +61,7 @@ impl Peer {
                 let builder = sandbox
                     .operator(program, identity)?
                     .env("GROUP", sandbox.group())
+                    .env("NAMESPACE", sandbox.namespace())
                     .env("WORK", work.name())
                     .env("INTERVAL", work.interval())
                     .env("PEER", self.to_string())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use std::{fs, io};
 
-use kopf_tests::Operator;
+use kopf_tests::{Failure, Operator};
 use tokio::time::sleep;
 
 /// Linux reports CPU time in hundredths of a second to every program.
@@ -11,6 +11,9 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// How often, and how many times in a row, a process must be found to have done nothing.
 const QUIET: (Duration, u32) = (Duration::from_millis(500), 4);
+
+/// No benchmark takes longer.
+const LONGEST_RUN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a process has used so far.
 #[derive(Clone, Copy, Debug)]
@@ -67,4 +70,19 @@ pub(crate) async fn usage_when_idle(operator: &Operator) -> io::Result<Usage> {
         last = now;
     }
     Ok(last)
+}
+
+/// Waits for what an operator is to bring about, unless it ends before.
+pub(crate) async fn while_running<T>(
+    operator: &Operator,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        done = work => done,
+        ended = operator.wait_within(LONGEST_RUN) => Err(Failure::new(format!(
+            "the operator ended before its work was done: {:?}\n{}",
+            ended?,
+            operator.log()
+        ))),
+    }
 }

@@ -1,5 +1,7 @@
 //! The objects that are handled: a kind, and many of it.
 
+use std::ops::Range;
+
 use clap::ValueEnum;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kopf_tests::{Failure, Objects, Sandbox, TestResult};
@@ -61,10 +63,29 @@ pub(crate) async fn define(sandbox: &Sandbox, status: Status) -> Result<Objects,
 
 /// Creates objects named `w0`, `w1` and so on.
 pub(crate) async fn create(objects: &Objects, count: usize, spec: &Value) -> TestResult {
-    stream::iter(0..count)
+    create_each(objects, 0..count, &json!({"spec": spec})).await
+}
+
+/// Creates objects as an operator leaves them when it has handled their creation.
+pub(crate) async fn create_handled(
+    objects: &Objects,
+    numbers: Range<usize>,
+    spec: &Value,
+) -> TestResult {
+    let handled = format!("{}\n", json!({"spec": spec}));
+    let body = json!({
+        "metadata": {"annotations": {"kopf.zalando.org/last-handled-configuration": handled}},
+        "spec": spec,
+        "status": {"create_fn": {"size": 1}},
+    });
+    create_each(objects, numbers, &body).await
+}
+
+async fn create_each(objects: &Objects, numbers: Range<usize>, body: &Value) -> TestResult {
+    stream::iter(numbers)
         .map(|number| async move {
-            let body = json!({"spec": spec});
-            objects.create(&format!("w{number}"), body).await.map(drop)
+            let name = format!("w{number}");
+            objects.create(&name, body.clone()).await.map(drop)
         })
         .buffer_unordered(AT_ONCE)
         .try_collect::<Vec<()>>()

@@ -1,7 +1,10 @@
 //! The command line: one command per figure.
 
+mod operator;
 mod ours;
 mod peer;
+mod roots;
+mod versus;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -39,6 +42,12 @@ enum Command {
     Roundtrip(Selection),
     /// Run kopium over the same files: failures, lines, CPU seconds, and with --judge compile cost
     Kopium(KopiumArgs),
+    /// Make an operator for ten definitions, then again with nothing to do: CPU seconds
+    Operator,
+    /// Compile the type of whole objects with its traits written out, and derived by kube
+    Roots,
+    /// Both sides in one run: lines, CPU seconds to generate, and what compiling a part of them costs
+    Versus(VersusArgs),
     #[command(hide = true)]
     Write(WriteArgs),
     #[command(name = meter::SUBCOMMAND, hide = true)]
@@ -72,6 +81,16 @@ struct KopiumArgs {
     /// Also compile what it wrote
     #[arg(long, value_name = "JUDGE")]
     judge: Option<Judge>,
+}
+
+#[derive(Debug, Args)]
+struct VersusArgs {
+    /// How many files to compile, drawn by a fixed seed
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    drawn: usize,
+    /// Where kopium is installed, or will be
+    #[arg(long, value_name = "FOLDER", env = "KOPIUM_ROOT")]
+    root: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -135,6 +154,9 @@ fn run(command: Command) -> Result<ExitCode, Error> {
         Command::Check(arguments) => ours::check(&arguments)?,
         Command::Roundtrip(selection) => ours::roundtrip(selection)?,
         Command::Kopium(arguments) => peer::kopium(&arguments)?,
+        Command::Operator => operator::operator()?,
+        Command::Roots => roots::roots()?,
+        Command::Versus(arguments) => versus::versus(&arguments)?,
         Command::Write(arguments) => ours::write(&arguments)?,
         Command::Metered(arguments) => {
             let status = meter::run_inner(&arguments.report, &arguments.command)?;

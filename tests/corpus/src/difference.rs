@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::validation::same;
@@ -79,22 +78,6 @@ impl Difference {
     }
 }
 
-impl Difference {
-    /// Whether only the time of a condition lost its fraction or its offset.
-    ///
-    /// The type of Kubernetes itself keeps it to the second, as every writer of conditions does.
-    #[must_use]
-    pub fn is_rounded_transition(&self) -> bool {
-        let Change::Other(Value::String(before), Value::String(after)) = &self.change else {
-            return false;
-        };
-        let second = |text: &str| text.parse::<Timestamp>().ok().map(Timestamp::as_second);
-        self.path.ends_with(".lastTransitionTime")
-            && second(before).is_some()
-            && second(before) == second(after)
-    }
-}
-
 impl fmt::Display for Difference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, change } = self;
@@ -144,17 +127,6 @@ mod tests {
             ]
         );
         assert!(between(&before, &after)[0].is_dropped_null());
-    }
-
-    #[test]
-    fn only_the_second_of_a_transition_counts() {
-        let of = |before: &str, after: &str| {
-            let condition = |time: &str| json!({"lastTransitionTime": time});
-            between(&condition(before), &condition(after))[0].is_rounded_transition()
-        };
-        assert!(of("2024-02-29T12:34:56.120Z", "2024-02-29T12:34:56Z"));
-        assert!(of("2024-02-29T12:34:56+02:00", "2024-02-29T10:34:56Z"));
-        assert!(!of("2024-02-29T12:34:56Z", "2024-02-29T12:34:57Z"));
     }
 
     #[test]

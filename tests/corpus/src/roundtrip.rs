@@ -62,8 +62,6 @@ pub struct Outcome {
 pub enum Fate {
     /// After the server's defaulting it is equal to what it was.
     Identical,
-    /// Only times of conditions were rounded to the second.
-    Rounded(Difference),
     /// Only `null` became absent.
     NullDropped(Difference),
     /// Something else differs.
@@ -119,21 +117,24 @@ pub fn compare(version: &Version, before: &Value, answer: &Result<Value, Refusal
         }
     };
     let (mut before, mut after) = (before.clone(), after.clone());
+    drop_null_metadata(&mut before);
     defaulting::fill(&version.schema, &mut before);
     defaulting::fill(&version.schema, &mut after);
     let mut differences = difference::between(&before, &after);
-    let rounded = differences
-        .iter()
-        .position(Difference::is_rounded_transition);
-    let rounded = rounded.map(|at| differences.swap_remove(at));
-    differences.retain(|difference| !difference.is_rounded_transition());
     if differences.is_empty() {
-        rounded.map_or(Fate::Identical, Fate::Rounded)
+        Fate::Identical
     } else if differences.iter().all(Difference::is_dropped_null) {
         differences.pop().map_or(Fate::Identical, Fate::NullDropped)
     } else {
         differences.retain(|difference| !difference.is_dropped_null());
         Fate::Lossy(differences)
+    }
+}
+
+/// Drops what is `null` in the metadata, as the server does with the metadata of every object.
+fn drop_null_metadata(object: &mut Value) {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|_, value| !value.is_null());
     }
 }
 
@@ -152,10 +153,10 @@ impl std::fmt::Display for Label {
 // === impl Fate ===
 
 impl Fate {
-    /// Whether the object came back as it was, but for the seconds of conditions.
+    /// Whether the object came back as it was.
     #[must_use]
     pub const fn is_kept(&self) -> bool {
-        matches!(self, Self::Identical | Self::Rounded(_))
+        matches!(self, Self::Identical)
     }
 
     /// How bad it is, best first.
@@ -163,10 +164,9 @@ impl Fate {
     pub const fn rank(&self) -> usize {
         match self {
             Self::Identical => 0,
-            Self::Rounded(_) => 1,
-            Self::NullDropped(_) => 2,
-            Self::Lossy(_) => 3,
-            Self::Refused { .. } => 4,
+            Self::NullDropped(_) => 1,
+            Self::Lossy(_) => 2,
+            Self::Refused { .. } => 3,
         }
     }
 }
@@ -175,7 +175,6 @@ impl std::fmt::Display for Fate {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Identical => formatter.write_str("identical"),
-            Self::Rounded(difference) => write!(formatter, "rounded: {difference}"),
             Self::NullDropped(difference) => write!(formatter, "null dropped: {difference}"),
             Self::Lossy(differences) => {
                 formatter.write_str("lossy:")?;

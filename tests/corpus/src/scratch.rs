@@ -161,7 +161,6 @@ impl Scratch {
             repository().join("Cargo.lock"),
             scratch.folder.join("Cargo.lock"),
         )?;
-        scratch.fill(&[])?;
         Ok(scratch)
     }
 
@@ -192,17 +191,26 @@ impl Scratch {
     /// # Errors
     /// If a file cannot be written.
     pub fn fill(&self, modules: &[Module]) -> io::Result<()> {
+        self.replace(modules, "lib.rs", "")
+    }
+
+    /// Brings `src` to hold the modules and a root with this text behind their declarations.
+    ///
+    /// What is there already is left alone, so that cargo need not compile it again.
+    fn replace(&self, modules: &[Module], root: &str, text: &str) -> io::Result<()> {
         let source = self.folder.join("src");
-        if source.exists() {
-            fs::remove_dir_all(&source)?;
-        }
-        let mut root = String::from("//! Generated modules, for a while.\n");
+        let mut declarations = String::from("//! Generated modules, for a while.\n");
         for module in modules {
-            writeln!(root, "pub mod {};", module.name).map_err(io::Error::other)?;
+            writeln!(declarations, "pub mod {};", module.name).map_err(io::Error::other)?;
         }
-        write(&source.join("lib.rs"), &root)?;
+        declarations.push_str(text);
+        let mut files = BTreeMap::from([(source.join(root), declarations.as_str())]);
         for file in modules.iter().flat_map(|module| &module.files) {
-            write(&source.join(&file.path), &file.text)?;
+            files.insert(source.join(&file.path), &file.text);
+        }
+        remove_others(&source, &files)?;
+        for (path, text) in files {
+            write_if_changed(&path, text)?;
         }
         Ok(())
     }
@@ -254,11 +262,7 @@ impl Scratch {
     /// # Errors
     /// If cargo cannot be run, or the program does not compile.
     pub fn build(&self, modules: &[Module], main: &str) -> io::Result<PathBuf> {
-        self.fill(modules)?;
-        let source = self.folder.join("src");
-        let root = fs::read_to_string(source.join("lib.rs"))?;
-        fs::remove_file(source.join("lib.rs"))?;
-        write(&source.join("main.rs"), &(root + main))?;
+        self.replace(modules, "main.rs", main)?;
         let mut cargo = Command::new("cargo");
         cargo
             .args(["build", "--quiet"])
@@ -323,7 +327,26 @@ fn owner(file: &str) -> String {
     first.strip_suffix(".rs").unwrap_or(first).to_owned()
 }
 
-fn write(path: &Path, text: &str) -> io::Result<()> {
+/// Removes files that are not to be kept.
+fn remove_others(folder: &Path, kept: &BTreeMap<PathBuf, &str>) -> io::Result<()> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            remove_others(&path, kept)?;
+        } else if !kept.contains_key(&path) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_if_changed(path: &Path, text: &str) -> io::Result<()> {
+    if fs::read(path).is_ok_and(|present| present == text.as_bytes()) {
+        return Ok(());
+    }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

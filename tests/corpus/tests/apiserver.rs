@@ -101,7 +101,7 @@ fn program(corpus: &Corpus, every: usize) -> Result<Program, Failure> {
     let files = corpus.files(Part::Every(every));
     let generated = generated::generate(&files, Which::Served)?;
     let cases = generated::cases(corpus, &files, &generated)?;
-    let scratch = Scratch::create("apiserver", &generated::SUPPLY)?;
+    let scratch = Scratch::create("roundtrip", &generated::SUPPLY)?;
     Ok(Program::build(&scratch, &generated.modules, cases)?)
 }
 
@@ -183,10 +183,7 @@ async fn exchange(
                     settled(&case.version, stored),
                 );
                 let changes = difference::between(&before, &stored);
-                match changes
-                    .iter()
-                    .find(|change| !change.is_rounded_transition())
-                {
+                match changes.first() {
                     Some(first) => entry.change(labelled.label, first.to_string()),
                     None => entry.keep(),
                 }

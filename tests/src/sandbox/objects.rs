@@ -122,19 +122,19 @@ impl Objects {
         }
     }
 
-    /// Waits for a state that may last a moment only: no state after `earlier` is missed.
+    /// The same for a state that may last a moment only: none from `earlier` on is missed.
     #[track_caller]
-    pub fn wait_until_after(
+    pub fn wait_from(
         &self,
-        earlier: &DynamicObject,
+        earlier: DynamicObject,
         what: &str,
         holds: impl FnMut(&DynamicObject) -> bool,
     ) -> impl Future<Output = Result<DynamicObject, Failure>> {
         let failure = Failure::here();
         async move {
-            let name = earlier.metadata.name.as_deref().unwrap_or_default();
-            let mut wait = self.wait_for(name);
-            wait.from = wait::From::After(Box::new(earlier.clone()));
+            let name = earlier.metadata.name.clone().unwrap_or_default();
+            let mut wait = self.wait_for(&name);
+            wait.from = wait::From::Earlier(Box::new(earlier));
             self.wait(failure, &wait, what, holds).await
         }
     }

@@ -28,8 +28,8 @@ pub(super) struct Wait<'a> {
 pub(super) enum From {
     /// The present one and those to come.
     Now,
-    /// All that came after this one, however short they lasted.
-    After(Box<DynamicObject>),
+    /// This one and all that came after it, however short they lasted.
+    Earlier(Box<DynamicObject>),
 }
 
 /// What a wait had seen when its time was over.
@@ -74,7 +74,13 @@ pub(super) async fn until(
     let mut seen = Seen::default();
     let mut missed_none = match &wait.from {
         From::Now => None,
-        From::After(earlier) => earlier.metadata.resource_version.clone(),
+        From::Earlier(earlier) => {
+            seen.object = Some((**earlier).clone());
+            if holds(seen.object.as_ref()) {
+                return Ok(seen.object);
+            }
+            earlier.metadata.resource_version.clone()
+        }
     };
     let watching = async {
         loop {

@@ -72,6 +72,14 @@ impl Stage {
         Ok(builder.start()?)
     }
 
+    /// Runs another command of the operator, as an administrator.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Result<Operator, Failure> {
+        let builder = self
+            .sandbox
+            .operator(&self.binary, self.sandbox.identity())?;
+        Ok(builder.args(arguments).start()?)
+    }
+
     /// The objects that most examples are about.
     pub(crate) async fn kopf_examples(&self) -> Result<Objects, Failure> {
         self.sandbox.objects("kopf.dev/v1", "KopfExample").await

@@ -120,7 +120,7 @@ async fn take_over(first: Side, second: Side) -> Result<(Trace, Stage), Failure>
     for waiting in ["second", "update_second", "delete_second"] {
         stage.start_as(first).await?;
         match waiting {
-            "second" => drop(stage.create("one", json!({"spec": {"size": 1}})).await?),
+            "second" => stage.create("one", json!({"spec": {"size": 1}})).await?,
             "update_second" => stage.merge("one", json!({"spec": {"size": 2}})).await?,
             _ => stage.widgets.delete("one").await?,
         }

@@ -1,8 +1,10 @@
 //! One side of a comparison: an operator, the objects it handles, and what is noted about them.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use futures::future::Either;
 use k8s_openapi::api::core::v1::Event;
 use kopf_tests::operator::{Operator, Signal};
 use kopf_tests::sandbox::Objects;
@@ -32,6 +34,8 @@ pub(crate) struct Stage {
     pub(crate) sandbox: Sandbox,
     pub(crate) widgets: Objects,
     operators: Vec<(Identity, Operator)>,
+    /// The newest state of each object that the scenario has come by.
+    known: RefCell<BTreeMap<String, DynamicObject>>,
     trace: RefCell<Trace>,
 }
 
@@ -75,6 +79,7 @@ impl Stage {
             widgets: sandbox.define("Widget").await?,
             sandbox,
             operators: Vec::new(),
+            known: RefCell::default(),
             trace: RefCell::default(),
         })
     }
@@ -132,32 +137,21 @@ impl Stage {
         self.operator().kill().await.map(drop)
     }
 
-    pub(crate) async fn create(&self, name: &str, body: Value) -> Result<DynamicObject, Failure> {
-        Ok(self.widgets.create(name, body).await?)
-    }
-
-    /// Notes the state of an object that may be as described for a moment only.
-    pub(crate) async fn note_after(
-        &self,
-        earlier: &DynamicObject,
-        moment: &str,
-        holds: impl FnMut(&DynamicObject) -> bool,
-    ) -> TestResult {
-        let object = self
-            .widgets
-            .wait_until_after(earlier, moment, holds)
-            .await?;
-        let name = earlier.metadata.name.as_deref().unwrap_or_default();
-        self.keep(format!("{name}: {moment}"), trace::state(&object));
+    pub(crate) async fn create(&self, name: &str, body: Value) -> TestResult {
+        let object = self.widgets.create(name, body).await?;
+        self.remember(name, object);
         Ok(())
     }
 
     pub(crate) async fn merge(&self, name: &str, patch: Value) -> TestResult {
-        self.widgets.merge(name, patch).await?;
+        let object = self.widgets.merge(name, patch).await?;
+        self.remember(name, object);
         Ok(())
     }
 
-    /// Waits until the object is as described, and notes its state then.
+    /// Waits until the object is as described, and notes its state then: the first such state
+    /// since the last step of the scenario, however short it lasted, so that a busy machine sees
+    /// the same as an idle one.
     #[track_caller]
     pub(crate) fn note(
         &self,
@@ -165,10 +159,15 @@ impl Stage {
         moment: &str,
         holds: impl FnMut(&DynamicObject) -> bool,
     ) -> impl Future<Output = TestResult> {
-        let waiting = self.widgets.wait_until(name, moment, holds);
+        let earlier = self.known.borrow().get(name).cloned();
+        let waiting = match earlier {
+            Some(earlier) => Either::Left(self.widgets.wait_from(earlier, moment, holds)),
+            None => Either::Right(self.widgets.wait_until(name, moment, holds)),
+        };
         async move {
             let object = waiting.await?;
             self.keep(format!("{name}: {moment}"), trace::state(&object));
+            self.remember(name, object);
             Ok(())
         }
     }
@@ -244,6 +243,10 @@ impl Stage {
                 .count();
         }
         Ok(count)
+    }
+
+    fn remember(&self, name: &str, object: DynamicObject) {
+        self.known.borrow_mut().insert(name.to_owned(), object);
     }
 
     fn keep(&self, moment: String, state: Value) {

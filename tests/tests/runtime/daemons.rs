@@ -5,9 +5,9 @@ use std::time::Duration;
 use http::StatusCode;
 use kopf_runtime::{
     ChangeHandler, Daemon, DaemonHandler, HandlerError, HandlerResult, On, Resource,
-    ResourceHandlers, Settings, TextTest,
+    ResourceHandlers, Settings, TextTest, TimerHandler,
 };
-use kopf_tests::{Fault, RequestMatch, TestResult};
+use kopf_tests::{Fault, Peering, RequestMatch, TestResult};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -72,6 +72,40 @@ async fn daemons_start_with_the_operator_and_leave_with_it_without_a_task() -> T
     }
     assert_eq!(bench.objects.get("one").await?.finalizers(), [FINALIZER]);
     Ok(())
+}
+
+#[tokio::test]
+async fn a_pause_for_peers_stops_daemons_and_timers_and_its_end_starts_them_again() -> TestResult {
+    let mut bench = Bench::new("daemon-pause").await?;
+    let peering = Peering::create(&bench.sandbox, "default").await?;
+    let resource = with_daemon(&bench, DaemonHandler::new("watch"))
+        .timer(
+            TimerHandler::every("tick", Duration::from_secs(3600)),
+            |stage, cx| {
+                Box::pin(async move {
+                    stage.tell(format!("{} starts to tick", cx.name()));
+                    Ok(())
+                })
+            },
+        )
+        .build();
+    let operator = bench.start(resource).await?;
+    bench.create("one", 1).await?;
+    let started = ["one starts", "one starts to tick"];
+    assert_eq!(both(&mut bench).await, started);
+    for _ in 0..3 {
+        let boss = json!({
+            "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
+        });
+        peering.write(json!({"boss": boss})).await?;
+        assert_eq!(bench.seen().await, "one stops: operator pausing");
+        peering.write(json!({"boss": null})).await?;
+        assert_eq!(both(&mut bench).await, started);
+    }
+    bench.objects.delete("one").await?;
+    assert_eq!(bench.seen().await, "one stops: resource deleted");
+    bench.objects.wait_gone("one").await?;
+    operator.stop().await
 }
 
 async fn both(bench: &mut Bench) -> Vec<String> {

@@ -134,8 +134,10 @@ spec:
         .await?;
     assert_eq!(one.data["status"], json!({"create_fn": "made"}));
     let requests = bench.sandbox.requests_of(&operator.identity).await?;
-    let writes = requests.iter().filter(|request| request.verb == "patch");
-    assert_eq!(writes.count(), 1);
+    let writes = requests.iter().filter(|request| {
+        request.verb == "patch" && request.resource.as_deref() == Some("gadgets")
+    });
+    assert_eq!(writes.count(), 1, "{requests:#?}");
 
     gadgets
         .merge("one", json!({"status": {"phase": "Ready"}}))

@@ -4,6 +4,7 @@ use http::{Method, StatusCode};
 use kopf_runtime::{ChangeHandler, EventHandler, On, Resource, ResourceSpec, Settings, TextTest};
 use kopf_tests::guard::Component;
 use kopf_tests::{Fault, PrivateControlPlane, RequestMatch, TestResult};
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, Stage};
@@ -41,9 +42,8 @@ async fn a_long_list_is_read_in_pages() -> TestResult {
     for size in 1..=5 {
         bench.handled(&format!("w{size}"), size).await?;
     }
-    let requests = bench.sandbox.requests_of(&operator.identity).await?;
-    let lists = requests.iter().filter(|request| request.verb == "list");
-    assert_eq!(lists.count(), 3);
+    let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+    assert_eq!(requests.of("widgets", "list"), 3);
     assert_eq!(bench.calls_so_far().len(), 5);
     operator.stop().await
 }
@@ -125,8 +125,8 @@ async fn a_silent_watch_is_opened_anew() -> TestResult {
     let operator = bench.start_with(spy(&bench), settings).await?;
     let (lists, _) = bench
         .eventually("the third watch is open", async || {
-            let requests = bench.sandbox.requests_of(&operator.identity).await?;
-            let count = |verb: &str| requests.iter().filter(|it| it.verb == verb).count();
+            let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+            let count = |verb: &str| requests.of("widgets", verb);
             let (lists, watches) = (count("list"), count("watch"));
             Ok((watches >= 3).then_some((lists, watches)))
         })
@@ -162,10 +162,42 @@ async fn only_wanted_objects_are_watched_and_leaving_the_view_is_no_deletion() -
     assert_eq!(bench.seen().await, "lead DELETED 1");
     let requests = bench.sandbox.requests_of(&operator.identity).await?;
     let selective = |verb: &str| {
-        let mut requests = requests.iter().filter(|request| request.verb == verb);
-        requests.all(|request| request.uri.contains("labelSelector=tier%3Dgold"))
+        let requests = requests.iter().filter(|request| request.verb == verb);
+        let mut widgets = requests.filter(|it| it.resource.as_deref() == Some("widgets"));
+        widgets.all(|request| request.uri.contains("labelSelector=tier%3Dgold"))
     };
     assert!(selective("list") && selective("watch"), "{requests:#?}");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn objects_held_by_an_earlier_version_of_the_operator_are_released_though_out_of_view()
+-> TestResult {
+    let mut bench = Bench::new("leftovers").await?;
+    let held = |tier: &str| {
+        json!({
+            "metadata": {
+                "labels": {"tier": tier},
+                "finalizers": ["example.com/foreign", "kopf.zalando.org/KopfFinalizerMarker"],
+            },
+            "spec": {"size": 1},
+        })
+    };
+    bench.objects.create("lead", held("lead")).await?;
+    bench.objects.create("deleted", held("lead")).await?;
+    bench.objects.delete("deleted").await?;
+    let gold = ChangeHandler::new("create_fn", On::create())
+        .label("tier", TextTest::Equals("gold".to_owned()));
+    let operator = bench.start(bench.handlers([gold])).await?;
+    for name in ["lead", "deleted"] {
+        bench
+            .objects
+            .wait_until(name, "only the foreign finalizer is left", |it| {
+                it.finalizers() == ["example.com/foreign"]
+            })
+            .await?;
+    }
+    assert!(bench.calls_so_far().is_empty());
     operator.stop().await
 }
 

@@ -1,6 +1,7 @@
 //! From YAML nodes to the manifest's types, reporting everything that does not fit.
 
 use super::fields::{Fields, Planned, Reader};
+use super::peers::whole;
 use super::{
     API_VERSION, ApiVersion, ErrorMode, FILE_NAME, Filters, HandlerSection, InitialDelay, Manifest,
     ManifestDuration, OneOrMany, OperatorSection, ResourceSection, Spanned, Trigger, ValueFilter,
@@ -10,10 +11,6 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::load::yaml::{self, Dialect, Node, Value};
 
 const PLANNED_FOR_OPERATORS: &[Planned] = &[
-    Planned {
-        key: "peering",
-        purpose: "operators that pause for each other",
-    },
     Planned {
         key: "startup",
         purpose: "functions that run before the first object is seen",
@@ -142,8 +139,14 @@ impl Reader<'_> {
         let name = fields
             .required(self, "name")
             .and_then(|node| self.string(node, "`name`"));
+        let peering = self.peering(&mut fields);
+        let leader_election = self.leader_election(&mut fields);
         fields.finish(self, PLANNED_FOR_OPERATORS);
-        Some(OperatorSection { name: name? })
+        Some(OperatorSection {
+            name: name?,
+            peering,
+            leader_election,
+        })
     }
 
     fn resource(&mut self, node: &Node) -> Option<ResourceSection> {
@@ -330,7 +333,7 @@ impl Reader<'_> {
         }
     }
 
-    fn optional_string(
+    pub(super) fn optional_string(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
@@ -340,7 +343,11 @@ impl Reader<'_> {
             .and_then(|node| self.string(node, &format!("`{key}`")))
     }
 
-    fn boolean(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Spanned<bool>> {
+    pub(super) fn boolean(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+    ) -> Option<Spanned<bool>> {
         let node = fields.optional(key)?;
         let value = node.as_bool();
         if value.is_none() {
@@ -354,15 +361,7 @@ impl Reader<'_> {
 
     fn count(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Spanned<u32>> {
         let node = fields.optional(key)?;
-        let whole = match node.value {
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "it has no fraction, and i128 is far larger than u32"
-            )]
-            Value::Float(number) if number.fract() == 0.0 => Some(number as i128),
-            _ => node.as_int(),
-        };
-        match whole.map(u32::try_from) {
+        match whole(node).map(u32::try_from) {
             Some(Ok(value)) => Some(Spanned {
                 value,
                 span: node.span,
@@ -379,7 +378,7 @@ impl Reader<'_> {
         }
     }
 
-    fn duration(
+    pub(super) fn duration(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use super::holds_int_or_string;
 use crate::load::schema::{Additional, Kind, Schema};
 use crate::model::map::{integer, is_int_or_string};
 use crate::model::name::{singular, words};
@@ -211,7 +212,7 @@ impl Table {
                     && schema.format.as_deref() == Some("date-time")
             }
             Type::Quantity => kind == Some(Kind::String) || (compatible && mixed),
-            Type::IntOrString => mixed,
+            Type::IntOrString => mixed && holds_int_or_string(schema, builtins),
             Type::Vec(inner) => {
                 kind == Some(Kind::Array)
                     && schema

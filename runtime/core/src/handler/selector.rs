@@ -37,7 +37,7 @@ impl Selectors {
     ///
     /// Nothing, if some handler or daemon must not miss that an object stops matching: an
     /// object with a finalizer has to be released then. Objects that still carry a finalizer
-    /// of an earlier version of the operator are released only if they match.
+    /// of an earlier version of the operator must be looked for without the selectors.
     #[must_use]
     pub fn derive(registry: &Registry) -> Self {
         let handlers = registry.handlers();

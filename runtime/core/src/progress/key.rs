@@ -1,5 +1,7 @@
 //! Names of annotations made of handler ids, in both of Kopf's forms.
 
+use std::borrow::Cow;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::object::{
@@ -36,10 +38,13 @@ impl KeyForm {
     #[must_use]
     pub fn keys(&self, id: &str, view: ObjectView<'_>) -> Vec<String> {
         let marked = if view.inherits_annotations() {
-            format!("{id}{INHERITED_SUFFIX}")
+            Cow::Owned(format!("{id}{INHERITED_SUFFIX}"))
         } else {
-            id.to_owned()
+            Cow::Borrowed(id)
         };
+        if self.is_plain(&marked) {
+            return vec![[&*self.prefix, "/", &*marked].concat()];
+        }
         let mut keys = vec![self.v2(&marked)];
         if self.v1 {
             keys.push(self.v1(&marked));
@@ -77,6 +82,12 @@ impl KeyForm {
             None => length.saturating_sub(taken - MAX_NAME),
         };
         format!("{}/{}{suffix}", self.prefix, cut(&safe, keep))
+    }
+
+    /// Whether both forms of the key are the prefix and the id as they are; nearly all are, and
+    /// keys are made many times for each object.
+    fn is_plain(&self, id: &str) -> bool {
+        self.prefix.len() + 1 + id.len() <= MAX_NAME && !id.contains(['/', '<', '>'])
     }
 
     /// Whether a key belongs to this prefix.

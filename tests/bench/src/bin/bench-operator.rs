@@ -43,7 +43,7 @@ struct Context {
 }
 
 fn main() -> ExitCode {
-    let variable = |name| env::var(name).expect("the benchmark sets PEER, WORK, GROUP and STATUS");
+    let variable = |name| env::var(name).expect("the benchmark sets PEER, WORK, GROUP and NAMESPACE");
     let status = match env::var("STATUS").as_deref() {
         Ok("field") => StatusSubresource::Absent,
         _ => StatusSubresource::Present,

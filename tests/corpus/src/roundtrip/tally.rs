@@ -9,7 +9,6 @@ use super::{Case, Fate, Label, Outcome};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     identical: usize,
-    rounded: usize,
     null_dropped: usize,
     lossy: usize,
     refused: usize,
@@ -42,7 +41,6 @@ impl Tally {
     fn count(&mut self, fate: &Fate) {
         *match fate {
             Fate::Identical => &mut self.identical,
-            Fate::Rounded(_) => &mut self.rounded,
             Fate::NullDropped(_) => &mut self.null_dropped,
             Fate::Lossy(_) => &mut self.lossy,
             Fate::Refused { .. } => &mut self.refused,
@@ -67,15 +65,14 @@ impl fmt::Display for Tally {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             identical,
-            rounded,
             null_dropped,
             lossy,
             refused,
         } = self;
-        let all = identical + rounded + null_dropped + lossy + refused;
+        let all = identical + null_dropped + lossy + refused;
         write!(
             formatter,
-            "{identical} of {all} versions identical, {rounded} with times of conditions rounded, {null_dropped} with null dropped, {lossy} lossy, {refused} refused"
+            "{identical} of {all} versions identical, {null_dropped} with null dropped, {lossy} lossy, {refused} refused"
         )
     }
 }

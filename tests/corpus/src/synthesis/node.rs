@@ -143,7 +143,7 @@ fn plain(schema: &Schema, recipe: Recipe, place: Place) -> Option<Value> {
     let hollow = recipe.filling == Filling::Hollow;
     if schema.int_or_string {
         return if salt.is_multiple_of(2) {
-            scalar::integer(&narrowed(schema), salt / 2)
+            scalar::integer(&as_integer(schema), salt / 2)
         } else {
             scalar::string(schema, salt / 2).map(Value::String)
         };
@@ -161,10 +161,9 @@ fn plain(schema: &Schema, recipe: Recipe, place: Place) -> Option<Value> {
     }
 }
 
-/// An int-or-string as Kubernetes itself knows it, whose integers have 32 bits.
-fn narrowed(schema: &Schema) -> Schema {
+/// The integers of an int-or-string.
+fn as_integer(schema: &Schema) -> Schema {
     Schema {
-        format: Some("int32".to_owned()),
         bounds: schema.bounds.clone(),
         ..Schema::default()
     }

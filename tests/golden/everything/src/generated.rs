@@ -22,6 +22,20 @@ where
 {
     let state = Arc::new(state);
     kopf_runtime::Operator::new("everything-operator")
+        .peering(kopf_runtime::PeeringSettings {
+            priority: -100,
+            lifetime: std::time::Duration::from_secs(90),
+            stealth: true,
+            ties: kopf_runtime::Ties::FirstIdentity,
+            ..kopf_runtime::PeeringSettings::named("everything")
+        })
+        .leader_election(kopf_runtime::LeaderElectionSettings {
+            name: Some("the-one".to_owned()),
+            lease_duration: std::time::Duration::from_secs(30),
+            renew_deadline: std::time::Duration::from_secs(20),
+            retry_period: std::time::Duration::from_millis(2500),
+            ..kopf_runtime::LeaderElectionSettings::default()
+        })
         .resource(ephemeral_volume_claim::resource(&state))
         .resource(order::resource(&state))
         .resource(warehouse::resource(&state))

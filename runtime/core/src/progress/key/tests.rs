@@ -150,6 +150,17 @@ fn prefixes_that_operators_do_not_recognise_are_marked_once() {
 
 proptest! {
     #[test]
+    fn the_short_way_to_a_key_makes_the_same_keys(id in "[a-z/<>._éß-]{1,70}", v1: bool) {
+        let form = KeyForm { v1, ..KeyForm::new(PREFIX) };
+        let body = serde_json::json!({});
+        let mut long_way = vec![form.v2(&id)];
+        if v1 && form.v1(&id) != long_way[0] {
+            long_way.push(form.v1(&id));
+        }
+        prop_assert_eq!(form.keys(&id, ObjectView::new(&body)), long_way);
+    }
+
+    #[test]
     fn names_fit_and_are_legal(id in "[a-zA-Z0-9][a-zA-Z0-9_./<>-]{0,200}[a-zA-Z0-9]") {
         let form = KeyForm::new(PREFIX);
         for key in [form.v2(&id), form.v1(&id)] {

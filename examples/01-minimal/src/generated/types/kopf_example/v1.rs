@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 pub struct KopfExample {
     pub metadata: ObjectMeta,
     pub spec: KopfExampleSpec,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<BTreeMap<String, Value>>,
 }
 

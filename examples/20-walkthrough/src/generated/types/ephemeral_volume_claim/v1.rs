@@ -8,14 +8,13 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A `EphemeralVolumeClaim` of `kopf.dev/v1`.
+/// An `EphemeralVolumeClaim` of `kopf.dev/v1`.
 ///
 /// Short names: `evcs`, `evc`. Printed columns: Size (`.spec.size`). Subresources: `status`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct EphemeralVolumeClaim {
     pub metadata: ObjectMeta,
     pub spec: EphemeralVolumeClaimSpec,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<BTreeMap<String, Value>>,
 }
 

@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 pub struct EphemeralVolumeClaim {
     pub metadata: ObjectMeta,
     pub spec: EphemeralVolumeClaimSpec,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<EphemeralVolumeClaimStatus>,
 }
 

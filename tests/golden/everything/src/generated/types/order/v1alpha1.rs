@@ -6,11 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A `Order` of `shop.example.com/v1alpha1`.
+/// An `Order` of `shop.example.com/v1alpha1`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Order {
     pub metadata: ObjectMeta,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<OrderSpec>,
 }
 

@@ -1,0 +1,229 @@
+//! Other operators on the same objects, and replicas of this one: who acts when.
+
+use std::time::Duration;
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
+use crate::load::manifest::{
+    LeaderElectionSection, Manifest, ManifestDuration, PeeringOptions, PeeringSection, Spanned,
+    Ties,
+};
+
+/// How the operator gets along with others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peering {
+    /// It takes no notice of them.
+    Standalone,
+    /// It looks for them if the peering exists.
+    Auto(Membership),
+    /// It pauses until the peering exists.
+    Mandatory(Membership),
+}
+
+/// How the operator takes part in a peering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// The name of the peering; Kopf's default if `None`.
+    pub name: Option<String>,
+    /// The priority, if it is not zero.
+    pub priority: i32,
+    /// How long its sign of life counts, if not as long as usual.
+    pub lifetime: Option<Duration>,
+    /// Whether signs of life are kept out of the log.
+    pub stealth: bool,
+    /// What happens among equals.
+    pub ties: Ties,
+}
+
+/// How one of several replicas becomes the leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderElection {
+    /// The name of the Lease.
+    pub lease: String,
+    /// What is written about it, if it differs from the usual.
+    pub lease_duration: Option<Duration>,
+    /// When a leader stops that cannot renew, if it differs.
+    pub renew_deadline: Option<Duration>,
+    /// The pause between renewals, if it differs.
+    pub retry_period: Option<Duration>,
+}
+
+/// The name of the peering that operators look for by themselves.
+pub const DEFAULT_PEERING: &str = "default";
+
+const DEFAULT_LEASE: Duration = Duration::from_secs(15);
+const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
+const DEFAULT_RETRY: Duration = Duration::from_secs(2);
+
+/// Gives meaning to what the manifest says about others. What makes no sense is reported.
+pub(super) fn lower(
+    manifest: &Manifest,
+    diagnostics: &mut Diagnostics,
+) -> (Peering, Option<LeaderElection>) {
+    let mut checks = Checks {
+        manifest,
+        diagnostics,
+    };
+    let operator = &manifest.operator;
+    let election = operator.leader_election.as_ref();
+    let election = election.map(|section| checks.election(section));
+    let peering = match &operator.peering {
+        Some(PeeringSection::Standalone(_)) => Peering::Standalone,
+        Some(PeeringSection::Options(options)) => checks.peering(options),
+        // One of the two is enough, unless both are asked for.
+        None if election.is_some() => Peering::Standalone,
+        None => Peering::Auto(Membership::default()),
+    };
+    (peering, election)
+}
+
+struct Checks<'a> {
+    manifest: &'a Manifest,
+    diagnostics: &'a mut Diagnostics,
+}
+
+impl Checks<'_> {
+    fn peering(&mut self, options: &PeeringOptions) -> Peering {
+        if let Some(name) = &options.name {
+            self.name(name, "a peering");
+        }
+        if let Some(lifetime) = &options.lifetime {
+            self.whole_seconds(lifetime, "lifetime");
+        }
+        let membership = Membership {
+            name: options.name.as_ref().map(|it| it.value.clone()),
+            priority: options.priority.as_ref().map_or(0, |it| it.value),
+            lifetime: value(options.lifetime.as_ref()),
+            stealth: options.stealth.as_ref().is_some_and(|it| it.value),
+            ties: options.ties.as_ref().map_or(Ties::Pause, |it| it.value),
+        };
+        let mandatory = options.mandatory.as_ref().map(|it| it.value);
+        if mandatory.unwrap_or(options.name.is_some()) {
+            Peering::Mandatory(membership)
+        } else {
+            Peering::Auto(membership)
+        }
+    }
+
+    fn election(&mut self, section: &LeaderElectionSection) -> LeaderElection {
+        if let Some(lease) = &section.lease {
+            self.name(lease, "a Lease");
+        }
+        if let Some(duration) = &section.lease_duration {
+            self.whole_seconds(duration, "lease_duration");
+        }
+        let election = LeaderElection {
+            lease: section.lease.as_ref().map_or_else(
+                || self.manifest.operator.name.value.clone(),
+                |lease| lease.value.clone(),
+            ),
+            lease_duration: value(section.lease_duration.as_ref()),
+            renew_deadline: value(section.renew_deadline.as_ref()),
+            retry_period: value(section.retry_period.as_ref()),
+        };
+        let lease = election.lease_duration.unwrap_or(DEFAULT_LEASE);
+        let deadline = election.renew_deadline.unwrap_or(DEFAULT_DEADLINE);
+        let retry = election.retry_period.unwrap_or(DEFAULT_RETRY);
+        let place = |it: &Option<Spanned<ManifestDuration>>| it.as_ref().map(|it| it.span);
+        let [in_lease, in_deadline, in_retry] = [
+            &section.lease_duration,
+            &section.renew_deadline,
+            &section.retry_period,
+        ]
+        .map(place);
+        if deadline >= lease {
+            self.error(
+                in_deadline.or(in_lease),
+                format!("`renew_deadline` ({deadline:?}) must be shorter than `lease_duration` ({lease:?})"),
+                "a leader has to stop before another may begin",
+            );
+        }
+        if retry.is_zero() || retry >= deadline {
+            self.error(
+                in_retry.or(in_deadline),
+                format!("`retry_period` ({retry:?}) must be shorter than `renew_deadline` ({deadline:?}), and not zero"),
+                "a lease has to be renewed in time",
+            );
+        }
+        election
+    }
+
+    fn whole_seconds(&mut self, duration: &Spanned<ManifestDuration>, key: &str) {
+        let value = duration.value.0;
+        if value.is_zero() || value.subsec_nanos() != 0 {
+            self.error(
+                Some(duration.span),
+                format!("`{key}` must be whole seconds, at least one"),
+                "others read it as a whole number of seconds",
+            );
+        }
+    }
+
+    fn name(&mut self, name: &Spanned<String>, what: &str) {
+        let ok = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit();
+        let text = name.value.as_str();
+        let fits = text.len() <= 253
+            && text.starts_with(ok)
+            && text.ends_with(ok)
+            && text.chars().all(|char| ok(char) || "-.".contains(char));
+        if !fits {
+            self.error(
+                Some(name.span),
+                format!("`{text}` cannot name {what}"),
+                "lower-case letters, digits, dashes and dots",
+            );
+        }
+    }
+
+    fn error(&mut self, span: Option<Span>, message: String, label: &str) {
+        let span = span.unwrap_or(self.manifest.operator.name.span);
+        let diagnostic = Diagnostic::error(Code::PeersOption, message);
+        self.diagnostics
+            .push(diagnostic.at(self.manifest.source, span, label));
+    }
+}
+
+fn value(duration: Option<&Spanned<ManifestDuration>>) -> Option<Duration> {
+    duration.map(|it| it.value.0)
+}
+
+// === impl Peering ===
+
+impl Peering {
+    /// How the operator takes part, if it does.
+    #[must_use]
+    pub fn membership(&self) -> Option<&Membership> {
+        match self {
+            Self::Standalone => None,
+            Self::Auto(membership) | Self::Mandatory(membership) => Some(membership),
+        }
+    }
+
+    /// Whether the operator brings the peering along: one that it asks for, and not one that it
+    /// only looks for.
+    #[must_use]
+    pub fn is_brought(&self) -> bool {
+        self.membership().is_some_and(|it| it.name.is_some()) || matches!(self, Self::Mandatory(_))
+    }
+}
+
+// === impl Membership ===
+
+impl Default for Membership {
+    fn default() -> Self {
+        Self {
+            name: None,
+            priority: 0,
+            lifetime: None,
+            stealth: false,
+            ties: Ties::Pause,
+        }
+    }
+}
+
+impl Membership {
+    /// The name of the peering.
+    #[must_use]
+    pub fn peering(&self) -> &str {
+        self.name.as_deref().unwrap_or(DEFAULT_PEERING)
+    }
+}

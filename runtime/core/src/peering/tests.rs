@@ -1,0 +1,237 @@
+//! Records, clocks and priorities: who runs and who waits.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const START: i64 = 1_600_000_000;
+
+fn at(seconds: u64) -> Moment {
+    Moment {
+        wall: Timestamp::from_second(START).expect("valid") + Duration::from_secs(seconds),
+        uptime: Duration::from_secs(seconds),
+    }
+}
+
+fn own(priority: i64) -> Own {
+    Own {
+        identity: "me".to_owned(),
+        priority,
+        ties: Ties::Pause,
+    }
+}
+
+fn record(priority: i64, lifetime: u64, lastseen: Moment) -> Value {
+    let peer = Peer {
+        identity: String::new(),
+        priority,
+        lifetime: Duration::from_secs(lifetime),
+        lastseen: lastseen.wall,
+    };
+    peer.record()
+}
+
+fn seen(status: &Value, now: Moment) -> Peers {
+    let mut peers = Peers::default();
+    peers.observe(&json!({"status": status}), now);
+    peers
+}
+
+#[test]
+fn records_are_written_as_kopf_writes_them() {
+    let mut peer = Peer {
+        identity: "me@host/20201231235959/abc".to_owned(),
+        priority: 666,
+        lifetime: Duration::from_secs(60),
+        lastseen: "2020-12-31T23:59:59.123456Z".parse().expect("valid"),
+    };
+    assert_eq!(
+        peer.announcement().to_string(),
+        r#"{"status":{"me@host/20201231235959/abc":{"priority":666,"lifetime":60,"lastseen":"2020-12-31T23:59:59.123456+00:00"}}}"#
+    );
+    peer.lastseen = "2020-12-31T23:59:59Z".parse().expect("valid");
+    assert_eq!(peer.record()["lastseen"], "2020-12-31T23:59:59+00:00");
+    assert_eq!(
+        removal(["a", "b"]).to_string(),
+        r#"{"status":{"a":null,"b":null}}"#
+    );
+}
+
+#[test]
+fn records_are_read_with_the_defaults_of_kopf() {
+    let now = at(0).wall;
+    let read = |record: Value| {
+        let record = record.as_object().cloned().unwrap_or_default();
+        Peer::read("x", &record, now)
+    };
+    let bare = read(json!({}));
+    assert_eq!((bare.priority, bare.lifetime.as_secs()), (0, 60));
+    assert_eq!(bare.lastseen, now);
+    let odd =
+        read(json!({"priority": "high", "lifetime": "7", "lastseen": "soon", "namespace": 1}));
+    assert_eq!((odd.priority, odd.lifetime.as_secs()), (0, 7));
+    assert_eq!(odd.lastseen, now);
+    assert!(read(json!({"lifetime": -5})).lifetime.is_zero());
+}
+
+#[test]
+fn the_higher_priority_goes_ahead_until_it_expires() {
+    let peers = seen(
+        &json!({"dev": record(666, 60, at(0)), "low": record(-1, 60, at(0))}),
+        at(10),
+    );
+    let verdict = peers.verdict(&own(0), at(10));
+    assert!(matches!(&verdict.stance, Stance::Yield(them) if them[0].identity == "dev"));
+    assert_eq!(verdict.recheck, Some(Duration::from_secs(50)));
+    let later = peers.verdict(&own(0), at(60));
+    assert_eq!(later.stance, Stance::Run);
+    assert_eq!(later.dead, ["dev", "low"]);
+}
+
+#[test]
+fn equals_pause_unless_their_names_decide() {
+    let peers = seen(
+        &json!({"a": record(0, 60, at(0)), "z": record(0, 60, at(0))}),
+        at(0),
+    );
+    assert!(matches!(peers.verdict(&own(0), at(0)).stance, Stance::Tie(them) if them.len() == 2));
+    let decided = Own {
+        ties: Ties::FirstIdentity,
+        ..own(0)
+    };
+    assert!(matches!(
+        peers.verdict(&decided, at(0)).stance,
+        Stance::Yield(them) if them.len() == 1 && them[0].identity == "a"
+    ));
+    let first = Own {
+        identity: "A".to_owned(),
+        ..decided
+    };
+    assert_eq!(peers.verdict(&first, at(0)).stance, Stance::Run);
+}
+
+#[test]
+fn a_peer_that_is_seen_to_renew_is_alive_whatever_its_clock_says() {
+    let mut peers = seen(&json!({"slow": record(1, 60, at(0))}), at(1000));
+    assert_eq!(peers.verdict(&own(0), at(1000)).dead, ["slow"]);
+    peers.observe(
+        &json!({"status": {"slow": record(1, 60, at(50))}}),
+        at(1050),
+    );
+    assert!(matches!(
+        peers.verdict(&own(0), at(1100)).stance,
+        Stance::Yield(_)
+    ));
+    assert_eq!(peers.verdict(&own(0), at(1110)).dead, ["slow"]);
+}
+
+#[test]
+fn a_record_from_the_future_does_not_outlast_its_lifetime() {
+    let peers = seen(&json!({"fast": record(1, 60, at(100_000))}), at(0));
+    assert!(matches!(
+        peers.verdict(&own(0), at(59)).stance,
+        Stance::Yield(_)
+    ));
+    assert_eq!(peers.verdict(&own(0), at(60)).stance, Stance::Run);
+}
+
+#[test]
+fn the_pace_of_renewals_is_that_of_kopf() {
+    let pace = |lifetime, leeway| {
+        keepalive(Duration::from_secs(lifetime), Duration::from_secs(leeway)).as_secs()
+    };
+    assert_eq!((pace(60, 5), pace(60, 10)), (55, 50));
+    assert_eq!((pace(8, 5), pace(5, 10), pace(0, 7)), (3, 1, 1));
+}
+
+/// A few operators with priorities and names of their own.
+fn operators() -> impl Strategy<Value = Vec<Own>> {
+    let operator = (-1_i64..2, 0_u8..2).prop_map(|(priority, ties)| (priority, ties == 0));
+    prop::collection::vec(operator, 1..6).prop_map(|list| {
+        let tie_break = list.iter().all(|(_, ties)| *ties);
+        let numbered = list.into_iter().enumerate();
+        numbered
+            .map(|(number, (priority, _))| Own {
+                identity: format!("operator-{number}"),
+                priority,
+                ties: if tie_break {
+                    Ties::FirstIdentity
+                } else {
+                    Ties::Pause
+                },
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    /// Whoever sees all the others at the same moment: at most one runs; exactly one if nobody
+    /// shares the highest priority or names decide; nobody if several share it.
+    #[test]
+    fn at_most_one_of_those_who_see_each_other_runs(all in operators(), age in 0_u64..60) {
+        let status: Map<String, Value> = all
+            .iter()
+            .map(|it| (it.identity.clone(), record(it.priority, 60, at(0))))
+            .collect();
+        let now = at(age);
+        let peers = seen(&Value::Object(status), now);
+        let running = all.iter().filter(|it| peers.verdict(it, now).stance == Stance::Run).count();
+        let highest = all.iter().map(|it| it.priority).max();
+        let sharing = all.iter().filter(|it| Some(it.priority) == highest).count();
+        let decided = sharing == 1 || all[0].ties == Ties::FirstIdentity;
+        prop_assert_eq!(running, usize::from(decided));
+    }
+
+    /// Nobody waits for a record longer than its lifetime after the last renewal that was seen,
+    /// and nobody runs ahead of one that is renewed in time, however wrong the clocks are.
+    #[test]
+    fn a_wrong_clock_neither_blocks_for_ever_nor_lets_two_run(
+        offset in -100_000_i64..100_000,
+        pace in 1_u64..59,
+        renewals in 1_u64..5,
+    ) {
+        let stamp = |seconds: u64| {
+            let shifted = START + offset + i64::try_from(seconds).expect("small");
+            Moment {
+                wall: Timestamp::from_second(shifted).expect("valid"),
+                uptime: Duration::from_secs(seconds),
+            }
+        };
+        let mut peers = Peers::default();
+        peers.observe(&json!({"status": {"them": record(1, 60, stamp(0))}}), at(0));
+        for renewal in 1..=renewals {
+            let seconds = renewal * pace;
+            if renewal > 1 {
+                let stance = peers.verdict(&own(0), at(seconds)).stance;
+                prop_assert!(matches!(stance, Stance::Yield(_)), "alive at {}", seconds);
+            }
+            peers.observe(&json!({"status": {"them": record(1, 60, stamp(seconds))}}), at(seconds));
+        }
+        let last = renewals * pace;
+        prop_assert!(matches!(peers.verdict(&own(0), at(last + 59)).stance, Stance::Yield(_)));
+        let verdict = peers.verdict(&own(0), at(last + 60));
+        prop_assert_eq!(verdict.stance, Stance::Run);
+        prop_assert_eq!(verdict.dead, ["them"]);
+    }
+
+    /// Deciding again at the announced time brings the change that was announced.
+    #[test]
+    fn a_pause_ends_when_it_was_said_to(lifetimes in prop::collection::vec(1_u64..100, 1..4)) {
+        let status: Map<String, Value> = lifetimes
+            .iter()
+            .enumerate()
+            .map(|(number, lifetime)| (format!("p{number}"), record(1, *lifetime, at(0))))
+            .collect();
+        let peers = seen(&Value::Object(status), at(0));
+        let mut now = 0;
+        let mut rounds = 0;
+        while let Some(wait) = peers.verdict(&own(0), at(now)).recheck {
+            prop_assert!(!wait.is_zero());
+            now += wait.as_secs();
+            rounds += 1;
+            prop_assert!(rounds <= lifetimes.len());
+        }
+        prop_assert_eq!(Some(now), lifetimes.iter().max().copied());
+        prop_assert_eq!(peers.verdict(&own(0), at(now)).stance, Stance::Run);
+    }
+}

@@ -1,0 +1,76 @@
+//! The gate under paused time.
+
+use std::time::Duration;
+
+use super::*;
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[tokio::test]
+async fn all_sources_have_to_agree() {
+    let (switch, activity) = Switch::new();
+    assert!(activity.is_running());
+    let (first, second) = (switch.source(), switch.source());
+    assert!(!activity.is_running(), "nobody has decided yet");
+    first.resume();
+    assert!(!activity.is_running());
+    second.resume();
+    assert!(activity.is_running());
+    first.pause(Pause::Tie("them".to_owned()));
+    assert!(!activity.is_running());
+    assert!(activity.may_write(), "what runs may finish");
+}
+
+#[tokio::test]
+async fn each_pause_begins_an_epoch_even_if_nobody_looked() {
+    let (switch, activity) = Switch::new();
+    let source = switch.source();
+    source.resume();
+    let epoch = activity.running().await;
+    source.pause(Pause::LeaseLost);
+    source.resume();
+    activity.paused_since(epoch).await;
+    assert_eq!(activity.running().await, epoch + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_tenure_stops_work_where_it_stands() {
+    let (switch, activity) = Switch::new();
+    let source = switch.source();
+    source.resume_until(Instant::now() + secs(10));
+    let work = async {
+        tokio::time::sleep(secs(9)).await;
+        source.resume_until(Instant::now() + secs(10));
+        tokio::time::sleep(secs(9)).await;
+        std::future::pending::<()>().await;
+    };
+    let begun = Instant::now();
+    assert_eq!(activity.while_leading(work).await, Err(Lapsed));
+    assert_eq!(begun.elapsed(), secs(19));
+    assert!(!activity.is_running() && !activity.may_write());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_extension_is_a_new_epoch() {
+    let (switch, activity) = Switch::new();
+    let source = switch.source();
+    source.resume_until(Instant::now() + secs(1));
+    let epoch = activity.epoch();
+    source.resume_until(Instant::now() + secs(1));
+    assert_eq!(activity.epoch(), epoch);
+    tokio::time::advance(secs(1)).await;
+    assert!(!activity.is_running());
+    source.resume_until(Instant::now() + secs(1));
+    assert!(activity.is_running());
+    assert_eq!(activity.epoch(), epoch + 1);
+}
+
+#[tokio::test]
+async fn work_that_was_forbidden_is_not_even_begun() {
+    let (switch, activity) = Switch::new();
+    switch.source().forbid(Pause::LeaseLost);
+    let work = async { panic!("it began") };
+    assert_eq!(activity.while_leading(work).await, Err::<(), _>(Lapsed));
+}

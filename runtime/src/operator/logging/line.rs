@@ -1,0 +1,261 @@
+//! How a log line looks: what happened, and to which object.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::reference::{HandlerId, Reference};
+use crate::operator::args::LogFormat;
+
+/// Prints log lines in one of the formats.
+#[derive(Debug, Clone)]
+pub(super) struct Lines {
+    pub(super) format: LogFormat,
+    /// Whether a line begins with the object that it is about.
+    pub(super) prefix: bool,
+    /// The key of the object in JSON.
+    pub(super) reference_key: String,
+}
+
+// === impl Lines ===
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        ctx: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let about = innermost::<S, N, Reference>(ctx);
+        match self.format {
+            LogFormat::Json => {
+                let handler = innermost::<S, N, HandlerId>(ctx);
+                writeln!(writer, "{}", self.json(event, about, handler))
+            }
+            LogFormat::Full | LogFormat::Plain => {
+                if self.format == LogFormat::Full {
+                    SystemTime.format_time(&mut writer)?;
+                    write_level(&mut writer, *event.metadata().level())?;
+                }
+                if let (true, Some(about)) = (self.prefix, about) {
+                    write!(writer, "{} ", about.prefix())?;
+                }
+                ctx.field_format().format_fields(writer.by_ref(), event)?;
+                writer.write_char('\n')
+            }
+        }
+    }
+}
+
+impl Lines {
+    fn json(
+        &self,
+        event: &Event<'_>,
+        about: Option<Reference>,
+        handler: Option<HandlerId>,
+    ) -> Value {
+        let mut line = Map::new();
+        line.insert("timestamp".to_owned(), timestamp().into());
+        let severity = severity(*event.metadata().level());
+        line.insert("severity".to_owned(), severity.into());
+        let mut fields = Fields(Map::new());
+        event.record(&mut fields);
+        let mut fields = fields.0;
+        if let (true, Some(about), Some(Value::String(message))) =
+            (self.prefix, &about, fields.get_mut("message"))
+        {
+            message.insert_str(0, &format!("{} ", about.prefix()));
+        }
+        line.append(&mut fields);
+        if let Some(HandlerId(id)) = handler {
+            line.insert("handler".to_owned(), id.into());
+        }
+        if let Some(about) = about {
+            line.insert(self.reference_key.clone(), about.into_json());
+        }
+        Value::Object(line)
+    }
+}
+
+/// What the innermost span around an event that knows it says.
+fn innermost<S, N, T>(ctx: &FmtContext<'_, S, N>) -> Option<T>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    T: Clone + Send + Sync + 'static,
+{
+    ctx.event_scope()?
+        .find_map(|span| span.extensions().get::<T>().cloned())
+}
+
+fn timestamp() -> String {
+    let mut text = String::new();
+    // A clock that cannot be printed is no reason to lose the line.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut text));
+    text
+}
+
+fn severity(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "error",
+        Level::WARN => "warn",
+        Level::INFO => "info",
+        Level::DEBUG => "debug",
+        Level::TRACE => "trace",
+    }
+}
+
+fn write_level(writer: &mut Writer<'_>, level: Level) -> fmt::Result {
+    if !writer.has_ansi_escapes() {
+        return write!(writer, " {level:>5} ");
+    }
+    let colour = match level {
+        Level::ERROR => 31,
+        Level::WARN => 33,
+        Level::INFO => 32,
+        Level::DEBUG => 34,
+        Level::TRACE => 35,
+    };
+    write!(writer, " \x1b[{colour}m{level:>5}\x1b[0m ")
+}
+
+/// The fields of an event as JSON.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn put(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+}
+
+impl Visit for Fields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format!("{value:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+    use crate::operator::logging::reference::References;
+    use crate::span;
+
+    #[derive(Clone, Default)]
+    struct Captured(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Captured {
+        fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(text)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What is printed for a message about an object, in a handler, and one about nothing.
+    fn printed(format: LogFormat, prefix: bool) -> String {
+        let captured = Captured::default();
+        let writer = captured.clone();
+        let lines = tracing_subscriber::fmt::layer()
+            .event_format(Lines {
+                format,
+                prefix,
+                reference_key: "object".to_owned(),
+            })
+            .with_ansi(false)
+            .with_writer(move || writer.clone());
+        let subscriber = tracing_subscriber::registry().with(References).with(lines);
+        tracing::subscriber::with_default(subscriber, || {
+            let object = span::object("example.com/v1", "Widget", Some("default"), "one", "u-1");
+            object.in_scope(|| {
+                span::handler("create_fn").in_scope(|| tracing::info!(size = 3, "made"));
+            });
+            tracing::warn!("alone");
+        });
+        let text = captured.0.lock().unwrap().clone();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn plain_lines_are_the_message_after_the_object_that_it_is_about() {
+        assert_eq!(
+            printed(LogFormat::Plain, true),
+            "[default/one] made size=3\nalone\n"
+        );
+        assert_eq!(printed(LogFormat::Plain, false), "made size=3\nalone\n");
+    }
+
+    #[test]
+    fn full_lines_have_time_and_level_before_that() {
+        let printed = printed(LogFormat::Full, true);
+        let mut lines = printed.lines();
+        let (time, rest) = lines.next().unwrap().split_once(' ').unwrap();
+        assert!(time.starts_with("20") && time.ends_with('Z'), "{time}");
+        assert_eq!(rest, " INFO [default/one] made size=3");
+        assert!(lines.next().unwrap().ends_with("  WARN alone"));
+    }
+
+    #[test]
+    fn json_lines_refer_to_the_object_and_the_handler() {
+        let printed = printed(LogFormat::Json, false);
+        let mut lines = printed
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut first = lines.next().unwrap();
+        assert!(first["timestamp"].take().is_string());
+        assert_eq!(
+            first,
+            serde_json::json!({
+                "timestamp": null,
+                "severity": "info",
+                "message": "made",
+                "size": 3,
+                "handler": "create_fn",
+                "object": {
+                    "apiVersion": "example.com/v1",
+                    "kind": "Widget",
+                    "namespace": "default",
+                    "name": "one",
+                    "uid": "u-1",
+                },
+            })
+        );
+        assert_eq!(lines.next().unwrap()["severity"], "warn");
+    }
+}

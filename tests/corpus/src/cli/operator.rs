@@ -1,0 +1,91 @@
+//! What it costs to make an operator for ten real definitions, and to make it again.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::time::SystemTime;
+use std::{env, fs, io};
+
+use super::{Error, say};
+use crate::corpus::{Corpus, Part};
+use crate::meter::{self, Cost};
+use crate::scratch::scratch_root;
+
+/// Ten definitions that many clusters have: large, middling and small ones, of ten kinds of schemas.
+const TEN: [&str; 10] = [
+    "argoproj+argo-cd__applications.argoproj.io",
+    "argoproj+argo-workflows__workflowtaskresults.argoproj.io",
+    "cert-manager+cert-manager__certificates.cert-manager.io",
+    "crossplane+crossplane__compositions.apiextensions.crossplane.io",
+    "fluxcd+helm-controller__helmreleases.helm.toolkit.fluxcd.io",
+    "fluxcd+source-controller__gitrepositories.source.toolkit.fluxcd.io",
+    "kedacore+keda__scaledjobs.keda.sh",
+    "knative+serving__services.serving.knative.dev",
+    "ray-project+kuberay__rayclusters.ray.io",
+    "vmware-tanzu+velero__backups.velero.io",
+];
+
+pub(super) fn operator() -> Result<(), Error> {
+    let corpus = Corpus::locate()?;
+    let files = corpus.files(Part::All);
+    let definitions: Vec<&Path> = files
+        .iter()
+        .filter(|file| TEN.contains(&file.stem.as_str()))
+        .map(|file| file.path.as_path())
+        .collect();
+    let scratch = scratch_root().join("operator");
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch)?;
+    }
+    fs::create_dir_all(&scratch)?;
+    let mut making: Vec<OsString> = ["-q", "new", "ten", "--runtime-version", "1.0.0"]
+        .map(OsString::from)
+        .to_vec();
+    for definition in &definitions {
+        making.extend([OsString::from("--crd"), definition.into()]);
+    }
+    let made = run(&making, &scratch)?;
+    let folder = scratch.join("ten");
+    let before = newest(&folder)?;
+    let again = run(&["-q", "generate"].map(OsString::from), &folder)?;
+    say(format_args!(
+        "{} definitions: new {:.2} CPU s, {} MB; generate with nothing to do {:.2} CPU s, files {}",
+        definitions.len(),
+        made.cpu.as_secs_f64(),
+        made.megabytes(),
+        again.cpu.as_secs_f64(),
+        if newest(&folder)? == before {
+            "untouched"
+        } else {
+            "touched"
+        },
+    ))
+}
+
+/// Runs the kopf-gen that was built beside this program.
+fn run(arguments: &[OsString], folder: &Path) -> Result<Cost, Error> {
+    let program = env::current_exe()?.with_file_name("kopf-gen");
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder);
+    let (output, cost) = meter::run(&command, &scratch_root())?;
+    if output.status.success() {
+        Ok(cost)
+    } else {
+        Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()).into())
+    }
+}
+
+/// When a file below a folder was last written.
+fn newest(folder: &Path) -> io::Result<SystemTime> {
+    let mut newest = SystemTime::UNIX_EPOCH;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let time = if path.is_dir() {
+            self::newest(&path)?
+        } else {
+            fs::metadata(&path)?.modified()?
+        };
+        newest = newest.max(time);
+    }
+    Ok(newest)
+}

@@ -1,0 +1,124 @@
+//! An operator for tests with several of them: its handler works in small steps and tells the log
+//! when each was made, so that it can be seen afterwards who did what when.
+//!
+//! `REPLICA_GROUP` is the API group of the widgets. `REPLICA_LEASE` names the lease, if any.
+//! `REPLICA_LIFETIME`, `REPLICA_TIES` and `REPLICA_CLOCK` are about the peering and the clock.
+
+use std::env;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use kopf_runtime::prelude::*;
+use kopf_runtime::{
+    ChangeHandler, EventHandler, LeaderElectionSettings, On, Operator, PeeringSettings, Resource,
+    ResourceSpec, Scope, StatusSubresource, Ties,
+};
+use rustix::time::{ClockId, clock_gettime};
+
+struct Replica {
+    name: String,
+}
+
+/// Tells when a piece of work ends, however it ends.
+struct Piece {
+    object: String,
+    finished: bool,
+}
+
+impl Replica {
+    /// Works for `spec.steps` times ten milliseconds.
+    async fn work(&self, cx: &mut Change<Value>) -> HandlerResult {
+        let mut piece = Piece::begin(cx.name());
+        for _ in 0..cx.raw()["spec"]["steps"].as_u64().unwrap_or(1) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            tell("STEP", &piece.object);
+        }
+        piece.finished = true;
+        cx.patch().status(json!({"by": self.name}));
+        Ok(())
+    }
+}
+
+impl Piece {
+    fn begin(object: &str) -> Self {
+        tell("BEGIN", object);
+        Self {
+            object: object.to_owned(),
+            finished: false,
+        }
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        tell(if self.finished { "FINISH" } else { "CUT" }, &self.object);
+    }
+}
+
+/// One line for the test: what, about which object, and when on the clock that all processes of
+/// the machine share and that never jumps.
+#[expect(clippy::print_stderr, reason = "the log of the operator is for people")]
+fn tell(what: &str, object: &str) {
+    let now = clock_gettime(ClockId::Monotonic);
+    eprintln!("NOTE {what} {object} {}.{:09}", now.tv_sec, now.tv_nsec);
+}
+
+fn seconds(name: &str) -> Option<i64> {
+    env::var(name).ok()?.parse().ok()
+}
+
+fn main() -> ExitCode {
+    let group = env::var("REPLICA_GROUP").unwrap_or_else(|_| "replica.kopf.test".to_owned());
+    let spec = ResourceSpec {
+        group: group.leak(),
+        version: "v1",
+        kind: "Widget",
+        plural: "widgets",
+        scope: Scope::Namespaced,
+        status: StatusSubresource::Present,
+    };
+    let name = env::var("REPLICA_NAME").unwrap_or_else(|_| "ours".to_owned());
+    let replica = Arc::new(Replica { name: name.clone() });
+    let widgets = Resource::<Value, Replica>::new(spec, &replica)
+        .change(
+            ChangeHandler::new("work", On::create().or(On::update())),
+            |replica, cx| Box::pin(replica.work(cx)),
+        )
+        .change(ChangeHandler::new("resumed", On::resume()), |_, cx| {
+            Box::pin(async move {
+                tell("RESUME", cx.name());
+                Ok(())
+            })
+        })
+        .event(EventHandler::new("seen"), |_, cx| {
+            Box::pin(async move {
+                tell(&cx.event_type().to_string(), cx.name());
+                Ok(())
+            })
+        })
+        .build();
+    let mut peering = PeeringSettings::default();
+    if let Some(lifetime) = seconds("REPLICA_LIFETIME") {
+        peering.lifetime = Duration::from_secs(lifetime.unsigned_abs());
+    }
+    if env::var_os("REPLICA_TIES").is_some() {
+        peering.ties = Ties::FirstIdentity;
+    }
+    let mut operator = Operator::new("replica-operator")
+        .resource(widgets)
+        .peering(peering)
+        .identity(name);
+    if let Ok(lease) = env::var("REPLICA_LEASE") {
+        operator = operator.leader_election(LeaderElectionSettings {
+            name: Some(lease),
+            lease_duration: Duration::from_secs(3),
+            renew_deadline: Duration::from_secs(2),
+            retry_period: Duration::from_millis(500),
+            ..LeaderElectionSettings::default()
+        });
+    }
+    if let Some(offset) = seconds("REPLICA_CLOCK") {
+        operator = operator.clock_offset(jiff::SignedDuration::from_secs(offset));
+    }
+    operator.main()
+}

@@ -1,0 +1,82 @@
+//! `06-peering`: a deployed operator, a spare one, and a developer, of which one at a time acts.
+
+use kopf_tests::operator::{Ending, Operator};
+use kopf_tests::{Peering, TestResult, eventually};
+use serde_json::json;
+
+use crate::stage::{EXAMPLE, Stage};
+
+/// Waits until an operator has handled the object so many times.
+async fn handled(operator: &Operator, times: usize) -> TestResult {
+    let text = format!("{EXAMPLE} is handled here");
+    eventually(&format!("{times} times handled"), async || {
+        (operator.log().matches(&text).count() == times).then_some(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn development_pauses_what_is_deployed_and_the_next_in_line_takes_over() -> TestResult {
+    let stage = Stage::open("06-peering", "peering-operator").await?;
+    let peering = Peering::create(&stage.sandbox, "peering-example").await?;
+    let examples = stage.kopf_examples().await?;
+    let change = async |value: &str| {
+        examples
+            .merge(EXAMPLE, json!({"spec": {"field": value}}))
+            .await
+    };
+    let deployed = stage.start_with(&["--priority", "10"], &[("POD_ID", "deployed")])?;
+    stage.apply_object().await?;
+    handled(&deployed, 1).await?;
+    let spare = stage.start_with(&[], &[("POD_ID", "spare")])?;
+    spare
+        .wait_for_log("Pausing operations: in favour of deployed (priority 10).")
+        .await?;
+
+    let developer = stage.start_with(&["--dev"], &[("POD_ID", "developer")])?;
+    deployed
+        .wait_for_log("Pausing operations: in favour of developer (priority 666).")
+        .await?;
+    peering
+        .wait_for(&["deployed", "developer", "spare"])
+        .await?;
+    change("by the developer").await?;
+    handled(&developer, 1).await?;
+
+    assert_eq!(developer.terminate().await?, Ending::Exit(0));
+    deployed.wait_for_log("Resuming operations.").await?;
+    change("by the deployed one").await?;
+    handled(&deployed, 2).await?;
+
+    assert_eq!(deployed.terminate().await?, Ending::Exit(0));
+    spare.wait_for_log("Resuming operations.").await?;
+    change("by the spare one").await?;
+    handled(&spare, 1).await?;
+    handled(&deployed, 2).await?;
+    handled(&developer, 1).await?;
+    assert_eq!(spare.terminate().await?, Ending::Exit(0));
+    peering.wait_for(&[]).await
+}
+
+#[tokio::test]
+async fn operators_are_paused_and_resumed_by_hand() -> TestResult {
+    let stage = Stage::open("06-peering", "peering-operator").await?;
+    Peering::create(&stage.sandbox, "peering-example").await?;
+    let deployed = stage.start()?;
+    stage.apply_object().await?;
+    handled(&deployed, 1).await?;
+    let namespace = stage.sandbox.namespace();
+    let freeze = ["freeze", "--lifetime", "600", "--namespace", namespace];
+    assert_eq!(stage.command(&freeze)?.wait().await?, Ending::Exit(0));
+    deployed
+        .wait_for_log("Pausing operations: in favour of")
+        .await?;
+    let examples = stage.kopf_examples().await?;
+    examples
+        .merge(EXAMPLE, json!({"spec": {"field": "x"}}))
+        .await?;
+    let resume = ["resume", "--namespace", namespace];
+    assert_eq!(stage.command(&resume)?.wait().await?, Ending::Exit(0));
+    handled(&deployed, 2).await?;
+    deployed.terminate().await.map(drop)
+}

@@ -1,0 +1,212 @@
+//! Operators of both kinds on the same objects: each respects the other, and goes on after its end.
+
+use std::path::Path;
+
+use kopf_tests::operator::{Builder, Operator, Signal};
+use kopf_tests::{
+    Failure, Objects, Peering, PrivateControlPlane, PythonKopf, Sandbox, TestResult, eventually,
+};
+use serde_json::json;
+
+use crate::stage::Side;
+
+/// How both sides say that they go on.
+const RESUMING: &str = "Resuming operations";
+
+/// How many seconds a record counts after its operator died.
+const LIFETIME: &str = "5";
+
+/// A sandbox with a peering for operators of both sides.
+struct Stage {
+    sandbox: Sandbox,
+    widgets: Objects,
+    peering: Peering,
+    kopf: PythonKopf,
+}
+
+impl Stage {
+    async fn open(name: &str) -> Result<Self, Failure> {
+        let sandbox = Sandbox::open(name).await?;
+        let peering = Peering::create(&sandbox, "shared").await?;
+        Self::with(sandbox, peering).await
+    }
+
+    async fn with(sandbox: Sandbox, peering: Peering) -> Result<Self, Failure> {
+        Ok(Self {
+            widgets: sandbox.define("Widget").await?,
+            kopf: PythonKopf::obtain().await?,
+            sandbox,
+            peering,
+        })
+    }
+
+    fn start(&self, side: Side, arguments: &[&str]) -> Result<Operator, Failure> {
+        let identity = self.sandbox.administrator(name(side));
+        let builder: Builder = match side {
+            Side::Kopf => {
+                let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/scripts");
+                let script = folder.join("peering.py");
+                self.kopf
+                    .peer(&self.sandbox, &identity, &script)?
+                    .env("POD_ID", "python")
+                    .env("LIFETIME", LIFETIME)
+            }
+            Side::Ours => self
+                .sandbox
+                .operator(env!("CARGO_BIN_EXE_replica-operator"), &identity)?
+                .env("REPLICA_GROUP", self.sandbox.group())
+                .env("REPLICA_NAME", "ours")
+                .env("REPLICA_LIFETIME", LIFETIME)
+                .args(["run", "--namespace", self.sandbox.namespace()]),
+        };
+        let peering = ["--verbose", "--peering", self.peering.name()];
+        Ok(builder.args(peering).args(arguments).start()?)
+    }
+
+    /// Creates an object and demands that this side handles it.
+    async fn expect(&self, object: &str, side: Side) -> TestResult {
+        self.create(object).await?;
+        self.handled(object, side).await
+    }
+
+    async fn create(&self, object: &str) -> TestResult {
+        self.widgets.create(object, json!({"spec": {}})).await?;
+        Ok(())
+    }
+
+    async fn handled(&self, object: &str, side: Side) -> TestResult {
+        let handled = self
+            .widgets
+            .wait_until(object, "somebody has handled it", |it| {
+                it.data["status"]["by"].is_string()
+            })
+            .await?;
+        assert_eq!(
+            handled.data["status"]["by"],
+            name(side),
+            "who handled {object}"
+        );
+        Ok(())
+    }
+}
+
+fn name(side: Side) -> &'static str {
+    match side {
+        Side::Kopf => "python",
+        Side::Ours => "ours",
+    }
+}
+
+/// How each side says that it does not look at its objects any more.
+fn pausing(side: Side) -> &'static str {
+    match side {
+        Side::Kopf => "Pausing the watch-stream for widgets",
+        Side::Ours => "Pausing operations: ",
+    }
+}
+
+/// Waits until the log has a text so many times.
+async fn told(operator: &Operator, text: &str, times: usize) -> TestResult {
+    eventually(&format!("{times} times {text:?}"), async || {
+        (operator.log().matches(text).count() >= times).then_some(())
+    })
+    .await
+}
+
+/// A developer's operator of one side goes ahead of a deployed one of the other, twice: once it
+/// exits, once it dies.
+async fn development(stage: &Stage, deployed: Side, developing: Side) -> TestResult {
+    let first = stage.start(deployed, &["--priority", "100"])?;
+    stage.expect("before", deployed).await?;
+    let resumed = first.log().matches(RESUMING).count();
+
+    let second = stage.start(developing, &["--dev"])?;
+    told(&first, pausing(deployed), 1).await?;
+    stage.expect("exiting", developing).await?;
+    assert_eq!(
+        stage.peering.records().await?[name(developing)]["priority"],
+        666
+    );
+    second.terminate().await?;
+    stage.peering.wait_for(&[name(deployed)]).await?;
+    told(&first, RESUMING, resumed + 1).await?;
+    stage.expect("exited", deployed).await?;
+
+    let second = stage.start(developing, &["--dev"])?;
+    told(&first, pausing(deployed), 2).await?;
+    stage.expect("dying", developing).await?;
+    second.signal(Signal::KILL)?;
+    told(&first, RESUMING, resumed + 2).await?;
+    stage.expect("dead", deployed).await?;
+    stage.peering.wait_for(&[name(deployed)]).await
+}
+
+#[tokio::test]
+async fn our_developers_operator_pauses_a_deployed_kopf() -> TestResult {
+    let stage = Stage::open("peer-ours").await?;
+    development(&stage, Side::Kopf, Side::Ours).await
+}
+
+#[tokio::test]
+async fn a_developers_kopf_pauses_our_deployed_operator() -> TestResult {
+    let stage = Stage::open("peer-kopf").await?;
+    development(&stage, Side::Ours, Side::Kopf).await
+}
+
+#[tokio::test]
+async fn equals_of_both_kinds_pause_until_one_is_gone() -> TestResult {
+    let stage = Stage::open("peer-equals").await?;
+    for (stays, goes) in [(Side::Ours, Side::Kopf), (Side::Kopf, Side::Ours)] {
+        let priority = ["--priority", "7"];
+        let (first, second) = (
+            stage.start(stays, &priority)?,
+            stage.start(goes, &priority)?,
+        );
+        for (side, operator) in [(stays, &first), (goes, &second)] {
+            operator
+                .wait_for_log("Possibly conflicting operators with the same priority")
+                .await?;
+            operator.wait_for_log(pausing(side)).await?;
+        }
+        let object = format!("kept-by-{}", name(stays));
+        stage.create(&object).await?;
+        second.terminate().await?;
+        stage.handled(&object, stays).await?;
+        first.terminate().await?;
+        stage.peering.wait_for(&[]).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn both_kinds_write_the_same_records_and_meet_in_the_old_group_too() -> TestResult {
+    let plane = PrivateControlPlane::start().await?;
+    let sandbox = Sandbox::open_on(plane.handle(), "peer-old").await?;
+    let legacy = kopf_tests::peering::LEGACY_GROUP;
+    let peering = Peering::create_in(&sandbox, legacy, "KopfPeering", "shared").await?;
+    let stage = Stage::with(sandbox, peering).await?;
+    let deployed = stage.start(Side::Kopf, &["--priority", "100"])?;
+    stage.expect("before", Side::Kopf).await?;
+    let developing = stage.start(Side::Ours, &["--dev"])?;
+    told(&deployed, pausing(Side::Kopf), 1).await?;
+    stage.expect("one", Side::Ours).await?;
+    let records = stage.peering.records().await?;
+    let shape = |identity: &str| {
+        let record = records[identity].as_object().cloned().unwrap_or_default();
+        let plain = |(key, value): (&String, &serde_json::Value)| {
+            let digits = value.to_string();
+            let digits = digits.replace(|c: char| c.is_ascii_digit(), "9");
+            let value = if key == "lastseen" {
+                digits
+            } else {
+                key.clone()
+            };
+            format!("{key}: {value}")
+        };
+        record.iter().map(plain).collect::<Vec<_>>()
+    };
+    assert_eq!(shape("ours"), shape("python"), "{records:?}");
+    assert_eq!(records["ours"]["lifetime"], records["python"]["lifetime"]);
+    developing.terminate().await?;
+    stage.expect("two", Side::Kopf).await
+}

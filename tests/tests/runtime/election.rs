@@ -1,0 +1,199 @@
+//! Three replicas and one lease: hand-over, crashes, pauses, restarts of the server, wrong clocks.
+//!
+//! Whatever happens, no attempt starts and no write is sent after the time of the holder, nothing
+//! is lost, and somebody else takes over in time.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use kopf_tests::guard::Component;
+use kopf_tests::operator::{Ending, Signal};
+use kopf_tests::{
+    Fault, Peering, PrivateControlPlane, RequestMatch, Sandbox, TestResult, eventually,
+};
+use kube::api::ListParams;
+
+use crate::replicas::{LEASE, NOISE, RETRY, Replicas, notes};
+
+const RIGHT: &[i64] = &[0];
+
+/// An hour late, an hour early, and right.
+const WRONG: &[i64] = &[-3600, 3600, 0];
+
+#[tokio::test]
+async fn one_replica_acts_and_hands_over_at_once_when_it_exits() -> TestResult {
+    let sandbox = Sandbox::open("hand-over").await?;
+    let mut replicas = Replicas::start(sandbox, RIGHT).await?;
+    let mut slowest = Duration::ZERO;
+    for _ in 0..3 {
+        replicas.load(20).await?;
+        let leader = replicas.leader().await?;
+        replicas.busy(&leader).await?;
+        assert_eq!(replicas.end(&leader, Signal::TERM).await?, Ending::Exit(0));
+        let exited = Instant::now();
+        replicas.load(1).await?;
+        let next = replicas.leader_other_than(&leader).await?;
+        let begun = replicas.first_begin(&next, exited - LEASE).await?;
+        slowest = slowest.max(begun.saturating_duration_since(exited));
+        replicas.add().await?;
+    }
+    let balance = replicas.settle().await?;
+    assert!(slowest.as_secs_f64() < 2.0, "hand-over took {slowest:?}");
+    assert_eq!(balance.repeated, 0, "a graceful exit repeats nothing");
+    balance.print("a graceful exit", slowest);
+    Ok(())
+}
+
+#[tokio::test]
+async fn after_a_crash_another_replica_takes_over_within_the_lease() -> TestResult {
+    let sandbox = Sandbox::open("crash").await?;
+    let mut replicas = Replicas::start(sandbox, RIGHT).await?;
+    let mut slowest = Duration::ZERO;
+    for _ in 0..3 {
+        replicas.load(20).await?;
+        let leader = replicas.leader().await?;
+        replicas.busy(&leader).await?;
+        replicas.end(&leader, Signal::KILL).await?;
+        let died = Instant::now();
+        replicas.load(1).await?;
+        let next = replicas.leader_other_than(&leader).await?;
+        let begun = replicas.first_begin(&next, died).await?;
+        slowest = slowest.max(begun.saturating_duration_since(died));
+        replicas.add().await?;
+    }
+    let balance = replicas.settle().await?;
+    assert!(
+        slowest <= LEASE + RETRY + NOISE,
+        "take-over took {slowest:?}"
+    );
+    balance.print("kill -9", slowest);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_replica_that_was_stopped_for_longer_than_the_lease_does_nothing_more() -> TestResult {
+    let sandbox = Sandbox::open("stopped").await?;
+    let mut replicas = Replicas::start(sandbox, WRONG).await?;
+    for _ in 0..3 {
+        replicas.load(30).await?;
+        let leader = replicas.leader().await?;
+        replicas.busy(&leader).await?;
+        replicas.replica(&leader).process.signal(Signal::STOP)?;
+        let stopped = Instant::now();
+        let next = replicas.leader_other_than(&leader).await?;
+        replicas.first_begin(&next, stopped).await?;
+        let process = &replicas.replica(&leader).process;
+        process.signal(Signal::CONT)?;
+        // Its handlers were in the middle of something: they are cut off, not continued.
+        eventually("the handlers that ran are cut off", async || {
+            notes(process)
+                .iter()
+                .any(|it| it.what == "CUT" && it.at > stopped)
+                .then_some(())
+        })
+        .await?;
+        replicas.load(5).await?;
+    }
+    let balance = replicas.settle().await?;
+    assert!(balance.latest_step <= NOISE, "{balance:?}");
+    balance.print("SIGSTOP and SIGCONT", Duration::ZERO);
+    Ok(())
+}
+
+#[tokio::test]
+async fn restarts_of_the_api_server_lose_nothing() -> TestResult {
+    let plane = PrivateControlPlane::start().await?;
+    let sandbox = Sandbox::open_on(plane.handle(), "restarts").await?;
+    let mut replicas = Replicas::start(sandbox, WRONG).await?;
+    replicas.load(30).await?;
+    let leader = replicas.leader().await?;
+    replicas.busy(&leader).await?;
+    plane.restart(Component::ApiServer).await?;
+    replicas.load(10).await?;
+
+    // Longer than the lease: the holder gives up by itself, and anybody may be next.
+    plane.kill(Component::ApiServer).await?;
+    let process = &replicas.replica(&leader).process;
+    let before = process
+        .log()
+        .matches("could not be renewed in time")
+        .count();
+    eventually("the leader has given up", async || {
+        let log = process.log();
+        (log.matches("could not be renewed in time").count() > before).then_some(())
+    })
+    .await?;
+    plane.revive(Component::ApiServer).await?;
+    replicas.load(10).await?;
+    let balance = replicas.settle().await?;
+    balance.print("restarts of the server", Duration::ZERO);
+    Ok(())
+}
+
+#[tokio::test]
+async fn writes_that_are_on_their_way_when_the_lease_ends_are_withdrawn() -> TestResult {
+    let sandbox = Sandbox::open("withdrawn").await?;
+    let mut replicas = Replicas::start(sandbox, RIGHT).await?;
+    let leader = replicas.leader().await?;
+    replicas.load(1).await?;
+    replicas.settle().await?;
+    let proxy = &replicas.replica(&leader).proxy;
+    let patches = RequestMatch::any().method(Method::PATCH);
+    proxy.always(patches.clone().path("/leases/"), Fault::CutBefore);
+    proxy.always(patches.path("/widgets/"), Fault::Delay(2 * LEASE));
+    replicas.load(3).await?;
+    let process = &replicas.replica(&leader).process;
+    for object in ["widget-2", "widget-3", "widget-4"] {
+        process
+            .wait_for_log(&format!("NOTE FINISH {object}"))
+            .await?;
+    }
+    process.wait_for_log("could not be renewed in time").await?;
+    let next = replicas.leader_other_than(&leader).await?;
+    let balance = replicas.settle().await?;
+    assert_eq!(
+        balance.repeated, 3,
+        "nobody heard of what the first one did"
+    );
+    // Whoever withdraws a request closes its connection, and the proxy forwards nothing.
+    let all = replicas.widgets.api().list(&ListParams::default()).await?;
+    let late = all.iter().filter(|it| it.data["status"]["by"] != *next);
+    assert_eq!(late.count(), 1, "only the object before the fault");
+    Ok(())
+}
+
+#[tokio::test]
+async fn beside_peering_the_replicas_are_one_operator_to_others() -> TestResult {
+    let sandbox = Sandbox::open("both").await?;
+    let peering = Peering::create(&sandbox, "default").await?;
+    let own = format!("{}/replicas", sandbox.namespace());
+    let mut replicas = Replicas::start(sandbox, RIGHT).await?;
+    replicas.load(1).await?;
+    let leader = replicas.leader().await?;
+    replicas
+        .first_begin(&leader, Instant::now() - LEASE)
+        .await?;
+    peering.wait_for(&[&own]).await?;
+
+    let freeze = |priority: Option<i64>| {
+        let record = priority.map(|priority| {
+            let now = jiff::Timestamp::now().to_string();
+            serde_json::json!({"priority": priority, "lifetime": 600, "lastseen": now})
+        });
+        serde_json::json!({"developer": record})
+    };
+    peering.write(freeze(Some(666))).await?;
+    let process = &replicas.replica(&leader).process;
+    process.wait_for_log("in favour of developer").await?;
+    replicas.end(&leader, Signal::KILL).await?;
+    let next = replicas.leader_other_than(&leader).await?;
+    let process = &replicas.replica(&next).process;
+    process.wait_for_log("in favour of developer").await?;
+    replicas.load(1).await?;
+    peering.write(freeze(None)).await?;
+    replicas.settle().await?;
+    assert_eq!(replicas.workers().len(), 2);
+    let process = &replicas.replica(&next).process;
+    assert!(!process.log().contains("conflicting"));
+    peering.wait_for(&[&own]).await
+}

@@ -1,0 +1,398 @@
+//! Several operators on the same objects: who handles them, and who waits for whom.
+
+use kopf_tests::operator::{Ending, Operator, Signal};
+use kopf_tests::peering::{LEGACY_GROUP, Peering};
+use kopf_tests::{
+    Failure, Identity, Objects, PrivateControlPlane, Sandbox, TestResult, eventually,
+};
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+const PAUSING: &str = "Pausing operations:";
+const RESUMING: &str = "Resuming operations.";
+
+/// A sandbox for several operators.
+struct Stage {
+    sandbox: Sandbox,
+    widgets: Objects,
+    account: Identity,
+}
+
+impl Stage {
+    async fn open(name: &str) -> Result<Self, Failure> {
+        Self::in_sandbox(Sandbox::open(name).await?).await
+    }
+
+    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, Failure> {
+        Ok(Self {
+            widgets: sandbox.define("Widget").await?,
+            account: sandbox.administrator("operators"),
+            sandbox,
+        })
+    }
+
+    /// Starts an operator of this name for the namespace of the sandbox.
+    fn start(&self, name: &str, arguments: &[&str]) -> Result<Operator, Failure> {
+        let namespace = ["--namespace", self.sandbox.namespace()];
+        self.start_with(name, &[&namespace, arguments].concat(), &[])
+    }
+
+    fn start_with(
+        &self,
+        name: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Operator, Failure> {
+        let mut builder = self
+            .sandbox
+            .operator(env!("CARGO_BIN_EXE_replica-operator"), &self.account)?
+            .env("REPLICA_GROUP", self.sandbox.group())
+            .env("REPLICA_NAME", name)
+            .args(["run", "--verbose", "--log-format", "plain"])
+            .args(arguments);
+        for (name, value) in variables {
+            builder = builder.env(name, value);
+        }
+        Ok(builder.start()?)
+    }
+
+    /// Runs a command of the operator and returns how it ended.
+    async fn command(&self, arguments: &[&str]) -> Result<(Ending, String), Failure> {
+        let process = self
+            .sandbox
+            .operator(env!("CARGO_BIN_EXE_replica-operator"), &self.account)?
+            .args(arguments)
+            .start()?;
+        Ok((process.wait().await?, process.log()))
+    }
+
+    async fn create(&self, name: &str) -> TestResult {
+        self.create_with(name, json!({"steps": 1})).await
+    }
+
+    async fn create_with(&self, name: &str, spec: Value) -> TestResult {
+        self.widgets.create(name, json!({"spec": spec})).await?;
+        Ok(())
+    }
+
+    async fn handled_by(&self, object: &str, operator: &str) -> TestResult {
+        let waiting = self
+            .widgets
+            .wait_until(object, &format!("handled by {operator}"), |it| {
+                by(it).is_some()
+            })
+            .await?;
+        assert_eq!(by(&waiting), Some(operator), "who handled {object}");
+        Ok(())
+    }
+}
+
+fn by(object: &DynamicObject) -> Option<&str> {
+    object.data["status"]["by"].as_str()
+}
+
+/// How often the log notes this about an object.
+fn notes(operator: &Operator, what: &str, object: &str) -> usize {
+    operator
+        .log()
+        .matches(&format!("NOTE {what} {object} "))
+        .count()
+}
+
+/// Waits until the log has a text so many times.
+async fn told(operator: &Operator, text: &str, times: usize) -> TestResult {
+    eventually(&format!("{times} times {text:?}"), async || {
+        (operator.log().matches(text).count() >= times).then_some(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_higher_priority_goes_ahead_and_gives_way_when_it_exits() -> TestResult {
+    let stage = Stage::open("peers").await?;
+    let peering = Peering::create(&stage.sandbox, "ours").await?;
+    let deployed = stage.start("deployed", &["--peering", "ours"])?;
+    stage.create("one").await?;
+    stage.handled_by("one", "deployed").await?;
+    assert_eq!(peering.records().await?["deployed"]["priority"], 0);
+
+    let dev = stage.start("dev", &["--peering", "ours", "--dev"])?;
+    deployed
+        .wait_for_log("Pausing operations: in favour of dev (priority 666).")
+        .await?;
+    stage.create("two").await?;
+    stage.handled_by("two", "dev").await?;
+    assert_eq!(peering.records().await?["dev"]["priority"], 666);
+    assert_eq!(notes(&deployed, "BEGIN", "two"), 0);
+
+    assert_eq!(dev.terminate().await?, Ending::Exit(0));
+    peering.wait_for(&["deployed"]).await?;
+    deployed.wait_for_log(RESUMING).await?;
+    stage.create("three").await?;
+    stage.handled_by("three", "deployed").await?;
+    assert_eq!(
+        notes(&deployed, "RESUME", "one"),
+        0,
+        "a pause is no restart"
+    );
+    assert_eq!(notes(&deployed, "BEGIN", "one"), 1);
+    deployed.terminate().await?;
+    peering.wait_for(&[]).await
+}
+
+#[tokio::test]
+async fn a_peer_that_dies_is_forgotten_after_its_lifetime() -> TestResult {
+    let stage = Stage::open("death").await?;
+    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let dev = stage.start_with(
+        "dev",
+        &["--namespace", stage.sandbox.namespace(), "--dev"],
+        &[("REPLICA_LIFETIME", "3")],
+    )?;
+    stage.create("one").await?;
+    stage.handled_by("one", "dev").await?;
+    let deployed = stage.start("deployed", &[])?;
+    deployed.wait_for_log(PAUSING).await?;
+    dev.signal(Signal::KILL)?;
+    deployed.wait_for_log(RESUMING).await?;
+    peering.wait_for(&["deployed"]).await?;
+    stage.create("two").await?;
+    stage.handled_by("two", "deployed").await
+}
+
+#[tokio::test]
+async fn what_runs_finishes_and_what_changed_during_the_pause_is_found_afterwards() -> TestResult {
+    let stage = Stage::open("pause").await?;
+    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let operator = stage.start("deployed", &[])?;
+    stage.create("goes").await?;
+    stage.create("changes").await?;
+    for name in ["goes", "changes"] {
+        stage.handled_by(name, "deployed").await?;
+    }
+    stage.create_with("runs", json!({"steps": 100})).await?;
+    operator.wait_for_log("NOTE BEGIN runs").await?;
+
+    let freeze = |priority: i64| {
+        json!({"someone": {
+            "priority": priority, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
+        }})
+    };
+    peering.write(freeze(100)).await?;
+    operator.wait_for_log("in favour of someone").await?;
+    let finished = stage
+        .widgets
+        .wait_until("runs", "finished and recorded", |it| by(it).is_some())
+        .await?;
+    assert_eq!(by(&finished), Some("deployed"));
+    stage.widgets.delete("goes").await?;
+    stage.widgets.wait_gone("goes").await?;
+    let bigger = json!({"spec": {"steps": 2}});
+    stage.widgets.merge("changes", bigger).await?;
+    stage.create("comes").await?;
+    peering.write(freeze(101)).await?;
+    peering.write(json!({"someone": null})).await?;
+
+    operator.wait_for_log(RESUMING).await?;
+    operator.wait_for_log("NOTE DELETED goes").await?;
+    stage.handled_by("comes", "deployed").await?;
+    eventually("the change is handled", async || {
+        (notes(&operator, "FINISH", "changes") == 2).then_some(())
+    })
+    .await?;
+    assert_eq!(notes(&operator, "BEGIN", "runs"), 1);
+    assert_eq!(notes(&operator, "RESUME", "changes"), 0);
+    operator.terminate().await.map(drop)
+}
+
+#[tokio::test]
+async fn equals_pause_unless_their_names_decide() -> TestResult {
+    let stage = Stage::open("equals").await?;
+    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let a = stage.start("a", &[])?;
+    peering.wait_for(&["a"]).await?;
+    let b = stage.start("b", &[])?;
+    for operator in [&a, &b] {
+        operator
+            .wait_for_log("Possibly conflicting operators with the same priority")
+            .await?;
+        operator.wait_for_log(PAUSING).await?;
+    }
+    stage.create("one").await?;
+    b.terminate().await?;
+    stage.handled_by("one", "a").await?;
+    assert_eq!(notes(&b, "BEGIN", "one"), 0);
+    a.terminate().await?;
+
+    let scope = ["--namespace", stage.sandbox.namespace()];
+    let ties = [("REPLICA_TIES", "1"), ("REPLICA_LIFETIME", "3")];
+    let all = ["x", "y", "z"];
+    let start = |name: &&'static str| stage.start_with(name, &scope, &ties);
+    let mut replicas = all.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+    peering.wait_for(&all).await?;
+    for waiting in &replicas[1..] {
+        waiting.wait_for_log("in favour of x (priority 0)").await?;
+    }
+    stage.create("two").await?;
+    stage.handled_by("two", "x").await?;
+    replicas.remove(0).kill().await?;
+    stage.create("three").await?;
+    stage.handled_by("three", "y").await?;
+    assert!(!replicas[0].log().contains("conflicting"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_peering_that_must_exist_is_waited_for() -> TestResult {
+    let stage = Stage::open("mandatory").await?;
+    kopf_tests::peering::define(&stage.sandbox, kopf_tests::peering::GROUP).await?;
+    let operator = stage.start("deployed", &["--peering", "later"])?;
+    operator
+        .wait_for_log("the peering \"later\" does not exist in")
+        .await?;
+    stage.create("one").await?;
+    let peering = Peering::create(&stage.sandbox, "later").await?;
+    stage.handled_by("one", "deployed").await?;
+    peering.wait_for(&["deployed"]).await
+}
+
+#[tokio::test]
+async fn an_operator_on_its_own_takes_no_notice_of_others() -> TestResult {
+    let stage = Stage::open("standalone").await?;
+    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let dev = stage.start("dev", &["--dev"])?;
+    peering.wait_for(&["dev"]).await?;
+    let alone = stage.start("alone", &["--standalone"])?;
+    stage.create("one").await?;
+    alone.wait_for_log("NOTE BEGIN one").await?;
+    peering.wait_for(&["dev"]).await?;
+    assert!(!alone.log().contains(PAUSING));
+    dev.terminate().await.map(drop)
+}
+
+#[tokio::test]
+async fn a_conflict_in_one_namespace_pauses_the_operator_in_all() -> TestResult {
+    let stage = Stage::open("two-scopes").await?;
+    let other = Sandbox::open_on(stage.sandbox.control_plane().clone(), "two-scopes").await?;
+    let peering = Peering::create(&stage.sandbox, "default").await?;
+    peering.create_beside(other.namespace()).await?;
+    let both = format!("{},{}", stage.sandbox.namespace(), other.namespace());
+    let wide = stage.start_with("wide", &["--namespace", &both], &[])?;
+    stage.create("one").await?;
+    stage.handled_by("one", "wide").await?;
+    let dev = stage.start_with("dev", &["--dev", "--namespace", other.namespace()], &[])?;
+    wide.wait_for_log("in favour of dev").await?;
+    stage.create("two").await?;
+    dev.terminate().await?;
+    stage.handled_by("two", "wide").await
+}
+
+#[tokio::test]
+async fn operators_of_the_whole_cluster_meet_at_an_object_of_the_cluster() -> TestResult {
+    let stage = Stage::open("clusterwide").await?;
+    let peering = Peering::create_cluster_wide(&stage.sandbox).await?;
+    let name = peering.name().to_owned();
+    let deployed = stage.start_with("deployed", &["-A", "--peering", &name], &[])?;
+    stage.create("one").await?;
+    stage.handled_by("one", "deployed").await?;
+    let dev = stage.start_with("dev", &["-A", "--dev", "--peering", &name], &[])?;
+    deployed.wait_for_log("in favour of dev").await?;
+    peering.wait_for(&["deployed", "dev"]).await?;
+    dev.terminate().await?;
+    deployed.wait_for_log(RESUMING).await?;
+    deployed.terminate().await?;
+    peering.wait_for(&[]).await
+}
+
+#[tokio::test]
+async fn operators_are_frozen_and_resumed_by_hand() -> TestResult {
+    let stage = Stage::open("freeze").await?;
+    let peering = Peering::create(&stage.sandbox, "ours").await?;
+    let operator = stage.start("deployed", &["--peering", "ours"])?;
+    stage.create("one").await?;
+    stage.handled_by("one", "deployed").await?;
+    let scope = [
+        "--namespace",
+        stage.sandbox.namespace(),
+        "--peering",
+        "ours",
+    ];
+
+    let freeze = ["freeze", "--lifetime", "600", "--id", "me@here"];
+    let (ending, log) = stage.command(&[&freeze[..], &scope].concat()).await?;
+    assert_eq!(ending, Ending::Exit(0), "{log}");
+    assert!(log.contains("pause for 600 s"), "{log}");
+    operator
+        .wait_for_log("Pausing operations: in favour of me@here (priority 100).")
+        .await?;
+    let record = peering.records().await?["me@here"].clone();
+    assert_eq!(
+        (&record["priority"], &record["lifetime"]),
+        (&json!(100), &json!(600))
+    );
+    stage.create("two").await?;
+
+    let resume = ["resume", "--id", "me@here"];
+    let (ending, log) = stage.command(&[&resume[..], &scope].concat()).await?;
+    assert_eq!(ending, Ending::Exit(0), "{log}");
+    stage.handled_by("two", "deployed").await?;
+
+    let short = ["freeze", "-t", "1", "-i", "me@here"];
+    stage.command(&[&short[..], &scope].concat()).await?;
+    told(&operator, RESUMING, 2).await?;
+
+    let elsewhere = ["resume", "-P", "nowhere", "-n", stage.sandbox.namespace()];
+    let (ending, log) = stage.command(&elsewhere).await?;
+    assert_eq!(ending, Ending::Exit(1));
+    assert!(log.contains("there is no KopfPeering \"nowhere\""), "{log}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn clocks_that_are_wrong_by_hours_neither_block_nor_let_two_run() -> TestResult {
+    let stage = Stage::open("wrong-clock").await?;
+    Peering::create(&stage.sandbox, "default").await?;
+    let scope = ["--namespace", stage.sandbox.namespace()];
+    let late = [("REPLICA_CLOCK", "-7200"), ("REPLICA_LIFETIME", "3")];
+    let deployed = stage.start("deployed", &[])?;
+    stage.create("one").await?;
+    stage.handled_by("one", "deployed").await?;
+    let dev = stage.start_with("dev", &[&scope[..], &["--dev"]].concat(), &late)?;
+    deployed.wait_for_log("in favour of dev").await?;
+    stage.create("two").await?;
+    stage.handled_by("two", "dev").await?;
+    // One a second: longer than the lifetime, and all look two hours old.
+    told(&dev, "Keep-alive in \"default\"", 6).await?;
+    assert!(!deployed.log().contains(RESUMING));
+    dev.kill().await?;
+    told(&deployed, RESUMING, 1).await
+}
+
+#[tokio::test]
+async fn peerings_of_the_old_group_count_and_those_with_a_status_endpoint() -> TestResult {
+    let plane = PrivateControlPlane::start().await?;
+    let sandbox = Sandbox::open_on(plane.handle(), "legacy").await?;
+    let stage = Stage::in_sandbox(sandbox).await?;
+    let alone = stage.start("alone", &[])?;
+    stage.create("one").await?;
+    stage.handled_by("one", "alone").await?;
+    alone.terminate().await?;
+
+    let peering =
+        Peering::create_in(&stage.sandbox, LEGACY_GROUP, "KopfPeering", "default").await?;
+    let deployed = stage.start("deployed", &[])?;
+    peering.wait_for(&["deployed"]).await?;
+    let dev = stage.start("dev", &["--dev"])?;
+    deployed.wait_for_log("in favour of dev").await?;
+    dev.terminate().await?;
+    stage.create("two").await?;
+    stage.handled_by("two", "deployed").await?;
+    deployed.terminate().await?;
+
+    kopf_tests::peering::define_with_status_endpoint(&stage.sandbox).await?;
+    let peering = Peering::create(&stage.sandbox, "modern").await?;
+    let operator = stage.start("modern", &["--peering", "modern"])?;
+    peering.wait_for(&["modern"]).await?;
+    operator.terminate().await?;
+    peering.wait_for(&[]).await
+}

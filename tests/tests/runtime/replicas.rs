@@ -1,0 +1,303 @@
+//! Replicas of one operator with a lease, each behind a proxy of its own that keeps the time of its
+//! requests, so that it can be told afterwards who did what under which lease.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode};
+use kopf_tests::fault_proxy::ProxiedRequest;
+use kopf_tests::operator::{Ending, Operator, Signal};
+use kopf_tests::{Failure, FaultProxy, Objects, Sandbox, TestResult, eventually};
+use kube::api::{DynamicObject, ListParams};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::json;
+
+/// The terms that `replica-operator` has.
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
+pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(2);
+pub(crate) const RETRY: Duration = Duration::from_millis(500);
+
+/// What a busy machine adds between a moment and the note of it.
+pub(crate) const NOISE: Duration = Duration::from_millis(250);
+
+/// Replicas that compete for one lease.
+pub(crate) struct Replicas {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) widgets: Objects,
+    running: BTreeMap<String, Replica>,
+    gone: Vec<(String, Replica)>,
+    started: usize,
+    objects: usize,
+    clocks: &'static [i64],
+}
+
+/// One process and the proxy that it talks through.
+pub(crate) struct Replica {
+    pub(crate) process: Operator,
+    pub(crate) proxy: FaultProxy,
+}
+
+/// What a handler noted.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Note {
+    pub(crate) what: String,
+    pub(crate) object: String,
+    pub(crate) at: Instant,
+}
+
+/// What came of all the work, for the documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Balance {
+    pub(crate) repeated: usize,
+    pub(crate) writes: usize,
+    pub(crate) latest_begin: Duration,
+    pub(crate) latest_step: Duration,
+    pub(crate) latest_write: Duration,
+}
+
+impl Replicas {
+    /// Three of them, with clocks that are wrong by so many seconds in turn.
+    pub(crate) async fn start(sandbox: Sandbox, clocks: &'static [i64]) -> Result<Self, Failure> {
+        let mut replicas = Self {
+            widgets: sandbox.define("Widget").await?,
+            sandbox,
+            running: BTreeMap::new(),
+            gone: Vec::new(),
+            started: 0,
+            objects: 0,
+            clocks,
+        };
+        for _ in 0..3 {
+            replicas.add().await?;
+        }
+        replicas.leader().await?;
+        Ok(replicas)
+    }
+
+    /// Starts one more.
+    pub(crate) async fn add(&mut self) -> TestResult {
+        let clock = self.clocks[self.started % self.clocks.len()];
+        self.started += 1;
+        let name = format!("replica-{}", self.started);
+        let identity = self.sandbox.administrator(&name);
+        let proxy = FaultProxy::start(self.sandbox.control_plane(), &identity).await?;
+        let process = self
+            .sandbox
+            .operator(env!("CARGO_BIN_EXE_replica-operator"), &identity)?
+            .env("KUBECONFIG", proxy.kubeconfig())
+            .env("REPLICA_GROUP", self.sandbox.group())
+            .env("REPLICA_NAME", &name)
+            .env("REPLICA_LEASE", "replicas")
+            .env("REPLICA_CLOCK", clock.to_string())
+            .args(["run", "--log-format", "plain"])
+            .args(["--namespace", self.sandbox.namespace()])
+            .args(["--lease-namespace", self.sandbox.namespace()])
+            .start()?;
+        self.running.insert(name, Replica { process, proxy });
+        Ok(())
+    }
+
+    pub(crate) fn replica(&self, name: &str) -> &Replica {
+        &self.running[name]
+    }
+
+    /// Who holds the lease, once somebody does who runs.
+    pub(crate) async fn leader(&self) -> Result<String, Failure> {
+        self.leader_other_than("").await
+    }
+
+    pub(crate) async fn leader_other_than(&self, old: &str) -> Result<String, Failure> {
+        let leases = self
+            .sandbox
+            .objects("coordination.k8s.io/v1", "Lease")
+            .await?;
+        eventually("a leader", async || {
+            let lease = leases.get("replicas").await.ok()?;
+            let holder = lease.data["spec"]["holderIdentity"].as_str()?;
+            let (name, _) = holder.rsplit_once('_')?;
+            (name != old && self.running.contains_key(name)).then(|| name.to_owned())
+        })
+        .await
+    }
+
+    /// Ends a replica, gracefully or not.
+    pub(crate) async fn end(&mut self, name: &str, signal: Signal) -> Result<Ending, Failure> {
+        let replica = self
+            .running
+            .remove(name)
+            .ok_or_else(|| Failure::new(format!("{name} does not run")))?;
+        replica.process.signal(signal)?;
+        let ending = replica.process.wait().await?;
+        self.gone.push((name.to_owned(), replica));
+        Ok(ending)
+    }
+
+    /// Makes objects whose handling takes 200 ms each, and more of them than are handled at once.
+    pub(crate) async fn load(&mut self, count: usize) -> TestResult {
+        for _ in 0..count {
+            self.objects += 1;
+            let name = format!("widget-{}", self.objects);
+            let body = json!({"spec": {"steps": 20}});
+            eventually("the object is made", async || {
+                match self.widgets.create(&name, body.clone()).await {
+                    Ok(_) => Some(()),
+                    Err(kube::Error::Api(status)) if status.is_already_exists() => Some(()),
+                    Err(_) => None,
+                }
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a handler of this replica runs.
+    pub(crate) async fn busy(&self, name: &str) -> TestResult {
+        eventually("a handler runs", async || {
+            let notes = notes(&self.replica(name).process);
+            let begun = notes.iter().filter(|it| it.what == "BEGIN").count();
+            let ended = notes
+                .iter()
+                .filter(|it| it.what == "FINISH" || it.what == "CUT");
+            (begun > ended.count()).then_some(())
+        })
+        .await
+    }
+
+    /// Waits until nothing is left to do, and checks who did what under which lease.
+    pub(crate) async fn settle(&self) -> Result<Balance, Failure> {
+        eventually("all objects are handled", async || {
+            let all = self.widgets.api().list(&ListParams::default()).await.ok()?;
+            let handled = all.items.iter().filter(|it| is_handled(it)).count();
+            (handled == self.objects && all.items.len() == self.objects).then_some(())
+        })
+        .await?;
+        let mut balance = Balance::default();
+        let mut finished: BTreeMap<String, usize> = BTreeMap::new();
+        let all = self
+            .running
+            .iter()
+            .chain(self.gone.iter().map(|(name, it)| (name, it)));
+        for (name, replica) in all {
+            let requests = replica.proxy.requests();
+            let tenures = tenures(&requests);
+            for note in notes(&replica.process) {
+                let late = lateness(&tenures, note.at);
+                match note.what.as_str() {
+                    "BEGIN" | "RESUME" | "ADDED" | "MODIFIED" | "LISTED" => {
+                        assert!(
+                            late <= NOISE,
+                            "{name}: {note:?} is {late:?} after the lease"
+                        );
+                        balance.latest_begin = balance.latest_begin.max(late);
+                    }
+                    "STEP" => balance.latest_step = balance.latest_step.max(late),
+                    "FINISH" => *finished.entry(note.object).or_default() += 1,
+                    _ => {}
+                }
+            }
+            for write in requests.iter().filter(|it| is_write(it)) {
+                let late = lateness(&tenures, write.arrived);
+                assert!(
+                    late <= NOISE,
+                    "{name}: {write:?} is {late:?} after the lease"
+                );
+                // What was sent in time has to land before anybody else may begin.
+                let landed = lateness(&tenures, write.answered);
+                let margin = LEASE.saturating_sub(RENEW_DEADLINE);
+                assert!(landed <= margin, "{name}: {write:?} landed {landed:?} late");
+                balance.latest_write = balance.latest_write.max(late);
+                balance.writes += 1;
+            }
+        }
+        balance.repeated = finished.values().filter(|count| **count > 1).count();
+        assert_eq!(finished.len(), self.objects, "every object was worked on");
+        Ok(balance)
+    }
+
+    /// The first note of this kind by a replica after a moment.
+    pub(crate) async fn first_begin(&self, name: &str, after: Instant) -> Result<Instant, Failure> {
+        eventually("the new leader begins", async || {
+            let notes = notes(&self.replica(name).process);
+            let mut begun = notes
+                .iter()
+                .filter(|it| it.what == "BEGIN" && it.at > after);
+            begun.next().map(|it| it.at)
+        })
+        .await
+    }
+
+    /// Which replicas began work on these objects.
+    pub(crate) fn workers(&self) -> BTreeSet<&str> {
+        let all = self
+            .running
+            .iter()
+            .chain(self.gone.iter().map(|(name, it)| (name, it)));
+        all.filter(|(_, it)| notes(&it.process).iter().any(|it| it.what == "BEGIN"))
+            .map(|(name, _)| name.as_str())
+            .collect()
+    }
+}
+
+impl Balance {
+    /// Prints the figures, which `--nocapture` shows.
+    #[expect(clippy::print_stdout, reason = "figures for the documentation")]
+    pub(crate) fn print(&self, title: &str, slowest: Duration) {
+        println!("after {title}: next leader at work within {slowest:?}, {self:?}");
+    }
+}
+
+fn is_handled(object: &DynamicObject) -> bool {
+    let annotations = object.metadata.annotations.iter().flatten();
+    let ours: Vec<_> = annotations
+        .filter(|(key, _)| key.starts_with("kopf.zalando.org/"))
+        .collect();
+    ours.len() == 1 && object.data["status"]["by"].is_string()
+}
+
+/// Whether a request writes something on behalf of the handlers.
+fn is_write(request: &ProxiedRequest) -> bool {
+    let write = request.method == Method::PATCH || request.method == Method::POST;
+    write && !request.uri.contains("/leases") && request.status.is_some_and(|it| it.is_success())
+}
+
+/// When the replica acquired or renewed its lease: an upper bound of when it asked for that.
+fn tenures(requests: &[ProxiedRequest]) -> Vec<Instant> {
+    let granted = |it: &&ProxiedRequest| {
+        let asks = it.method == Method::PATCH || it.method == Method::POST;
+        let accepted = matches!(it.status, Some(StatusCode::OK | StatusCode::CREATED));
+        asks && it.uri.contains("/leases") && accepted
+    };
+    requests
+        .iter()
+        .filter(granted)
+        .map(|it| it.arrived)
+        .collect()
+}
+
+/// How long after the end of its time, as far as it could renew it, a replica did something.
+fn lateness(tenures: &[Instant], at: Instant) -> Duration {
+    let last = tenures.iter().filter(|granted| **granted <= at).max();
+    match last {
+        Some(granted) => at.saturating_duration_since(*granted + RENEW_DEADLINE),
+        None => Duration::MAX,
+    }
+}
+
+/// What the handlers of a process noted so far.
+pub(crate) fn notes(process: &Operator) -> Vec<Note> {
+    let (here, there) = (Instant::now(), clock_gettime(ClockId::Monotonic));
+    let there = Duration::new(
+        there.tv_sec.unsigned_abs(),
+        there.tv_nsec.unsigned_abs() as u32,
+    );
+    let log = process.log();
+    let note = |line: &str| {
+        let mut words = line.strip_prefix("NOTE ")?.split(' ');
+        let (what, object) = (words.next()?.to_owned(), words.next()?.to_owned());
+        let (seconds, nanos) = words.next()?.split_once('.')?;
+        let at = Duration::new(seconds.parse().ok()?, nanos.parse().ok()?);
+        let at = here.checked_sub(there.checked_sub(at)?)?;
+        Some(Note { what, object, at })
+    };
+    log.lines().filter_map(note).collect()
+}
