@@ -7,6 +7,7 @@ mod decode;
 mod duration;
 mod fields;
 mod peers;
+mod settings;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use crate::diagnostic::{Diagnostics, SourceId, Sources, Span};
 
 pub use self::peers::{LeaderElectionSection, PeeringOptions, PeeringSection, Standalone, Ties};
+pub use self::settings::{BackgroundSection, SettingsSection};
 
 /// The file name of the manifest.
 pub const FILE_NAME: &str = "kopf.yaml";
@@ -76,6 +78,8 @@ pub struct OperatorSection {
     pub peering: Option<PeeringSection>,
     /// Run several replicas, of which one at a time acts.
     pub leader_election: Option<LeaderElectionSection>,
+    /// Timeouts and limits of the operator.
+    pub settings: Option<SettingsSection>,
 }
 
 /// A kind that the operator handles; either `crd` or `builtin` names it.

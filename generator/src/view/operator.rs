@@ -5,7 +5,7 @@ use std::time::Duration;
 use askama::Template;
 
 use crate::load::manifest::Ties;
-use crate::model::operator::{HandledKind, Operator, Origin};
+use crate::model::operator::{Background, HandledKind, Operator, Origin};
 use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 
 /// The version of the seam between generated code and the runtime.
@@ -23,6 +23,8 @@ pub struct OperatorView<'a> {
     /// The settings of the peering, if they differ from what every operator has.
     peering: Option<String>,
     leader_election: Option<String>,
+    /// The settings, if they differ from what every operator has.
+    settings: Option<String>,
 }
 
 #[derive(Debug)]
@@ -78,8 +80,30 @@ impl<'a> OperatorView<'a> {
                 .collect(),
             peering: peering(&operator.peering),
             leader_election: operator.leader_election.as_ref().map(leader_election),
+            settings: settings(&operator.background),
         }
     }
+}
+
+fn settings(background: &Background) -> Option<String> {
+    const SETTINGS: &str = "kopf_runtime::Settings";
+    const BACKGROUND: &str = "kopf_runtime::BackgroundSettings";
+    let all = [
+        ("cancellation_polling", background.cancellation_polling),
+        ("initial_spread", background.initial_spread),
+    ];
+    let fields: Vec<String> = all
+        .iter()
+        .filter_map(|(field, time)| Some(format!("{field}: {}", duration((*time)?))))
+        .collect();
+    let tuned = if fields.len() == all.len() {
+        format!("{BACKGROUND} {{ {} }}", fields.join(", "))
+    } else {
+        literal(BACKGROUND, &fields, &format!("{BACKGROUND}::default()"))
+    };
+    let field = [format!("background: {tuned}")];
+    let settings = literal(SETTINGS, &field, &format!("{SETTINGS}::default()"));
+    (!fields.is_empty()).then_some(settings)
 }
 
 fn peering(peering: &Peering) -> Option<String> {

@@ -32,10 +32,6 @@ const PLANNED_FOR_OPERATORS: &[Planned] = &[
         purpose: "where progress is kept",
     },
     Planned {
-        key: "settings",
-        purpose: "timeouts and limits of the operator",
-    },
-    Planned {
         key: "namespaces",
         purpose: "a fixed scope",
     },
@@ -141,11 +137,13 @@ impl Reader<'_> {
             .and_then(|node| self.string(node, "`name`"));
         let peering = self.peering(&mut fields);
         let leader_election = self.leader_election(&mut fields);
+        let settings = self.settings(&mut fields);
         fields.finish(self, PLANNED_FOR_OPERATORS);
         Some(OperatorSection {
             name: name?,
             peering,
             leader_election,
+            settings,
         })
     }
 
