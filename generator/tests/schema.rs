@@ -135,6 +135,8 @@ fn schema_and_parser_agree_on_whole_manifests() {
         format!("{head}resources: [{{crd: a.yaml}}, {{builtin: v1/Pod, handlers: }}]\n"),
         format!("{head}resources: [{{crd: a.yaml, kind: A, version: v1, builtin: ~}}]\n"),
         operator("peering: standalone"),
+        operator("settings: {background: {cancellation_polling: 10s, initial_spread: 0}}"),
+        operator("settings: {background: ~}"),
         operator("peering: {}, leader_election: {}"),
         operator(
             "peering: {name: a, mandatory: false, priority: -5, lifetime: 30s, stealth: true, ties: first-identity}",
@@ -167,6 +169,9 @@ fn schema_and_parser_agree_on_whole_manifests() {
         operator("leader_election: true"),
         operator("leader_election: {lease: 1}"),
         operator("leader_election: {duration: 15s}"),
+        operator("settings: fast"),
+        operator("settings: {background: {initial_spread: soon}}"),
+        operator("settings: {background: {spread: 1s}}"),
     ] {
         assert_eq!(both(&bad), (false, false), "{bad}");
     }

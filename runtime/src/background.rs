@@ -378,7 +378,7 @@ impl Background {
                     Duration::ZERO
                 };
                 let ticker = Ticker::start(self.shared.now(), delay.saturating_add(spread));
-                let timer = Arc::new(Timer::new(site, part.timing, ticker));
+                let timer = Arc::new(Timer::new(site, part, ticker));
                 self.shared.order(Order::Arm(Arc::clone(&timer)));
                 Member::Timer(timer)
             }

@@ -12,6 +12,7 @@ mod slot;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -306,6 +307,10 @@ pub(crate) async fn counted<T>(
     patience: Duration,
 ) -> T {
     let mut work = std::pin::pin!(work);
+    // Much work is done at once, and then needs no timer.
+    if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
+        return done;
+    }
     match tokio::time::timeout(patience, work.as_mut()).await {
         Ok(done) => done,
         Err(_) => {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use kopf_core::background::stopping::{StopReason, StopReasons};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// Tells whether and why a daemon or a timer is to stop; cheap to clone.
 ///
@@ -89,7 +90,7 @@ impl Signal {
         reasons.insert(reason);
         drop(reasons);
         self.raised.notify_all();
-        self.news.notify_waiters();
+        self.wake();
         first
     }
 
@@ -97,10 +98,20 @@ impl Signal {
         *self.lock()
     }
 
+    /// Wakes whoever waits, for whatever has changed about the daemon or timer.
+    pub(crate) fn wake(&self) {
+        self.news.notify_waiters();
+    }
+
+    /// Is ready with the next wake-up after this call.
+    pub(crate) fn woken(&self) -> Notified<'_> {
+        self.news.notified()
+    }
+
     /// Waits until the reasons are as wanted.
     pub(crate) async fn until(&self, wanted: impl Fn(StopReasons) -> bool) {
         loop {
-            let news = self.news.notified();
+            let news = self.woken();
             if wanted(self.reasons()) {
                 return;
             }

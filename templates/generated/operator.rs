@@ -30,6 +30,9 @@ where
     {% if let Some(election) = leader_election -%}
         .leader_election({{ election }})
     {% endif -%}
+    {% if let Some(settings) = settings -%}
+        .settings({{ settings }})
+    {% endif -%}
     {% for kind in kinds -%}
         .resource({{ kind.module }}::resource(&state))
     {% endfor -%}

@@ -7,6 +7,7 @@ mod decode;
 mod duration;
 mod fields;
 mod peers;
+mod settings;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use crate::diagnostic::{Diagnostics, SourceId, Sources, Span};
 
 pub use self::peers::{LeaderElectionSection, PeeringOptions, PeeringSection, Standalone, Ties};
+pub use self::settings::{BackgroundSection, SettingsSection};
 
 /// The file name of the manifest.
 pub const FILE_NAME: &str = "kopf.yaml";
@@ -78,6 +80,8 @@ pub struct OperatorSection {
     pub leader_election: Option<LeaderElectionSection>,
     /// How admission webhooks are made known to the API server.
     pub admission: Option<AdmissionSection>,
+    /// Timeouts and limits of the operator.
+    pub settings: Option<SettingsSection>,
 }
 
 /// How admission webhooks are made known to the API server.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::kind_handlers::Handlers;
 use super::kind::Status;
 use super::name::{RustIdent, TypeName};
-use super::operator::{Admission, CrdFile, HandledKind, Operator, Origin};
+use super::operator::{Admission, Background, CrdFile, HandledKind, Operator, Origin};
 use super::options::Options;
 use super::peers;
 use super::resource::{Resource, Versions};
@@ -108,9 +108,20 @@ pub fn operator(
         name: manifest.operator.name.value.clone(),
         peering,
         leader_election,
+        background: background(manifest),
         kinds,
         crd_files,
     })
+}
+
+fn background(manifest: &Manifest) -> Background {
+    let settings = manifest.operator.settings.as_ref();
+    let section = settings.and_then(|settings| settings.background);
+    let section = section.unwrap_or_default();
+    Background {
+        cancellation_polling: section.cancellation_polling.map(|it| it.value.0),
+        initial_spread: section.initial_spread.map(|it| it.value.0),
+    }
 }
 
 /// Whether a text can name a crate, a Deployment and a ServiceAccount.

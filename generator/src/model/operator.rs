@@ -1,5 +1,7 @@
 //! The operator with everything decided: what the views print.
 
+use std::time::Duration;
+
 use super::handler::Handler;
 use super::kind::Status;
 use super::peers::{LeaderElection, Peering};
@@ -18,6 +20,8 @@ pub struct Operator {
     pub peering: Peering,
     /// How one of its replicas becomes the leader, if there are several.
     pub leader_election: Option<LeaderElection>,
+    /// How daemons and timers start and stop.
+    pub background: Background,
     /// The kinds, in the order of the manifest.
     pub kinds: Vec<HandledKind>,
     /// The files with CustomResourceDefinitions.
@@ -35,6 +39,15 @@ pub struct Admission {
     pub is_named: bool,
     /// Who writes them.
     pub configuration: Configuration,
+}
+
+/// What is tuned about daemons and timers; what is none is as usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Background {
+    /// How often it is told that a daemon does not stop.
+    pub cancellation_polling: Option<Duration>,
+    /// Over how long first ticks are spread at most.
+    pub initial_spread: Option<Duration>,
 }
 
 /// A file with CustomResourceDefinitions.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use askama::Template;
 
 use crate::load::manifest::{Configuration, Ties};
-use crate::model::operator::{HandledKind, Operator, Origin};
+use crate::model::operator::{Background, HandledKind, Operator, Origin};
 use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 
 /// The version of the seam between generated code and the runtime.
@@ -24,6 +24,8 @@ pub struct OperatorView<'a> {
     peering: Option<String>,
     leader_election: Option<String>,
     webhooks: Option<String>,
+    /// The settings, if they differ from what every operator has.
+    settings: Option<String>,
 }
 
 #[derive(Debug)]
@@ -96,8 +98,30 @@ impl<'a> OperatorView<'a> {
             peering: peering(&operator.peering),
             leader_election: operator.leader_election.as_ref().map(leader_election),
             webhooks: webhooks(operator),
+            settings: settings(&operator.background),
         }
     }
+}
+
+fn settings(background: &Background) -> Option<String> {
+    const SETTINGS: &str = "kopf_runtime::Settings";
+    const BACKGROUND: &str = "kopf_runtime::BackgroundSettings";
+    let all = [
+        ("cancellation_polling", background.cancellation_polling),
+        ("initial_spread", background.initial_spread),
+    ];
+    let fields: Vec<String> = all
+        .iter()
+        .filter_map(|(field, time)| Some(format!("{field}: {}", duration((*time)?))))
+        .collect();
+    let tuned = if fields.len() == all.len() {
+        format!("{BACKGROUND} {{ {} }}", fields.join(", "))
+    } else {
+        literal(BACKGROUND, &fields, &format!("{BACKGROUND}::default()"))
+    };
+    let field = [format!("background: {tuned}")];
+    let settings = literal(SETTINGS, &field, &format!("{SETTINGS}::default()"));
+    (!fields.is_empty()).then_some(settings)
 }
 
 fn peering(peering: &Peering) -> Option<String> {

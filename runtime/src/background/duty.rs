@@ -25,7 +25,7 @@ pub(crate) struct Duty {
 /// What is to be done.
 pub(crate) enum Work {
     Daemon(DaemonPart),
-    Timer(TimerPart),
+    Timer(Arc<TimerPart>),
 }
 
 impl Duty {

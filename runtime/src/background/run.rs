@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use kopf_core::background::roster::Presence;
 use kopf_core::background::stopping::{Stage, StopReason};
-use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use super::Shared;
@@ -21,7 +20,6 @@ pub(super) struct Run {
     pub(super) signal: Arc<Signal>,
     /// Never held across an await.
     state: Mutex<State>,
-    news: Notify,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +47,6 @@ impl Run {
             key: Arc::clone(key),
             signal: Arc::default(),
             state: Mutex::new(State::There { for_good: false }),
-            news: Notify::new(),
         }
     }
 
@@ -95,7 +92,7 @@ impl Run {
     pub(super) fn leave(&self) {
         let for_good = self.is_finished_for_good();
         *self.lock() = State::Gone { for_good };
-        self.news.notify_waiters();
+        self.signal.wake();
     }
 
     fn abandon(&self) {
@@ -104,13 +101,13 @@ impl Run {
             *state = State::Abandoned { for_good };
         }
         drop(state);
-        self.news.notify_waiters();
+        self.signal.wake();
     }
 
     /// Waits until it is gone, or nobody waits for it any more.
     pub(super) async fn settled(&self) {
         loop {
-            let news = self.news.notified();
+            let news = self.signal.woken();
             if !matches!(*self.lock(), State::There { .. }) {
                 return;
             }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use kopf_core::background::timing::{Ticker, Timing};
+use kopf_core::background::timing::Ticker;
 use kopf_core::background::{Moment, stopping::StopReason};
 use kopf_core::cause::Reason;
 use kopf_core::progress::record::Record;
@@ -11,11 +11,13 @@ use tokio_util::time::delay_queue;
 
 use super::attempt::{Ended, Site};
 use super::crew::Order;
+use crate::declare::TimerPart;
 
 /// One timer of one object.
 pub(super) struct Timer {
     pub(super) site: Site,
-    pub(super) timing: Timing,
+    /// Shared with all timers of the declaration: there may be very many.
+    part: Arc<TimerPart>,
     /// Never held across an await.
     state: Mutex<State>,
 }
@@ -53,10 +55,10 @@ struct LastOfTick {
 }
 
 impl Timer {
-    pub(super) fn new(site: Site, timing: Timing, ticker: Ticker) -> Self {
+    pub(super) fn new(site: Site, part: &Arc<TimerPart>, ticker: Ticker) -> Self {
         Self {
             site,
-            timing,
+            part: Arc::clone(part),
             state: Mutex::new(State {
                 ticker,
                 record: None,
@@ -68,7 +70,7 @@ impl Timer {
     /// The object has changed in what counts.
     pub(super) fn change(self: &Arc<Self>, now: Moment) {
         let mut state = self.lock();
-        let waited = state.ticker.due(&self.timing).is_none();
+        let waited = state.ticker.due(&self.part.timing).is_none();
         state.ticker.change(now);
         if waited {
             self.site.shared.order(Order::Arm(Arc::clone(self)));
@@ -96,13 +98,13 @@ impl Timer {
         if stopped || matches!(state.place, Place::Call) {
             return Due::Never;
         }
-        match state.ticker.due(&self.timing) {
+        match state.ticker.due(&self.part.timing) {
             None => Due::Never,
             Some(due) if due <= now => {
                 state.place = Place::Call;
                 Due::Now
             }
-            Some(due) => Due::At(due),
+            Some(due) => Due::At(self.part.timing.strike(due)),
         }
     }
 
@@ -141,7 +143,7 @@ impl Timer {
         let now = shared.now();
         let mut state = self.lock();
         match ended {
-            Ended::Well | Ended::Interrupted => state.ticker.finish(&self.timing, now),
+            Ended::Well | Ended::Interrupted => state.ticker.finish(&self.part.timing, now),
             Ended::Badly => self.site.run.finish_for_good(),
             Ended::Again(delay) => {
                 state.ticker.retry(delay, now);
@@ -155,7 +157,7 @@ impl Timer {
     fn begin(&self, now: Moment) -> Box<Record> {
         let backoff = self.site.shared.settings.execution.default_backoff;
         let mut state = self.lock();
-        state.ticker.begin(&self.timing, now);
+        state.ticker.begin(&self.part.timing, now);
         // Stands if this tick is lost without an end.
         state.ticker.retry(backoff, now);
         let fresh = || Box::new(Record::begin(Reason::Noop, Timestamp::now()));

@@ -99,13 +99,13 @@ pub(super) async fn run(
     let staff = Staff::new(Arc::clone(&settings), poster.clone(), activity.clone());
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
-    let (mut crew, mut nudging) = (Tasks::default(), Tasks::default());
+    let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
     if kinds.iter().any(|kind| !kind.duties().is_empty()) {
         let (working, nudges) = staff.crew(limits, quit.clone());
         crew.spawn("daemons and timers", working);
-        nudging.spawn("news of daemons and timers", forward(nudges, sink.clone()));
         let pauses = Arc::clone(&background).follow_pauses();
-        nudging.spawn("pauses of daemons and timers", pauses);
+        couriers.spawn("pauses of daemons and timers", pauses);
+        couriers.spawn("news of daemons and timers", forward(nudges, sink.clone()));
     }
     let mut streams = Tasks::default();
     for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
@@ -162,9 +162,10 @@ pub(super) async fn run(
         ended = crew.ended(), if !crew.is_empty() => Err(Error::ended(&ended)),
         ended = governors.ended() => Err(Error::ended(&ended)),
         failed = failed(admission.as_mut()) => Err(failed),
-        ended = nudging.ended(), if !nudging.is_empty() => Err(Error::ended(&ended)),
+        ended = couriers.ended(), if !couriers.is_empty() => Err(Error::ended(&ended)),
     };
     streams.cancel().await;
+    couriers.cancel().await;
     halt.cancel();
     let reviews = async {
         if let Some(admission) = admission {
@@ -179,7 +180,6 @@ pub(super) async fn run(
     for name in disobedient {
         error!("{name} has not stopped within {grace:?}: it is interrupted");
     }
-    nudging.cancel().await;
     quit.cancel();
     crew.drain(2 * QUEUE_MARGIN).await;
     engines.drain(settings.shutdown.posting_grace).await;

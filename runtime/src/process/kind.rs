@@ -51,7 +51,7 @@ impl Kind {
         let duties = duties.filter_map(|(spec, (function, param))| {
             let work = match function {
                 Function::Daemon(part) => Work::Daemon(part.clone()),
-                Function::Timer(part) => Work::Timer(part.clone()),
+                Function::Timer(part) => Work::Timer(Arc::new(part.clone())),
                 Function::Change(_) | Function::Event(_) => return None,
             };
             Some(Arc::new(Duty {

@@ -32,10 +32,6 @@ const PLANNED_FOR_OPERATORS: &[Planned] = &[
         purpose: "where progress is kept",
     },
     Planned {
-        key: "settings",
-        purpose: "timeouts and limits of the operator",
-    },
-    Planned {
         key: "namespaces",
         purpose: "a fixed scope",
     },
@@ -145,12 +141,14 @@ impl Reader<'_> {
         let admission = fields
             .optional("admission")
             .and_then(|node| self.admission(node));
+        let settings = self.settings(&mut fields);
         fields.finish(self, PLANNED_FOR_OPERATORS);
         Some(OperatorSection {
             name: name?,
             peering,
             leader_election,
             admission,
+            settings,
         })
     }
 

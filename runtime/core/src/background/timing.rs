@@ -49,6 +49,11 @@ enum Next {
 /// Timers that start together are spread over a time that grows by this for each of them.
 const SPREAD_STEP: Duration = Duration::from_millis(10);
 
+/// A clock that strikes for many timers at once is cheaper than one that strikes for each. A
+/// timer may be late by this part of its period, but by no more than a tenth of a second.
+const GRAINS: u32 = 256;
+const COARSEST_GRAIN: Duration = Duration::from_millis(100);
+
 // === impl Timing ===
 
 impl Timing {
@@ -67,12 +72,30 @@ impl Timing {
     /// many are spread over their interval, but over no more than `longest`.
     #[must_use]
     pub fn spread(&self, crowd: u32, chance: f64, longest: Duration) -> Duration {
-        let period = match *self {
-            Self::Every { interval, .. } => interval,
-            Self::Idle(idle) => idle,
-        };
+        let period = self.period();
         let window = SPREAD_STEP.saturating_mul(crowd).min(period).min(longest);
         window.mul_f64(chance.clamp(0.0, 1.0))
+    }
+
+    /// When the clock strikes for a timer that is due then: together with others, hardly later.
+    ///
+    /// The schedule itself is not touched, so this adds up to nothing.
+    #[must_use]
+    pub fn strike(&self, due: Moment) -> Moment {
+        let grain = (self.period() / GRAINS).min(COARSEST_GRAIN).as_millis();
+        let late = due.as_nanos() % (grain.max(1) * 1_000_000);
+        if late == 0 {
+            return due;
+        }
+        let wait = grain.max(1) * 1_000_000 - late;
+        due.saturating_add(Duration::from_nanos(u64::try_from(wait).unwrap_or(0)))
+    }
+
+    fn period(&self) -> Duration {
+        match *self {
+            Self::Every { interval, .. } => interval,
+            Self::Idle(idle) => idle,
+        }
     }
 }
 

@@ -37,6 +37,13 @@ where
             retry_period: std::time::Duration::from_millis(2500),
             ..kopf_runtime::LeaderElectionSettings::default()
         })
+        .settings(kopf_runtime::Settings {
+            background: kopf_runtime::BackgroundSettings {
+                cancellation_polling: std::time::Duration::from_secs(30),
+                initial_spread: std::time::Duration::from_millis(250),
+            },
+            ..kopf_runtime::Settings::default()
+        })
         .resource(ephemeral_volume_claim::resource(&state))
         .resource(order::resource(&state))
         .resource(warehouse::resource(&state))
