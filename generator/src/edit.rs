@@ -19,6 +19,8 @@ pub enum List {
     Resources,
     /// `handlers` of the resource at this place in `resources`.
     Handlers(usize),
+    /// `admission` of the resource at this place in `resources`.
+    Admission(usize),
 }
 
 /// The manifest is written in a way that cannot be edited safely.
@@ -96,12 +98,16 @@ fn read(text: &str) -> Result<Node, TooUnusual> {
 fn owner(root: &Node, list: List) -> Result<(&Node, &'static str), TooUnusual> {
     match list {
         List::Resources => Ok((root, "resources")),
-        List::Handlers(index) => {
+        List::Handlers(index) | List::Admission(index) => {
             let resources = root
                 .get("resources")
                 .and_then(Node::as_seq)
                 .ok_or(TooUnusual)?;
-            Ok((resources.get(index).ok_or(TooUnusual)?, "handlers"))
+            let key = match list {
+                List::Admission(_) => "admission",
+                List::Handlers(_) | List::Resources => "handlers",
+            };
+            Ok((resources.get(index).ok_or(TooUnusual)?, key))
         }
     }
 }

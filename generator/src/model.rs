@@ -20,6 +20,7 @@ pub mod resource;
 pub mod share;
 pub mod standard;
 pub mod types;
+pub mod webhook;
 
 pub use map::Root;
 pub use naming::{Home, Names};

@@ -21,6 +21,7 @@ use crate::view::deploy::{
 use crate::view::kind::KindView;
 use crate::view::operator::{OperatorView, TypesView};
 use crate::view::scaffold::{CargoView, GitignoreView, HandlersView, MainView, TestsView};
+use crate::view::webhooks::WebhooksView;
 
 pub use user::UserFiles;
 
@@ -90,6 +91,9 @@ pub fn operator(
         files.push(generated_rust("src/generated/types.rs", &types));
     }
     files.push(generated_text("deploy/rbac.yaml", &RbacView::new(operator)));
+    if let Some(webhooks) = WebhooksView::new(operator) {
+        files.push(generated_text("deploy/webhooks.yaml", &webhooks));
+    }
     if !operator.crd_files.is_empty() {
         files.push(generated_text("deploy/crds.yaml", &CrdsView::new(operator)));
     }
@@ -145,6 +149,7 @@ pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
                 name,
                 has_crds: !operator.crd_files.is_empty(),
                 has_peering: operator.peering.is_brought(),
+                has_webhooks: operator.has_webhooks(),
             },
         ),
         scaffold("src/main.rs", &MainView { name }),

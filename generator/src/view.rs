@@ -16,3 +16,4 @@ mod structure;
 pub mod stub;
 mod value;
 mod version;
+pub mod webhooks;

@@ -76,6 +76,21 @@ impl Shell {
         )
     }
 
+    /// Runs a line as a shell would; it must succeed.
+    fn script(&self, line: &str) {
+        let program = Path::new(env!("CARGO_BIN_EXE_kopf-gen"));
+        let folder = program.parent().expect("a folder").to_string_lossy();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = Command::new("sh")
+            .args(["-ec", line])
+            .current_dir(&self.here)
+            .env("PATH", format!("{folder}:{path}"))
+            .output()
+            .expect("a shell");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}\n{text}");
+    }
+
     fn read(&self, path: &str) -> String {
         fs::read_to_string(self.here.join(path)).expect("a text")
     }
@@ -550,6 +565,130 @@ fn operator_can_begin_without_kinds() {
 }
 
 #[test]
+fn webhooks_are_added_and_removed_by_commands() {
+    let shell = Shell::with_operator();
+    let check = [
+        "add",
+        "webhook",
+        "Widget",
+        "check_size",
+        "--operation",
+        "create,update",
+        "--label",
+        "tier",
+        "--persistent",
+    ];
+    insta::assert_snapshot!(shell.run(&check), @r"
+    exit 0
+    updated src/generated/widget.rs
+    updated deploy/rbac.yaml
+    created deploy/webhooks.yaml
+    updated src/handlers/widget.rs
+    updated kopf.yaml
+    ");
+    let added = shell.run(&["add", "webhook", "widget", "fill_in", "--mutate"]);
+    assert!(added.starts_with("exit 0"), "{added}");
+    let written = shell.read("kopf.yaml");
+    let entries: Vec<_> = written
+        .lines()
+        .skip_while(|line| !line.contains("admission"))
+        .collect();
+    assert_eq!(
+        entries,
+        [
+            "    admission:",
+            "      - {validate: check_size, operations: [CREATE, UPDATE], persistent: true, labels: {tier: present}}",
+            "      - {mutate: fill_in}",
+        ]
+    );
+    let stubs = shell.read("src/handlers/widget.rs");
+    assert!(
+        stubs
+            .contains("async fn check_size(&self, cx: &mut Validation<Widget>) -> AdmissionResult")
+    );
+    assert!(
+        stubs.contains("async fn fill_in(&self, cx: &mut Mutation<Widget>) -> AdmissionResult")
+    );
+    assert!(
+        shell
+            .read("deploy/rbac.yaml")
+            .contains("resourceNames: [widgets.kopf-gen.dev]")
+    );
+
+    let removed = shell.run(&["remove", "webhook", "Widget", "check_size"]);
+    assert!(removed.starts_with("exit 0"), "{removed}");
+    insta::assert_snapshot!(shell.run(&["remove", "webhook", "Widget", "fillin"]), @r"
+    exit 1
+    error: Widget has no webhook `fillin`; did you mean `fill_in`?
+    ");
+    let removed = shell.run(&["remove", "webhook", "Widget", "fill_in"]);
+    assert!(
+        removed.contains("removed deploy/webhooks.yaml"),
+        "{removed}"
+    );
+}
+
+#[test]
+fn mistakes_in_webhooks_are_shown_together() {
+    let shell = Shell::with_operator();
+    shell.write(
+        "kopf.yaml",
+        "apiVersion: kopf-gen.dev/v1
+operator: {name: widgets, admission: {name: nodot}}
+resources:
+  - crd: crds/widget.yaml
+    admission:
+      - {validate: a, mutate: b}
+      - {operations: [CREATE]}
+      - {validate: a, operations: [CREATED]}
+      - {validate: c, operations: [CREATE, CREATE], timeout: 1m}
+      - {mutate: d, subresource: status}
+      - {validate: e, field: spec.sizes, errors: ignored}
+      - {validate: f}
+      - {validate: f}
+      - {mutate: g, when: f}
+  - builtin: v1/Pod
+    admission: [{validate: check_pod}]
+",
+    );
+    let output = shell.run(&["generate", "--color", "never"]);
+    for expected in [
+        "`nodot` cannot name webhook configurations",
+        "a webhook either validates or mutates",
+        "a webhook needs `validate` or `mutate`",
+        "`operations` cannot be `CREATED`",
+        "`operations` names the same operation twice",
+        "the `timeout` of a webhook is a number of seconds from 1 to 30",
+        "Widget has no subresource `status`",
+        "a webhook has no key `errors`",
+    ] {
+        assert!(output.contains(expected), "{expected}: {output}");
+    }
+}
+
+#[test]
+fn webhooks_that_could_lock_the_cluster_are_pointed_out() {
+    let shell = Shell::with_operator();
+    shell.write(
+        "kopf.yaml",
+        "apiVersion: kopf-gen.dev/v1
+operator: {name: widgets}
+resources:
+  - crd: crds/widget.yaml
+    admission: [{validate: stays, persistent: true}]
+  - builtin: v1/Pod
+    admission: [{validate: strict}, {validate: lenient, ignore_failures: true}]
+",
+    );
+    let output = shell.run(&["generate", "--color", "never"]);
+    assert_eq!(output.matches("warning[KG0621]").count(), 1, "{output}");
+    assert!(
+        output.contains("requests for Pod are refused in the whole cluster"),
+        "{output}"
+    );
+}
+
+#[test]
 fn folder_of_types_follows_its_inputs() {
     let shell = Shell::new();
     let gadget = CRD
@@ -635,4 +774,56 @@ fn definitions_without_the_wanted_version_are_left_out() {
       |
       = help: there is v1, v2
     ");
+}
+
+/// The page about the types.
+const TYPES_PAGE: &str = include_str!("../../docs/types.md");
+
+#[test]
+fn commands_of_the_page_about_types_work_as_written() {
+    let shell = Shell::new();
+    shell.write("widgets.yaml", CRD);
+    shell.write("crds/widget.yaml", CRD);
+    let block = TYPES_PAGE.split("```").nth(1).expect("a block of commands");
+    let commands: Vec<&str> = block.lines().filter(|line| !line.is_empty()).collect();
+    assert!(!commands.is_empty());
+    for command in commands {
+        // Charts are not part of what is tested.
+        let command = command.replace("helm template chart", "cat crds/widget.yaml");
+        shell.script(&command);
+    }
+}
+
+#[test]
+fn options_of_the_page_about_types_work_as_written() {
+    let shell = Shell::new();
+    let part = "{type: object, properties: {name: {type: string}}}";
+    let more = format!(
+        "size: {{type: integer}}, template: {part}, rules: {{type: array, items: {part}}}, \
+         created: {{type: string, format: date-time}}, mode: {{type: string, enum: [a, b]}}"
+    );
+    shell.write("widgets.yaml", &CRD.replace("size: {type: integer}", &more));
+    let table = TYPES_PAGE
+        .split("## Options")
+        .nth(1)
+        .expect("the section of options");
+    let mut tried = 0;
+    for row in table.lines().filter(|line| line.starts_with("| `--")) {
+        let cell = row
+            .trim_start_matches("| ")
+            .split(" | ")
+            .next()
+            .expect("a cell");
+        for option in cell.split('`').filter(|text| text.starts_with("--")) {
+            let (option, values) = match option.rsplit_once(' ') {
+                Some((option, values)) if values.contains("\\|") => (option, values),
+                _ => ("", option),
+            };
+            for value in values.split("\\|") {
+                shell.script(&format!("kopf-gen types widgets.yaml {option} {value}"));
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 8, "only {tried} options were found");
 }

@@ -230,3 +230,41 @@ fn schema_and_parser_agree_on_handlers() {
         assert_eq!(both(&with(bad)), (false, false), "{bad}");
     }
 }
+
+#[test]
+fn schema_and_parser_agree_on_webhooks() {
+    let with = |webhook: &str| with("").replace("handlers: []", &format!("admission: [{webhook}]"));
+    for good in [
+        "{validate: a}",
+        "{mutate: a, id: b, operations: CREATE, subresource: '*', side_effects: true, ignore_failures: false}",
+        "{validate: a, operations: [CREATE, UPDATE, DELETE, CONNECT], persistent: true, timeout: 5s}",
+        "{validate: a, field: spec.a, value: present, labels: {a: b}, annotations: {a: absent}, when: p, param: 1}",
+        "{validate: ~, mutate: a, old: 1, new: {predicate: p}}",
+    ] {
+        assert_eq!(both(&with(good)), (true, true), "{good}");
+    }
+    for bad in [
+        "a",
+        "{validate: 1}",
+        "{validate: a, operations: []}",
+        "{validate: a, operations: [create]}",
+        "{validate: a, subresource: [status]}",
+        "{validate: a, persistent: maybe}",
+        "{validate: a, field: [spec.a]}",
+        "{validate: a, retries: 5}",
+    ] {
+        assert_eq!(both(&with(bad)), (false, false), "{bad}");
+    }
+    let operator = |admission: &str| {
+        format!("{{apiVersion: kopf-gen.dev/v1, operator: {{name: a, admission: {admission}}}}}")
+    };
+    for (admission, fits) in [
+        ("{}", true),
+        ("{name: auto.kopf.dev, configuration: managed}", true),
+        ("{configuration: cert-manager}", true),
+        ("{configuration: helm}", false),
+        ("{names: a}", false),
+    ] {
+        assert_eq!(both(&operator(admission)), (fits, fits), "{admission}");
+    }
+}

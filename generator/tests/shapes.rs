@@ -144,3 +144,27 @@ fn names_stay_when_something_is_added_elsewhere() {
     assert!(new.contains(&"UpstreamTls".to_owned()), "{new:?}");
     assert!(new.contains(&"ProxyServer".to_owned()), "{new:?}");
 }
+
+#[test]
+fn kinds_named_like_types_of_their_own_fields_make_room() {
+    let properties = fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shapes/builtin_types.yaml"),
+    )
+    .expect("a fixture");
+    for kind in ["Condition", "IntOrString", "Quantity"] {
+        let text = generate(&definition(kind, &properties), Options::default());
+        let defined: Vec<&str> = text
+            .lines()
+            .filter_map(|line| {
+                line.strip_prefix("pub struct ")
+                    .or(line.strip_prefix("pub enum "))
+            })
+            .collect();
+        let distinct: std::collections::BTreeSet<&&str> = defined.iter().collect();
+        assert_eq!(defined.len(), distinct.len(), "{kind}: {defined:?}");
+        assert!(
+            defined.contains(&format!("{kind} {{").as_str()),
+            "{kind}: {defined:?}"
+        );
+    }
+}

@@ -181,6 +181,13 @@ impl Background {
         }
     }
 
+    /// The server was set back, and what was newer never happened.
+    pub(crate) fn restored(&self, key: &ObjectKey, former: &Value) {
+        if let Some(post) = self.post(key) {
+            deliver::set_back(&post.live, former);
+        }
+    }
+
     /// The newest state of an object that somebody accompanies.
     pub(crate) fn newest(&self, key: &ObjectKey) -> Option<Value> {
         let text = self.post(key)?.live.snapshot().text;

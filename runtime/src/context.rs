@@ -4,9 +4,11 @@ pub(crate) mod background;
 pub(crate) mod change;
 pub(crate) mod daemon;
 pub(crate) mod field;
+pub(crate) mod mutation;
 pub(crate) mod seen;
 mod sub;
 pub(crate) mod tick;
+pub(crate) mod validation;
 
 /// A value before the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

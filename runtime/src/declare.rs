@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use kopf_core::admission::{Role, WebhookSpec};
 use kopf_core::background::stopping::StopPolicy;
 use kopf_core::background::timing::Timing;
 use kopf_core::handler::HandlerSpec;
@@ -13,13 +14,17 @@ use serde_json::Value;
 use crate::context::change::Change;
 use crate::context::daemon::Daemon;
 use crate::context::field::FieldChange;
+use crate::context::mutation::Mutation;
 use crate::context::seen::Seen;
 use crate::context::tick::Tick;
-use crate::error::HandlerResult;
+use crate::context::validation::Validation;
+use crate::error::{AdmissionResult, HandlerResult};
+use crate::handler::webhook::WebhookHandler;
 use crate::handler::{
     ChangeHandler, DaemonHandler, Declared, EventHandler, FieldHandler, InitialDelay, TimerHandler,
 };
 use crate::resource::ResourceSpec;
+use crate::shim::admission::{MutationShim, ReviewFunction, ValidationShim};
 use crate::shim::{
     ChangeFunction, ChangeShim, DaemonFunction, DaemonShim, EventFunction, EventShim, FieldShim,
     TimerFunction, TimerShim,
@@ -31,6 +36,7 @@ pub struct Resource<K, S> {
     spec: ResourceSpec,
     state: Arc<S>,
     handlers: Vec<Handler>,
+    webhooks: Vec<Webhook>,
     object: PhantomData<fn() -> K>,
 }
 
@@ -38,12 +44,20 @@ pub struct Resource<K, S> {
 pub struct ResourceHandlers {
     pub(crate) spec: ResourceSpec,
     pub(crate) handlers: Vec<Handler>,
+    pub(crate) webhooks: Vec<Webhook>,
 }
 
 /// One declared handler with its function.
 pub(crate) struct Handler {
     pub(crate) spec: HandlerSpec,
     pub(crate) function: Function,
+    pub(crate) param: Option<Arc<Value>>,
+}
+
+/// One declared webhook with its function.
+pub(crate) struct Webhook {
+    pub(crate) spec: WebhookSpec,
+    pub(crate) function: Arc<dyn ReviewFunction>,
     pub(crate) param: Option<Arc<Value>>,
 }
 
@@ -83,6 +97,7 @@ where
             spec,
             state: Arc::clone(state),
             handlers: Vec::new(),
+            webhooks: Vec::new(),
             object: PhantomData,
         }
     }
@@ -155,12 +170,51 @@ where
         self.with(declared, &Function::Timer(part))
     }
 
+    /// Adds a webhook that says whether a request may pass. It is given an `O`: the kind itself,
+    /// or JSON for subresources that are something else.
+    pub fn validate<O: DeserializeOwned + Send + Sync + 'static>(
+        self,
+        handler: WebhookHandler,
+        function: for<'a> fn(&'a S, &'a mut Validation<O>) -> BoxFuture<'a, AdmissionResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let shim = ValidationShim { state, function };
+        self.with_webhook(handler, Role::Validating, Arc::new(shim))
+    }
+
+    /// Adds a webhook that may change objects before they are stored.
+    pub fn mutate<O: DeserializeOwned + Send + Sync + 'static>(
+        self,
+        handler: WebhookHandler,
+        function: for<'a> fn(&'a S, &'a mut Mutation<O>) -> BoxFuture<'a, AdmissionResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let shim = MutationShim { state, function };
+        self.with_webhook(handler, Role::Mutating, Arc::new(shim))
+    }
+
     /// All of it, for [`Operator::resource`](crate::Operator::resource).
     pub fn build(self) -> ResourceHandlers {
         ResourceHandlers {
             spec: self.spec,
             handlers: self.handlers,
+            webhooks: self.webhooks,
         }
+    }
+
+    fn with_webhook(
+        mut self,
+        handler: WebhookHandler,
+        role: Role,
+        function: Arc<dyn ReviewFunction>,
+    ) -> Self {
+        let (spec, param) = handler.declare(role);
+        self.webhooks.push(Webhook {
+            spec,
+            function,
+            param,
+        });
+        self
     }
 
     fn with(mut self, declared: Declared, function: &Function) -> Self {

@@ -1,8 +1,13 @@
 //! What a handler returns: success, or an error that says whether another attempt makes sense.
 
+mod admission;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
+
+pub(crate) use self::admission::AdmissionErrorKind;
+pub use self::admission::{AdmissionError, AdmissionResult};
 
 /// The result of one call of a handler.
 pub type HandlerResult = Result<(), HandlerError>;

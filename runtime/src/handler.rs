@@ -1,5 +1,7 @@
 //! How generated code declares handlers: what calls them, when, and what happens when they fail.
 
+pub(crate) mod webhook;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

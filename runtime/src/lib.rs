@@ -55,6 +55,7 @@
 //! - Lists and watches that break are begun anew, and what was deleted meanwhile is noticed.
 
 mod activity;
+pub mod admission;
 mod api;
 mod background;
 mod backoff;
@@ -89,14 +90,20 @@ pub use context::Old;
 pub use context::change::Change;
 pub use context::daemon::Daemon;
 pub use context::field::FieldChange;
+pub use context::mutation::Mutation;
 pub use context::seen::Seen;
 pub use context::tick::Tick;
+pub use context::validation::{Caller, Validation};
 pub use declare::{Resource, ResourceHandlers};
 pub use engine::posting::EventSeverity;
-pub use error::{HandlerError, HandlerResult};
+pub use error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
+pub use handler::webhook::WebhookHandler;
 pub use handler::{
     ChangeHandler, DaemonHandler, EventHandler, FieldHandler, On, SubHandler, TimerHandler,
 };
+pub use kopf_core::admission::Operation;
+pub use kopf_core::admission::certificate::Certificate;
+pub use kopf_core::admission::review::UserInfo;
 pub use kopf_core::background::stopping::{StopReason, StopReasons};
 pub use kopf_core::cause::{Reason, Subject};
 pub use kopf_core::handler::filter::{Combined, TextTest, ValueTest};

@@ -42,12 +42,26 @@ impl Live {
 
     /// Takes in a state, unless it is older than the one that is known.
     pub(crate) fn update(&self, text: Arc<RawValue>, version: Option<Version>) {
-        let mut newest = self.lock();
+        let newest = self.lock();
         if let (Some(seen), Some(known)) = (&version, &newest.version)
             && seen.is_known_after(known)
         {
             return;
         }
+        self.put(newest, text, version);
+    }
+
+    /// Takes in a state, whatever is known.
+    pub(crate) fn replace(&self, text: Arc<RawValue>, version: Option<Version>) {
+        self.put(self.lock(), text, version);
+    }
+
+    fn put(
+        &self,
+        mut newest: MutexGuard<'_, Snapshot>,
+        text: Arc<RawValue>,
+        version: Option<Version>,
+    ) {
         *newest = Snapshot {
             text,
             generation: newest.generation.wrapping_add(1),

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
+use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
@@ -32,6 +33,7 @@ pub struct Operator {
     crds: Vec<&'static str>,
     namespaces: Namespaces,
     settings: Settings,
+    webhooks: Webhooks,
     peering: PeeringSettings,
     leader_election: Option<LeaderElectionSettings>,
     identity: Option<String>,
@@ -66,6 +68,9 @@ pub enum Error {
         /// The kind.
         kind: &'static str,
     },
+    /// Webhooks are declared, and cannot be served or made known.
+    #[error("the admission webhooks do not work")]
+    Admission(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The terms of the leader election cannot work.
     #[error("the leader election makes no sense")]
     LeaderElection(#[source] election::Error),
@@ -89,6 +94,22 @@ pub enum Error {
     Process(#[source] std::io::Error),
 }
 
+impl Namespaces {
+    /// The namespaces by name; none for all.
+    fn names(&self) -> Option<Vec<String>> {
+        match self {
+            Self::All => None,
+            Self::Only(names) => Some(names.clone()),
+        }
+    }
+}
+
+impl Error {
+    fn ended(ended: &crate::task::Ended) -> Self {
+        Self::Ended(ended.to_string())
+    }
+}
+
 impl Operator {
     /// An operator that handles nothing so far.
     pub fn new(name: &'static str) -> Self {
@@ -98,6 +119,7 @@ impl Operator {
             crds: Vec::new(),
             namespaces: Namespaces::default(),
             settings: Settings::default(),
+            webhooks: Webhooks::default(),
             peering: PeeringSettings::default(),
             leader_election: None,
             identity: None,
@@ -126,6 +148,12 @@ impl Operator {
     /// Changes the settings.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// Serves webhooks in another way than the surroundings suggest.
+    pub fn webhooks(mut self, webhooks: Webhooks) -> Self {
+        self.webhooks = webhooks;
         self
     }
 
@@ -211,6 +239,9 @@ impl Operator {
     fn run_process(mut self, args: &RunArgs) -> Result<(), Error> {
         self.restrict(&args.scope);
         self.meet(&args.peering);
+        if let Serving::Automatic(local) = &mut self.webhooks.serving {
+            args.webhooks.apply_to(local);
+        }
         self.with_cluster(async |operator, client| operator.serve(client).await)
     }
 

@@ -8,6 +8,7 @@ pub use tracing::{debug, error, info, warn};
 
 pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
-    Change, Daemon, EventSeverity, EventType, FieldChange, HandlerError, HandlerResult, Old,
-    Reason, Seen, StopReason, StopSignal, SubHandler, Tick,
+    AdmissionError, AdmissionResult, Change, Daemon, EventSeverity, EventType, FieldChange,
+    HandlerError, HandlerResult, Mutation, Old, Operation, Reason, Seen, StopReason, StopSignal,
+    SubHandler, Tick, Validation,
 };

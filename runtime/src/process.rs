@@ -151,8 +151,9 @@ impl Processor for Pipeline {
     type Memory = Memory;
 
     fn fold(&self, key: &Self::Key, batch: &mut Batch, news: News) {
-        let News::Seen(sighting) = news else {
-            return;
+        let sighting = match news {
+            News::Seen(sighting) => sighting,
+            News::Nudge => return batch.nudge(),
         };
         let kind = self.kind(key);
         if !kind.duties().is_empty() && sighting.event_type != EventType::Deleted {
@@ -220,7 +221,7 @@ impl Case<'_> {
             }
             self.tell_event_handlers(memory, &batch).await?;
         }
-        if batch.newest().is_none() && memory.current.is_none() {
+        if batch.is_nudged() && memory.current.is_none() {
             if memory.acquaintance.is_none() {
                 // The object is gone, and what was beside it is, too.
                 self.background.gone(self.key);
@@ -271,6 +272,7 @@ impl Case<'_> {
             let version = ObjectView::new(&newest).resource_version();
             if is_stale(memory, version.map(Version::new).as_ref()) {
                 memory.written = None;
+                self.background.restored(self.key, &newest);
             }
             memory.current = Some(newest);
         }
@@ -395,6 +397,7 @@ impl Case<'_> {
 /// Whether nothing was seen but the effect of our own last write, to an object without plans.
 fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
     keep == Keep::Newest
+        && !batch.is_nudged()
         && memory.current.is_none()
         && batch.newest().is_some_and(|newest| {
             matches!(newest.event_type, EventType::Added | EventType::Modified)
@@ -422,5 +425,56 @@ fn event_kind(event_type: EventType) -> EventKind {
         EventType::Listed => EventKind::Listed,
         EventType::Added | EventType::Modified => EventKind::Changed,
         EventType::Deleted => EventKind::Deleted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::watch::Sighting;
+
+    fn seen(event_type: EventType, version: &str) -> Batch {
+        let mut batch = Batch::default();
+        let sighting = Sighting {
+            event_type,
+            version: Some(Version::new(version)),
+            text: to_raw_value("").unwrap().into(),
+        };
+        batch.push(sighting, Keep::Newest, &Room::new(1024));
+        batch
+    }
+
+    fn memory() -> Memory {
+        Memory {
+            written: Some(Version::new("5")),
+            ..Memory::default()
+        }
+    }
+
+    #[test]
+    fn the_echo_of_our_own_write_is_no_news_unless_something_else_has_happened() {
+        let memory = memory();
+        let mut batch = seen(EventType::Modified, "5");
+        assert!(is_echo(&memory, &batch, Keep::Newest));
+        assert!(!is_echo(&memory, &batch, Keep::Events));
+        assert!(!is_echo(
+            &memory,
+            &seen(EventType::Modified, "6"),
+            Keep::Newest
+        ));
+        batch.nudge();
+        assert!(!is_echo(&memory, &batch, Keep::Newest));
+    }
+
+    #[test]
+    fn a_list_that_shows_the_state_after_our_last_write_is_taken_in() {
+        let memory = memory();
+        let news = |batch: &Batch| batch.newest().is_some_and(|it| is_news(&memory, it));
+        assert!(news(&seen(EventType::Listed, "5")));
+        assert!(news(&seen(EventType::Listed, "6")));
+        assert!(!news(&seen(EventType::Listed, "4")));
+        assert!(!news(&seen(EventType::Modified, "5")));
     }
 }

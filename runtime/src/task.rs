@@ -13,6 +13,12 @@ pub(crate) struct Tasks {
     names: HashMap<Id, String>,
 }
 
+/// Many short tasks without names, whose panics concern nobody but themselves.
+#[derive(Default)]
+pub(crate) struct Crowd {
+    set: JoinSet<()>,
+}
+
 /// A task that is over, though it was meant to run until the group is stopped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Ended {
@@ -63,6 +69,28 @@ impl Tasks {
 
     fn forget(&mut self, id: Id) -> String {
         self.names.remove(&id).unwrap_or_default()
+    }
+}
+
+impl Crowd {
+    pub(crate) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.set.spawn(task);
+    }
+
+    /// Waits until some task has ended; never returns for an empty crowd.
+    pub(crate) async fn reap(&mut self) {
+        match self.set.join_next().await {
+            Some(Err(error)) if error.is_panic() => {
+                tracing::error!("a task panicked: {}", panic_message_of(error));
+            }
+            Some(_) => {}
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Cancels all tasks and waits until they are gone.
+    pub(crate) async fn cancel(mut self) {
+        self.set.shutdown().await;
     }
 }
 

@@ -33,6 +33,9 @@ where
     {% for kind in kinds -%}
         .resource({{ kind.module }}::resource(&state))
     {% endfor -%}
+    {% if let Some(webhooks) = webhooks -%}
+        .webhooks(kopf_runtime::admission::Webhooks::default(){{ webhooks }})
+    {% endif -%}
     {% for file in crd_files -%}
         .crd(include_str!("../{{ file }}"))
     {% endfor -%}

@@ -1,12 +1,12 @@
 /// A number or a text, such as a port or a percentage.
 #[derive({{ derives }})]
 #[serde(untagged)]
-pub enum IntOrString {
+pub enum {{ name }} {
     Int(i64),
     String(String),
 }
 
-impl From<intstr::IntOrString> for IntOrString {
+impl From<intstr::IntOrString> for {{ name }} {
     fn from(value: intstr::IntOrString) -> Self {
         match value {
             intstr::IntOrString::Int(number) => Self::Int(number.into()),
@@ -15,13 +15,13 @@ impl From<intstr::IntOrString> for IntOrString {
     }
 }
 
-impl TryFrom<IntOrString> for intstr::IntOrString {
+impl TryFrom<{{ name }}> for intstr::IntOrString {
     type Error = std::num::TryFromIntError;
 
-    fn try_from(value: IntOrString) -> Result<Self, Self::Error> {
+    fn try_from(value: {{ name }}) -> Result<Self, Self::Error> {
         match value {
-            IntOrString::Int(number) => Ok(Self::Int(number.try_into()?)),
-            IntOrString::String(text) => Ok(Self::String(text)),
+            {{ name }}::Int(number) => Ok(Self::Int(number.try_into()?)),
+            {{ name }}::String(text) => Ok(Self::String(text)),
         }
     }
 }

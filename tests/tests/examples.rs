@@ -1,5 +1,7 @@
 //! The examples are up to date, and do what they promise on a real control plane.
 
+#[path = "examples/admission.rs"]
+mod admission;
 #[path = "examples/builtins.rs"]
 mod builtins;
 #[path = "examples/children.rs"]

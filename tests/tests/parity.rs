@@ -1,6 +1,10 @@
 //! The same scenario on Python Kopf and on our runtime: what users and other tools can see on the
 //! objects afterwards must be the same.
 
+#[path = "parity/admission.rs"]
+mod admission;
+#[path = "parity/background.rs"]
+mod background;
 #[path = "parity/changes.rs"]
 mod changes;
 #[path = "parity/continuity.rs"]

@@ -1,5 +1,7 @@
 //! The runtime on a real control plane.
 
+#[path = "runtime/admission.rs"]
+mod admission;
 #[path = "runtime/bench.rs"]
 mod bench;
 #[path = "runtime/change.rs"]

@@ -10,7 +10,7 @@ use super::runtime_source::RuntimeArgs;
 use super::{Report, Status};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::edit::{self, Item, List};
-use crate::load::manifest::{self, FILE_NAME, HandlerSection, Manifest};
+use crate::load::manifest::{self, FILE_NAME, HandlerSection, Manifest, WebhookSection};
 use crate::model::operator::Operator;
 use crate::suggest::did_you_mean;
 use crate::write::EditedFiles;
@@ -33,7 +33,7 @@ enum Addition {
     /// Objects found by a key
     Index(NotYet),
     /// A function that validates or mutates objects
-    Webhook(NotYet),
+    Webhook(Box<WebhookArgs>),
 }
 
 /// Remove something from kopf.yaml, keeping its comments, then generate
@@ -47,6 +47,8 @@ pub(super) struct RemoveArgs {
 enum Removal {
     /// A handler; your function stays until you delete it
     Handler(RemoveHandlerArgs),
+    /// A webhook; your function stays until you delete it
+    Webhook(RemoveHandlerArgs),
 }
 
 /// The arguments of something that cannot be made yet.
@@ -142,6 +144,49 @@ struct CommonArgs {
     manifest: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct WebhookArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The name of the function
+    function: String,
+    /// The function may change objects before they are stored
+    #[arg(long)]
+    mutate: bool,
+    /// What it is asked about; several are separated by commas
+    #[arg(long = "operation", value_name = "OPERATION", value_delimiter = ',')]
+    operations: Vec<AskedAbout>,
+    /// A subresource, such as status or scale
+    #[arg(long, value_name = "NAME")]
+    subresource: Option<String>,
+    /// The function does more than answering, except in a dry run
+    #[arg(long)]
+    side_effects: bool,
+    /// Requests pass when the function cannot be asked
+    #[arg(long)]
+    ignore_failures: bool,
+    /// The webhook stays when the operator stops
+    #[arg(long)]
+    persistent: bool,
+    /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+    /// The name of a function that decides whether this one is asked
+    #[arg(long, value_name = "NAME")]
+    when: Option<String>,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AskedAbout {
+    Create,
+    Update,
+    Delete,
+    Connect,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Occasion {
     Create,
@@ -169,7 +214,18 @@ pub(super) fn add(args: &AddArgs, report: &mut Report) -> Status {
         Addition::Timer(args) => return append(&args.kind, &args.common, &args.item(), report),
         Addition::Daemon(args) => return append(&args.kind, &args.common, &args.item(), report),
         Addition::Index(_) => "index",
-        Addition::Webhook(_) => "webhook",
+        Addition::Webhook(args) => {
+            let item = args.item();
+            return change(
+                args.manifest.as_deref(),
+                &args.kind,
+                report,
+                |text, index, _| {
+                    edit::append(text, List::Admission(index), &item)
+                        .map_err(|error| error.to_string())
+                },
+            );
+        }
     };
     report.fail(&format!(
         "`add {name}` is not available yet: this version cannot make it"
@@ -188,7 +244,10 @@ fn append(kind: &str, common: &CommonArgs, item: &Item, report: &mut Report) -> 
 }
 
 pub(super) fn remove(args: &RemoveArgs, report: &mut Report) -> Status {
-    let Removal::Handler(args) = &args.what;
+    let args = match &args.what {
+        Removal::Handler(args) => args,
+        Removal::Webhook(args) => return remove_webhook(args, report),
+    };
     change(
         args.manifest.as_deref(),
         &args.kind,
@@ -208,6 +267,33 @@ pub(super) fn remove(args: &RemoveArgs, report: &mut Report) -> Status {
                     format!("{} has no handler `{}`; {help}", args.kind, args.handler)
                 })?;
             edit::remove(text, List::Handlers(index), place).map_err(|error| error.to_string())
+        },
+    )
+}
+
+fn remove_webhook(args: &RemoveHandlerArgs, report: &mut Report) -> Status {
+    change(
+        args.manifest.as_deref(),
+        &args.kind,
+        report,
+        |text, index, manifest| {
+            let webhooks = &manifest.resources[index].admission;
+            let names = |webhook: &WebhookSection| {
+                let names = [webhook.function(), webhook.id.as_ref()]
+                    .into_iter()
+                    .flatten();
+                names.map(|name| name.value.clone()).collect::<Vec<_>>()
+            };
+            let place = webhooks
+                .iter()
+                .position(|webhook| names(webhook).contains(&args.handler))
+                .ok_or_else(|| {
+                    let names: Vec<_> = webhooks.iter().flat_map(names).collect();
+                    let help = did_you_mean(&args.handler, names.iter().map(String::as_str))
+                        .unwrap_or_else(|| format!("it has {}", names.join(", ")));
+                    format!("{} has no webhook `{}`; {help}", args.kind, args.handler)
+                })?;
+            edit::remove(text, List::Admission(index), place).map_err(|error| error.to_string())
         },
     )
 }
@@ -346,6 +432,46 @@ impl CommonArgs {
             ("labels", labels),
             ("when", text(self.when.as_ref())),
         ]
+    }
+}
+
+// === impl WebhookArgs ===
+
+impl WebhookArgs {
+    fn item(&self) -> Item {
+        let role = if self.mutate { "mutate" } else { "validate" };
+        let mut keys = vec![format!("{role}: {}", scalar(&self.function))];
+        let operations: Vec<_> = self
+            .operations
+            .iter()
+            .filter_map(|operation| operation.to_possible_value())
+            .map(|operation| operation.get_name().to_uppercase())
+            .collect();
+        if !operations.is_empty() {
+            keys.push(format!("operations: [{}]", operations.join(", ")));
+        }
+        if let Some(subresource) = &self.subresource {
+            keys.push(format!("subresource: {}", scalar(subresource)));
+        }
+        let flags = [
+            ("side_effects", self.side_effects),
+            ("ignore_failures", self.ignore_failures),
+            ("persistent", self.persistent),
+        ];
+        let set = flags.into_iter().filter(|(_, set)| *set);
+        keys.extend(set.map(|(key, _)| format!("{key}: true")));
+        let labels: Vec<_> = self.labels.iter().map(|it| label_filter(it)).collect();
+        if !labels.is_empty() {
+            keys.push(format!("labels: {{{}}}", labels.join(", ")));
+        }
+        if let Some(when) = &self.when {
+            keys.push(format!("when: {}", scalar(when)));
+        }
+        let flow = format!("{{{}}}", keys.join(", "));
+        Item {
+            block: vec![flow.clone()],
+            flow,
+        }
     }
 }
 

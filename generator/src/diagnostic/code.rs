@@ -211,12 +211,30 @@ codes! {
     /// They are two views of the same objects, so every object is handled twice, and both
     /// kinds of handlers keep their progress on it.
     TwoVersions = "KG0612",
+    /// A webhook does not say what it is.
+    ///
+    /// An entry of `admission` names its function with `validate`, which says yes or no, or with
+    /// `mutate`, which may also change the object; not with both, because the API server asks the
+    /// two kinds at different times.
+    WebhookRole = "KG0620",
+    /// Requests to the API server are refused while the operator does not answer.
+    ///
+    /// A webhook on a kind that the cluster itself needs can make the cluster unusable: if Pods
+    /// cannot be created, neither can those of the operator that would answer. Namespaces of the
+    /// system and the operator's own are always left out; `ignore_failures: true` lets requests
+    /// pass everywhere when nobody answers.
+    BlockingWebhook = "KG0621",
+    /// What webhooks need in the cluster is in a file of its own.
+    ///
+    /// `deploy/webhooks.yaml` has the Service that leads the API server to the operator, and
+    /// what belongs to it. `deploy/kustomization.yaml` is yours and may not name that file yet.
+    WebhookDeployment = "KG0622",
     /// What is said about other operators or replicas cannot work.
     ///
     /// A leader has to stop before another may begin: `retry_period` < `renew_deadline` <
     /// `lease_duration`. Lifetimes and leases are whole seconds, because other programs read them
     /// as such. Peerings and Leases are objects, and are named like objects.
-    PeersOption = "KG0620",
+    PeersOption = "KG0630",
     /// A file of yours is not valid Rust.
     ///
     /// Stubs are added at places found by parsing, so a file that does not parse cannot get any.

@@ -4,13 +4,14 @@ mod check;
 mod field;
 mod handler;
 mod kind_handlers;
+mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::kind_handlers::Handlers;
 use super::kind::Status;
 use super::name::{RustIdent, TypeName};
-use super::operator::{CrdFile, HandledKind, Operator, Origin};
+use super::operator::{Admission, CrdFile, HandledKind, Operator, Origin};
 use super::options::Options;
 use super::peers;
 use super::resource::{Resource, Versions};
@@ -82,10 +83,10 @@ pub fn operator(
         kinds.push((kind, section));
     }
     tell_apart(&mut kinds);
-    let kinds = kinds
+    let kinds: Vec<HandledKind> = kinds
         .into_iter()
         .map(|(mut kind, section)| {
-            kind.handlers = Handlers {
+            (kind.handlers, kind.webhooks) = Handlers {
                 source: manifest.source,
                 kind: &kind,
                 diagnostics,
@@ -103,6 +104,7 @@ pub fn operator(
         .collect();
     let (peering, leader_election) = peers::lower(manifest, diagnostics);
     Some(Operator {
+        admission: admission(manifest, diagnostics),
         name: manifest.operator.name.value.clone(),
         peering,
         leader_election,
@@ -140,16 +142,62 @@ fn check_name(manifest: &Manifest, diagnostics: &mut Diagnostics) {
     }
 }
 
+fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Admission {
+    let section = manifest.operator.admission.clone().unwrap_or_default();
+    if let Some(name) = &section.name {
+        let is_part = |part: &str| is_operator_name(part) || part.parse::<u64>().is_ok();
+        if !name.value.contains('.') || !name.value.split('.').all(is_part) {
+            diagnostics.push(
+                Diagnostic::error(
+                    Code::ManifestValue,
+                    format!("`{}` cannot name webhook configurations", name.value),
+                )
+                .at(manifest.source, name.span, "not a name with a dot")
+                .help("write it like `auto.kopf.dev`"),
+            );
+        }
+    }
+    if manifest.resources.iter().any(|it| !it.admission.is_empty()) {
+        diagnostics.push(
+            Diagnostic::note(
+                Code::WebhookDeployment,
+                "webhooks need what is in deploy/webhooks.yaml",
+            )
+            .help("name it in the `resources` of deploy/kustomization.yaml"),
+        );
+    }
+    Admission {
+        is_named: section.name.is_some(),
+        name: section.name.map_or_else(
+            || format!("{}.kopf-gen.dev", manifest.operator.name.value),
+            |name| name.value,
+        ),
+        configuration: section
+            .configuration
+            .map(|configuration| configuration.value)
+            .unwrap_or_default(),
+    }
+}
+
 /// Kinds of the same name get the version, and if need be the group, into theirs.
 fn tell_apart(kinds: &mut [(HandledKind, &ResourceSection)]) {
     let names: Vec<_> = kinds.iter().map(|(kind, _)| kind.module.clone()).collect();
     // The types have a module of their own next to those of the kinds.
     let clash =
         |name: &String| name == "types" || names.iter().filter(|other| *other == name).count() > 1;
-    for (kind, _) in kinds.iter_mut().filter(|(kind, _)| clash(&kind.module)) {
+    let short = |kind: &HandledKind| {
         let group = kind.group.split('.').next().unwrap_or_default();
-        let qualified = format!("{}_{group}_{}", kind.module, kind.version);
-        let module = RustIdent::new(&qualified);
+        format!("{}_{group}_{}", kind.module, kind.version)
+    };
+    let shorts: Vec<String> = kinds.iter().map(|(kind, _)| short(kind)).collect();
+    for (kind, _) in kinds.iter_mut().filter(|(kind, _)| clash(&kind.module)) {
+        let short = short(kind);
+        let qualified = if shorts.iter().filter(|other| **other == short).count() > 1 {
+            format!("{}_{}_{}", kind.module, kind.group, kind.version)
+        } else {
+            short
+        };
+        let module = RustIdent::of_module(&qualified);
         kind.module = module.to_string();
         if let Origin::Custom(resource) = &mut kind.origin {
             resource.module = module;
@@ -237,11 +285,12 @@ impl<'a> Kinds<'a> {
             plural: standard.plural.to_owned(),
             scope: standard.scope,
             status: standard.status,
-            module: RustIdent::new(standard.kind).to_string(),
+            module: RustIdent::of_module(standard.kind).to_string(),
             type_name: standard.kind.to_owned(),
             trait_prefix: standard.kind.to_owned(),
             origin: Origin::Standard(standard),
             handlers: Vec::new(),
+            webhooks: Vec::new(),
         })
     }
 
@@ -273,6 +322,7 @@ impl<'a> Kinds<'a> {
             trait_prefix: resource.type_name.to_string(),
             origin: Origin::Custom(Box::new(resource)),
             handlers: Vec::new(),
+            webhooks: Vec::new(),
         })
     }
 

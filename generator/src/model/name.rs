@@ -32,12 +32,13 @@ impl RustIdent {
         Self::from_snake(snake(text))
     }
 
-    /// The name of a module, whose file cannot be `mod.rs`.
+    /// The name of a module, which is never a keyword: its file bears the same name.
     #[must_use]
     pub fn of_module(text: &str) -> Self {
-        match Self::new(text) {
-            Self(name) if name == "r#mod" => Self("mod_".to_owned()),
-            name => name,
+        let name = Self::new(text);
+        match name.as_str().strip_prefix("r#") {
+            Some(keyword) => Self(format!("{keyword}_")),
+            None => name,
         }
     }
 

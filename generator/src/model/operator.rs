@@ -5,7 +5,9 @@ use super::kind::Status;
 use super::peers::{LeaderElection, Peering};
 use super::resource::Resource;
 use super::standard::StandardKind;
+use super::webhook::Webhook;
 use crate::load::crd::Scope;
+use crate::load::manifest::Configuration;
 
 /// An operator and the kinds that it handles.
 #[derive(Clone, Debug)]
@@ -20,6 +22,19 @@ pub struct Operator {
     pub kinds: Vec<HandledKind>,
     /// The files with CustomResourceDefinitions.
     pub crd_files: Vec<CrdFile>,
+    /// How webhooks are made known.
+    pub admission: Admission,
+}
+
+/// How webhooks are made known to the API server.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    /// The name of the webhook configurations.
+    pub name: String,
+    /// Whether the manifest says so.
+    pub is_named: bool,
+    /// Who writes them.
+    pub configuration: Configuration,
 }
 
 /// A file with CustomResourceDefinitions.
@@ -56,6 +71,8 @@ pub struct HandledKind {
     pub origin: Origin,
     /// The handlers, in the order of the manifest.
     pub handlers: Vec<Handler>,
+    /// The webhooks, in the order of the manifest.
+    pub webhooks: Vec<Webhook>,
 }
 
 /// Where the Rust type of a kind comes from.
@@ -67,6 +84,22 @@ pub enum Origin {
     Custom(Box<Resource>),
 }
 
+// === impl Operator ===
+
+impl Operator {
+    /// Whether the API server asks it about anything.
+    #[must_use]
+    pub fn has_webhooks(&self) -> bool {
+        self.kinds.iter().any(|kind| !kind.webhooks.is_empty())
+    }
+
+    /// The name of the Service that leads to its webhooks, and of the Secret with their certificates.
+    #[must_use]
+    pub fn webhook_service(&self) -> String {
+        format!("{}-webhook", self.name)
+    }
+}
+
 // === impl HandledKind ===
 
 impl HandledKind {
@@ -74,6 +107,12 @@ impl HandledKind {
     #[must_use]
     pub fn handlers_trait(&self) -> String {
         format!("{}Handlers", self.trait_prefix)
+    }
+
+    /// Whether its objects are listed and watched.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        !self.handlers.is_empty() || self.webhooks.is_empty()
     }
 
     /// `kopf.dev/v1`, or `v1` for the core group.

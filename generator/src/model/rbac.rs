@@ -5,6 +5,7 @@ use super::kind::Status;
 use super::operator::{HandledKind, Operator};
 use super::peers::{LeaderElection, Membership};
 use crate::load::crd::Scope;
+use crate::load::manifest::Configuration;
 
 /// One rule of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,8 @@ pub struct Grant {
 /// The least that the handlers of `operator` need; what their functions do beyond that is not known here.
 #[must_use]
 pub fn rules(operator: &Operator) -> Vec<Rule> {
-    let mut rules: Vec<Rule> = operator.kinds.iter().flat_map(kind_rules).collect();
+    let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
+    let mut rules: Vec<Rule> = watched.flat_map(kind_rules).collect();
     if operator
         .kinds
         .iter()
@@ -48,14 +50,54 @@ pub fn rules(operator: &Operator) -> Vec<Rule> {
         });
     }
     rules.extend(operator.peering.membership().map(peering_rule));
+    if operator.has_webhooks() && operator.admission.configuration == Configuration::Managed {
+        rules.push(configuration_rule(operator));
+    }
     rules
 }
 
-/// What is needed in the namespace of the operator only: its lease.
+/// What is needed in the namespace of the operator only: its lease, and its certificates.
 #[must_use]
 pub fn own_rules(operator: &Operator) -> Vec<Rule> {
     let election = operator.leader_election.as_ref();
-    election.map(lease_rules).unwrap_or_default()
+    let mut rules = election.map(lease_rules).unwrap_or_default();
+    if operator.has_webhooks() {
+        rules.push(certificate_rule(operator));
+    }
+    rules
+}
+
+fn configuration_rule(operator: &Operator) -> Rule {
+    Rule {
+        groups: vec!["admissionregistration.k8s.io".to_owned()],
+        resources: [
+            "mutatingwebhookconfigurations",
+            "validatingwebhookconfigurations",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        names: vec![operator.admission.name.clone()],
+        verbs: grants(
+            &["get", "update"],
+            "webhooks are configured while they are served",
+        ),
+    }
+}
+
+fn certificate_rule(operator: &Operator) -> Rule {
+    let verbs = match operator.admission.configuration {
+        Configuration::Managed => grants(
+            &["get", "update"],
+            "certificates of the webhooks, shared by all replicas",
+        ),
+        Configuration::CertManager => grants(&["get"], "certificates of the webhooks"),
+    };
+    Rule {
+        groups: vec![String::new()],
+        resources: vec!["secrets".to_owned()],
+        names: vec![operator.webhook_service()],
+        verbs,
+    }
 }
 
 fn peering_rule(membership: &Membership) -> Rule {

@@ -6,6 +6,7 @@ use crate::load::manifest::Trigger;
 use crate::model::handler::{Cause, ChangeKinds, Handler};
 use crate::model::operator::{HandledKind, Operator};
 use crate::model::rbac::{self, Rule};
+use crate::model::webhook::{Role, Webhook};
 use crate::view::layout::wrap;
 use crate::view::method;
 
@@ -72,6 +73,8 @@ pub struct KustomizationView<'a> {
     pub has_crds: bool,
     /// Whether there is a peering to install.
     pub has_peering: bool,
+    /// Whether there are webhooks.
+    pub has_webhooks: bool,
 }
 
 /// `Dockerfile`.
@@ -227,7 +230,12 @@ impl<'a> ReadmeKind<'a> {
             kind: &kind.kind,
             api_version: kind.api_version(),
             file: format!("src/handlers/{}.rs", kind.module),
-            handlers: kind.handlers.iter().map(ReadmeHandler::new).collect(),
+            handlers: kind
+                .handlers
+                .iter()
+                .map(ReadmeHandler::new)
+                .chain(kind.webhooks.iter().map(ReadmeHandler::of_webhook))
+                .collect(),
         }
     }
 }
@@ -248,6 +256,19 @@ impl<'a> ReadmeHandler<'a> {
         Self {
             method: &handler.method,
             occasion,
+        }
+    }
+}
+
+impl<'a> ReadmeHandler<'a> {
+    fn of_webhook(webhook: &'a Webhook) -> Self {
+        let occasion = match webhook.role {
+            Role::Validate => "says whether a request may pass",
+            Role::Mutate => "may change an object before it is stored",
+        };
+        Self {
+            method: &webhook.method,
+            occasion: occasion.to_owned(),
         }
     }
 }

@@ -34,13 +34,15 @@ struct IntEnumView<'a> {
 
 #[derive(Template)]
 #[template(path = "types/quantity.rs")]
-pub(super) struct QuantityView {
+pub(super) struct QuantityView<'a> {
+    pub(super) name: &'a TypeName,
     pub(super) derives: String,
 }
 
 #[derive(Template)]
 #[template(path = "types/int_or_string.rs")]
-pub(super) struct IntOrStringView {
+pub(super) struct IntOrStringView<'a> {
+    pub(super) name: &'a TypeName,
     pub(super) derives: String,
 }
 

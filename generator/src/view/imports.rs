@@ -82,8 +82,10 @@ pub(super) fn declaration<'a>(
     }
     let mut lines = vec![format!("{keyword} {module}::{{")];
     let mut current = String::from("   ");
-    for name in names {
-        if current.len() + name.len() + 2 > LINE_WIDTH {
+    for (index, name) in names.iter().enumerate() {
+        // Behind the last name there is no space to be kept free.
+        let space = usize::from(index + 1 < names.len());
+        if current.len() + name.len() + 2 + space > LINE_WIDTH {
             lines.push(std::mem::replace(&mut current, String::from("   ")));
         }
         current.push(' ');

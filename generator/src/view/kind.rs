@@ -8,13 +8,14 @@ use askama::Template;
 use super::imports;
 use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
 use crate::load::crd::Scope;
-use crate::load::manifest::{ErrorMode, Trigger};
+use crate::load::manifest::{ErrorMode, Operation, Trigger};
 use crate::model::handler::{
     Cause, ChangeKinds, Daemon, Delay, Expected, Filter, Handler, Pace, Subject, Timer,
 };
 use crate::model::kind::Status;
 use crate::model::operator::{HandledKind, Origin};
 use crate::model::resource::Resource;
+use crate::model::webhook::{Endpoint, Role, Webhook};
 
 /// The module of one kind.
 #[derive(Debug, Template)]
@@ -50,7 +51,8 @@ impl KindView {
     /// Prepares the module of `kind`.
     #[must_use]
     pub fn new(kind: &HandledKind) -> Self {
-        let wires: Vec<_> = kind.handlers.iter().map(wire).collect();
+        let webhooks = kind.webhooks.iter().map(webhook_wire);
+        let wires: Vec<_> = kind.handlers.iter().map(wire).chain(webhooks).collect();
         let text = |part: &str| wires.iter().any(|wire| wire.declaration.contains(part));
         let methods = methods(kind);
         let mut runtime_names = BTreeSet::from([
@@ -64,6 +66,10 @@ impl KindView {
             MethodShape::Handler { context } => Some(context.runtime_type()),
             MethodShape::Delay { .. } | MethodShape::Predicate { .. } => None,
         }));
+        runtime_names.extend(methods.iter().filter_map(|method| match &method.shape {
+            MethodShape::Handler { context } => Some(context.result()),
+            MethodShape::Predicate { .. } | MethodShape::Delay { .. } => None,
+        }));
         for name in [
             "ChangeHandler",
             "DaemonHandler",
@@ -71,17 +77,16 @@ impl KindView {
             "EventHandler",
             "FieldHandler",
             "On",
+            "Operation",
             "TextTest",
             "TimerHandler",
             "ValueTest",
+            "WebhookHandler",
             "predicate",
         ] {
             if text(&format!("{name}::")) {
                 runtime_names.insert(name);
             }
-        }
-        if !kind.handlers.is_empty() {
-            runtime_names.insert("HandlerResult");
         }
         let delays = |method: &Method| matches!(method.shape, MethodShape::Delay { .. });
         let uses_duration = text("Duration::") || methods.iter().any(delays);
@@ -125,7 +130,16 @@ fn exported(kind: &HandledKind) -> Vec<String> {
         Origin::Standard(standard) => format!("{} as {}", standard.type_path(), kind.type_name),
         Origin::Custom(resource) => format!("{}::{}", types_module(resource), kind.type_name),
     };
-    let fields = kind.handlers.iter().filter_map(Handler::field);
+    let webhook_fields = kind
+        .webhooks
+        .iter()
+        .filter(|webhook| takes_field(webhook))
+        .filter_map(|webhook| webhook.field.as_ref());
+    let fields = kind
+        .handlers
+        .iter()
+        .filter_map(Handler::field)
+        .chain(webhook_fields);
     let paths = fields
         .flat_map(|field| field.rust_type.paths.clone())
         .chain([object]);
@@ -153,6 +167,75 @@ fn types_module(resource: &Resource) -> String {
     )
 }
 
+/// Whether the type of its field appears in some method.
+fn takes_field(webhook: &Webhook) -> bool {
+    webhook.filters.iter().any(|filter| {
+        matches!(filter.subject, Subject::Value | Subject::Old | Subject::New)
+            && matches!(filter.expected, Expected::Predicate(_))
+    })
+}
+
+fn webhook_wire(webhook: &Webhook) -> Wire {
+    let mut declaration = format!("WebhookHandler::new({:?})", webhook.id);
+    if !webhook.operations.is_empty() {
+        let operations = webhook.operations.iter().map(|operation| match operation {
+            Operation::Create => "Operation::Create",
+            Operation::Update => "Operation::Update",
+            Operation::Delete => "Operation::Delete",
+            Operation::Connect => "Operation::Connect",
+        });
+        let operations = operations.collect::<Vec<_>>().join(", ");
+        declaration += &format!(".operations([{operations}])");
+    }
+    match &webhook.endpoint {
+        Endpoint::Main => {}
+        Endpoint::Subresource(name) => declaration += &format!(".subresource({name:?})"),
+        Endpoint::All => declaration += ".all_subresources()",
+    }
+    for (method, set) in [
+        ("side_effects", webhook.side_effects),
+        ("ignore_failures", webhook.ignore_failures),
+        ("persistent", webhook.persistent),
+    ] {
+        if set {
+            declaration += &format!(".{method}()");
+        }
+    }
+    if let Some(timeout) = webhook.timeout {
+        declaration += &format!(".timeout({})", duration(timeout));
+    }
+    if let Some(field) = &webhook.field {
+        declaration += &match tests(&webhook.filters) {
+            (Some(value), _, _) => format!(".value({:?}, {value})", field.to_string()),
+            (None, None, None) => format!(".field({:?})", field.to_string()),
+            (None, old, new) => format!(
+                ".transition({:?}, {}, {})",
+                field.to_string(),
+                optional(old),
+                optional(new)
+            ),
+        };
+    }
+    declaration.extend(webhook.filters.iter().map(other_filter));
+    declaration += &param(webhook.param.as_ref());
+    Wire {
+        register: match webhook.role {
+            Role::Validate => "validate",
+            Role::Mutate => "mutate",
+        },
+        declaration,
+        method: webhook.method.clone(),
+    }
+}
+
+fn param(param: Option<&serde_json::Value>) -> String {
+    match param {
+        None => String::new(),
+        Some(serde_json::Value::String(text)) => format!(".param({text:?})"),
+        Some(other) => format!(".param({})", json_literal(other)),
+    }
+}
+
 fn wire(handler: &Handler) -> Wire {
     let (register, new) = match &handler.cause {
         Cause::Change(kinds) => (
@@ -176,15 +259,11 @@ fn wire(handler: &Handler) -> Wire {
         Cause::Daemon(daemon) => ("daemon", daemon_declaration(&handler.id, daemon)),
         Cause::Timer(timer) => ("timer", timer_declaration(&handler.id, timer)),
     };
-    let param = handler.param.as_ref().map(|param| match param {
-        serde_json::Value::String(text) => format!(".param({text:?})"),
-        other => format!(".param({})", json_literal(other)),
-    });
     let options = [
         policy(handler),
         field_filters(handler),
         other_filters(handler),
-        param.unwrap_or_default(),
+        param(handler.param.as_ref()),
     ];
     Wire {
         register,
@@ -296,11 +375,27 @@ fn duration(duration: Duration) -> String {
 
 /// The conditions on the handler's own field.
 fn field_filters(handler: &Handler) -> String {
+    let (value, old, new) = tests(&handler.filters);
+    let without_change = matches!(handler.cause, Cause::Event { .. }) || handler.is_background();
+    if without_change && let Some(field) = handler.field() {
+        let value = value.unwrap_or_else(|| "ValueTest::Present".to_owned());
+        return format!(".value({:?}, {value})", field.to_string());
+    }
+    match (value, old, new) {
+        (Some(value), _, _) => format!(".value({value})"),
+        (None, None, None) => String::new(),
+        (None, old, new) => format!(".transition({}, {})", optional(old), optional(new)),
+    }
+}
+
+fn optional(test: Option<String>) -> String {
+    test.map_or("None".to_owned(), |test| format!("Some({test}.into())"))
+}
+
+/// What is demanded of the value, the old and the new value of a field.
+fn tests(filters: &[Filter]) -> (Option<String>, Option<String>, Option<String>) {
     let test = |subject: &Subject| {
-        let filter = handler
-            .filters
-            .iter()
-            .find(|filter| filter.subject == *subject)?;
+        let filter = filters.iter().find(|filter| filter.subject == *subject)?;
         Some(match &filter.expected {
             Expected::Present => "ValueTest::Present".to_owned(),
             Expected::Absent => "ValueTest::Absent".to_owned(),
@@ -310,24 +405,11 @@ fn field_filters(handler: &Handler) -> String {
             }
         })
     };
-    let (value, old, new) = (
+    (
         test(&Subject::Value),
         test(&Subject::Old),
         test(&Subject::New),
-    );
-    let without_change = matches!(handler.cause, Cause::Event { .. }) || handler.is_background();
-    if without_change && let Some(field) = handler.field() {
-        let value = value.unwrap_or_else(|| "ValueTest::Present".to_owned());
-        return format!(".value({:?}, {value})", field.to_string());
-    }
-    let optional = |test: Option<String>| {
-        test.map_or("None".to_owned(), |test| format!("Some({test}.into())"))
-    };
-    match (value, old, new) {
-        (Some(value), _, _) => format!(".value({value})"),
-        (None, None, None) => String::new(),
-        (None, old, new) => format!(".transition({}, {})", optional(old), optional(new)),
-    }
+    )
 }
 
 /// The conditions on labels, annotations and the object as a whole.
@@ -390,6 +472,8 @@ impl std::fmt::Display for Context {
         match self {
             Self::Change(object)
             | Self::Seen(object)
+            | Self::Validation(object)
+            | Self::Mutation(object)
             | Self::Daemon(object)
             | Self::Tick(object) => {
                 write!(f, "{}<{object}>", self.runtime_type())

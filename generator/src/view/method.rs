@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
-use crate::load::manifest::Trigger;
+use crate::load::manifest::{Operation, Trigger};
 use crate::model::handler::{
-    Cause, ChangeKinds, Expected, FieldPath, FieldType, Handler, Pace, Subject,
+    Cause, ChangeKinds, Expected, FieldPath, FieldType, Filter, Handler, Pace, Subject,
 };
 use crate::model::operator::HandledKind;
+use crate::model::webhook::{Endpoint, Role, Webhook};
 use crate::view::layout::{article, wrap};
 
 /// The text of a doc comment inside of a trait or an `impl`, which itself takes eight columns.
 const DOC_WIDTH: usize = 92;
+
+/// What a webhook is given where it is not asked about objects of its kind.
+pub(super) const JSON: &str = "serde_json::Value";
 
 /// A method that the user's operator has to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +58,10 @@ pub enum Context {
     Field(String, FieldType),
     /// `Seen<Kind>`.
     Seen(String),
+    /// `Validation<Kind>`, or of JSON.
+    Validation(String),
+    /// `Mutation<Kind>`, or of JSON.
+    Mutation(String),
     /// `Daemon<Kind>`.
     Daemon(String),
     /// `Tick<Kind>`.
@@ -79,15 +87,36 @@ pub fn methods(kind: &HandledKind) -> Vec<Method> {
         .handlers
         .iter()
         .map(|handler| handler_method(kind, handler));
-    let predicates = kind
-        .handlers
+    let predicates = kind.handlers.iter().flat_map(|handler| {
+        predicate_methods(
+            &kind.type_name,
+            &handler.method,
+            &handler.filters,
+            handler.field(),
+        )
+    });
+    let webhooks = kind
+        .webhooks
         .iter()
-        .flat_map(|handler| predicate_methods(kind, handler));
+        .map(|webhook| webhook_method(kind, webhook));
+    let webhook_predicates = kind.webhooks.iter().flat_map(|webhook| {
+        predicate_methods(
+            reviewed(kind, webhook),
+            &webhook.method,
+            &webhook.filters,
+            webhook.field.as_ref(),
+        )
+    });
     let delays = kind
         .handlers
         .iter()
         .filter_map(|handler| delay_method(kind, handler));
-    for method in handlers.chain(predicates).chain(delays) {
+    let all = handlers
+        .chain(predicates)
+        .chain(delays)
+        .chain(webhooks)
+        .chain(webhook_predicates);
+    for method in all {
         match methods.iter_mut().find(|known| known.name == method.name) {
             None => methods.push(method),
             Some(known) => {
@@ -142,14 +171,68 @@ fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<Method> {
     })
 }
 
-fn predicate_methods(kind: &HandledKind, handler: &Handler) -> Vec<Method> {
-    let field = handler.field();
+/// The type of what a webhook is asked about.
+fn reviewed<'a>(kind: &'a HandledKind, webhook: &Webhook) -> &'a str {
+    if webhook.endpoint.has_the_object() {
+        &kind.type_name
+    } else {
+        JSON
+    }
+}
+
+fn webhook_method(kind: &HandledKind, webhook: &Webhook) -> Method {
+    let object = reviewed(kind, webhook).to_owned();
+    Method {
+        name: webhook.method.clone(),
+        doc: wrap(&webhook_sentence(kind, webhook), DOC_WIDTH),
+        shape: MethodShape::Handler {
+            context: match webhook.role {
+                Role::Validate => Context::Validation(object),
+                Role::Mutate => Context::Mutation(object),
+            },
+        },
+    }
+}
+
+fn webhook_sentence(kind: &HandledKind, webhook: &Webhook) -> String {
+    let object = format!("{} {}", article(&kind.type_name), kind.type_name);
+    let words: Vec<_> = webhook
+        .operations
+        .iter()
+        .map(|operation| match operation {
+            Operation::Create => "created",
+            Operation::Update => "changed",
+            Operation::Delete => "deleted",
+            Operation::Connect => "connected to",
+        })
+        .collect();
+    let happens = match words.split_last() {
+        None => "stored".to_owned(),
+        Some((only, [])) => (*only).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+    };
+    let what = match &webhook.endpoint {
+        Endpoint::Main => object,
+        Endpoint::Subresource(name) => format!("the `{name}` of {object}"),
+        Endpoint::All => format!("{object} or any part of it"),
+    };
+    match webhook.role {
+        Role::Validate => format!("Says whether {what} may be {happens}."),
+        Role::Mutate => format!("May change {what} before it is {happens}."),
+    }
+}
+
+fn predicate_methods(
+    object: &str,
+    caller: &str,
+    filters: &[Filter],
+    field: Option<&FieldPath>,
+) -> Vec<Method> {
     let mut methods = Vec::new();
-    for filter in &handler.filters {
+    for filter in filters {
         let Expected::Predicate(name) = &filter.expected else {
             continue;
         };
-        let object = &kind.type_name;
         let typed = || {
             field.map_or(PredicateArgument::Text, |field| {
                 PredicateArgument::Field(field.rust_type.clone())
@@ -158,8 +241,12 @@ fn predicate_methods(kind: &HandledKind, handler: &Handler) -> Vec<Method> {
         let (argument, argument_type, subject) = match &filter.subject {
             Subject::Object => (
                 "object",
-                PredicateArgument::Object(object.clone()),
-                format!("{} {object}", article(object)),
+                PredicateArgument::Object(object.to_owned()),
+                if object == JSON {
+                    "what is asked about".to_owned()
+                } else {
+                    format!("{} {object}", article(object))
+                },
             ),
             Subject::Label(key) => (
                 "value",
@@ -178,7 +265,7 @@ fn predicate_methods(kind: &HandledKind, handler: &Handler) -> Vec<Method> {
         methods.push(Method {
             name: name.clone(),
             doc: wrap(
-                &format!("Whether {subject} is one for `{}`.", handler.method),
+                &format!("Whether {subject} is one for `{caller}`."),
                 DOC_WIDTH,
             ),
             shape: MethodShape::Predicate {
@@ -296,8 +383,21 @@ impl Context {
             Self::Change(_) => "Change",
             Self::Field(..) => "FieldChange",
             Self::Seen(_) => "Seen",
+            Self::Validation(_) => "Validation",
+            Self::Mutation(_) => "Mutation",
             Self::Daemon(_) => "Daemon",
             Self::Tick(_) => "Tick",
+        }
+    }
+
+    /// What the method returns.
+    #[must_use]
+    pub const fn result(&self) -> &'static str {
+        match self {
+            Self::Change(_) | Self::Field(..) | Self::Seen(_) | Self::Daemon(_) | Self::Tick(_) => {
+                "HandlerResult"
+            }
+            Self::Validation(_) | Self::Mutation(_) => "AdmissionResult",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use askama::Template;
 
-use crate::load::manifest::Ties;
+use crate::load::manifest::{Configuration, Ties};
 use crate::model::operator::{HandledKind, Operator, Origin};
 use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 
@@ -23,6 +23,7 @@ pub struct OperatorView<'a> {
     /// The settings of the peering, if they differ from what every operator has.
     peering: Option<String>,
     leader_election: Option<String>,
+    webhooks: Option<String>,
 }
 
 #[derive(Debug)]
@@ -56,6 +57,22 @@ fn custom_modules(operator: &Operator) -> impl Iterator<Item = &str> {
     })
 }
 
+/// How webhooks are served, if not as usual.
+fn webhooks(operator: &Operator) -> Option<String> {
+    let admission = &operator.admission;
+    if !operator.has_webhooks() {
+        return None;
+    }
+    let service = operator.webhook_service();
+    match admission.configuration {
+        Configuration::Managed if admission.is_named => {
+            Some(format!(".managed({:?})", admission.name))
+        }
+        Configuration::Managed => None,
+        Configuration::CertManager => Some(format!(".unmanaged().certificates_in({service:?})")),
+    }
+}
+
 // === impl OperatorView ===
 
 impl<'a> OperatorView<'a> {
@@ -78,6 +95,7 @@ impl<'a> OperatorView<'a> {
                 .collect(),
             peering: peering(&operator.peering),
             leader_election: operator.leader_election.as_ref().map(leader_election),
+            webhooks: webhooks(operator),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 
 use super::docs;
+use super::layout::article;
 use super::structure::{FieldView, Owner, container, idents, rule, serde_lines};
 use super::version::{Writer, print};
 use crate::load::crd::Scope;
@@ -40,7 +41,7 @@ struct SerializedView {
 const ARGUMENTS_WIDTH: usize = 60;
 
 impl Writer<'_> {
-    pub(super) fn root(&mut self) -> String {
+    pub(super) fn root(&mut self) -> Vec<String> {
         for path in [
             "k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta",
             "serde::Deserialize",
@@ -60,13 +61,14 @@ impl Writer<'_> {
             .as_ref()
             .and(fields.last())
             .map(|field| field.ident.clone());
-        let default = match self.defaults.of_struct(body) {
+        let default = self.defaults.of_struct(body);
+        let derived = match default {
             DefaultImpl::Derived => &["Default"][..],
-            _ => &[],
+            DefaultImpl::Written | DefaultImpl::Missing => &[],
         };
         let mut attributes = vec![self.derives(
             &["Clone", "Debug"],
-            default,
+            derived,
             &["PartialEq", "Deserialize"],
             &[],
         )];
@@ -98,9 +100,13 @@ impl Writer<'_> {
                 })
                 .collect(),
             fields,
-            rest,
+            rest: rest.clone(),
         };
-        print(&view).trim_end().to_owned()
+        let mut items = vec![print(&view).trim_end().to_owned()];
+        if default == DefaultImpl::Written {
+            items.push(self.default_impl(&resource.type_name, body, &idents, rest, Owner::Root));
+        }
+        items
     }
 }
 
@@ -131,9 +137,11 @@ fn arguments(json: &str, value: &str, indent: usize) -> String {
 
 fn root_text(resource: &Resource, version: &Version) -> String {
     let text = if version.root.docs.text.trim().is_empty() {
+        let kind = &resource.names.kind;
+        let article = if article(kind) == "an" { "An" } else { "A" };
         format!(
-            "A `{}` of `{}/{}`.",
-            resource.names.kind, resource.group, version.name
+            "{article} `{kind}` of `{}/{}`.",
+            resource.group, version.name
         )
     } else {
         version.root.docs.text.clone()

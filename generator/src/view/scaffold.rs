@@ -6,7 +6,7 @@ use askama::Template;
 
 use super::imports;
 use super::layout::article;
-use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
+use super::method::{Context, JSON, Method, MethodShape, PredicateArgument, methods};
 use super::stub::{Names, stub};
 use crate::load::manifest::API_VERSION;
 use crate::model::operator::{HandledKind, Operator, Origin};
@@ -146,6 +146,8 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                 context:
                     Context::Change(object)
                     | Context::Seen(object)
+                    | Context::Validation(object)
+                    | Context::Mutation(object)
                     | Context::Daemon(object)
                     | Context::Tick(object),
             } => (Some(object), None),
@@ -169,7 +171,7 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                 ..
             } => (None, None),
         };
-        names.extend(object.cloned());
+        names.extend(object.filter(|object| *object != JSON).cloned());
         let paths = field.into_iter().flat_map(|field| &field.paths);
         names.extend(
             paths

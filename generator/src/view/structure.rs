@@ -118,18 +118,31 @@ impl Writer<'_> {
             items.push(print(&BuilderView { name, setters }));
         }
         if default == DefaultImpl::Written {
-            let mut parts: Vec<String> = Vec::new();
-            for (field, ident) in body.fields.iter().zip(&idents) {
-                parts.push(format!(
-                    "{ident}: {}",
-                    self.field_default(field, ident, owner)
-                ));
-            }
-            parts.extend(rest.map(|ident| format!("{ident}: BTreeMap::new()")));
-            let value = struct_literal("Self", parts, 8);
-            items.push(print(&DefaultView { name, value }));
+            items.push(self.default_impl(name, body, &idents, rest, owner));
         }
         items
+    }
+
+    /// A `Default` written by hand; `rest` is the field of members that are not declared.
+    pub(super) fn default_impl(
+        &mut self,
+        name: &TypeName,
+        body: &Struct,
+        idents: &[RustIdent],
+        rest: Option<RustIdent>,
+        owner: Owner,
+    ) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        if owner == Owner::Root {
+            parts.push("metadata: ObjectMeta::default()".to_owned());
+        }
+        for (field, ident) in body.fields.iter().zip(idents) {
+            let value = self.field_default(field, ident, owner);
+            parts.push(format!("{ident}: {value}"));
+        }
+        parts.extend(rest.map(|ident| format!("{ident}: BTreeMap::new()")));
+        let value = struct_literal("Self", parts, 8);
+        print(&DefaultView { name, value })
     }
 
     pub(super) fn fields(

@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::layout::call;
-use super::method::{Context, Method, MethodShape, PredicateArgument};
+use super::method::{Context, JSON, Method, MethodShape, PredicateArgument};
 use crate::splice::Imports;
 
 /// Where the names come from that every handler may use.
@@ -36,11 +36,12 @@ struct StubView<'a> {
 pub fn stub(method: &Method, names: Names<'_>) -> String {
     let (head, argument, result) = match &method.shape {
         MethodShape::Handler { context } => {
+            let result = names.prelude(context.result());
             let context = names.context(context);
             (
                 format!("async fn {}", method.name),
                 format!("cx: &mut {context}"),
-                names.prelude("HandlerResult"),
+                result,
             )
         }
         MethodShape::Delay { object } => (
@@ -91,6 +92,10 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
             format!("\"{name} was called: {{:?}}\""),
             "cx.event_type()".to_owned(),
         ],
+        Context::Validation(_) | Context::Mutation(_) => vec![
+            format!("\"{name} was called: {{}}\""),
+            "cx.operation()".to_owned(),
+        ],
         Context::Daemon(_) => return daemon_body(name, names),
         Context::Tick(_) => vec![
             format!("\"{name} was called: {{}}\""),
@@ -131,9 +136,11 @@ impl Names<'_> {
         match context {
             Context::Change(object)
             | Context::Seen(object)
+            | Context::Validation(object)
+            | Context::Mutation(object)
             | Context::Daemon(object)
             | Context::Tick(object) => {
-                format!("{generic}<{}>", self.of_kind(object))
+                format!("{generic}<{}>", self.object(object))
             }
             Context::Field(object, field) => {
                 format!("{generic}<{}, {}>", self.of_kind(object), self.field(field))
@@ -143,7 +150,7 @@ impl Names<'_> {
 
     fn argument(self, argument: &PredicateArgument) -> String {
         match argument {
-            PredicateArgument::Object(object) => format!("&{}", self.of_kind(object)),
+            PredicateArgument::Object(object) => format!("&{}", self.object(object)),
             PredicateArgument::Text => "Option<&str>".to_owned(),
             PredicateArgument::Field(field) => format!("Option<&{}>", self.field(field)),
         }
@@ -174,6 +181,14 @@ impl Names<'_> {
             }
         }
         text
+    }
+
+    fn object(self, name: &str) -> String {
+        if name == JSON {
+            self.prelude("Value")
+        } else {
+            self.of_kind(name)
+        }
     }
 
     fn of_kind(self, name: &str) -> String {

@@ -77,7 +77,7 @@ pub(super) fn render(resource: &Resource, version: &Version, options: &Options) 
     for name in version.type_names.all() {
         writer.imports.reserve(name.as_str());
     }
-    let mut items = vec![writer.root()];
+    let mut items = writer.root();
     for (id, name) in &version.type_names.defined {
         items.extend(writer.shape(*id, name));
     }
@@ -126,13 +126,13 @@ impl Writer<'_> {
             Body::IntEnum(values) => self.int_enum(values, name, docs, &shape.derives),
             Body::Quantity => {
                 let derives = self.derive_list(MIXED_DERIVES, &shape.derives);
-                vec![print(&QuantityView { derives })]
+                vec![print(&QuantityView { name, derives })]
             }
             Body::IntOrString => {
                 self.imports
                     .add("k8s_openapi::apimachinery::pkg::util::intstr");
                 let derives = self.derive_list(MIXED_DERIVES, &shape.derives);
-                vec![print(&IntOrStringView { derives })]
+                vec![print(&IntOrStringView { name, derives })]
             }
             Body::Alias(ty) => vec![format!("pub type {name} = {};", self.ty(ty))],
             Body::Union(variants) => vec![self.union(variants, name, docs, &shape.derives)],

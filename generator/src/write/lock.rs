@@ -139,7 +139,7 @@ impl fmt::Display for Sha256Hex {
 
 /// The bytes with `\n` for every `\r\n`.
 pub(super) fn normalized(bytes: &[u8]) -> Cow<'_, [u8]> {
-    if !bytes.windows(2).any(|pair| pair == b"\r\n") {
+    if !bytes.contains(&b'\r') {
         return Cow::Borrowed(bytes);
     }
     let mut unix = Vec::with_capacity(bytes.len());

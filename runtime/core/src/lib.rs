@@ -25,6 +25,7 @@
 
 #![warn(clippy::disallowed_methods)]
 
+pub mod admission;
 pub mod background;
 pub mod cause;
 pub mod consistency;

@@ -1,7 +1,11 @@
 //! The command line of an operator, and what it asks for.
 
+mod webhooks;
+
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use kopf_core::peering::DEV_PRIORITY;
+
+use self::webhooks::WebhookArgs;
 
 /// The whole command line; without a command the operator runs.
 #[derive(Debug, Parser)]
@@ -39,6 +43,8 @@ pub(super) struct RunArgs {
 
     #[command(flatten)]
     pub(super) logging: LoggingArgs,
+    #[command(flatten)]
+    pub(super) webhooks: WebhookArgs,
 }
 
 /// Where objects are handled.

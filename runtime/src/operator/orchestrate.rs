@@ -13,6 +13,7 @@ use tracing::{error, info};
 use super::governors::{Governed, Governors};
 use super::{Error, Namespaces, Operator};
 use crate::activity::Switch;
+use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
 use crate::persist::release::Sweep;
@@ -38,11 +39,18 @@ pub(super) async fn run(
     let settings = Arc::new(operator.settings);
     let persistence = Arc::new(settings.persistence.clone());
     let mut kinds: Vec<Kind> = Vec::new();
-    for resource in operator.resources {
+    let mut webhooks = Vec::new();
+    let mut unwatched = Vec::new();
+    for mut resource in operator.resources {
         let spec = resource.spec;
         if kinds.iter().any(|kind| kind.spec().is_same_kind(&spec)) {
             return Err(Error::DeclaredTwice { kind: spec.kind });
         }
+        let declared = std::mem::take(&mut resource.webhooks);
+        if resource.handlers.is_empty() && !declared.is_empty() {
+            unwatched.push(KindIndex(u16::try_from(kinds.len()).unwrap_or(u16::MAX)));
+        }
+        webhooks.extend(declared.into_iter().map(|webhook| (spec, webhook)));
         let made = Kind::new(resource, client.clone(), Arc::clone(&persistence));
         kinds.push(made.map_err(|source| Error::Declaration {
             kind: spec.kind,
@@ -50,6 +58,18 @@ pub(super) async fn run(
         })?);
     }
 
+    let mut admission = None;
+    if !webhooks.is_empty() {
+        let started = Admission::start(
+            operator.name,
+            operator.webhooks,
+            webhooks,
+            operator.namespaces.names(),
+            client.clone(),
+        );
+        let started = started.await;
+        admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
+    }
     let (switch, activity) = Switch::new();
     let mut governors = Governors::start(
         &switch,
@@ -79,16 +99,19 @@ pub(super) async fn run(
     let staff = Staff::new(Arc::clone(&settings), poster.clone(), activity.clone());
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
-    let mut crew = Tasks::default();
+    let (mut crew, mut nudging) = (Tasks::default(), Tasks::default());
     if kinds.iter().any(|kind| !kind.duties().is_empty()) {
         let (working, nudges) = staff.crew(limits, quit.clone());
         crew.spawn("daemons and timers", working);
-        crew.spawn("news of daemons and timers", forward(nudges, sink.clone()));
+        nudging.spawn("news of daemons and timers", forward(nudges, sink.clone()));
         let pauses = Arc::clone(&background).follow_pauses();
-        crew.spawn("pauses of daemons and timers", pauses);
+        nudging.spawn("pauses of daemons and timers", pauses);
     }
     let mut streams = Tasks::default();
     for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
+        if unwatched.contains(&index) {
+            continue;
+        }
         for namespace in scopes(&operator.namespaces, kind.spec().scope) {
             let stream = Stream {
                 api: kind.api().clone(),
@@ -112,7 +135,8 @@ pub(super) async fn run(
             });
         }
     }
-    drop(sink);
+    // Without streams, nothing ever comes; the queue need not end because of that.
+    let _idle = streams.is_empty().then_some(sink);
 
     let halt = CancellationToken::new();
     let pipeline = Arc::new(Pipeline::new(
@@ -132,28 +156,45 @@ pub(super) async fn run(
 
     let ended = tokio::select! {
         () = stop => Ok(()),
-        ended = streams.ended(), if !streams.is_empty() => Err(ended),
-        ended = workers.ended() => Err(ended),
-        ended = engines.ended(), if !engines.is_empty() => Err(ended),
-        ended = crew.ended(), if !crew.is_empty() => Err(ended),
-        ended = governors.ended() => Err(ended),
+        ended = streams.ended(), if !streams.is_empty() => Err(Error::ended(&ended)),
+        ended = workers.ended() => Err(Error::ended(&ended)),
+        ended = engines.ended(), if !engines.is_empty() => Err(Error::ended(&ended)),
+        ended = crew.ended(), if !crew.is_empty() => Err(Error::ended(&ended)),
+        ended = governors.ended() => Err(Error::ended(&ended)),
+        failed = failed(admission.as_mut()) => Err(failed),
+        ended = nudging.ended(), if !nudging.is_empty() => Err(Error::ended(&ended)),
     };
     streams.cancel().await;
     halt.cancel();
-    let (disobedient, ()) = tokio::join!(
+    let reviews = async {
+        if let Some(admission) = admission {
+            admission.stop(grace).await;
+        }
+    };
+    let (disobedient, (), ()) = tokio::join!(
         background.shut_down(grace),
-        workers.drain(grace + QUEUE_MARGIN)
+        workers.drain(grace + QUEUE_MARGIN),
+        reviews
     );
     for name in disobedient {
         error!("{name} has not stopped within {grace:?}: it is interrupted");
     }
+    nudging.cancel().await;
     quit.cancel();
-    crew.drain(QUEUE_MARGIN).await;
+    crew.drain(2 * QUEUE_MARGIN).await;
     engines.drain(settings.shutdown.posting_grace).await;
     // Only now may others act instead.
     governors.stop().await;
     info!("all handlers have stopped");
-    ended.map_err(|ended| Error::Ended(ended.to_string()))
+    ended
+}
+
+/// Never, if there are no webhooks.
+async fn failed(admission: Option<&mut Admission>) -> Error {
+    match admission {
+        Some(admission) => Error::Admission(Box::new(admission.failed().await)),
+        None => std::future::pending().await,
+    }
 }
 
 /// Makes the queue look at objects beside which something has ended.

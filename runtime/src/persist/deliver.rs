@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kopf_core::object::ObjectView;
 use kopf_core::object::patch::Patch;
 use serde_json::Value;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::apply::{Landing, OnConflict, Place, Rejected, apply};
 use crate::activity::Activity;
@@ -54,7 +54,18 @@ impl Delivery {
 
 /// Makes the answer of the server the newest state.
 pub(crate) fn show(live: &Live, newer: &Value) {
-    let version = ObjectView::new(newer).resource_version();
-    let text = to_raw_value(newer).expect("JSON can be written as JSON");
-    live.update(text.into(), version.map(Version::new));
+    let (text, version) = parts(newer);
+    live.update(text, version);
+}
+
+/// Makes an answer of the server the newest state, even if it is older than what is known.
+pub(crate) fn set_back(live: &Live, former: &Value) {
+    let (text, version) = parts(former);
+    live.replace(text, version);
+}
+
+fn parts(object: &Value) -> (Arc<RawValue>, Option<Version>) {
+    let version = ObjectView::new(object).resource_version();
+    let text = to_raw_value(object).expect("JSON can be written as JSON");
+    (text.into(), version.map(Version::new))
 }

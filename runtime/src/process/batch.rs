@@ -17,6 +17,7 @@ pub(crate) struct Batch {
     first: Option<EventType>,
     earlier: Vec<Waiting>,
     newest: Option<Waiting>,
+    nudged: bool,
 }
 
 /// A sighting that waits for a worker.
@@ -73,6 +74,16 @@ impl Batch {
         if self.earlier.len() < EVENTS_KEPT || previous.event_type != EventType::Modified {
             self.earlier.push(previous);
         }
+    }
+
+    /// Adds that something beside the object has ended.
+    pub(crate) fn nudge(&mut self) {
+        self.nudged = true;
+    }
+
+    /// Whether something beside the object has ended.
+    pub(crate) fn is_nudged(&self) -> bool {
+        self.nudged
     }
 
     /// How the object was noticed first.

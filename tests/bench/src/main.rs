@@ -1,11 +1,13 @@
 //! Figures that hold our runtime against its peers, both sides in one run.
 
+mod admission;
 mod cold_start;
 mod edit_storm;
 mod growth;
 mod latency;
 mod peer;
 mod process;
+mod timers;
 mod widgets;
 
 use std::process::ExitCode;
@@ -24,12 +26,16 @@ enum Benchmark {
     /// Edit objects while their handlers run and retry; count those whose quick handler never saw
     /// the final spec
     EditStorm(edit_storm::Options),
+    /// Review objects: rate, latency at half of it, memory
+    Admission(admission::Options),
     /// Handle objects that are already there, and start again over handled ones
     ColdStart(cold_start::Options),
     /// Start over more and more objects that were handled before
     Growth(growth::Options),
     /// Create objects at a steady rate and measure the time to their results
     Latency(latency::Options),
+    /// Run a timer that does nothing beside each of many objects, and measure what is used
+    Timers(timers::Options),
 }
 
 fn main() -> ExitCode {
@@ -46,9 +52,11 @@ fn main() -> ExitCode {
     let done = runtime.block_on(async {
         match Cli::parse().benchmark {
             Benchmark::EditStorm(options) => edit_storm::run(&options).await,
+            Benchmark::Admission(options) => admission::run(&options).await,
             Benchmark::ColdStart(options) => cold_start::run(&options).await,
             Benchmark::Growth(options) => growth::run(&options).await,
             Benchmark::Latency(options) => latency::run(&options).await,
+            Benchmark::Timers(options) => timers::run(&options).await,
         }
     });
     match done {

@@ -29,6 +29,11 @@ pub(crate) enum Work {
     EditStorm,
     /// One handler of creations, which writes one result.
     ColdStart,
+    /// One timer, which does nothing.
+    Timers {
+        /// Its interval, in seconds.
+        interval: u64,
+    },
 }
 
 // === impl Peer ===
@@ -47,7 +52,9 @@ impl Peer {
                 let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
                 let script = scripts.join(format!("{}.py", work.name()));
                 let kopf = PythonKopf::obtain().await?;
-                kopf.operator(sandbox, identity, &script)?.arg("--quiet")
+                kopf.operator(sandbox, identity, &script)?
+                    .arg("--quiet")
+                    .env("INTERVAL", work.interval())
             }
             Self::Controller | Self::TunedController | Self::Ours => {
                 let program = env::current_exe()?.with_file_name("bench-operator");
@@ -56,6 +63,7 @@ impl Peer {
                     .env("GROUP", sandbox.group())
                     .env("NAMESPACE", sandbox.namespace())
                     .env("WORK", work.name())
+                    .env("INTERVAL", work.interval())
                     .env("PEER", self.to_string())
                     .env("STATUS", status.name());
                 match self {
@@ -89,6 +97,14 @@ impl Work {
         match self {
             Self::EditStorm => "storm",
             Self::ColdStart => "cold_start",
+            Self::Timers { .. } => "timers",
+        }
+    }
+
+    fn interval(self) -> String {
+        match self {
+            Self::Timers { interval } => interval.to_string(),
+            Self::EditStorm | Self::ColdStart => String::new(),
         }
     }
 }

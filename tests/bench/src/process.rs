@@ -22,6 +22,8 @@ pub(crate) struct Usage {
     pub(crate) cpu: f64,
     /// The most memory that it ever had, in megabytes.
     pub(crate) peak_megabytes: f64,
+    /// The memory that it has now, in megabytes.
+    pub(crate) resident_megabytes: f64,
 }
 
 /// Reads what an operator has used so far.
@@ -37,15 +39,29 @@ pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
         .filter_map(|field| field.parse::<f64>().ok())
         .sum();
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let peak = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok())
-        .ok_or_else(|| io::Error::other("the kernel does not tell VmHWM"))?;
+    let megabytes = |key: &str| {
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix(key));
+        line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok())
+            .map(|kilobytes| kilobytes / 1024.0)
+            .ok_or_else(|| io::Error::other(format!("the kernel does not tell {key}")))
+    };
     Ok(Usage {
         cpu: ticks / TICKS_PER_SECOND,
-        peak_megabytes: peak / 1024.0,
+        peak_megabytes: megabytes("VmHWM:")?,
+        resident_megabytes: megabytes("VmRSS:")?,
     })
+}
+
+/// How much memory an operator has at the moment, in megabytes.
+pub(crate) fn resident_megabytes(operator: &Operator) -> io::Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", operator.pid()))?;
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok())
+        .map(|kilobytes| kilobytes / 1024.0)
+        .ok_or_else(|| io::Error::other("the kernel does not tell VmRSS"))
 }
 
 /// Waits until an operator has nothing more to do, and tells what it has used.

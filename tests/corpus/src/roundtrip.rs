@@ -117,6 +117,7 @@ pub fn compare(version: &Version, before: &Value, answer: &Result<Value, Refusal
         }
     };
     let (mut before, mut after) = (before.clone(), after.clone());
+    drop_null_metadata(&mut before);
     defaulting::fill(&version.schema, &mut before);
     defaulting::fill(&version.schema, &mut after);
     let mut differences = difference::between(&before, &after);
@@ -127,6 +128,13 @@ pub fn compare(version: &Version, before: &Value, answer: &Result<Value, Refusal
     } else {
         differences.retain(|difference| !difference.is_dropped_null());
         Fate::Lossy(differences)
+    }
+}
+
+/// Drops what is `null` in the metadata, as the server does with the metadata of every object.
+fn drop_null_metadata(object: &mut Value) {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|_, value| !value.is_null());
     }
 }
 

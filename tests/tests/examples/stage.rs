@@ -27,6 +27,8 @@ impl Stage {
         let binary = program::build(operator)?;
         let sandbox = Sandbox::open(operator).await?;
         let folder = program::workspace().join("examples").join(folder);
+        let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {operator}}}");
+        sandbox.apply_shared(&namespace).await?;
         for file in permissions_and_definitions(&folder.join("deploy"))? {
             for document in std::fs::read_to_string(file)?.split("\n---\n") {
                 // The account itself is played by a client certificate of its name.

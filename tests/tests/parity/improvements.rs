@@ -1,6 +1,7 @@
 //! Where Kopf falls short and we do better: each test asserts both.
 
 use kopf_tests::{Failure, TestResult};
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::stage::{Side, Stage, both, is_settled, waits_after};
@@ -102,6 +103,51 @@ async fn a_timeout_interrupts_a_handler_that_hangs() -> TestResult {
         "the end of its time is told: {:?}",
         ours.events
     );
+    Ok(())
+}
+
+/// How often a handler was called.
+fn calls(trace: &Trace, handler: &str) -> usize {
+    let calls = trace.calls.iter().filter(|it| it["handler"] == handler);
+    calls.count()
+}
+
+#[tokio::test]
+async fn a_permanent_error_stops_a_timer() -> TestResult {
+    let (kopf, ours) = both("background_pains", async |stage| {
+        stage.start().await?;
+        let body = json!({"metadata": {"labels": {"role": "refused"}}, "spec": {}});
+        stage.create("one", body).await?;
+        stage.wait_for_calls(1).await?;
+        match stage.side {
+            Side::Kopf => stage.wait_for_calls(3).await,
+            Side::Ours => {
+                let released = |it: &DynamicObject| it.metadata.finalizers.is_none();
+                stage.note("one", "released", released).await
+            }
+        }
+    })
+    .await?;
+    assert!(calls(&kopf, "refused") >= 3, "Kopf goes on");
+    assert_eq!(calls(&ours, "refused"), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deletion_that_a_daemon_holds_up_is_handled_once() -> TestResult {
+    let (kopf, ours) = both("background_pains", async |stage| {
+        stage.start().await?;
+        let body = json!({"metadata": {"labels": {"role": "slow"}}, "spec": {}});
+        stage.create("one", body).await?;
+        stage.wait_for_calls(1).await?;
+        stage.widgets.delete("one").await?;
+        stage.wait_for_calls(2).await?;
+        stage.merge("one", json!({"spec": {"size": 2}})).await?;
+        stage.note_gone("one").await
+    })
+    .await?;
+    assert!(calls(&kopf, "release") > 1, "Kopf repeats it");
+    assert_eq!(calls(&ours, "release"), 1);
     Ok(())
 }
 

@@ -34,6 +34,7 @@ pub(crate) struct Stage {
     pub(crate) sandbox: Sandbox,
     pub(crate) widgets: Objects,
     operators: Vec<(Identity, Operator)>,
+    variables: Vec<(&'static str, String)>,
     /// The newest state of each object that the scenario has come by.
     known: RefCell<BTreeMap<String, DynamicObject>>,
     trace: RefCell<Trace>,
@@ -79,9 +80,15 @@ impl Stage {
             widgets: sandbox.define("Widget").await?,
             sandbox,
             operators: Vec::new(),
+            variables: Vec::new(),
             known: RefCell::default(),
             trace: RefCell::default(),
         })
+    }
+
+    /// Gives the operators that start from now on a variable.
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
+        self.variables.push((name, value.to_owned()));
     }
 
     /// Starts this side's operator and waits until it watches the objects.
@@ -108,6 +115,8 @@ impl Stage {
                 .arg("--namespace")
                 .arg(self.sandbox.namespace()),
         };
+        let variables = self.variables.iter();
+        let builder = variables.fold(builder, |builder, (name, value)| builder.env(name, value));
         let operator = builder.arg("--verbose").start()?;
         self.operators.push((identity.clone(), operator));
         let sandbox = &self.sandbox;
@@ -215,6 +224,15 @@ impl Stage {
             self.keep(format!("{name}: gone"), Value::Null);
             Ok(())
         }
+    }
+
+    /// Waits until handlers have noted so many calls.
+    pub(crate) async fn wait_for_calls(&self, count: usize) -> TestResult {
+        kopf_tests::eventually(&format!("{count} calls are noted"), async || {
+            let calls = trace::calls(self.operator()).ok()?;
+            (calls.len() >= count).then_some(())
+        })
+        .await
     }
 
     /// How many writes the operators have made on an object.

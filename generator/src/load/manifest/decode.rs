@@ -3,9 +3,9 @@
 use super::fields::{Fields, Planned, Reader};
 use super::peers::whole;
 use super::{
-    API_VERSION, ApiVersion, ErrorMode, FILE_NAME, Filters, HandlerSection, InitialDelay, Manifest,
-    ManifestDuration, OneOrMany, OperatorSection, ResourceSection, Spanned, Trigger, ValueFilter,
-    duration,
+    API_VERSION, AdmissionSection, ApiVersion, Configuration, ErrorMode, FILE_NAME, Filters,
+    HandlerSection, InitialDelay, Manifest, ManifestDuration, OneOrMany, Operation,
+    OperatorSection, ResourceSection, Spanned, Trigger, ValueFilter, WebhookSection, duration,
 };
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::load::yaml::{self, Dialect, Node, Value};
@@ -43,10 +43,6 @@ const PLANNED_FOR_OPERATORS: &[Planned] = &[
 
 const PLANNED_FOR_RESOURCES: &[Planned] = &[
     Planned {
-        key: "admission",
-        purpose: "webhooks that validate or mutate",
-    },
-    Planned {
         key: "indices",
         purpose: "objects found by a key",
     },
@@ -54,6 +50,11 @@ const PLANNED_FOR_RESOURCES: &[Planned] = &[
         key: "track",
         purpose: "keeping the last state without a handler",
     },
+];
+
+const CONFIGURATIONS: &[(&str, Configuration)] = &[
+    ("managed", Configuration::Managed),
+    ("cert-manager", Configuration::CertManager),
 ];
 
 const ERROR_MODES: &[(&str, ErrorMode)] = &[
@@ -141,12 +142,28 @@ impl Reader<'_> {
             .and_then(|node| self.string(node, "`name`"));
         let peering = self.peering(&mut fields);
         let leader_election = self.leader_election(&mut fields);
+        let admission = fields
+            .optional("admission")
+            .and_then(|node| self.admission(node));
         fields.finish(self, PLANNED_FOR_OPERATORS);
         Some(OperatorSection {
             name: name?,
             peering,
             leader_election,
+            admission,
         })
+    }
+
+    fn admission(&mut self, node: &Node) -> Option<AdmissionSection> {
+        let mut fields = self.fields(node, "`admission`")?;
+        let section = AdmissionSection {
+            name: self.optional_string(&mut fields, "name"),
+            configuration: fields
+                .optional("configuration")
+                .and_then(|node| self.word(node, "`configuration`", CONFIGURATIONS)),
+        };
+        fields.finish(self, &[]);
+        Some(section)
     }
 
     fn resource(&mut self, node: &Node) -> Option<ResourceSection> {
@@ -160,6 +177,12 @@ impl Reader<'_> {
             handlers: match fields.optional("handlers") {
                 Some(node) => self
                     .list(node, "`handlers`", Self::handler)
+                    .unwrap_or_default(),
+                None => Vec::new(),
+            },
+            admission: match fields.optional("admission") {
+                Some(node) => self
+                    .list(node, "`admission`", Self::webhook)
                     .unwrap_or_default(),
                 None => Vec::new(),
             },
@@ -295,6 +318,39 @@ impl Reader<'_> {
             value: InitialDelay::Computed(function?),
             span: node.span,
         })
+    }
+
+    fn webhook(&mut self, node: &Node) -> Option<WebhookSection> {
+        let mut fields = self.fields(node, "a webhook")?;
+        let section = WebhookSection {
+            span: fields.place(),
+            validate: self.optional_string(&mut fields, "validate"),
+            mutate: self.optional_string(&mut fields, "mutate"),
+            id: self.optional_string(&mut fields, "id"),
+            operations: fields.optional("operations").and_then(|node| {
+                self.one_or_many(node, |this, node| {
+                    this.word(node, "`operations`", Operation::NAMES)
+                })
+            }),
+            subresource: self.optional_string(&mut fields, "subresource"),
+            side_effects: self.boolean(&mut fields, "side_effects"),
+            ignore_failures: self.boolean(&mut fields, "ignore_failures"),
+            persistent: self.boolean(&mut fields, "persistent"),
+            timeout: self.duration(&mut fields, "timeout"),
+            field: self.optional_string(&mut fields, "field"),
+            value: self.value_filter(&mut fields, "value"),
+            old: self.value_filter(&mut fields, "old"),
+            new: self.value_filter(&mut fields, "new"),
+            labels: self.filters(&mut fields, "labels"),
+            annotations: self.filters(&mut fields, "annotations"),
+            when: self.optional_string(&mut fields, "when"),
+            param: fields.optional("param").map(|node| Spanned {
+                value: node.to_json(),
+                span: node.span,
+            }),
+        };
+        fields.finish(self, &[]);
+        Some(section)
     }
 
     fn list<T>(

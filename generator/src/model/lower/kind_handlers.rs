@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::field::Fields;
 use super::handler::Lowering;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
-use crate::load::manifest::{HandlerSection, ResourceSection};
-use crate::model::handler::{Cause, Expected, Handler, Subject};
+use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
+use crate::model::handler::{Cause, Expected, Filter, Handler, Subject};
 use crate::model::operator::{HandledKind, Origin};
+use crate::model::webhook::{Role, Webhook};
 
 /// Lowers the handlers of a kind whose names are decided.
 pub(super) struct Handlers<'a> {
@@ -23,7 +24,7 @@ struct Use {
 }
 
 impl Handlers<'_> {
-    pub(super) fn lower(mut self, section: &ResourceSection) -> Vec<Handler> {
+    pub(super) fn lower(mut self, section: &ResourceSection) -> (Vec<Handler>, Vec<Webhook>) {
         let source = self.source;
         let fields = match &self.kind.origin {
             Origin::Standard(standard) => Fields::Standard(standard),
@@ -45,10 +46,53 @@ impl Handlers<'_> {
                 }
             }
         }
-        self.check_methods(&handlers);
+        let mut webhooks: Vec<(Webhook, &WebhookSection)> = Vec::new();
+        for written in &section.admission {
+            let lowering = Lowering {
+                source,
+                resolve: &resolve,
+                diagnostics: self.diagnostics,
+            };
+            if let Some(webhook) = lowering.webhook(written, self.kind)
+                && self.is_new_webhook(&webhook, written, &webhooks)
+            {
+                webhooks.push((webhook, written));
+            }
+        }
+        self.check_methods(&handlers, &webhooks);
         self.note_finalizers(&handlers);
         self.note_results(&handlers);
-        handlers.into_iter().map(|(handler, _)| handler).collect()
+        (
+            handlers.into_iter().map(|(handler, _)| handler).collect(),
+            webhooks.into_iter().map(|(webhook, _)| webhook).collect(),
+        )
+    }
+
+    fn is_new_webhook(
+        &mut self,
+        webhook: &Webhook,
+        written: &WebhookSection,
+        known: &[(Webhook, &WebhookSection)],
+    ) -> bool {
+        let same =
+            |other: &Webhook| (other.role, other.full_id()) == (webhook.role, webhook.full_id());
+        let Some((_, first)) = known.iter().find(|(other, _)| same(other)) else {
+            return true;
+        };
+        let name = |section: &WebhookSection| {
+            let name = section.id.as_ref().or(section.function());
+            name.map_or(section.span, |name| name.span)
+        };
+        self.diagnostics.push(
+            Diagnostic::error(
+                Code::DuplicateHandler,
+                format!("two webhooks have the id `{}`", webhook.full_id()),
+            )
+            .at(self.source, name(written), "the same id again")
+            .at(self.source, name(first), "first used here")
+            .help("list all operations in one entry, or give one of them another `id`"),
+        );
+        false
     }
 
     fn is_new(
@@ -123,11 +167,20 @@ impl Handlers<'_> {
     }
 
     /// One name is one method, so all its uses must agree on what it takes.
-    fn check_methods(&mut self, handlers: &[(Handler, &HandlerSection)]) {
+    fn check_methods(
+        &mut self,
+        handlers: &[(Handler, &HandlerSection)],
+        webhooks: &[(Webhook, &WebhookSection)],
+    ) {
         let mut first: BTreeMap<String, Use> = BTreeMap::new();
         let uses = handlers
             .iter()
-            .flat_map(|(handler, written)| uses(handler, written));
+            .flat_map(|(handler, written)| uses(handler, written))
+            .chain(
+                webhooks
+                    .iter()
+                    .flat_map(|(webhook, written)| webhook_uses(webhook, written)),
+            );
         for (name, usage) in uses {
             match first.get(&name) {
                 None => {
@@ -156,6 +209,26 @@ impl Handlers<'_> {
     }
 }
 
+fn webhook_uses(webhook: &Webhook, written: &WebhookSection) -> Vec<(String, Use)> {
+    let span = written.function().map_or(written.span, |name| name.span);
+    let object = if webhook.endpoint.has_the_object() {
+        "an object"
+    } else {
+        "JSON"
+    };
+    let signature = match webhook.role {
+        Role::Validate => format!("a validation of {object}"),
+        Role::Mutate => format!("a mutation of {object}"),
+    };
+    let field = webhook
+        .field
+        .as_ref()
+        .map_or("a value", |field| field.rust_type.text.as_str());
+    let mut uses = vec![(webhook.method.clone(), Use { signature, span })];
+    uses.extend(predicate_uses(&webhook.filters, field, |_| span));
+    uses
+}
+
 fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
     let field = handler
         .field()
@@ -181,7 +254,21 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
             .unwrap_or(written.function.span);
         uses.push((name.to_owned(), Use { signature, span }));
     }
-    for filter in &handler.filters {
+    uses.extend(predicate_uses(&handler.filters, field, |name| {
+        written
+            .predicate_span(name)
+            .unwrap_or(written.function.span)
+    }));
+    uses
+}
+
+fn predicate_uses(
+    filters: &[Filter],
+    field: &str,
+    span: impl Fn(&str) -> Span,
+) -> Vec<(String, Use)> {
+    let mut uses = Vec::new();
+    for filter in filters {
         let Expected::Predicate(name) = &filter.expected else {
             continue;
         };
@@ -190,9 +277,7 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
             Subject::Label(_) | Subject::Annotation(_) => "a text".to_owned(),
             Subject::Value | Subject::Old | Subject::New => format!("a value of {field}"),
         };
-        let span = written
-            .predicate_span(name)
-            .unwrap_or(written.function.span);
+        let span = span(name);
         uses.push((name.clone(), Use { signature, span }));
     }
     uses

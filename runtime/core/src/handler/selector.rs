@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, collections::BTreeSet, fmt};
 use serde_json::Value;
 
 use crate::handler::{
-    HandlerSpec,
     filter::{Combined, FieldTest, Filters, TextTest, ValueTest},
     registry::Registry,
 };
@@ -49,7 +48,12 @@ impl Selectors {
             return Self::default();
         }
         Self {
-            labels: common(handlers.iter().map(|handler| label_demands(handler)), widen),
+            labels: common(
+                handlers
+                    .iter()
+                    .map(|handler| label_demands(&handler.filters)),
+                widen,
+            ),
             fields: common(
                 handlers
                     .iter()
@@ -134,9 +138,11 @@ fn widen(a: Demand, b: Demand) -> Option<Demand> {
     }
 }
 
-fn label_demands(handler: &HandlerSpec) -> BTreeMap<String, Demand> {
+/// What filters demand of labels, as far as the API server understands it.
+#[must_use]
+pub fn label_demands(filters: &Filters) -> BTreeMap<String, Demand> {
     let mut demands: BTreeMap<String, Demand> = BTreeMap::new();
-    for (key, test) in &handler.filters.labels {
+    for (key, test) in &filters.labels {
         if let Some(demand) = demand(test) {
             demands.entry(key.clone()).or_insert(demand);
         }

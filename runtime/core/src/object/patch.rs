@@ -339,6 +339,14 @@ pub fn json_patch(old: &Value, new: &Value) -> Option<JsonPatch> {
     guarded(old, ops)
 }
 
+/// The JSON patch between two bodies, whatever their versions; none if equal.
+#[must_use]
+pub fn plain_json_patch(old: &Value, new: &Value) -> Option<JsonPatch> {
+    let mut ops = Vec::new();
+    json_ops(&mut ops, String::new(), old, new);
+    (!ops.is_empty()).then_some(JsonPatch(ops))
+}
+
 /// Applies JSON operations; none if one of them does not fit.
 #[must_use]
 pub fn apply_json(target: &Value, patch: &JsonPatch) -> Option<Value> {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use kopf_runtime::admission::{Certificates, Server, Webhooks};
 use kopf_runtime::{
-    ChangeHandler, HandlerError, On, Operator, Resource, ResourceHandlers, ResourceSpec, Scope,
-    StatusSubresource,
+    AdmissionError, ChangeHandler, HandlerError, On, Operator, Resource, ResourceHandlers,
+    ResourceSpec, Scope, StatusSubresource, TimerHandler, Validation, WebhookHandler,
 };
 use kube::api::{Api, ApiResource, GroupVersionKind, Object, Patch, PatchParams};
 use kube::runtime::controller::{self, Action, Controller};
@@ -36,6 +37,19 @@ struct CreateResult {
     size: i64,
 }
 
+/// A widget as its webhook knows it.
+#[derive(Clone, Debug, Deserialize)]
+struct Reviewed {
+    spec: ReviewedSpec,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct ReviewedSpec {
+    size: i64,
+    #[expect(dead_code, reason = "the peers decode it, too")]
+    items: Vec<String>,
+}
+
 struct Context {
     client: Client,
     resource: ApiResource,
@@ -60,7 +74,16 @@ fn main() -> ExitCode {
                 status,
             };
             let handlers = match variable("WORK").as_str() {
+                "admission" => {
+                    let webhooks = webhooks(&variable("PORT"), &variable("CERTS"));
+                    let operator = Operator::new("bench-operator").resource(admission(widgets));
+                    return operator.webhooks(webhooks).main();
+                }
                 "storm" => edit_storm(widgets),
+                "timers" => {
+                    let interval = variable("INTERVAL").parse().expect("whole seconds");
+                    timers(widgets, Duration::from_secs(interval))
+                }
                 _ => cold_start(widgets),
             };
             return Operator::new("bench-operator").resource(handlers).main();
@@ -105,6 +128,35 @@ fn edit_storm(widgets: ResourceSpec) -> ResourceHandlers {
         .build()
 }
 
+fn admission(widgets: ResourceSpec) -> ResourceHandlers {
+    Resource::<Reviewed, ()>::new(widgets, &Arc::new(()))
+        .validate(
+            WebhookHandler::new("check"),
+            |(), cx: &mut Validation<Reviewed>| {
+                Box::pin(async move {
+                    if cx.object().spec.size > 100 {
+                        return Err(AdmissionError::denied("too large"));
+                    }
+                    Ok(())
+                })
+            },
+        )
+        .build()
+}
+
+fn webhooks(port: &str, certificates: &str) -> Webhooks {
+    let file = |name: &str| std::path::Path::new(certificates).join(name);
+    let certificates = Certificates::Files {
+        certificate: file("tls.crt"),
+        key: file("tls.key"),
+        authority: None,
+    };
+    let server = Server::local("localhost")
+        .port(port.parse().expect("a port"))
+        .certificates(certificates);
+    Webhooks::default().unmanaged().server(server)
+}
+
 fn cold_start(widgets: ResourceSpec) -> ResourceHandlers {
     Resource::<Value, ()>::new(widgets, &Arc::new(()))
         .change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
@@ -112,6 +164,14 @@ fn cold_start(widgets: ResourceSpec) -> ResourceHandlers {
                 let size = cx.object()["spec"]["size"].clone();
                 Ok(cx.set_result(&json!({"size": size}))?)
             })
+        })
+        .build()
+}
+
+fn timers(widgets: ResourceSpec, interval: Duration) -> ResourceHandlers {
+    Resource::<Widget, ()>::new(widgets, &Arc::new(()))
+        .timer(TimerHandler::every("tick", interval), |(), _| {
+            Box::pin(async { Ok(()) })
         })
         .build()
 }

@@ -7,6 +7,7 @@ pub mod order;
 pub mod warehouse;
 pub mod pod;
 pub mod deployment;
+pub mod config_map;
 pub mod types;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub fn operator<S>(state: S) -> kopf_runtime::Operator
 where
     S: ephemeral_volume_claim::EphemeralVolumeClaimHandlers + order::OrderHandlers
         + warehouse::WarehouseHandlers + pod::PodHandlers
-        + deployment::DeploymentHandlers,
+        + deployment::DeploymentHandlers + config_map::ConfigMapHandlers,
 {
     let state = Arc::new(state);
     kopf_runtime::Operator::new("everything-operator")
@@ -41,6 +42,12 @@ where
         .resource(warehouse::resource(&state))
         .resource(pod::resource(&state))
         .resource(deployment::resource(&state))
+        .resource(config_map::resource(&state))
+        .webhooks(
+            kopf_runtime::admission::Webhooks::default()
+                .unmanaged()
+                .certificates_in("everything-operator-webhook"),
+        )
         .crd(include_str!("../crds/ephemeralvolumeclaim.yaml"))
         .crd(include_str!("../crds/shop.yaml"))
 }

@@ -1,5 +1,6 @@
 //! What the operator knows, and the handlers of each kind.
 
+mod config_map;
 mod deployment;
 mod ephemeral_volume_claim;
 mod order;

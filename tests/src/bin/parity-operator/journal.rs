@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use kopf_runtime::{Change, DiffItem, DiffOp, FieldChange, Old, Seen};
+use kopf_runtime::{Change, DiffItem, DiffOp, FieldChange, Old, Seen, Validation};
 use serde_json::{Value, json};
 
 /// Notes one call of a change handler.
@@ -34,6 +34,23 @@ pub(crate) fn seen(handler: &str, cx: &Seen<Value>) {
         "object": cx.name(),
         "type": cx.event_type().to_string(),
     }));
+}
+
+/// Notes one review by a webhook.
+pub(crate) fn reviewed(cx: &Validation<Value>) {
+    let spec = |state: Option<&Value>| state.map(|state| state["spec"].clone());
+    note(&json!({
+        "operation": cx.operation().to_string(),
+        "subresource": cx.subresource(),
+        "dryrun": cx.is_dry_run(),
+        "old": spec(cx.old_raw()),
+        "new": spec(cx.new_raw()),
+    }));
+}
+
+/// Notes what a daemon or timer does.
+pub(crate) fn does(handler: &str, object: &str, what: &str) {
+    note(&json!({"handler": handler, "object": object, "does": what}));
 }
 
 fn note_call(cx: &Change<Value>, old: &Value, new: &Value) {

@@ -7,6 +7,7 @@ mod scenarios;
 use std::env;
 use std::process::ExitCode;
 
+use kopf_runtime::admission::{Certificates, Server, Webhooks};
 use kopf_runtime::{Operator, ResourceSpec, Scope, StatusSubresource};
 
 fn main() -> ExitCode {
@@ -20,5 +21,22 @@ fn main() -> ExitCode {
         status: StatusSubresource::Present,
     };
     let handlers = scenarios::named(&variable("SCENARIO"), widgets);
-    Operator::new("parity-operator").resource(handlers).main()
+    let operator = Operator::new("parity-operator").resource(handlers);
+    match env::var("MANAGED") {
+        Ok(name) => operator
+            .webhooks(webhooks(&name, &variable("CERTS")))
+            .main(),
+        Err(_) => operator.main(),
+    }
+}
+
+/// Webhooks with the certificates that Kopf has, too.
+fn webhooks(name: &str, certificates: &str) -> Webhooks {
+    let file = |name: &str| std::path::Path::new(certificates).join(name);
+    let server = Server::local("localhost").certificates(Certificates::Files {
+        certificate: file("tls.crt"),
+        key: file("tls.key"),
+        authority: Some(file("ca.crt")),
+    });
+    Webhooks::default().managed(name).server(server)
 }

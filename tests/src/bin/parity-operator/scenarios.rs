@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, ErrorMode, EventHandler, EventSeverity, EventType, FieldHandler,
-    HandlerError, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec, SubHandler,
-    TextTest, ValueTest,
+    AdmissionError, AdmissionResult, Change, ChangeHandler, DaemonHandler, ErrorMode, EventHandler,
+    EventSeverity, EventType, FieldHandler, HandlerError, HandlerResult, Mutation, On, Operation,
+    Resource, ResourceHandlers, ResourceSpec, SubHandler, TextTest, TimerHandler, Validation,
+    ValueTest, WebhookHandler,
 };
 use serde_json::{Value, json};
 
-use crate::journal::{called, called_for_field, seen};
+use crate::journal::{self, called, called_for_field, does, seen};
 
 type Widgets = Resource<Value, ()>;
 
@@ -22,7 +23,10 @@ type Widgets = Resource<Value, ()>;
 pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
     let widgets = Resource::new(widgets, &Arc::new(()));
     let handlers = match name {
+        "admission" => admission(widgets),
         "arbitrary_error" => arbitrary_error(widgets),
+        "background" => background(widgets),
+        "background_pains" => background_pains(widgets),
         "create_with_result" => create_with_result(widgets),
         "delete_with_finalizer" => delete_with_finalizer(widgets),
         "down" => down(widgets),
@@ -50,6 +54,149 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
         unknown => panic!("there is no scenario `{unknown}`"),
     };
     handlers.build()
+}
+
+fn admission(widgets: Widgets) -> Widgets {
+    let gold = TextTest::Equals("gold".to_owned());
+    widgets
+        .event(EventHandler::new("watched"), |(), _| {
+            Box::pin(async { Ok(()) })
+        })
+        .validate(WebhookHandler::new("check"), |(), cx| Box::pin(check(cx)))
+        .validate(
+            WebhookHandler::new("only_gold")
+                .label("tier", gold)
+                .label("old", TextTest::Absent)
+                .operations([Operation::Create]),
+            |(), cx: &mut Validation<Value>| {
+                cx.warn("gold");
+                Box::pin(async { Ok(()) })
+            },
+        )
+        .validate(
+            WebhookHandler::new("check_status")
+                .subresource("status")
+                .side_effects()
+                .ignore_failures(),
+            |(), cx: &mut Validation<Value>| {
+                cx.warn("status");
+                Box::pin(async { Ok(()) })
+            },
+        )
+        .mutate(
+            WebhookHandler::new("complete"),
+            |(), cx: &mut Mutation<Value>| {
+                Box::pin(async move {
+                    let spec = &cx.object()["spec"];
+                    if spec["size"].is_null() {
+                        cx.patch().set("spec.size", 3);
+                    }
+                    if !spec["remove"].is_null() {
+                        cx.patch().set("spec.remove", Value::Null);
+                    }
+                    Ok(())
+                })
+            },
+        )
+}
+
+async fn check(cx: &mut Validation<Value>) -> AdmissionResult {
+    journal::reviewed(cx);
+    let spec = &cx.object()["spec"];
+    if let Some(warning) = spec["warn"].as_str() {
+        cx.warn(warning);
+    }
+    if let Some(message) = spec["deny"].as_str() {
+        let code = u16::try_from(spec["code"].as_u64().unwrap_or_default())?;
+        return Err(AdmissionError::denied(message).with_code(code));
+    }
+    Ok(())
+}
+
+fn background(widgets: Widgets) -> Widgets {
+    let role = |role: &str| TextTest::Equals(role.to_owned());
+    let tenth = Duration::from_millis(100);
+    let hour = Duration::from_secs(3600);
+    let shaky = DaemonHandler::new("shaky").label("role", role("shaky"));
+    let idle = TimerHandler::every("idle", hour).idle(Duration::from_secs(1));
+    widgets
+        .daemon(
+            DaemonHandler::new("steady").label("role", role("steady")),
+            |(), cx| {
+                Box::pin(async move {
+                    does("steady", cx.name(), "starts");
+                    cx.stop().wait().await;
+                    does("steady", cx.name(), "stops");
+                    Ok(())
+                })
+            },
+        )
+        .daemon(shaky.backoff(tenth), |(), cx| {
+            Box::pin(async move {
+                does("shaky", cx.name(), &format!("attempt {}", cx.retry()));
+                cx.patch().status(json!({"attempts": cx.retry() + 1}));
+                match cx.retry() {
+                    0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(100))),
+                    1 => Err(io::Error::other("oops").into()),
+                    retry => Ok(cx.set_result(&json!({"done": retry}))?),
+                }
+            })
+        })
+        .daemon(
+            DaemonHandler::new("hopeless").label("role", role("hopeless")),
+            |(), cx| {
+                Box::pin(async move {
+                    does("hopeless", cx.name(), "fails");
+                    Err(HandlerError::permanent("never"))
+                })
+            },
+        )
+        .timer(
+            TimerHandler::every("timed", hour).label("role", role("timed")),
+            |(), cx| {
+                Box::pin(async move {
+                    does("timed", cx.name(), "ticks");
+                    Ok(cx.set_result(&json!({"size": cx.object()["spec"]["size"]}))?)
+                })
+            },
+        )
+        .timer(idle.label("role", role("idle")), |(), cx| {
+            Box::pin(async move {
+                let size = &cx.object()["spec"]["size"];
+                does("idle", cx.name(), &format!("ticks at {size}"));
+                Ok(())
+            })
+        })
+}
+
+fn background_pains(widgets: Widgets) -> Widgets {
+    let role = |role: &str| TextTest::Equals(role.to_owned());
+    let refused = TimerHandler::every("refused", Duration::from_millis(200));
+    let release = ChangeHandler::new("release", On::delete());
+    widgets
+        .timer(refused.label("role", role("refused")), |(), cx| {
+            Box::pin(async move {
+                does("refused", cx.name(), "fails");
+                Err(HandlerError::permanent("never"))
+            })
+        })
+        .daemon(
+            DaemonHandler::new("slow").label("role", role("slow")),
+            |(), cx| {
+                Box::pin(async move {
+                    does("slow", cx.name(), "starts");
+                    cx.stop().wait().await;
+                    tokio::time::sleep(Duration::from_secs(3)).await;
+                    Ok(())
+                })
+            },
+        )
+        .change(release.label("role", role("slow")), |(), cx| {
+            Box::pin(async move {
+                does("release", cx.name(), "is called");
+                Ok(())
+            })
+        })
 }
 
 /// A handler that does nothing but be noted.

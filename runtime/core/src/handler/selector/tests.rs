@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::handler::Trigger;
+use crate::handler::{HandlerSpec, Trigger};
 
 type Labels<'a> = Vec<(&'a str, Combined<TextTest>)>;
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, Daemon, DaemonHandler, ErrorMode, EventHandler, FieldChange,
-    FieldHandler, HandlerResult, On, Resource, ResourceHandlers, ResourceSpec, Scope,
-    Seen, StatusSubresource, TextTest, Tick, TimerHandler, ValueTest, predicate,
+    AdmissionResult, Change, ChangeHandler, Daemon, DaemonHandler, ErrorMode,
+    EventHandler, FieldChange, FieldHandler, HandlerResult, Mutation, On, Operation,
+    Resource, ResourceHandlers, ResourceSpec, Scope, Seen, StatusSubresource, TextTest,
+    Tick, TimerHandler, Validation, ValueTest, WebhookHandler, predicate,
 };
 
 pub use serde_json::Value;
@@ -143,6 +144,7 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     fn is_wanted(&self, value: Option<&Value>) -> bool;
 
     /// Whether `spec.ttlSeconds` is one for `new_ttl`.
+    /// Whether the new `spec.ttlSeconds` is one for `check_growth`.
     fn is_long(&self, value: Option<&i32>) -> bool;
 
     /// Whether the label `size` is one for `filtered`.
@@ -159,6 +161,39 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
     /// How long `follow_spec_class` waits before it begins with an EphemeralVolumeClaim.
     /// How long `follow_spec_mounts` waits before it begins with an EphemeralVolumeClaim.
     fn patience(&self, object: &EphemeralVolumeClaim) -> Duration;
+
+    /// Says whether an EphemeralVolumeClaim may be created or changed.
+    fn check_size(
+        &self,
+        cx: &mut Validation<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = AdmissionResult> + Send;
+
+    /// Says whether the `status` of an EphemeralVolumeClaim may be stored.
+    fn check_status(
+        &self,
+        cx: &mut Validation<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = AdmissionResult> + Send;
+
+    /// Says whether an EphemeralVolumeClaim or any part of it may be stored.
+    fn anything(
+        &self,
+        cx: &mut Validation<serde_json::Value>,
+    ) -> impl Future<Output = AdmissionResult> + Send;
+
+    /// May change an EphemeralVolumeClaim before it is created.
+    fn default_class(
+        &self,
+        cx: &mut Mutation<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = AdmissionResult> + Send;
+
+    /// May change an EphemeralVolumeClaim before it is stored.
+    fn check_growth(
+        &self,
+        cx: &mut Mutation<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = AdmissionResult> + Send;
+
+    /// Whether what is asked about is one for `anything`.
+    fn is_any_due(&self, object: &serde_json::Value) -> bool;
 }
 
 /// How EphemeralVolumeClaim is reached, and which method answers to what.
@@ -326,6 +361,47 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .value("spec.mounts", ValueTest::Present)
                 .annotation("kopf.dev/pause", TextTest::Absent),
             |state, cx| Box::pin(state.follow_spec_mounts(cx)),
+        )
+        .validate(
+            WebhookHandler::new("check_size")
+                .operations([Operation::Create, Operation::Update]),
+            |state, cx| Box::pin(state.check_size(cx)),
+        )
+        .validate(
+            WebhookHandler::new("EVC.status")
+                .subresource("status")
+                .side_effects()
+                .persistent()
+                .timeout(Duration::from_secs(5)),
+            |state, cx| Box::pin(state.check_status(cx)),
+        )
+        .validate(
+            WebhookHandler::new("anything")
+                .all_subresources()
+                .when(predicate::object(state, |state, object| state.is_any_due(object)))
+                .param(serde_json::json!([1, "two"])),
+            |state, cx| Box::pin(state.anything(cx)),
+        )
+        .mutate(
+            WebhookHandler::new("default_class")
+                .operations([Operation::Create])
+                .ignore_failures()
+                .label("tier", TextTest::Equals("gold".to_owned()))
+                .label("app", TextTest::Present)
+                .label("old", TextTest::Absent),
+            |state, cx| Box::pin(state.default_class(cx)),
+        )
+        .mutate(
+            WebhookHandler::new("check_growth")
+                .transition(
+                    "spec.ttlSeconds",
+                    Some(ValueTest::Present.into()),
+                    Some(
+                        predicate::value(state, |state, value| state.is_long(value))
+                            .into(),
+                    ),
+                ),
+            |state, cx| Box::pin(state.check_growth(cx)),
         )
         .build()
 }

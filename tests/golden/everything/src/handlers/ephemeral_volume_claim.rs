@@ -183,4 +183,39 @@ impl EphemeralVolumeClaimHandlers for Operator {
     fn patience(&self, _object: &EphemeralVolumeClaim) -> Duration {
         Duration::ZERO
     }
+
+    /// Says whether an EphemeralVolumeClaim may be created or changed.
+    async fn check_size(&self, cx: &mut Validation<EphemeralVolumeClaim>) -> AdmissionResult {
+        info!("check_size was called: {}", cx.operation());
+        Ok(())
+    }
+
+    /// Says whether the `status` of an EphemeralVolumeClaim may be stored.
+    async fn check_status(&self, cx: &mut Validation<EphemeralVolumeClaim>) -> AdmissionResult {
+        info!("check_status was called: {}", cx.operation());
+        Ok(())
+    }
+
+    /// Says whether an EphemeralVolumeClaim or any part of it may be stored.
+    async fn anything(&self, cx: &mut Validation<Value>) -> AdmissionResult {
+        info!("anything was called: {}", cx.operation());
+        Ok(())
+    }
+
+    /// May change an EphemeralVolumeClaim before it is created.
+    async fn default_class(&self, cx: &mut Mutation<EphemeralVolumeClaim>) -> AdmissionResult {
+        info!("default_class was called: {}", cx.operation());
+        Ok(())
+    }
+
+    /// May change an EphemeralVolumeClaim before it is stored.
+    async fn check_growth(&self, cx: &mut Mutation<EphemeralVolumeClaim>) -> AdmissionResult {
+        info!("check_growth was called: {}", cx.operation());
+        Ok(())
+    }
+
+    /// Whether what is asked about is one for `anything`.
+    fn is_any_due(&self, _object: &Value) -> bool {
+        true
+    }
 }

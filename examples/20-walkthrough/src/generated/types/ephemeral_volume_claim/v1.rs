@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A `EphemeralVolumeClaim` of `kopf.dev/v1`.
+/// An `EphemeralVolumeClaim` of `kopf.dev/v1`.
 ///
 /// Short names: `evcs`, `evc`. Printed columns: Size (`.spec.size`). Subresources: `status`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A `Order` of `shop.example.com/v1alpha1`.
+/// An `Order` of `shop.example.com/v1alpha1`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Order {
     pub metadata: ObjectMeta,

@@ -1,0 +1,84 @@
+//! What the API server asks about a NumberList before it stores it.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::number_list::{NumberList, NumberListHandlers};
+
+impl NumberListHandlers for Operator {
+    /// Says whether a NumberList may be created or changed.
+    async fn say_hello(&self, cx: &mut Validation<NumberList>) -> AdmissionResult {
+        cx.warn("Verified with the operator's hook.");
+        Ok(())
+    }
+
+    /// Says whether a NumberList may be created or changed.
+    async fn check_numbers(&self, cx: &mut Validation<NumberList>) -> AdmissionResult {
+        match &cx.object().spec.numbers {
+            None | Some(Value::Array(_)) => Ok(()),
+            Some(_) => Err(AdmissionError::denied("Numbers must be a list if present.")),
+        }
+    }
+
+    /// Says whether a NumberList may be created or changed.
+    async fn convertible_numbers(&self, cx: &mut Validation<NumberList>) -> AdmissionResult {
+        for value in numbers(cx.object()) {
+            match (value, to_number(value)) {
+                (Value::Number(_), _) => {}
+                (_, Some(_)) => cx.warn(format!("{value} is not a number but can be converted.")),
+                (_, None) => {
+                    let message = format!("Cannot convert {value} to a number.");
+                    return Err(AdmissionError::denied(message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether a NumberList may be created or changed.
+    async fn numbers_range(&self, cx: &mut Validation<NumberList>) -> AdmissionResult {
+        let mut known = numbers(cx.object()).iter().filter_map(to_number);
+        if known.all(|number| (0.0..=100.0).contains(&number)) {
+            Ok(())
+        } else {
+            Err(AdmissionError::denied("Numbers must be in 0..100.").with_code(499))
+        }
+    }
+
+    /// May change a NumberList before it is created or changed.
+    async fn ensure_default_numbers(&self, cx: &mut Mutation<NumberList>) -> AdmissionResult {
+        if cx.object().spec.numbers.is_none() {
+            cx.patch().set("spec.numbers", json!([1, 2, 3]));
+        }
+        Ok(())
+    }
+
+    /// May change a NumberList before it is created or changed.
+    async fn convert_numbers_if_possible(&self, cx: &mut Mutation<NumberList>) -> AdmissionResult {
+        let converted = numbers(cx.object()).iter().map(|value| match value {
+            Value::String(_) => to_number(value).map_or(value.clone(), Value::from),
+            other => other.clone(),
+        });
+        let converted: Vec<Value> = converted.collect();
+        if !converted.is_empty() && converted != numbers(cx.object()) {
+            cx.patch().set("spec.numbers", converted);
+        }
+        Ok(())
+    }
+}
+
+/// The numbers, if they are a list.
+fn numbers(object: &NumberList) -> &[Value] {
+    match &object.spec.numbers {
+        Some(Value::Array(numbers)) => numbers,
+        _ => &[],
+    }
+}
+
+fn to_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}

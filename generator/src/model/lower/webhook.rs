@@ -1,0 +1,212 @@
+//! From a webhook as it is written to one as it is generated.
+
+use std::time::Duration;
+
+use super::handler::Lowering;
+use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, WebhookSection};
+use crate::model::kind::Status;
+use crate::model::operator::{HandledKind, Origin};
+use crate::model::webhook::{Endpoint, Role, Webhook};
+
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(30);
+
+impl Lowering<'_> {
+    /// One webhook, if the entry makes sense.
+    pub(super) fn webhook(
+        mut self,
+        section: &WebhookSection,
+        kind: &HandledKind,
+    ) -> Option<Webhook> {
+        let before = self.diagnostics.count(Severity::Error);
+        let role = self.role(section);
+        self.check_timeout(section);
+        let endpoint = self.endpoint(section, kind);
+        if let Some(operations) = &section.operations {
+            self.check_operations(operations.as_slice());
+        }
+        self.warn_of_blocking(section, kind);
+        let function = section.function()?;
+        let sound = self.diagnostics.count(Severity::Error) == before;
+        // Everything that it has in common with a handler is checked as for one.
+        let handlers = self.handler(&as_handler(section, function));
+        let handler = handlers.into_iter().next()?;
+        let field = handler.field().cloned();
+        let is = |option: Option<Spanned<bool>>| option.is_some_and(|option| option.value);
+        let webhook = Webhook {
+            id: handler.id,
+            method: handler.method,
+            role: role?,
+            operations: section
+                .operations
+                .iter()
+                .flat_map(|operations| operations.as_slice())
+                .map(|operation| operation.value)
+                .collect(),
+            endpoint,
+            side_effects: is(section.side_effects),
+            ignore_failures: is(section.ignore_failures),
+            persistent: is(section.persistent),
+            timeout: section.timeout.map(|timeout| timeout.value.0),
+            field,
+            filters: handler.filters,
+            param: handler.param,
+        };
+        sound.then_some(webhook)
+    }
+
+    fn role(&mut self, section: &WebhookSection) -> Option<Role> {
+        match (&section.validate, &section.mutate) {
+            (Some(_), None) => Some(Role::Validate),
+            (None, Some(_)) => Some(Role::Mutate),
+            (Some(_), Some(mutate)) => {
+                self.push(
+                    Diagnostic::error(Code::WebhookRole, "a webhook either validates or mutates")
+                        .at(self.source, mutate.span, "one of the two is too many")
+                        .help("declare a second webhook"),
+                );
+                None
+            }
+            (None, None) => {
+                self.error(
+                    Code::WebhookRole,
+                    section.span,
+                    "a webhook needs `validate` or `mutate`",
+                    "the name of its function is missing",
+                );
+                None
+            }
+        }
+    }
+
+    fn check_timeout(&mut self, section: &WebhookSection) {
+        let Some(timeout) = section.timeout else {
+            return;
+        };
+        let duration = timeout.value.0;
+        if !(SHORTEST..=LONGEST).contains(&duration) || duration.subsec_nanos() != 0 {
+            self.error(
+                Code::HandlerOption,
+                timeout.span,
+                "the `timeout` of a webhook is a number of seconds from 1 to 30",
+                "the API server does not wait that long",
+            );
+        }
+    }
+
+    fn check_operations(&mut self, operations: &[Spanned<crate::load::manifest::Operation>]) {
+        for (place, operation) in operations.iter().enumerate() {
+            if operations[..place]
+                .iter()
+                .any(|it| it.value == operation.value)
+            {
+                self.error(
+                    Code::HandlerOption,
+                    operation.span,
+                    "`operations` names the same operation twice",
+                    "remove one",
+                );
+            }
+        }
+    }
+
+    fn endpoint(&mut self, section: &WebhookSection, kind: &HandledKind) -> Endpoint {
+        let Some(subresource) = &section.subresource else {
+            return Endpoint::Main;
+        };
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        match subresource.value.as_str() {
+            "*" => Endpoint::All,
+            name if name.is_empty() || !name.chars().all(is_name) => {
+                self.error(
+                    Code::HandlerOption,
+                    subresource.span,
+                    format!("`{name}` cannot be a subresource"),
+                    "write it like `status` or `scale`, or \"*\"",
+                );
+                Endpoint::Main
+            }
+            name => {
+                let missing = match (&kind.origin, name) {
+                    (Origin::Custom(_), "status") => kind.status == Status::Absent,
+                    (Origin::Custom(resource), "scale") => resource.main_version().scale.is_none(),
+                    (Origin::Custom(_), _) => true,
+                    (Origin::Standard(_), _) => false,
+                };
+                if missing {
+                    self.error(
+                        Code::HandlerOption,
+                        subresource.span,
+                        format!("{} has no subresource `{name}`", kind.kind),
+                        "the webhook would never be asked",
+                    );
+                }
+                Endpoint::Subresource(name.to_owned())
+            }
+        }
+    }
+
+    fn warn_of_blocking(&mut self, section: &WebhookSection, kind: &HandledKind) {
+        let ignores = section.ignore_failures.is_some_and(|it| it.value);
+        let Some(function) = section.function().filter(|_| !ignores) else {
+            return;
+        };
+        let persistent = section.persistent.filter(|persistent| persistent.value);
+        let diagnostic = match (&kind.origin, persistent) {
+            (Origin::Standard(_), _) => Diagnostic::warning(
+                Code::BlockingWebhook,
+                format!(
+                    "while the operator does not answer, requests for {} are refused in the whole cluster",
+                    kind.kind
+                ),
+            )
+            .at(self.source, function.span, "the cluster itself needs this kind"),
+            (Origin::Custom(_), Some(persistent)) => Diagnostic::note(
+                Code::BlockingWebhook,
+                format!(
+                    "while no operator runs, requests for {} are refused",
+                    kind.kind
+                ),
+            )
+            .at(self.source, persistent.span, "it stays when the operator stops"),
+            (Origin::Custom(_), None) => return,
+        };
+        self.push(diagnostic.help("`ignore_failures: true` lets them pass"));
+    }
+}
+
+fn as_handler(section: &WebhookSection, function: &Spanned<String>) -> HandlerSection {
+    HandlerSection {
+        span: section.span,
+        on: Some(OneOrMany::One(Spanned {
+            value: Trigger::Update,
+            span: section.span,
+        })),
+        function: function.clone(),
+        timer: None,
+        daemon: None,
+        id: section.id.clone(),
+        field: section.field.clone().map(OneOrMany::One),
+        value: section.value.clone(),
+        old: section.old.clone(),
+        new: section.new.clone(),
+        labels: section.labels.clone(),
+        annotations: section.annotations.clone(),
+        when: section.when.clone(),
+        param: section.param.clone(),
+        errors: None,
+        timeout: None,
+        retries: None,
+        backoff: None,
+        optional: None,
+        deleted: None,
+        interval: None,
+        sharp: None,
+        idle: None,
+        initial_delay: None,
+        cancellation_backoff: None,
+        cancellation_timeout: None,
+        cancellation_polling: None,
+    }
+}

@@ -1,0 +1,337 @@
+//! The objects that tell the API server which webhooks there are, and whom to ask.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use serde_json::{Map, Value, json};
+
+use super::{Lifetime, OnFailure, Operation, Role, SideEffects, WebhookSpec};
+use crate::handler::selector::{Demand, label_demands};
+
+/// The label of a namespace that holds its name.
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+
+/// Namespaces without which a cluster does not work.
+pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
+
+/// A webhook with the kind that it is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Webhook<'a> {
+    /// The API group of the kind; empty for the core group.
+    pub group: &'a str,
+    /// The version of its objects.
+    pub version: &'a str,
+    /// Its plural.
+    pub plural: &'a str,
+    /// The webhook itself.
+    pub spec: &'a WebhookSpec,
+}
+
+/// How the API server reaches whoever answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// Where to go; the paths of webhooks are appended.
+    pub address: Address,
+    /// Whom to trust there, as PEM; if there is nothing, whom the machine trusts.
+    pub ca_bundle: Option<String>,
+}
+
+/// Where webhooks are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// At a URL.
+    Url(String),
+    /// By a Service of the cluster.
+    Service {
+        /// The namespace of the Service.
+        namespace: String,
+        /// The name of the Service.
+        name: String,
+        /// The port of the Service.
+        port: u16,
+        /// What comes before the paths of the webhooks.
+        path: String,
+    },
+}
+
+/// In which namespaces objects are reviewed; objects without a namespace always are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// In all but these.
+    AllBut(Vec<String>),
+    /// In these.
+    Only(Vec<String>),
+}
+
+/// A set of webhooks that cannot be configured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unnameable {
+    /// The API server wants at least two dots in the name of a webhook.
+    #[error(
+        "`{0}` cannot name a webhook configuration: it needs a dot, as in `auto.kopf.dev`, and lower-case letters"
+    )]
+    Configuration(String),
+    /// Two webhooks would have the same name.
+    #[error("two webhooks would both be named `{0}`: give one of them another id")]
+    Twice(String),
+}
+
+// === impl Webhook ===
+
+impl Webhook<'_> {
+    /// The path under which it is served: `/validate/kopf.dev/kopfexamples/check_size`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let group = if self.group.is_empty() {
+            "core"
+        } else {
+            self.group
+        };
+        format!(
+            "/{}/{group}/{}/{}",
+            self.spec.role.path(),
+            self.plural,
+            quoted(self.spec.id.as_str())
+        )
+    }
+
+    fn rule(&self) -> Value {
+        let operations: Vec<&str> = match self.spec.operations.as_slice() {
+            [] => vec!["*"],
+            some => some.iter().copied().map(Operation::as_str).collect(),
+        };
+        json!({
+            "apiGroups": [self.group],
+            "apiVersions": [self.version],
+            "resources": [self.spec.endpoint.resource(self.plural)],
+            "operations": operations,
+            "scope": "*",
+        })
+    }
+}
+
+// === impl ClientConfig ===
+
+impl ClientConfig {
+    fn to_json(&self, path: &str) -> Value {
+        let mut config = match &self.address {
+            Address::Url(url) => json!({"url": format!("{}{path}", url.trim_end_matches('/'))}),
+            Address::Service {
+                namespace,
+                name,
+                port,
+                path: prefix,
+            } => json!({"service": {
+                "namespace": namespace,
+                "name": name,
+                "port": port,
+                "path": format!("{}{path}", prefix.trim_end_matches('/')),
+            }}),
+        };
+        if let Some(bundle) = &self.ca_bundle {
+            use base64::{Engine as _, engine::general_purpose::STANDARD};
+            config["caBundle"] = STANDARD.encode(bundle).into();
+        }
+        config
+    }
+}
+
+// === impl Reach ===
+
+impl Reach {
+    /// Whether objects of this namespace are reviewed.
+    #[must_use]
+    pub fn includes(&self, namespace: &str) -> bool {
+        match self {
+            Self::AllBut(names) => !names.iter().any(|name| name == namespace),
+            Self::Only(names) => names.iter().any(|name| name == namespace),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let (operator, names) = match self {
+            Self::AllBut(names) => ("NotIn", names),
+            Self::Only(names) => ("In", names),
+        };
+        json!({"matchExpressions": [{"key": NAMESPACE_NAME, "operator": operator, "values": names}]})
+    }
+}
+
+/// The names of webhooks in the configuration `name`, in their order: the id and that name, with
+/// the kind in between where kinds share an id.
+///
+/// # Errors
+/// If there are no such names.
+pub fn names(name: &str, webhooks: &[Webhook<'_>]) -> Result<Vec<String>, Unnameable> {
+    if !is_domain(name) {
+        return Err(Unnameable::Configuration(name.to_owned()));
+    }
+    let short: Vec<String> = webhooks
+        .iter()
+        .map(|webhook| format!("{}.{name}", label(webhook.spec.id.as_str())))
+        .collect();
+    let mut names: Vec<String> = Vec::new();
+    for (webhook, short_name) in webhooks.iter().zip(&short) {
+        let shared = short.iter().filter(|other| *other == short_name).count() > 1;
+        let full = match (shared, webhook.group) {
+            (false, _) => short_name.clone(),
+            (true, "") => format!(
+                "{}.{}.{name}",
+                label(webhook.spec.id.as_str()),
+                webhook.plural
+            ),
+            (true, group) => format!(
+                "{}.{}.{group}.{name}",
+                label(webhook.spec.id.as_str()),
+                webhook.plural
+            ),
+        };
+        if names.contains(&full) {
+            return Err(Unnameable::Twice(full));
+        }
+        names.push(full);
+    }
+    Ok(names)
+}
+
+/// The entries of the configuration of one role, with every default written out.
+///
+/// # Errors
+/// If the webhooks cannot be named.
+pub fn entries(
+    role: Role,
+    name: &str,
+    webhooks: &[Webhook<'_>],
+    client: &ClientConfig,
+    reach: &Reach,
+) -> Result<Vec<Value>, Unnameable> {
+    let webhooks: Vec<Webhook<'_>> = webhooks
+        .iter()
+        .filter(|webhook| webhook.spec.role == role)
+        .copied()
+        .collect();
+    let names = names(name, &webhooks)?;
+    let entry = |(webhook, name): (&Webhook<'_>, String)| {
+        let spec = webhook.spec;
+        let mut entry = json!({
+            "name": name,
+            "admissionReviewVersions": ["v1", "v1beta1"],
+            "clientConfig": client.to_json(&webhook.path()),
+            "failurePolicy": match spec.on_failure {
+                OnFailure::Refuse => "Fail",
+                OnFailure::Ignore => "Ignore",
+            },
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": reach.to_json(),
+            "objectSelector": object_selector(spec),
+            "rules": [webhook.rule()],
+            "sideEffects": match spec.side_effects {
+                SideEffects::None => "None",
+                SideEffects::NoneOnDryRun => "NoneOnDryRun",
+            },
+            "timeoutSeconds": spec.timeout.as_secs().clamp(1, 30),
+        });
+        if role == Role::Mutating {
+            entry["reinvocationPolicy"] = "Never".into();
+        }
+        entry
+    };
+    Ok(webhooks.iter().zip(names).map(entry).collect())
+}
+
+/// Those entries that stay when nobody serves them.
+#[must_use]
+pub fn persistent(entries: &[Value], webhooks: &[Webhook<'_>], role: Role) -> Vec<Value> {
+    webhooks
+        .iter()
+        .filter(|webhook| webhook.spec.role == role)
+        .zip(entries)
+        .filter(|(webhook, _)| webhook.spec.lifetime == Lifetime::Persistent)
+        .map(|(_, entry)| entry.clone())
+        .collect()
+}
+
+/// Whether a configuration says what it should; what the server adds by itself does not count.
+#[must_use]
+pub fn is_in_sync(present: &Value, wanted: &[Value]) -> bool {
+    let none = Vec::new();
+    let present = present
+        .get("webhooks")
+        .and_then(Value::as_array)
+        .unwrap_or(&none);
+    let says = |(present, wanted): (&Value, &Value)| {
+        wanted.as_object().is_some_and(|wanted| {
+            wanted
+                .iter()
+                .all(|(key, value)| present.get(key) == Some(value))
+        })
+    };
+    present.len() == wanted.len() && present.iter().zip(wanted).all(says)
+}
+
+fn object_selector(spec: &WebhookSpec) -> Value {
+    let demands: BTreeMap<String, Demand> = label_demands(&spec.filters);
+    let expressions: Vec<Value> = demands
+        .into_iter()
+        .map(|(key, demand)| match demand {
+            Demand::In(values) => json!({"key": key, "operator": "In", "values": values}),
+            Demand::Exists => json!({"key": key, "operator": "Exists"}),
+            Demand::Missing => json!({"key": key, "operator": "DoesNotExist"}),
+        })
+        .collect();
+    let mut selector = Map::new();
+    if !expressions.is_empty() {
+        selector.insert("matchExpressions".to_owned(), expressions.into());
+    }
+    Value::Object(selector)
+}
+
+/// An id as a part of a DNS name.
+fn label(id: &str) -> String {
+    let mut label = String::new();
+    for char in id.chars() {
+        match char {
+            'a'..='z' | '0'..='9' | '-' | '.' => label.push(char),
+            'A'..='Z' => label.push(char.to_ascii_lowercase()),
+            '/' => label.push('.'),
+            '_' => label.push('-'),
+            other => {
+                for byte in other.to_string().bytes() {
+                    write!(label, "{byte:02x}").expect("writing into a string never fails");
+                }
+            }
+        }
+    }
+    let parts = label.split('.').map(|part| part.trim_matches('-'));
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join(".")
+}
+
+/// Whether a text is a DNS name of at least two parts.
+fn is_domain(name: &str) -> bool {
+    let is_label = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+            && part
+                .chars()
+                .all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-')
+    };
+    name.contains('.') && name.split('.').all(is_label)
+}
+
+/// An id as a part of a URL.
+fn quoted(id: &str) -> String {
+    let mut path = String::new();
+    for byte in id.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                path.push(char::from(byte));
+            }
+            _ => write!(path, "%{byte:02X}").expect("writing into a string never fails"),
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! What the API server is told.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{
+    admission::Endpoint,
+    handler::filter::{Combined, TextTest},
+};
+
+fn webhook(spec: &WebhookSpec) -> Webhook<'_> {
+    Webhook {
+        group: "kopf.dev",
+        version: "v1",
+        plural: "kopfexamples",
+        spec,
+    }
+}
+
+fn client(address: Address) -> ClientConfig {
+    ClientConfig {
+        address,
+        ca_bundle: Some("PEM".to_owned()),
+    }
+}
+
+fn url() -> ClientConfig {
+    client(Address::Url("https://localhost:9443/".to_owned()))
+}
+
+fn everywhere() -> Reach {
+    Reach::AllBut(vec!["kube-system".to_owned()])
+}
+
+#[test]
+fn everything_that_a_webhook_says_reaches_its_entry() {
+    let mut spec = WebhookSpec::new("check_size", Role::Mutating);
+    spec.operations = vec![Operation::Create, Operation::Update];
+    spec.endpoint = Endpoint::Subresource("status".to_owned());
+    spec.side_effects = SideEffects::NoneOnDryRun;
+    spec.on_failure = OnFailure::Ignore;
+    spec.timeout = Duration::from_secs(5);
+    let matches = TextTest::Matches(std::sync::Arc::new(|_, _| true));
+    spec.filters.labels = vec![
+        ("a".to_owned(), TextTest::Equals("1".to_owned()).into()),
+        ("b".to_owned(), TextTest::Present.into()),
+        ("c".to_owned(), TextTest::Absent.into()),
+        ("d".to_owned(), Combined::One(matches)),
+    ];
+    let service = client(Address::Service {
+        namespace: "ns".to_owned(),
+        name: "svc".to_owned(),
+        port: 443,
+        path: String::new(),
+    });
+    let made = entries(
+        Role::Mutating,
+        "auto.kopf.dev",
+        &[webhook(&spec)],
+        &service,
+        &everywhere(),
+    );
+    assert_eq!(
+        made.expect("it can be named"),
+        [json!({
+            "name": "check-size.auto.kopf.dev",
+            "admissionReviewVersions": ["v1", "v1beta1"],
+            "clientConfig": {
+                "service": {
+                    "namespace": "ns", "name": "svc", "port": 443,
+                    "path": "/mutate/kopf.dev/kopfexamples/check_size",
+                },
+                "caBundle": "UEVN",
+            },
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {"matchExpressions": [{
+                "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"],
+            }]},
+            "objectSelector": {"matchExpressions": [
+                {"key": "a", "operator": "In", "values": ["1"]},
+                {"key": "b", "operator": "Exists"},
+                {"key": "c", "operator": "DoesNotExist"},
+            ]},
+            "rules": [{
+                "apiGroups": ["kopf.dev"], "apiVersions": ["v1"],
+                "resources": ["kopfexamples/status"],
+                "operations": ["CREATE", "UPDATE"], "scope": "*",
+            }],
+            "sideEffects": "NoneOnDryRun",
+            "timeoutSeconds": 5,
+            "reinvocationPolicy": "Never",
+        })]
+    );
+}
+
+#[test]
+fn the_two_roles_are_configured_apart_even_under_one_id() {
+    let (validating, mutating) = (
+        WebhookSpec::new("both", Role::Validating),
+        WebhookSpec::new("both", Role::Mutating),
+    );
+    let webhooks = [webhook(&validating), webhook(&mutating)];
+    for (role, path) in [(Role::Validating, "validate"), (Role::Mutating, "mutate")] {
+        let made = entries(role, "auto.kopf.dev", &webhooks, &url(), &everywhere());
+        let made = made.expect("they can be named");
+        assert_eq!(made.len(), 1);
+        assert_eq!(
+            made[0]["clientConfig"]["url"],
+            format!("https://localhost:9443/{path}/kopf.dev/kopfexamples/both")
+        );
+    }
+}
+
+#[test]
+fn kinds_that_share_an_id_appear_in_the_names() {
+    let spec = WebhookSpec::new("check/spec.Größe", Role::Validating);
+    let one = webhook(&spec);
+    let other = Webhook {
+        group: "",
+        plural: "pods",
+        ..one
+    };
+    let label = "check.spec.grc3b6c39fe";
+    assert_eq!(
+        names("auto.kopf.dev", &[one]),
+        Ok(vec![format!("{label}.auto.kopf.dev")])
+    );
+    assert_eq!(
+        names("auto.kopf.dev", &[one, other]),
+        Ok(vec![
+            format!("{label}.kopfexamples.kopf.dev.auto.kopf.dev"),
+            format!("{label}.pods.auto.kopf.dev"),
+        ])
+    );
+    assert_eq!(
+        one.path(),
+        "/validate/kopf.dev/kopfexamples/check/spec.Gr%C3%B6%C3%9Fe"
+    );
+    assert_eq!(
+        names("auto.kopf.dev", &[one, one]),
+        Err(Unnameable::Twice(format!(
+            "{label}.kopfexamples.kopf.dev.auto.kopf.dev"
+        )))
+    );
+    assert!(matches!(
+        names("Auto", &[one]),
+        Err(Unnameable::Configuration(_))
+    ));
+}
+
+#[test]
+fn defaults_of_the_server_are_no_difference_but_everything_else_is() {
+    let spec = WebhookSpec::new("check", Role::Validating);
+    let wanted = entries(
+        Role::Validating,
+        "auto.kopf.dev",
+        &[webhook(&spec)],
+        &url(),
+        &everywhere(),
+    )
+    .expect("it can be named");
+    let mut present = json!({"webhooks": wanted});
+    present["webhooks"][0]["matchConditions"] = json!([]);
+    assert!(is_in_sync(&present, &wanted));
+    assert!(!is_in_sync(&json!({}), &wanted));
+    assert!(is_in_sync(&json!({}), &[]));
+    present["webhooks"][0]["failurePolicy"] = json!("Ignore");
+    assert!(!is_in_sync(&present, &wanted));
+}
+
+#[test]
+fn only_persistent_webhooks_stay() {
+    let (passing, mut staying) = (
+        WebhookSpec::new("passing", Role::Validating),
+        WebhookSpec::new("staying", Role::Validating),
+    );
+    staying.lifetime = Lifetime::Persistent;
+    let webhooks = [webhook(&passing), webhook(&staying)];
+    let all = entries(
+        Role::Validating,
+        "auto.kopf.dev",
+        &webhooks,
+        &url(),
+        &everywhere(),
+    );
+    let all = all.expect("they can be named");
+    let left = persistent(&all, &webhooks, Role::Validating);
+    assert_eq!(left, all[1..]);
+}
+
+#[test]
+fn the_reach_is_the_same_here_and_there() {
+    let only = Reach::Only(vec!["a".to_owned()]);
+    assert!(only.includes("a") && !only.includes("b"));
+    assert!(everywhere().includes("a") && !everywhere().includes("kube-system"));
+    assert_eq!(
+        only.to_json()["matchExpressions"][0]["operator"],
+        json!("In")
+    );
+}

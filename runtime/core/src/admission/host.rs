@@ -1,0 +1,133 @@
+//! Under which name a local cluster reaches the machine that it runs on.
+
+/// A local cluster, or none that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cluster {
+    /// k3d, or k3s by another name.
+    K3d,
+    /// minikube.
+    Minikube,
+    /// kind.
+    Kind,
+    /// Docker Desktop.
+    DockerDesktop,
+    /// Something else: it is taken to run on this machine.
+    Unknown,
+}
+
+/// What gives a cluster away.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hints<'a> {
+    /// The context of the kubeconfig.
+    pub context: Option<&'a str>,
+    /// The host of the API server.
+    pub server: Option<&'a str>,
+    /// What the API server reports as its version, such as `v1.33.1+k3s1`.
+    pub version: Option<&'a str>,
+    /// The names in the certificate of the API server, and of who signed it.
+    pub certificate: &'a [String],
+}
+
+impl Cluster {
+    /// The most likely cluster.
+    #[must_use]
+    pub fn guess(hints: &Hints<'_>) -> Self {
+        let context = hints.context.unwrap_or_default();
+        let version = hints.version.unwrap_or_default();
+        let certified = |part: &str| hints.certificate.iter().any(|name| name.contains(part));
+        if context.starts_with("k3d-")
+            || version.contains("+k3s")
+            || certified("k3s")
+            || certified("k3d")
+        {
+            Self::K3d
+        } else if context == "minikube" || certified("minikube") {
+            Self::Minikube
+        } else if context.starts_with("kind-") || certified("kind-") {
+            Self::Kind
+        } else if context.starts_with("docker-desktop")
+            || context == "docker-for-desktop"
+            || hints.server == Some("kubernetes.docker.internal")
+            || certified("docker.internal")
+        {
+            Self::DockerDesktop
+        } else {
+            Self::Unknown
+        }
+    }
+
+    /// The name of this machine as the cluster knows it.
+    #[must_use]
+    pub fn host(self) -> &'static str {
+        match self {
+            Self::K3d => "host.k3d.internal",
+            Self::Minikube => "host.minikube.internal",
+            Self::Kind | Self::DockerDesktop => "host.docker.internal",
+            Self::Unknown => "localhost",
+        }
+    }
+
+    /// Whether requests come from this machine itself, so that nobody else needs to be let in.
+    #[must_use]
+    pub fn is_this_machine(self) -> bool {
+        self == Self::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_are_recognised_by_whatever_gives_them_away() {
+        let context = |context| Hints {
+            context: Some(context),
+            ..Hints::default()
+        };
+        let names = |name: &str| vec!["kubernetes".to_owned(), name.to_owned()];
+        let (minikube, k3s) = (names("minikubeCA"), names("k3s-server-ca@1700000000"));
+        for (hints, expected, host) in [
+            (context("k3d-dev"), Cluster::K3d, "host.k3d.internal"),
+            (
+                context("minikube"),
+                Cluster::Minikube,
+                "host.minikube.internal",
+            ),
+            (context("kind-dev"), Cluster::Kind, "host.docker.internal"),
+            (
+                context("docker-desktop"),
+                Cluster::DockerDesktop,
+                "host.docker.internal",
+            ),
+            (context("production"), Cluster::Unknown, "localhost"),
+            (
+                Hints {
+                    version: Some("v1.33.1+k3s1"),
+                    ..Hints::default()
+                },
+                Cluster::K3d,
+                "host.k3d.internal",
+            ),
+            (
+                Hints {
+                    certificate: &minikube,
+                    ..Hints::default()
+                },
+                Cluster::Minikube,
+                "host.minikube.internal",
+            ),
+            (
+                Hints {
+                    certificate: &k3s,
+                    ..Hints::default()
+                },
+                Cluster::K3d,
+                "host.k3d.internal",
+            ),
+        ] {
+            let cluster = Cluster::guess(&hints);
+            assert_eq!((cluster, cluster.host()), (expected, host), "{hints:?}");
+        }
+        assert!(Cluster::Unknown.is_this_machine() && !Cluster::Kind.is_this_machine());
+    }
+}

@@ -1,0 +1,109 @@
+//! Where webhooks are served if nobody says so: in a pod behind a Service, or on this machine.
+
+use std::net::Ipv4Addr;
+
+use kopf_core::admission::certificate::Certificate;
+use kopf_core::admission::host::{Cluster, Hints};
+use kube::config::Kubeconfig;
+use kube::{Client, Config};
+use tracing::info;
+
+use super::LocalOptions;
+use super::certificates::Certificates;
+use super::server::{Published, Server};
+
+/// The namespace of the pod in which this process runs, if it does.
+pub(super) fn pod_namespace() -> Option<String> {
+    std::env::var_os("KUBERNETES_SERVICE_HOST")?;
+    let file = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+    let namespace = std::fs::read_to_string(file).ok()?;
+    Some(namespace.trim().to_owned()).filter(|namespace| !namespace.is_empty())
+}
+
+/// A server that fits the surroundings.
+pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Client) -> Server {
+    let server = match (&options.host, pod_namespace()) {
+        (None, Some(namespace)) => {
+            let name = format!("{operator}-webhook");
+            let server = Server::behind_service(namespace, &name, &name);
+            match &options.secret {
+                Some(secret) => server.certificates(Certificates::Secret {
+                    name: secret.clone(),
+                }),
+                None => server,
+            }
+        }
+        (Some(host), _) => Server::local(host).listen(Ipv4Addr::UNSPECIFIED.into()),
+        (None, None) => {
+            let cluster = detect(client).await;
+            let server = Server::local(cluster.host());
+            if cluster.is_this_machine() {
+                server
+            } else {
+                info!(
+                    "the cluster looks like {cluster:?}: it is to reach this machine as `{}`",
+                    cluster.host()
+                );
+                server.listen(Ipv4Addr::UNSPECIFIED.into())
+            }
+        }
+    };
+    let server = match options.port {
+        Some(port) => server.port(port),
+        None => server,
+    };
+    match &options.ca_file {
+        Some(file) => server.write_ca(file),
+        None => server,
+    }
+}
+
+async fn detect(client: &Client) -> Cluster {
+    let kubeconfig = Kubeconfig::read().ok();
+    let config = Config::infer().await.ok();
+    let version = client.apiserver_version().await.ok();
+    let authorities = config.as_ref().and_then(|config| config.root_cert.as_ref());
+    let names: Vec<String> = authorities
+        .into_iter()
+        .flatten()
+        .filter_map(|der| Certificate::from_der(der).ok())
+        .filter_map(|authority| authority.subject.common_name().map(str::to_owned))
+        .collect();
+    Cluster::guess(&Hints {
+        context: kubeconfig
+            .as_ref()
+            .and_then(|config| config.current_context.as_deref()),
+        server: config.as_ref().and_then(|config| config.cluster_url.host()),
+        version: version.as_ref().map(|version| version.git_version.as_str()),
+        certificate: &names,
+    })
+}
+
+/// The namespaces whose objects no webhook may touch, the operator's own if it runs in a pod.
+pub(super) fn protected_namespaces(server: Option<&Server>) -> Vec<String> {
+    let mut names: Vec<String> = kopf_core::admission::configuration::SYSTEM_NAMESPACES
+        .map(str::to_owned)
+        .to_vec();
+    let own = match server.map(|server| &server.published) {
+        Some(Published::Service { namespace, .. }) => Some(namespace.clone()),
+        _ => pod_namespace(),
+    };
+    names.extend(own);
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_and_the_operator_itself_are_left_alone() {
+        let server = Server::behind_service("mine", "svc", "secret");
+        assert_eq!(
+            protected_namespaces(Some(&server)),
+            ["kube-node-lease", "kube-public", "kube-system", "mine"]
+        );
+    }
+}

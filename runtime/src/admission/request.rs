@@ -1,0 +1,188 @@
+//! One HTTP request: who may ask what, how large it may be, and what a refusal looks like.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::{Body as _, Bytes, Incoming};
+use kopf_core::admission::certificate::Certificate;
+use tokio::sync::Semaphore;
+use tracing::{debug, error};
+
+use super::connection::Limits;
+use super::reviewer::{Refusal, Reviewer};
+use crate::context::validation::Caller;
+use crate::task::panic_message;
+
+/// Where requests are answered.
+pub(super) struct Desk {
+    reviewer: Reviewer,
+    /// What comes before the paths of the webhooks.
+    prefix: String,
+    /// Bytes of reviews for which there is still room.
+    room: Semaphore,
+    limits: Limits,
+}
+
+/// Why a request is not answered with a review.
+#[derive(Debug, thiserror::Error)]
+enum Unanswered {
+    #[error("reviews are sent with POST")]
+    Method,
+    #[error("a review has {0} bytes at most")]
+    TooLarge(usize),
+    #[error("the review did not come within {0:?}")]
+    TooSlow(Duration),
+    #[error("the review broke off")]
+    BrokenOff,
+    #[error("too many reviews at once")]
+    Busy,
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("the review failed: {0}")]
+    Panicked(String),
+}
+
+// === impl Desk ===
+
+impl Desk {
+    pub(super) fn new(reviewer: Reviewer, prefix: &str, limits: Limits) -> Self {
+        Self {
+            reviewer,
+            prefix: prefix.trim_end_matches('/').to_owned(),
+            room: Semaphore::new(limits.total_bytes.min(Semaphore::MAX_PERMITS)),
+            limits,
+        }
+    }
+
+    async fn review(
+        &self,
+        request: Request<Incoming>,
+        certificate: Option<Arc<Certificate>>,
+    ) -> Result<Vec<u8>, Unanswered> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        let Some(path) = path.strip_prefix(self.prefix.as_str()) else {
+            return Err(Refusal::UnknownWebhook(shortened(path)).into());
+        };
+        if head.method != Method::POST {
+            return Err(Unanswered::Method);
+        }
+        let limits = &self.limits;
+        let too_large = || Unanswered::TooLarge(limits.body_bytes);
+        let size = body.size_hint();
+        if size.lower() > limits.body_bytes as u64 {
+            return Err(too_large());
+        }
+        let size = size.upper().map_or(limits.body_bytes, |upper| {
+            usize::try_from(upper).map_or(limits.body_bytes, |upper| upper.min(limits.body_bytes))
+        });
+        let bytes = u32::try_from(size).unwrap_or(u32::MAX);
+        let waiting = tokio::time::timeout(limits.body, self.room.acquire_many(bytes));
+        let _room = match waiting.await {
+            Ok(Ok(room)) => room,
+            Ok(Err(_)) | Err(_) => return Err(Unanswered::Busy),
+        };
+        let reading = Limited::new(body, limits.body_bytes).collect();
+        let text = match tokio::time::timeout(limits.body, reading).await {
+            Ok(Ok(text)) => text.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
+            Ok(Err(_)) => return Err(Unanswered::BrokenOff),
+            Err(_) => return Err(Unanswered::TooSlow(limits.body)),
+        };
+        let patience = head.uri.query().and_then(patience);
+        let caller = Caller {
+            headers: head.headers,
+            certificate,
+        };
+        let review = self.reviewer.review(path, &text, caller, patience);
+        match AssertUnwindSafe(review).catch_unwind().await {
+            Ok(answer) => Ok(answer?),
+            Err(payload) => {
+                let message = panic_message(&*payload);
+                error!("a review panicked outside of its webhook: {message}");
+                Err(Unanswered::Panicked(message))
+            }
+        }
+    }
+}
+
+/// Answers one request.
+pub(super) async fn answer(
+    desk: Arc<Desk>,
+    request: Request<Incoming>,
+    certificate: Option<Arc<Certificate>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let reviewed = desk.review(request, certificate).await;
+    let (status, content_type, text) = match reviewed {
+        Ok(answer) => (StatusCode::OK, "application/json", answer),
+        Err(unanswered) => {
+            debug!("a request was not answered: {unanswered}");
+            let text = format!("{unanswered}\n").into_bytes();
+            (unanswered.status(), "text/plain; charset=utf-8", text)
+        }
+    };
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
+    Ok(response)
+}
+
+impl Unanswered {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::BrokenOff => StatusCode::BAD_REQUEST,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Refused(refusal) => {
+                StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::BAD_REQUEST)
+            }
+            Self::Panicked(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// How long the API server waits, as it says in `?timeout=10s`.
+fn patience(query: &str) -> Option<Duration> {
+    let timeout = query
+        .split('&')
+        .find_map(|part| part.strip_prefix("timeout="))?;
+    let seconds: u64 = timeout.strip_suffix('s')?.parse().ok()?;
+    (seconds > 0).then(|| Duration::from_secs(seconds))
+}
+
+/// Strangers may send anything; what is told and logged of it is short.
+fn shortened(path: &str) -> String {
+    path.chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_patience_of_the_api_server_is_read_from_the_query() {
+        assert_eq!(patience("timeout=10s"), Some(Duration::from_secs(10)));
+        assert_eq!(patience("a=b&timeout=3s"), Some(Duration::from_secs(3)));
+        for other in [
+            "",
+            "timeout=",
+            "timeout=s",
+            "timeout=-1s",
+            "timeout=0s",
+            "timeout=1h",
+        ] {
+            assert_eq!(patience(other), None, "{other}");
+        }
+    }
+}

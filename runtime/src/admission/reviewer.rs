@@ -1,0 +1,255 @@
+//! From the text of a review to the text of its answer, whoever transported it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::admission::configuration::{Reach, Webhook as Configured};
+use kopf_core::admission::review::{Answer, Denial, Malformed, Request, Review};
+use kopf_core::admission::{OnFailure, Sight, WebhookSpec};
+use kopf_core::object::diff::Baseline;
+use kopf_core::object::essence::Essence;
+use kube::Client;
+use serde_json::Value;
+use tracing::{Instrument as _, debug, error, info_span};
+
+use crate::context::validation::{Caller, ReviewFacts, States};
+use crate::declare::Webhook;
+use crate::resource::ResourceSpec;
+use crate::shim::admission::{ReviewFunction, Verdict};
+
+/// Answers reviews; cheap to clone.
+#[derive(Clone)]
+pub struct Reviewer {
+    routes: Arc<Routes>,
+}
+
+struct Routes {
+    /// By path, as the configuration has it.
+    webhooks: HashMap<String, Route>,
+    reach: Reach,
+    client: Client,
+}
+
+struct Route {
+    resource: ResourceSpec,
+    spec: WebhookSpec,
+    function: Arc<dyn ReviewFunction>,
+    param: Option<Arc<Value>>,
+}
+
+/// Why a review got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Nothing is served there.
+    #[error("there is no webhook at `{0}`")]
+    UnknownWebhook(String),
+    /// The text is not a review.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// The review is about another kind of objects.
+    #[error("the webhook at `{path}` is not about `{resource}`")]
+    OtherResource {
+        /// The path of the webhook.
+        path: String,
+        /// What the review is about.
+        resource: String,
+    },
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// The HTTP status that says the same.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::UnknownWebhook(_) | Self::OtherResource { .. } => 404,
+            Self::Malformed(_) => 400,
+        }
+    }
+}
+
+// === impl Reviewer ===
+
+impl Reviewer {
+    pub(super) fn new(
+        webhooks: Vec<(ResourceSpec, Webhook)>,
+        reach: Reach,
+        client: Client,
+    ) -> Self {
+        let webhooks = webhooks.into_iter().map(|(resource, webhook)| {
+            let path = configured(&resource, &webhook.spec).path();
+            let route = Route {
+                resource,
+                spec: webhook.spec,
+                function: webhook.function,
+                param: webhook.param,
+            };
+            (path, route)
+        });
+        Self {
+            routes: Arc::new(Routes {
+                webhooks: webhooks.collect(),
+                reach,
+                client,
+            }),
+        }
+    }
+
+    /// Answers a review that came for the webhook at this path, within `patience` if the API
+    /// server says how long it waits.
+    ///
+    /// # Errors
+    /// If there is no such webhook, or the text is not a review of its kind.
+    pub async fn review(
+        &self,
+        path: &str,
+        text: &[u8],
+        caller: Caller,
+        patience: Option<Duration>,
+    ) -> Result<Vec<u8>, Refusal> {
+        let Some(route) = self.routes.webhooks.get(path) else {
+            // Strangers may send anything; what is told and logged of it is short.
+            return Err(Refusal::UnknownWebhook(path.chars().take(100).collect()));
+        };
+        let review = Review::parse(text)?;
+        let about = &review.request.resource;
+        if (about.group.as_str(), about.resource.as_str())
+            != (route.resource.group, route.resource.plural)
+        {
+            return Err(Refusal::OtherResource {
+                path: path.to_owned(),
+                resource: format!("{}.{}", about.resource, about.group),
+            });
+        }
+        let version = review.version;
+        let request = Arc::new(review.request);
+        let answer = self.routes.decide(route, &request, caller, patience).await;
+        let request = Arc::unwrap_or_clone(request);
+        Ok(Review { version, request }.answer(&answer))
+    }
+}
+
+impl Routes {
+    async fn decide(
+        &self,
+        route: &Route,
+        request: &Arc<Request>,
+        caller: Caller,
+        patience: Option<Duration>,
+    ) -> Answer {
+        let spec = &route.spec;
+        let namespace = request.namespace.as_deref();
+        // An unmanaged configuration may ask for more than the webhook is about.
+        if !spec.concerns(request.operation, request.subresource())
+            || !namespace.is_none_or(|namespace| self.reach.includes(namespace))
+        {
+            return Answer::allowed();
+        }
+        let mut states = None;
+        if spec.is_conditional() {
+            let read = States::read(request);
+            if !matches(spec, request, &read) {
+                return Answer::allowed();
+            }
+            states = Some(Arc::new(read));
+        }
+        let facts = ReviewFacts {
+            request: Arc::clone(request),
+            caller: Arc::new(caller),
+            client: self.client.clone(),
+            handler: spec.id.clone(),
+            param: route.param.clone(),
+            states,
+        };
+        let span = info_span!(
+            "review",
+            kind = route.resource.kind,
+            webhook = %spec.id,
+            operation = %request.operation,
+            namespace,
+            name = request.name.as_deref(),
+        );
+        let limit = limit(spec.timeout, patience);
+        let reviewed = route
+            .function
+            .call(facts, limit)
+            .instrument(span.clone())
+            .await;
+        let _entered = span.enter();
+        conclude(
+            spec,
+            reviewed.verdict,
+            reviewed.warnings,
+            |denial, warnings| Answer {
+                denial,
+                warnings,
+                patch: reviewed.patch,
+            },
+        )
+    }
+}
+
+fn conclude(
+    spec: &WebhookSpec,
+    verdict: Verdict,
+    mut warnings: Vec<String>,
+    answer: impl FnOnce(Option<Denial>, Vec<String>) -> Answer,
+) -> Answer {
+    match verdict {
+        Verdict::Allowed => answer(None, warnings),
+        Verdict::Denied(denial) => {
+            debug!(code = denial.code, "denied: {}", denial.message);
+            answer(Some(denial), warnings)
+        }
+        Verdict::Failed(message) => {
+            let message = format!("webhook `{}` failed: {message}", spec.id);
+            error!("{message}");
+            match spec.on_failure {
+                OnFailure::Ignore => {
+                    warnings.push(message);
+                    answer(None, warnings)
+                }
+                OnFailure::Refuse => answer(Some(Denial { message, code: 500 }), warnings),
+            }
+        }
+    }
+}
+
+/// Whether the conditions of a webhook hold for a request.
+fn matches(spec: &WebhookSpec, request: &Request, states: &States) -> bool {
+    let essence = |state: &Option<Value>| Essence::from_value(state.clone().unwrap_or_default());
+    let old = match &states.old {
+        Some(_) => Baseline::Known(essence(&states.old)),
+        None => Baseline::Absent,
+    };
+    let sight = Sight {
+        body: states.body(),
+        old: &old,
+        new: &essence(&states.new),
+    };
+    spec.matches(request.operation, &sight)
+}
+
+/// The answer must be on its way before the API server gives up.
+fn limit(timeout: Duration, patience: Option<Duration>) -> Duration {
+    let limit = patience.map_or(timeout, |patience| patience.min(timeout));
+    limit.saturating_sub((limit / 10).min(Duration::from_secs(1)))
+}
+
+/// A webhook as the configuration describes it.
+pub(super) fn configured<'a>(resource: &ResourceSpec, spec: &'a WebhookSpec) -> Configured<'a> {
+    Configured {
+        group: resource.group,
+        version: resource.version,
+        plural: resource.plural,
+        spec,
+    }
+}
+
+impl std::fmt::Debug for Reviewer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reviewer").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,474 @@
+//! The webhook server of this crate: where it listens, what it shows, how it is reached.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use kopf_core::admission::configuration::{Address, ClientConfig};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::certificates::{self, Certificates, Keeper};
+use super::connection::{Limits, Reception};
+use super::request::Desk;
+use super::session::{ServeError, Session, WebhookServer};
+use super::tls::{self, Material};
+
+/// A server for webhooks, with HTTP/1.1 and HTTP/2.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Server {
+    pub(super) listen: SocketAddr,
+    pub(super) published: Published,
+    pub(super) certificates: Certificates,
+    pub(super) ca_file: Option<PathBuf>,
+    prefix: String,
+    protocol: Protocol,
+    hosts: Vec<String>,
+    clients: Option<ClientVerification>,
+    limits: Limits,
+    check_every: Duration,
+    linger: Duration,
+}
+
+/// How the API server reaches a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// By a URL with this host; the port is the one on which the server listens, unless told
+    /// otherwise.
+    Host {
+        /// The host, as the API server knows it.
+        host: String,
+        /// Another port.
+        port: Option<u16>,
+    },
+    /// By a Service of the cluster.
+    Service {
+        /// The namespace of the Service.
+        namespace: String,
+        /// The name of the Service.
+        name: String,
+        /// The port of the Service.
+        port: u16,
+    },
+}
+
+/// Whether what is said can be overheard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// It cannot, and API servers insist on that.
+    #[default]
+    Https,
+    /// It can: only for tunnels that encrypt by themselves, and for trying things out.
+    Http,
+}
+
+/// How clients prove who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientVerification {
+    /// A certificate is verified if there is one, and shown to the webhooks.
+    Optional {
+        /// The authority of clients, as PEM; read again when it changes.
+        authority: PathBuf,
+    },
+    /// Clients without a certificate are turned away.
+    Required {
+        /// The authority of clients, as PEM; read again when it changes.
+        authority: PathBuf,
+    },
+}
+
+/// What is served at a time.
+#[derive(PartialEq, Eq)]
+struct Loaded {
+    material: Material,
+    client_authority: Option<String>,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// A server on loopback, with any free port, reached by this name.
+    pub fn local(host: impl Into<String>) -> Self {
+        let published = Published::Host {
+            host: host.into(),
+            port: None,
+        };
+        Self::new((Ipv4Addr::LOCALHOST, 0).into(), published)
+    }
+
+    /// A server in a pod, behind a Service; its certificates are kept in a Secret of this name.
+    pub fn behind_service(
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+        secret: impl Into<String>,
+    ) -> Self {
+        let published = Published::Service {
+            namespace: namespace.into(),
+            name: name.into(),
+            port: 443,
+        };
+        let certificates = Certificates::KeptSecret {
+            name: secret.into(),
+            policy: super::RotationPolicy::default(),
+        };
+        Self::new((Ipv4Addr::UNSPECIFIED, Self::POD_PORT).into(), published)
+            .certificates(certificates)
+    }
+
+    /// The port in a pod, to which the Service that `kopf-gen` emits leads.
+    pub const POD_PORT: u16 = 9443;
+
+    /// A server that listens here and is reached so.
+    pub fn new(listen: SocketAddr, published: Published) -> Self {
+        let linger = match published {
+            Published::Service { .. } => Duration::from_secs(3),
+            Published::Host { .. } => Duration::ZERO,
+        };
+        Self {
+            listen,
+            published,
+            certificates: Certificates::SelfMade,
+            ca_file: None,
+            prefix: String::new(),
+            protocol: Protocol::default(),
+            hosts: Vec::new(),
+            clients: None,
+            limits: Limits::default(),
+            check_every: Duration::from_secs(30),
+            linger,
+        }
+    }
+
+    /// Listens on another address.
+    pub fn listen(mut self, address: IpAddr) -> Self {
+        self.listen.set_ip(address);
+        self
+    }
+
+    /// Listens on another port.
+    pub fn port(mut self, port: u16) -> Self {
+        self.listen.set_port(port);
+        self
+    }
+
+    /// Is reached otherwise.
+    pub fn published(mut self, published: Published) -> Self {
+        self.published = published;
+        self
+    }
+
+    /// Serves below a path.
+    pub fn path(mut self, prefix: impl Into<String>) -> Self {
+        let prefix = prefix.into();
+        let prefix = prefix.trim_matches('/');
+        self.prefix = if prefix.is_empty() {
+            String::new()
+        } else {
+            format!("/{prefix}")
+        };
+        self
+    }
+
+    /// Shows other certificates.
+    pub fn certificates(mut self, certificates: Certificates) -> Self {
+        self.certificates = certificates;
+        self
+    }
+
+    /// Is also known under this name or address, for certificates that are made here.
+    pub fn also_known_as(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into());
+        self
+    }
+
+    /// Writes the authority of its certificates to a file, for other programs to trust it.
+    pub fn write_ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(file.into());
+        self
+    }
+
+    /// Encrypts, or not.
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// Asks clients for their certificates.
+    pub fn verify_clients(mut self, verification: ClientVerification) -> Self {
+        self.clients = Some(verification);
+        self
+    }
+
+    /// Sets other limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Looks for new certificates this often.
+    pub fn check_every(mut self, pause: Duration) -> Self {
+        self.check_every = pause;
+        self
+    }
+
+    /// Goes on accepting for a while when the operator stops, until the cluster knows that.
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.linger = linger;
+        self
+    }
+
+    /// The names and addresses that a certificate must be for.
+    fn all_hosts(&self) -> Vec<String> {
+        let mut hosts = match &self.published {
+            Published::Host { host, .. } => {
+                vec![host.clone(), "localhost".to_owned(), "127.0.0.1".to_owned()]
+            }
+            Published::Service {
+                namespace, name, ..
+            } => vec![
+                format!("{name}.{namespace}.svc"),
+                format!("{name}.{namespace}"),
+                format!("{name}.{namespace}.svc.cluster.local"),
+            ],
+        };
+        hosts.extend(self.hosts.iter().cloned());
+        let mut known = Vec::new();
+        hosts.retain(|host| {
+            let new = !known.contains(host);
+            known.push(host.clone());
+            new
+        });
+        hosts
+    }
+
+    fn address(&self, port: u16) -> Address {
+        match &self.published {
+            Published::Host { host, port: other } => {
+                let scheme = match self.protocol {
+                    Protocol::Https => "https",
+                    Protocol::Http => "http",
+                };
+                let host = if host.parse().is_ok_and(|ip: IpAddr| ip.is_ipv6()) {
+                    format!("[{host}]")
+                } else {
+                    host.clone()
+                };
+                let port = other.unwrap_or(port);
+                Address::Url(format!("{scheme}://{host}:{port}{}", self.prefix))
+            }
+            Published::Service {
+                namespace,
+                name,
+                port,
+            } => Address::Service {
+                namespace: namespace.clone(),
+                name: name.clone(),
+                port: *port,
+                path: self.prefix.clone(),
+            },
+        }
+    }
+
+    async fn run(&self, session: Session) -> Result<(), ServeError> {
+        let listener = TcpListener::bind(self.listen)
+            .await
+            .map_err(|error| ServeError::new(format!("cannot listen on {}", self.listen), error))?;
+        let port = listener
+            .local_addr()
+            .map_err(|error| ServeError::new("the port is not known", error))?
+            .port();
+        let address = self.address(port);
+        let desk = Desk::new(session.reviewer.clone(), &self.prefix, self.limits.clone());
+        let closed = CancellationToken::new();
+        let lingering = async {
+            session.over().await;
+            tokio::time::sleep(self.linger).await;
+            closed.cancel();
+        };
+        let reception = |identity| Reception {
+            listener,
+            identity,
+            desk: Arc::new(desk),
+            limits: self.limits.clone(),
+        };
+        if self.protocol == Protocol::Http {
+            info!("webhooks are served without encryption on port {port}");
+            session.announce(ClientConfig {
+                address,
+                ca_bundle: None,
+            });
+            tokio::join!(reception(None).run(&closed), lingering);
+            return Ok(());
+        }
+        let namespace = match &self.published {
+            Published::Service { namespace, .. } => namespace.as_str(),
+            Published::Host { .. } => session.client.default_namespace(),
+        };
+        let hosts = self.all_hosts();
+        let mut keeper = Keeper::new(&self.certificates, hosts, &session.client, namespace);
+        let failed = |error| ServeError::new("the certificates of the webhooks", error);
+        let mut loaded = self.load(&mut keeper).await.map_err(failed)?;
+        let config = self.config(&loaded, &keeper).map_err(failed)?;
+        let (identity, current) = watch::channel(Arc::new(config));
+        self.show(&loaded, &address, &session)
+            .await
+            .map_err(failed)?;
+        info!("webhooks are served on port {port}");
+        let checking = async {
+            loop {
+                tokio::time::sleep(self.check_every).await;
+                match self.reload(&mut keeper, &mut loaded).await {
+                    Ok(Some(config)) => {
+                        identity.send_replace(Arc::new(config));
+                        if let Err(error) = self.show(&loaded, &address, &session).await {
+                            warn!("{}", chain(&error));
+                        }
+                    }
+                    Ok(None) => {}
+                    Err(error) => warn!("the certificates stay as they are: {}", chain(&error)),
+                }
+            }
+        };
+        tokio::select! {
+            ((), ()) = async { tokio::join!(reception(Some(current)).run(&closed), lingering) } => Ok(()),
+            () = checking => Ok(()),
+        }
+    }
+
+    async fn load(&self, keeper: &mut Keeper) -> Result<Loaded, certificates::Error> {
+        let client_authority = match &self.clients {
+            Some(clients) => Some(certificates::read(clients.authority()).await?),
+            None => None,
+        };
+        Ok(Loaded {
+            material: keeper.load(Timestamp::now()).await?,
+            client_authority,
+        })
+    }
+
+    /// Something else to be served, if there is.
+    async fn reload(
+        &self,
+        keeper: &mut Keeper,
+        loaded: &mut Loaded,
+    ) -> Result<Option<ServerConfig>, certificates::Error> {
+        let newer = self.load(keeper).await?;
+        if newer == *loaded {
+            return Ok(None);
+        }
+        let config = self.config(&newer, keeper)?;
+        info!("other certificates are served from now on");
+        *loaded = newer;
+        Ok(Some(config))
+    }
+
+    fn config(
+        &self,
+        loaded: &Loaded,
+        keeper: &Keeper,
+    ) -> Result<ServerConfig, certificates::Error> {
+        let clients = self
+            .clients
+            .as_ref()
+            .zip(loaded.client_authority.as_deref());
+        Ok(tls::server_config(
+            &loaded.material,
+            &keeper.origin(),
+            clients,
+        )?)
+    }
+
+    /// Tells everybody whom to trust.
+    async fn show(
+        &self,
+        loaded: &Loaded,
+        address: &Address,
+        session: &Session,
+    ) -> Result<(), certificates::Error> {
+        let bundle = &loaded.material.bundle;
+        if let (Some(file), Some(bundle)) = (&self.ca_file, bundle) {
+            let written = tokio::fs::write(file, bundle).await;
+            written.map_err(|source| certificates::Error::File {
+                path: file.clone(),
+                source,
+            })?;
+            info!("the authority of the webhooks is in {}", file.display());
+        }
+        let client = ClientConfig {
+            address: address.clone(),
+            ca_bundle: bundle.clone(),
+        };
+        session.announce_revision(client, loaded.material.revision);
+        Ok(())
+    }
+}
+
+impl WebhookServer for Server {
+    fn serve(&self, session: Session) -> BoxFuture<'_, Result<(), ServeError>> {
+        Box::pin(self.run(session))
+    }
+}
+
+// === impl ClientVerification ===
+
+impl ClientVerification {
+    fn authority(&self) -> &std::path::Path {
+        match self {
+            Self::Optional { authority } | Self::Required { authority } => authority,
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        self.authority().display().to_string()
+    }
+}
+
+/// An error with its causes in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_announced_as_it_is_reached() {
+        let local = Server::local("localhost").path("/hooks/");
+        assert_eq!(
+            local.address(1234),
+            Address::Url("https://localhost:1234/hooks".to_owned())
+        );
+        let tunnelled = Server::local("::1").protocol(Protocol::Http);
+        assert_eq!(
+            tunnelled.address(80),
+            Address::Url("http://[::1]:80".to_owned())
+        );
+        let service = Server::behind_service("ns", "svc", "secret");
+        assert_eq!(
+            service.address(9443),
+            Address::Service {
+                namespace: "ns".to_owned(),
+                name: "svc".to_owned(),
+                port: 443,
+                path: String::new(),
+            }
+        );
+        assert_eq!(service.all_hosts()[0], "svc.ns.svc");
+        assert_eq!(local.all_hosts(), ["localhost", "127.0.0.1"]);
+    }
+}

@@ -1,0 +1,159 @@
+//! A tunnel that an external program opens, such as ngrok: it says where its public end is.
+
+use std::process::Stdio;
+
+use futures::future::BoxFuture;
+use kopf_core::admission::configuration::{Address, ClientConfig};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, ChildStdout, Command};
+use tracing::{debug, info};
+
+use super::server::{Protocol, Server};
+use super::session::{ServeError, Session, WebhookServer};
+
+/// A server on loopback behind a program that forwards a public HTTPS address to it.
+///
+/// Every `{port}` in the arguments becomes the port of the server. The program tells its public
+/// address by printing it: the first `https://…` in a line counts, and a later one replaces it.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Tunnel {
+    program: String,
+    arguments: Vec<String>,
+    marker: String,
+    server: Server,
+}
+
+impl Tunnel {
+    /// A tunnel by this program.
+    pub fn new<A: Into<String>>(
+        program: impl Into<String>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        Self {
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            marker: String::new(),
+            server: Server::local("localhost").protocol(Protocol::Http),
+        }
+    }
+
+    /// A tunnel by `ngrok`, which must be installed and logged in.
+    pub fn ngrok() -> Self {
+        let arguments = [
+            "http",
+            "{port}",
+            "--log",
+            "stdout",
+            "--log-format",
+            "logfmt",
+        ];
+        Self::new("ngrok", arguments).after("url=")
+    }
+
+    /// The address counts only right after this text.
+    pub fn after(mut self, marker: impl Into<String>) -> Self {
+        self.marker = marker.into();
+        self
+    }
+
+    /// Forwards to a server with other options; one with plain HTTP, unless the program can trust
+    /// its certificates.
+    pub fn server(mut self, server: Server) -> Self {
+        self.server = server;
+        self
+    }
+
+    fn start(&self, local: &Address) -> Result<(Child, ChildStdout), ServeError> {
+        let port = match local {
+            Address::Url(url) => url
+                .rsplit(':')
+                .next()
+                .and_then(|rest| rest.split('/').next()),
+            Address::Service { .. } => None,
+        };
+        let port = port.ok_or_else(|| ServeError::message("a tunnel leads to a local port"))?;
+        let arguments = self.arguments.iter().map(|it| it.replace("{port}", port));
+        let failed = |error| ServeError::new(format!("cannot start `{}`", self.program), error);
+        let mut child = Command::new(&self.program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        let output = child.stdout.take();
+        let output = output.ok_or_else(|| ServeError::message("a tunnel must be heard"))?;
+        Ok((child, output))
+    }
+
+    /// Listens to the program until it ends, which it is not meant to.
+    async fn follow(
+        &self,
+        mut child: Child,
+        output: ChildStdout,
+        session: &Session,
+    ) -> Result<(), ServeError> {
+        let mut lines = BufReader::new(output).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            debug!("{}: {line}", self.program);
+            if let Some(url) = public_url(&line, &self.marker) {
+                info!("`{}` forwards {url}", self.program);
+                session.announce(ClientConfig {
+                    address: Address::Url(url.to_owned()),
+                    ca_bundle: None,
+                });
+            }
+        }
+        let status = child.wait().await;
+        let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        Err(ServeError::message(format!(
+            "`{}` has ended ({status}), and the tunnel with it",
+            self.program
+        )))
+    }
+}
+
+impl WebhookServer for Tunnel {
+    fn serve(&self, session: Session) -> BoxFuture<'_, Result<(), ServeError>> {
+        Box::pin(async move {
+            let (inner, mut announced) = session.divert();
+            let tunnelling = async {
+                let Some(local) = announced.next().await else {
+                    return std::future::pending().await;
+                };
+                let (child, output) = self.start(&local.address)?;
+                self.follow(child, output, &session).await
+            };
+            tokio::select! {
+                served = self.server.serve(inner) => served,
+                ended = tunnelling => ended,
+            }
+        })
+    }
+}
+
+/// The first address in a line, right after the marker.
+fn public_url<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
+    let start = line.find(&format!("{marker}https://"))? + marker.len();
+    let rest = &line[start..];
+    let end = rest
+        .find(|char: char| char.is_whitespace() || "\"'<>,;".contains(char))
+        .unwrap_or(rest.len());
+    Some(rest[..end].trim_end_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_public_address_is_found_in_what_programs_print() {
+        let ngrok = r#"t=2026 lvl=info msg="started tunnel" addr=http://localhost:1 url=https://ab.ngrok.app"#;
+        assert_eq!(public_url(ngrok, "url="), Some("https://ab.ngrok.app"));
+        assert_eq!(public_url(ngrok, "nothing="), None);
+        let other = "your url is: \"https://x.loca.lt/\", have fun";
+        assert_eq!(public_url(other, ""), Some("https://x.loca.lt"));
+        assert_eq!(public_url("http://plain.example", ""), None);
+    }
+}

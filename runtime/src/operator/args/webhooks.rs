@@ -1,0 +1,37 @@
+//! The options of an operator that serves webhooks from a developer's machine.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::admission::LocalOptions;
+
+/// Where webhooks are served, if the surroundings do not tell.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Webhooks")]
+pub(in crate::operator) struct WebhookArgs {
+    /// The name under which the cluster reaches this machine, to serve webhooks
+    #[arg(long, value_name = "HOST", env = "KOPF_RUN_WEBHOOK_HOST")]
+    webhook_host: Option<String>,
+
+    /// The port for webhooks; any free one by default
+    #[arg(long, value_name = "PORT", env = "KOPF_RUN_WEBHOOK_PORT")]
+    webhook_port: Option<u16>,
+
+    /// Write the authority of the webhook server to this file, for `curl --cacert`
+    #[arg(long, value_name = "FILE", env = "KOPF_RUN_WEBHOOK_CA_FILE")]
+    webhook_ca_file: Option<PathBuf>,
+}
+
+impl WebhookArgs {
+    pub(in crate::operator) fn apply_to(&self, options: &mut LocalOptions) {
+        let Self {
+            webhook_host,
+            webhook_port,
+            webhook_ca_file,
+        } = self.clone();
+        options.host = webhook_host.or(options.host.take());
+        options.port = webhook_port.or(options.port);
+        options.ca_file = webhook_ca_file.or(options.ca_file.take());
+    }
+}

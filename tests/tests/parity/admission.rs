@@ -1,0 +1,176 @@
+//! Webhooks: the same requests to the API server come out the same.
+
+use http::{Request, header};
+use kopf_tests::pki::Authority;
+use kopf_tests::{Failure, TestResult, eventually};
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use crate::stage::{Side, Stage};
+
+/// What became of the same steps on one side.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    answers: Vec<Value>,
+    calls: Vec<Value>,
+    configurations: Vec<Value>,
+}
+
+#[tokio::test]
+async fn the_same_requests_are_refused_changed_and_commented_on() -> TestResult {
+    let (kopf, ours) = tokio::try_join!(play(Side::Kopf), play(Side::Ours))?;
+    assert_eq!(kopf.answers, ours.answers);
+    assert_eq!(kopf.calls, ours.calls);
+    assert_eq!(kopf.configurations, ours.configurations);
+    Ok(())
+}
+
+async fn play(side: Side) -> Result<Outcome, Failure> {
+    let mut stage = Stage::open("admission", side).await?;
+    let certificates = tempfile::tempdir()?;
+    let authority = Authority::fresh()?;
+    let pair = authority.loopback_server()?;
+    for (name, text) in [
+        ("ca.crt", authority.certificate()),
+        ("tls.crt", &pair.certificate),
+        ("tls.key", &pair.key),
+    ] {
+        std::fs::write(certificates.path().join(name), text)?;
+    }
+    let managed = format!("hooks.{}", stage.sandbox.group());
+    stage.set("MANAGED", &managed);
+    stage.set("CERTS", &certificates.path().display().to_string());
+    stage.start().await?;
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    eventually("the API server asks the webhooks", async || {
+        let widgets = stage.widgets.api();
+        let mut widget = kube::api::DynamicObject::new("probe", stage.widgets.resource());
+        widget.data = json!({"spec": {"warn": "ready"}});
+        let made = widgets.create(&dry_run, &widget).await.ok()?;
+        (made.data["spec"]["size"] == 3).then_some(())
+    })
+    .await?;
+    let called_before = calls(&stage).len();
+
+    let mut answers = Vec::new();
+    let gold = json!({"labels": {"tier": "gold"}});
+    let both = json!({"labels": {"tier": "gold", "old": "yes"}});
+    for (name, metadata, spec) in [
+        ("plain", json!({}), json!({"size": 1})),
+        (
+            "completed",
+            json!({}),
+            json!({"remove": 1, "deep": {"a": [1]}}),
+        ),
+        ("warned", json!({}), json!({"warn": "worth changing"})),
+        (
+            "denied",
+            json!({}),
+            json!({"deny": "no way", "code": 499, "warn": "and more"}),
+        ),
+        ("gold", gold, json!({})),
+        ("both", both, json!({})),
+    ] {
+        let body = json!({"metadata": metadata, "spec": spec});
+        answers.push(stage_request(&stage, "POST", name, "", body).await?);
+    }
+    let edit = json!({"spec": {"size": 2}});
+    answers.push(stage_request(&stage, "PATCH", "plain", "?dryRun=All", edit.clone()).await?);
+    answers.push(stage_request(&stage, "PATCH", "plain", "", edit).await?);
+    let status = json!({"status": {"phase": "Ready"}});
+    answers.push(stage_request(&stage, "PATCH", "plain", "/status", status).await?);
+    answers.push(stage_request(&stage, "DELETE", "completed", "", json!({})).await?);
+
+    let mut configurations = Vec::new();
+    for kind in [
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+    ] {
+        let objects = stage
+            .sandbox
+            .objects("admissionregistration.k8s.io/v1", kind)
+            .await?;
+        let object = objects.get(&managed).await?;
+        for webhook in object.data["webhooks"].as_array().into_iter().flatten() {
+            configurations.push(comparable(webhook.clone(), &stage));
+        }
+        objects.delete(&managed).await?;
+    }
+    configurations.sort_by_key(|webhook| webhook["name"].to_string());
+    let calls = calls(&stage).split_off(called_before);
+    Ok(Outcome {
+        answers,
+        calls,
+        configurations,
+    })
+}
+
+/// What the validating webhook noted.
+fn calls(stage: &Stage) -> Vec<Value> {
+    let log = stage.operator().log();
+    let noted = log.lines().filter_map(|line| line.strip_prefix("CALL "));
+    noted
+        .filter_map(|call| serde_json::from_str(call).ok())
+        .collect()
+}
+
+/// What the API server says to a request, as far as it is the same on both sides.
+async fn stage_request(
+    stage: &Stage,
+    method: &str,
+    name: &str,
+    rest: &str,
+    mut body: Value,
+) -> Result<Value, Failure> {
+    let (group, namespace) = (stage.sandbox.group(), stage.sandbox.namespace());
+    let mut uri = format!("/apis/{group}/v1/namespaces/{namespace}/widgets");
+    if method == "POST" {
+        body["apiVersion"] = format!("{group}/v1").into();
+        body["kind"] = "Widget".into();
+        body["metadata"]["name"] = name.into();
+    } else {
+        uri = format!("{uri}/{name}");
+    }
+    let content_type = match method {
+        "PATCH" => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let body = match method {
+        "DELETE" => Vec::new(),
+        _ => body.to_string().into_bytes(),
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("{uri}{rest}"))
+        .header(header::CONTENT_TYPE, content_type)
+        .body(kube::client::Body::from(body))?;
+    let response = stage.sandbox.client().send(request).await?;
+    let status = response.status().as_u16();
+    let headers = response.headers().get_all(header::WARNING).iter();
+    let mut warnings: Vec<String> = headers
+        .filter_map(|value| value.to_str().ok().map(str::to_owned))
+        .collect();
+    warnings.sort();
+    let text = response.into_body().collect_bytes().await?;
+    let answer: Value = serde_json::from_slice(&text)?;
+    let message = answer["message"]
+        .as_str()
+        .map(|text| text.replace(group, "GROUP"));
+    Ok(json!({
+        "name": name, "status": status, "warnings": warnings,
+        "message": message, "spec": answer["spec"],
+    }))
+}
+
+/// A configured webhook without what belongs to one side only.
+fn comparable(mut webhook: Value, stage: &Stage) -> Value {
+    let ours_alone = ["clientConfig", "namespaceSelector"];
+    for key in ours_alone {
+        webhook[key] = Value::Null;
+    }
+    let text = webhook.to_string().replace(stage.sandbox.group(), "GROUP");
+    serde_json::from_str(&text).unwrap_or_default()
+}

@@ -1,0 +1,154 @@
+//! Certificates: made, rotated, read from files, shown to those who ask.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kopf_runtime::WebhookHandler;
+use kopf_runtime::admission::{Certificates, RotationPolicy, Server, Webhooks};
+use kopf_tests::TestResult;
+use kopf_tests::pki::Authority;
+use kopf_tests::sandbox::eventually;
+use kube::Api;
+use serde_json::json;
+
+use super::configuration::{behind, free_port, service};
+use super::hall::Hall;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_rotate_under_load_without_one_failed_admission() -> TestResult {
+    let hall = Arc::new(Hall::new("rotation").await?);
+    let port = free_port()?;
+    let place = service(port).await?;
+    let kept = Certificates::KeptSecret {
+        name: "hooks".to_owned(),
+        policy: RotationPolicy {
+            authority_lifetime: Duration::from_secs(30),
+            leaf_lifetime: Duration::from_secs(12),
+            spread: Duration::from_secs(3),
+        },
+    };
+    // Two replicas share the certificates; either may be the one that replaces them.
+    let webhooks = |listen| {
+        Webhooks::default()
+            .managed(hall.name())
+            .server(behind(&place, listen, port).certificates(kept.clone()))
+            .resync(Duration::from_millis(500))
+    };
+    let resource = || hall.checked(WebhookHandler::new("check"));
+    let first = hall.open(resource(), webhooks(port)).await?;
+    let second = hall.start(resource(), webhooks(0));
+
+    let (over, asked) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let load: Vec<_> = (0..4)
+        .map(|worker| {
+            let (hall, over, asked) = (Arc::clone(&hall), Arc::clone(&over), Arc::clone(&asked));
+            tokio::spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    let number = asked.fetch_add(1, Ordering::Relaxed);
+                    let name = format!("load-{worker}-{number}");
+                    hall.dry_run(&name, json!({"spec": {}})).await?;
+                }
+                Ok::<(), kube::Error>(())
+            })
+        })
+        .collect();
+
+    let secrets: Api<Secret> = Api::namespaced(hall.sandbox.client(), place.namespace());
+    let authority = async || {
+        let secret = secrets.get("hooks").await.ok()?;
+        let data = secret.data?;
+        Some((data["authority.crt"].0.clone(), data["ca.crt"].0.clone()))
+    };
+    let (before, _) = authority().await.expect("it was made");
+    eventually(
+        "another authority signs, and the old one is forgotten",
+        async || {
+            let (now, bundle) = authority().await?;
+            (now != before && now == bundle).then_some(())
+        },
+    )
+    .await?;
+    over.store(true, Ordering::Relaxed);
+    for worker in load {
+        worker.await.expect("no panic")?;
+    }
+    let asked = asked.load(Ordering::Relaxed);
+    assert!(asked > 100, "only {asked} admissions");
+    second.stop().await?;
+    first.stop().await
+}
+
+#[tokio::test]
+async fn files_are_read_again_when_they_change() -> TestResult {
+    let hall = Hall::new("files").await?;
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let write = |authority: &Authority| -> TestResult {
+        let pair = authority.loopback_server()?;
+        std::fs::write(path("ca.crt"), authority.certificate())?;
+        std::fs::write(path("tls.crt"), pair.certificate)?;
+        std::fs::write(path("tls.key"), pair.key)?;
+        Ok(())
+    };
+    let (old, new) = (Authority::fresh()?, Authority::fresh()?);
+    write(&old)?;
+    let files = Certificates::Files {
+        certificate: path("tls.crt"),
+        key: path("tls.key"),
+        authority: Some(path("ca.crt")),
+    };
+    let server = Server::local("localhost")
+        .certificates(files)
+        .write_ca(path("dump.pem"))
+        .check_every(Duration::from_millis(100));
+    let webhooks = Webhooks::default().managed(hall.name()).server(server);
+    let operator = hall
+        .open(hall.checked(WebhookHandler::new("check")), webhooks)
+        .await?;
+    assert_eq!(
+        std::fs::read_to_string(path("dump.pem"))?,
+        old.certificate()
+    );
+    write(&new)?;
+    eventually("the new authority is written for others", async || {
+        let dumped = std::fs::read_to_string(path("dump.pem")).ok()?;
+        (dumped == new.certificate()).then_some(())
+    })
+    .await?;
+    hall.asked().await?;
+
+    // A file that is not complete yet changes nothing.
+    std::fs::write(path("tls.key"), "-----BEGIN PRIVATE KEY-----")?;
+    hall.asked().await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn encrypted_keys_are_refused_with_the_way_out() -> TestResult {
+    let hall = Hall::new("encrypted").await?;
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let authority = Authority::fresh()?;
+    std::fs::write(path("tls.crt"), authority.loopback_server()?.certificate)?;
+    let key = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    std::fs::write(path("tls.key"), key)?;
+    let files = Certificates::Files {
+        certificate: path("tls.crt"),
+        key: path("tls.key"),
+        authority: None,
+    };
+    let webhooks = Webhooks::default()
+        .managed(hall.name())
+        .server(Server::local("localhost").certificates(files));
+    let error = hall
+        .start(hall.checked(WebhookHandler::new("check")), webhooks)
+        .error()
+        .await;
+    assert!(format!("{error:?}").contains("Encrypted"), "{error:?}");
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! Clients of the webhook server other than a well-behaved API server.
+
+use std::time::Duration;
+
+use kopf_runtime::admission::{ClientVerification, Limits, Protocol, Server, Tunnel, Webhooks};
+use kopf_runtime::{AdmissionResult, Validation, WebhookHandler};
+use kopf_tests::pki::{Authority, Certified};
+use kopf_tests::sandbox::eventually;
+use kopf_tests::{Failure, TestResult};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+
+use super::configuration::free_port;
+use super::hall::{Gate, Hall, Running};
+
+fn review(hall: &Hall, name: &str) -> String {
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "1", "operation": "CREATE", "name": name,
+            "namespace": hall.sandbox.namespace(), "userInfo": {"username": "curl"},
+            "resource": {"group": hall.sandbox.group(), "version": "v1", "resource": "widgets"},
+            "object": {"spec": {}},
+        },
+    })
+    .to_string()
+}
+
+fn post(path: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer me\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// Sends bytes, and reads what comes until the other side has had enough.
+async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> String {
+    // The server may hang up before it has read everything.
+    let _ = stream.write_all(bytes).await;
+    let _ = stream.flush().await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+async fn say(port: u16, bytes: &[u8]) -> Result<String, Failure> {
+    let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    Ok(exchange(stream, bytes).await)
+}
+
+async fn listening(port: u16) -> TestResult {
+    eventually("the server listens", async || {
+        TcpStream::connect(("127.0.0.1", port)).await.ok()
+    })
+    .await?;
+    Ok(())
+}
+
+async fn plain(hall: &Hall, limits: Limits) -> Result<(u16, Running), Failure> {
+    let port = free_port()?;
+    let server = Server::local("localhost")
+        .port(port)
+        .protocol(Protocol::Http)
+        .limits(limits);
+    let webhooks = Webhooks::default().unmanaged().server(server);
+    let operator = hall.start(hall.checked(WebhookHandler::new("check")), webhooks);
+    listening(port).await?;
+    Ok((port, operator))
+}
+
+fn path(hall: &Hall) -> String {
+    format!("/validate/{}/widgets/check", hall.sandbox.group())
+}
+
+#[tokio::test]
+async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
+    let hall = Hall::new("strangers").await?;
+    let limits = Limits {
+        body_bytes: 10_000,
+        body: Duration::from_millis(500),
+        idle: Duration::from_millis(900),
+        ..Limits::default()
+    };
+    let (port, operator) = plain(&hall, limits).await?;
+    let path = path(&hall);
+    let good = review(&hall, "good");
+    let deep = "[".repeat(4000);
+    let other = good.replace("\"widgets\"", "\"gadgets\"");
+    let large = "x".repeat(20_000);
+    let endless = format!("POST {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let chunk = format!("4e20\r\n{large}\r\n");
+    let slow = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc");
+    for (bytes, status, message) in [
+        (post(&path, &good), "200 OK", "\"allowed\":true"),
+        (
+            post(&format!("{path}?timeout=1s"), &good),
+            "200 OK",
+            "\"allowed\":true",
+        ),
+        (
+            post("/", &good),
+            "404 Not Found",
+            "there is no webhook at `/`",
+        ),
+        (
+            post("/convert", &good),
+            "404 Not Found",
+            "there is no webhook",
+        ),
+        (
+            post(&path, &other),
+            "404 Not Found",
+            "is not about `gadgets.",
+        ),
+        (
+            post(&path, "{"),
+            "400 Bad Request",
+            "not an AdmissionReview",
+        ),
+        (
+            post(&path, &deep),
+            "400 Bad Request",
+            "not an AdmissionReview",
+        ),
+        (
+            post(&path, "{}"),
+            "400 Bad Request",
+            "missing field `apiVersion`",
+        ),
+        (
+            format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+            "405",
+            "with POST",
+        ),
+        (
+            post(&path, &large),
+            "413 Payload Too Large",
+            "10000 bytes at most",
+        ),
+        (
+            endless + &chunk,
+            "413 Payload Too Large",
+            "10000 bytes at most",
+        ),
+        (slow, "408 Request Timeout", "did not come within"),
+        (
+            "\u{1}\u{2}garbage\r\n\r\n".to_owned(),
+            "400 Bad Request",
+            "",
+        ),
+    ] {
+        let answer = say(port, bytes.as_bytes()).await?;
+        let asked: String = bytes.chars().take(60).collect();
+        assert!(
+            answer.contains(status) && answer.contains(message),
+            "{asked}: {answer}"
+        );
+    }
+    assert_eq!(say(port, b"").await?, "", "a silent client is let go");
+    assert_eq!(
+        say(port, b"POST / HT").await?,
+        "",
+        "a half-hearted one, too"
+    );
+    assert_eq!(hall.gate.of("good").len(), 2);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn reviews_that_have_begun_are_answered_when_the_operator_stops() -> TestResult {
+    async fn slow(gate: &Gate, cx: &mut Validation<Value>) -> AdmissionResult {
+        gate.check(cx).await?;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        cx.warn("late but there");
+        Ok(())
+    }
+    let hall = Hall::new("drain").await?;
+    let port = free_port()?;
+    let server = Server::local("localhost")
+        .port(port)
+        .protocol(Protocol::Http);
+    let resource = hall
+        .resource()
+        .validate(WebhookHandler::new("check"), |gate, cx| {
+            Box::pin(slow(gate, cx))
+        });
+    let operator = hall.start(resource, Webhooks::default().unmanaged().server(server));
+    listening(port).await?;
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = post(&path(&hall), &review(&hall, "one"));
+    stream.write_all(request.as_bytes()).await?;
+    eventually("the review has begun", async || {
+        (!hall.gate.of("one").is_empty()).then_some(())
+    })
+    .await?;
+    let (answer, stopped) = tokio::join!(exchange(stream, b""), operator.stop());
+    stopped?;
+    assert!(answer.contains("late but there"), "{answer}");
+    assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
+    Ok(())
+}
+
+async fn tls(
+    port: u16,
+    trusted: &str,
+    client: Option<&Certified>,
+) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Failure> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(trusted.as_bytes())?)?;
+    let provider = Arc::new(crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots);
+    let config = match client {
+        None => builder.with_no_client_auth(),
+        Some(client) => builder.with_client_auth_cert(
+            vec![CertificateDer::from_pem_slice(
+                client.certificate.as_bytes(),
+            )?],
+            PrivateKeyDer::from_pem_slice(client.key.as_bytes())?,
+        )?,
+    };
+    let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    let name = ServerName::try_from("localhost")?;
+    Ok(TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await?)
+}
+
+#[tokio::test]
+async fn clients_prove_who_they_are_if_asked() -> TestResult {
+    let hall = Hall::new("client-certs").await?;
+    let folder = tempfile::tempdir()?;
+    let file = |name: &str| folder.path().join(name);
+    let clients = Authority::fresh()?;
+    std::fs::write(file("clients.pem"), clients.certificate())?;
+    let known = clients.client("kube-apiserver", None)?;
+    let stranger = Authority::fresh()?.client("stranger", None)?;
+    let authority = file("clients.pem");
+    for (verification, without) in [
+        (
+            ClientVerification::Optional {
+                authority: authority.clone(),
+            },
+            true,
+        ),
+        (ClientVerification::Required { authority }, false),
+    ] {
+        let port = free_port()?;
+        let server = Server::local("localhost")
+            .port(port)
+            .write_ca(file("ca.pem"))
+            .verify_clients(verification);
+        let webhooks = Webhooks::default().unmanaged().server(server);
+        let operator = hall.start(hall.checked(WebhookHandler::new("check")), webhooks);
+        listening(port).await?;
+        let trusted = eventually("the authority is written", async || {
+            std::fs::read_to_string(file("ca.pem")).ok()
+        })
+        .await?;
+        std::fs::remove_file(file("ca.pem"))?;
+        for (client, name, answered) in [
+            (Some(&known), "known", true),
+            (None, "nobody", without),
+            (Some(&stranger), "stranger", false),
+        ] {
+            let name = format!("{name}-{port}");
+            let request = post(&path(&hall), &review(&hall, &name));
+            // In TLS 1.3 a client may believe to be connected before it is turned away.
+            let answer = match tls(port, &trusted, client).await {
+                Ok(stream) => exchange(stream, request.as_bytes()).await,
+                Err(_) => String::new(),
+            };
+            assert_eq!(answer.contains("200 OK"), answered, "{name}: {answer}");
+            let seen = hall.gate.of(&name);
+            assert_eq!(seen.len(), usize::from(answered));
+            let expected = client.map(|_| "kube-apiserver".to_owned());
+            assert!(seen.iter().all(|review| review.client == expected));
+        }
+        operator.stop().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_tunnel_announces_what_its_program_prints() -> TestResult {
+    let hall = Hall::new("tunnel").await?;
+    let script = "echo starting for $0; echo url=https://first.example; echo noise; \
+                  echo url=https://$0.example/; sleep 600";
+    let tunnel = Tunnel::new("sh", ["-c", script, "{port}"]).after("url=");
+    let webhooks = Webhooks::default().managed(hall.name()).custom(tunnel);
+    let operator = hall.start(hall.checked(WebhookHandler::new("check")), webhooks);
+    let url = eventually("the public address is configured", async || {
+        let configuration = hall
+            .configuration("ValidatingWebhookConfiguration")
+            .await
+            .ok()??;
+        let url = configuration.data["webhooks"][0]["clientConfig"]["url"].as_str()?;
+        (!url.contains("first")).then(|| url.to_owned())
+    })
+    .await?;
+    let host = url.split('/').nth(2).unwrap_or_default();
+    let port: u16 = host.trim_end_matches(".example").parse()?;
+    assert!(url.ends_with(&path(&hall)), "{url}");
+    let answer = say(port, post(&path(&hall), &review(&hall, "one")).as_bytes()).await?;
+    assert!(answer.contains("\"allowed\":true"), "{answer}");
+    operator.stop().await?;
+
+    let gone = Tunnel::new("sh", ["-c", "echo url=https://x.example; exit 3"]);
+    let webhooks = Webhooks::default().managed(hall.name()).custom(gone);
+    let error = hall
+        .start(hall.checked(WebhookHandler::new("check")), webhooks)
+        .error()
+        .await;
+    assert!(format!("{error:?}").contains("has ended"), "{error:?}");
+    Ok(())
+}

@@ -1,0 +1,341 @@
+//! An operator whose webhooks report each review, and decide as their names say.
+
+use std::sync::{Arc, Mutex};
+
+use kopf_runtime::admission::{Server, Webhooks};
+use kopf_runtime::{
+    AdmissionError, AdmissionResult, Mutation, Namespaces, Old, Operation, Operator, Resource,
+    ResourceSpec, Scope, StatusSubresource, Validation, WebhookHandler,
+};
+use kopf_tests::sandbox::eventually;
+use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use kube::api::{DynamicObject, PostParams};
+use kube::core::Status;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// One review, as a webhook saw it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Review {
+    pub(crate) webhook: String,
+    pub(crate) name: Option<String>,
+    pub(crate) operation: Operation,
+    pub(crate) subresource: Option<String>,
+    pub(crate) dry_run: bool,
+    pub(crate) user: String,
+    pub(crate) old: Option<Value>,
+    pub(crate) new: Option<Value>,
+    pub(crate) changed: Vec<String>,
+    pub(crate) client: Option<String>,
+}
+
+/// The state of the operator.
+#[derive(Default)]
+pub(crate) struct Gate {
+    seen: Mutex<Vec<Review>>,
+}
+
+/// A kind with webhooks in a sandbox of its own.
+pub(crate) struct Hall {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) widgets: Objects,
+    pub(crate) gate: Arc<Gate>,
+    spec: ResourceSpec,
+}
+
+/// A running operator.
+pub(crate) struct Running {
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<Result<(), kopf_runtime::Error>>,
+}
+
+const DEFINITION: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.$GROUP}
+spec:
+  group: $GROUP
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources:
+        status: {}
+        scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+"#;
+
+// === impl Gate ===
+
+impl Gate {
+    /// Reports a review, and refuses what says that it wants to be refused.
+    pub(crate) async fn check(&self, cx: &mut Validation<Value>) -> AdmissionResult {
+        self.report(cx);
+        let spec = &cx.object()["spec"];
+        if let Some(warning) = spec["warn"].as_str() {
+            cx.warn(warning);
+        }
+        if spec["panic"] == true {
+            panic!("told to");
+        }
+        if spec["fail"] == true {
+            "x".parse::<u8>()?;
+        }
+        if let Some(message) = spec["deny"].as_str() {
+            let denied = AdmissionError::denied(message);
+            return Err(match spec["code"].as_u64() {
+                Some(code) => denied.with_code(u16::try_from(code)?),
+                None => denied,
+            });
+        }
+        Ok(())
+    }
+
+    /// Reports a review, and fills in what is missing.
+    pub(crate) async fn complete(&self, cx: &mut Mutation<Value>) -> AdmissionResult {
+        self.report(cx);
+        if cx.object()["spec"]["size"].is_null() {
+            cx.patch().set("spec.size", 3).label("completed", "yes");
+        }
+        cx.patch().set("spec.remove", Value::Null);
+        cx.patch().edit(|body| {
+            if let Some(list) = body["spec"]["list"].as_array_mut() {
+                list.push(json!("end"));
+            }
+        });
+        Ok(())
+    }
+
+    fn report(&self, cx: &Validation<Value>) {
+        let changed = cx.diff().iter().map(|item| item.path.to_string());
+        let review = Review {
+            webhook: cx.handler_id().to_owned(),
+            name: cx.name().map(str::to_owned),
+            operation: cx.operation(),
+            subresource: cx.subresource().map(str::to_owned),
+            dry_run: cx.is_dry_run(),
+            user: cx.user().username.clone(),
+            old: match cx.old() {
+                Old::Known(old) => Some(old["spec"].clone()),
+                Old::Absent | Old::Unknown => None,
+            },
+            new: cx.new_raw().map(|new| new["spec"].clone()),
+            changed: changed
+                .filter(|path| !path.starts_with("metadata"))
+                .collect(),
+            client: cx
+                .client_certificate()
+                .and_then(|certificate| certificate.subject.common_name())
+                .map(str::to_owned),
+        };
+        self.seen.lock().unwrap().push(review);
+    }
+
+    /// What was seen of an object.
+    pub(crate) fn of(&self, name: &str) -> Vec<Review> {
+        let seen = self.seen.lock().unwrap();
+        let named = seen.iter().filter(|it| it.name.as_deref() == Some(name));
+        named.cloned().collect()
+    }
+}
+
+// === impl Hall ===
+
+impl Hall {
+    pub(crate) async fn new(name: &str) -> Result<Self, Failure> {
+        Self::in_sandbox(Sandbox::open(name).await?).await
+    }
+
+    pub(crate) async fn in_sandbox(sandbox: Sandbox) -> Result<Self, Failure> {
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter("info")
+            .with_test_writer()
+            .try_init();
+        sandbox.apply(DEFINITION).await?;
+        let group = sandbox.group().to_owned();
+        let widgets = sandbox.objects(&format!("{group}/v1"), "Widget").await?;
+        let spec = ResourceSpec {
+            group: group.leak(),
+            version: "v1",
+            kind: "Widget",
+            plural: "widgets",
+            scope: Scope::Namespaced,
+            status: StatusSubresource::Present,
+        };
+        Ok(Self {
+            sandbox,
+            widgets,
+            gate: Arc::default(),
+            spec,
+        })
+    }
+
+    /// The kind, for webhooks to be added.
+    pub(crate) fn resource(&self) -> Resource<Value, Gate> {
+        Resource::new(self.spec, &self.gate)
+    }
+
+    /// The kind with one validating webhook.
+    pub(crate) fn checked(&self, handler: WebhookHandler) -> Resource<Value, Gate> {
+        self.resource()
+            .validate(handler, |gate, cx| Box::pin(gate.check(cx)))
+    }
+
+    /// The configuration's name.
+    pub(crate) fn name(&self) -> String {
+        format!("hooks.{}", self.sandbox.group())
+    }
+
+    /// The way on loopback.
+    pub(crate) fn local(&self) -> Webhooks {
+        Webhooks::default()
+            .managed(self.name())
+            .server(Server::local("localhost"))
+    }
+
+    /// Starts an operator.
+    pub(crate) fn start(&self, resource: Resource<Value, Gate>, webhooks: Webhooks) -> Running {
+        self.start_as(resource, webhooks, self.sandbox.client())
+    }
+
+    pub(crate) fn start_as(
+        &self,
+        resource: Resource<Value, Gate>,
+        webhooks: Webhooks,
+        client: kube::Client,
+    ) -> Running {
+        let (stop, stopped) = oneshot::channel();
+        let operator = Operator::new("hall")
+            .resource(resource.build())
+            .namespaces(Namespaces::Only(vec![self.sandbox.namespace().to_owned()]))
+            .webhooks(webhooks);
+        let task = tokio::spawn(operator.run(client, async {
+            let _ = stopped.await;
+        }));
+        Running {
+            stop: Some(stop),
+            task,
+        }
+    }
+
+    /// Starts an operator and waits until the API server asks its webhooks.
+    pub(crate) async fn open(
+        &self,
+        resource: Resource<Value, Gate>,
+        webhooks: Webhooks,
+    ) -> Result<Running, Failure> {
+        let running = self.start(resource, webhooks);
+        self.asked().await?;
+        Ok(running)
+    }
+
+    /// Waits until the API server asks about creations.
+    pub(crate) async fn asked(&self) -> TestResult {
+        let name = format!("probe-{}", self.gate.seen.lock().unwrap().len());
+        eventually("the API server asks the webhooks", async || {
+            // A failure is one more reason to ask again.
+            let _ = self.dry_run(&name, json!({"spec": {}})).await;
+            (!self.gate.of(&name).is_empty()).then_some(())
+        })
+        .await
+    }
+
+    /// Waits until the API server no longer asks: creations pass.
+    pub(crate) async fn unasked(&self) -> TestResult {
+        eventually("the API server no longer asks", async || {
+            let before = self.gate.seen.lock().unwrap().len();
+            let created = self.dry_run("probe", json!({"spec": {}})).await;
+            let after = self.gate.seen.lock().unwrap().len();
+            (created.is_ok() && before == after).then_some(())
+        })
+        .await
+    }
+
+    pub(crate) async fn dry_run(&self, name: &str, body: Value) -> kube::Result<DynamicObject> {
+        let mut object = DynamicObject::new(name, self.widgets.resource());
+        object.data = body;
+        let params = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        self.widgets.api().create(&params, &object).await
+    }
+
+    /// The configuration of one kind of webhooks, if it is there.
+    pub(crate) async fn configuration(&self, kind: &str) -> Result<Option<DynamicObject>, Failure> {
+        let objects = self
+            .sandbox
+            .objects("admissionregistration.k8s.io/v1", kind)
+            .await?;
+        Ok(objects.api().get_opt(&self.name()).await?)
+    }
+}
+
+impl Drop for Hall {
+    /// Configurations belong to no namespace, so the sandbox does not remove them.
+    fn drop(&mut self) {
+        let (client, name) = (self.sandbox.client(), self.name());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        std::thread::spawn(move || {
+            runtime.block_on(async {
+                use k8s_openapi::api::admissionregistration::v1 as registration;
+                use kube::Api;
+                let params = kube::api::DeleteParams::default();
+                let validating: Api<registration::ValidatingWebhookConfiguration> =
+                    Api::all(client.clone());
+                let mutating: Api<registration::MutatingWebhookConfiguration> = Api::all(client);
+                // Usually the operator has removed them already.
+                let _ = validating.delete(&name, &params).await;
+                let _ = mutating.delete(&name, &params).await;
+            });
+        });
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Stops the operator and waits for it.
+    pub(crate) async fn stop(mut self) -> TestResult {
+        drop(self.stop.take());
+        (&mut self.task)
+            .await
+            .expect("the operator does not panic")?;
+        Ok(())
+    }
+
+    /// Ends the operator as `kill -9` would.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+    }
+
+    /// Waits for the error with which the operator ends by itself.
+    pub(crate) async fn error(mut self) -> kopf_runtime::Error {
+        let ended = (&mut self.task).await.expect("the operator does not panic");
+        ended.expect_err("the operator cannot go on")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What the API server says about a request that it refused.
+pub(crate) fn refusal<T: std::fmt::Debug>(answer: kube::Result<T>) -> Status {
+    match answer.expect_err("it is refused") {
+        kube::Error::Api(status) => *status,
+        other => panic!("{other}"),
+    }
+}

@@ -1,0 +1,353 @@
+//! What webhooks are asked, and what becomes of their answers.
+
+use http::{Request, header};
+use kopf_runtime::{
+    AdmissionError, AdmissionResult, Operation, Resource, ResourceSpec, Scope, StatusSubresource,
+    TextTest, Validation, ValueTest, WebhookHandler,
+};
+use kopf_tests::{TestResult, eventually};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::hall::{Gate, Hall, refusal};
+
+#[tokio::test]
+async fn a_denial_reaches_the_person_with_its_code() -> TestResult {
+    let hall = Hall::new("denial").await?;
+    let operator = hall
+        .open(hall.checked(WebhookHandler::new("check")), hall.local())
+        .await?;
+
+    let status = refusal(
+        hall.widgets
+            .create("one", json!({"spec": {"deny": "too small"}}))
+            .await,
+    );
+    assert_eq!(status.code, 403);
+    let webhook = format!("check.{}", hall.name());
+    assert_eq!(
+        status.message,
+        format!("admission webhook \"{webhook}\" denied the request: too small")
+    );
+    let body = json!({"spec": {"deny": "out of range", "code": 499}});
+    assert_eq!(refusal(hall.widgets.create("one", body).await).code, 499);
+
+    for trouble in ["fail", "panic"] {
+        let status = refusal(
+            hall.widgets
+                .create("one", json!({"spec": {trouble: true}}))
+                .await,
+        );
+        assert_eq!(status.code, 500);
+        assert!(
+            status.message.contains("webhook `check` failed"),
+            "{status:?}"
+        );
+    }
+    hall.widgets
+        .create("one", json!({"spec": {"size": 1}}))
+        .await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn warnings_are_shown_whatever_comes_out() -> TestResult {
+    let hall = Hall::new("warnings").await?;
+    let operator = hall
+        .open(hall.checked(WebhookHandler::new("check")), hall.local())
+        .await?;
+    for (spec, expected) in [
+        (json!({"warn": "worth changing"}), 201),
+        (
+            json!({"warn": "worth changing", "deny": "no", "code": 400}),
+            400,
+        ),
+    ] {
+        let resource = hall.widgets.resource();
+        let uri = format!(
+            "/apis/{}/v1/namespaces/{}/widgets",
+            hall.sandbox.group(),
+            hall.sandbox.namespace()
+        );
+        let body = json!({
+            "apiVersion": resource.api_version, "kind": "Widget",
+            "metadata": {"name": format!("w{expected}")}, "spec": spec,
+        });
+        let request = Request::post(uri)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(kube::client::Body::from(body.to_string().into_bytes()))?;
+        let response = hall.sandbox.client().send(request).await?;
+        assert_eq!(response.status(), expected);
+        let warning = response.headers()[header::WARNING].to_str()?;
+        assert!(warning.contains("worth changing"), "{warning}");
+    }
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn webhooks_see_who_does_what_to_which_state() -> TestResult {
+    let hall = Hall::new("facts").await?;
+    let operator = hall
+        .open(hall.checked(WebhookHandler::new("check")), hall.local())
+        .await?;
+    let user = hall.sandbox.identity().name().to_owned();
+
+    hall.widgets
+        .create("one", json!({"spec": {"size": 1}}))
+        .await?;
+    hall.widgets
+        .merge("one", json!({"spec": {"size": 2}}))
+        .await?;
+    let params = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let edit = Patch::Merge(json!({"spec": {"size": 9}}));
+    hall.widgets.api().patch("one", &params, &edit).await?;
+    hall.widgets
+        .merge_status("one", json!({"phase": "Ready"}))
+        .await?;
+    hall.widgets
+        .api()
+        .delete("one", &DeleteParams::default())
+        .await?;
+
+    let seen = hall.gate.of("one");
+    let facts: Vec<_> = seen
+        .iter()
+        .map(|review| {
+            (
+                review.operation,
+                review.dry_run,
+                review.old.clone(),
+                review.new.clone(),
+            )
+        })
+        .collect();
+    let size = |size: u32| Some(json!({"size": size}));
+    assert_eq!(
+        facts,
+        [
+            (Operation::Create, false, None, size(1)),
+            (Operation::Update, false, size(1), size(2)),
+            (Operation::Update, true, size(2), size(9)),
+            (Operation::Delete, false, size(2), None),
+        ],
+        "the status is not asked about"
+    );
+    assert!(
+        seen.iter()
+            .all(|review| review.user == user && review.subresource.is_none())
+    );
+    assert_eq!(seen[1].changed, ["spec.size"]);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn subresources_are_asked_about_on_request() -> TestResult {
+    let hall = Hall::new("subresources").await?;
+    let resource = hall
+        .checked(WebhookHandler::new("check"))
+        .validate(
+            WebhookHandler::new("status").subresource("status"),
+            |gate, cx| Box::pin(gate.check(cx)),
+        )
+        .validate(
+            WebhookHandler::new("scale").subresource("scale"),
+            |gate, cx| Box::pin(gate.check(cx)),
+        )
+        .validate(WebhookHandler::new("all").all_subresources(), |gate, cx| {
+            Box::pin(gate.check(cx))
+        });
+    let operator = hall.open(resource, hall.local()).await?;
+    hall.widgets
+        .create("one", json!({"spec": {"size": 1}}))
+        .await?;
+    hall.widgets
+        .merge_status("one", json!({"phase": "Ready"}))
+        .await?;
+    let params = PatchParams::default();
+    let scale = Patch::Merge(json!({"spec": {"replicas": 5}}));
+    hall.widgets
+        .api()
+        .patch_subresource("scale", "one", &params, &scale)
+        .await?;
+
+    let mut seen: Vec<_> = hall
+        .gate
+        .of("one")
+        .into_iter()
+        .map(|review| (review.webhook, review.subresource))
+        .collect();
+    seen.sort();
+    let pair = |webhook: &str, subresource: Option<&str>| {
+        (webhook.to_owned(), subresource.map(str::to_owned))
+    };
+    assert_eq!(
+        seen,
+        [
+            pair("all", None),
+            pair("all", Some("scale")),
+            pair("all", Some("status")),
+            pair("check", None),
+            pair("scale", Some("scale")),
+            pair("status", Some("status")),
+        ]
+    );
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_mutation_is_applied_to_what_was_sent() -> TestResult {
+    let hall = Hall::new("mutation").await?;
+    let resource = hall
+        .resource()
+        .mutate(WebhookHandler::new("complete"), |gate, cx| {
+            Box::pin(gate.complete(cx))
+        })
+        .validate(WebhookHandler::new("complete"), |gate, cx| {
+            Box::pin(gate.check(cx))
+        });
+    let operator = hall.open(resource, hall.local()).await?;
+    let body = json!({"spec": {"remove": 1, "keep": 1.5, "list": ["begin"]}});
+    let made = hall.widgets.create("one", body).await?;
+    assert_eq!(
+        made.data["spec"],
+        json!({"keep": 1.5, "list": ["begin", "end"], "size": 3})
+    );
+    assert_eq!(made.metadata.labels.unwrap_or_default()["completed"], "yes");
+    let seen = hall.gate.of("one");
+    assert_eq!(seen.len(), 2, "each role is asked once");
+    assert_eq!(
+        seen[1].new,
+        Some(json!({"keep": 1.5, "list": ["begin", "end"], "size": 3}))
+    );
+
+    hall.widgets
+        .api()
+        .delete("one", &DeleteParams::default())
+        .await?;
+    let deletions = hall.gate.of("one").split_off(2);
+    assert_eq!(
+        deletions.len(),
+        1,
+        "a mutating webhook is not asked about deletions"
+    );
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn filters_decide_in_the_api_server_and_here() -> TestResult {
+    let hall = Hall::new("filters").await?;
+    let resource = hall
+        .checked(WebhookHandler::new("check"))
+        .validate(
+            WebhookHandler::new("labelled").label("tier", TextTest::Equals("gold".to_owned())),
+            |gate, cx| Box::pin(gate.check(cx)),
+        )
+        .validate(
+            WebhookHandler::new("valued").value("spec.size", ValueTest::Equals(json!(2))),
+            |gate, cx| Box::pin(gate.check(cx)),
+        )
+        .validate(
+            WebhookHandler::new("large")
+                .when(|subject| subject.body.body()["spec"]["size"].as_u64() > Some(5)),
+            |gate, cx| Box::pin(gate.check(cx)),
+        )
+        .validate(
+            WebhookHandler::new("created").operations([Operation::Create]),
+            |gate, cx| Box::pin(gate.check(cx)),
+        );
+    let operator = hall.open(resource, hall.local()).await?;
+    let gold = json!({"labels": {"tier": "gold"}});
+    let body = |size: u32, metadata: Value| json!({"metadata": metadata, "spec": {"size": size}});
+    for (name, body, expected) in [
+        ("plain", body(1, json!({})), vec!["check", "created"]),
+        ("gold", body(1, gold), vec!["check", "created", "labelled"]),
+        (
+            "two",
+            body(2, json!({})),
+            vec!["check", "created", "valued/spec.size"],
+        ),
+        (
+            "large",
+            body(6, json!({})),
+            vec!["check", "created", "large"],
+        ),
+    ] {
+        hall.widgets.create(name, body).await?;
+        let mut asked: Vec<_> = hall
+            .gate
+            .of(name)
+            .into_iter()
+            .map(|it| it.webhook)
+            .collect();
+        asked.sort();
+        assert_eq!(asked, expected, "{name}");
+    }
+    hall.widgets
+        .merge("two", json!({"spec": {"size": 3}}))
+        .await?;
+    let later: Vec<_> = hall
+        .gate
+        .of("two")
+        .split_off(3)
+        .into_iter()
+        .map(|it| it.webhook)
+        .collect();
+    assert!(
+        later.contains(&"valued/spec.size".to_owned()),
+        "it had the value: {later:?}"
+    );
+    assert!(!later.contains(&"created".to_owned()));
+    let configuration = hall.configuration("ValidatingWebhookConfiguration").await?;
+    let webhooks = &configuration.expect("it is managed").data["webhooks"];
+    assert_eq!(
+        webhooks[1]["objectSelector"],
+        json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["gold"]}]})
+    );
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_connection_to_a_pod_can_be_refused() -> TestResult {
+    async fn refuse(_: &Gate, cx: &mut Validation<Value>) -> AdmissionResult {
+        let (operation, kind) = (cx.operation(), &cx.object()["kind"]);
+        let command = &cx.object()["command"];
+        let message = format!("{operation} {kind} {command}");
+        Err(AdmissionError::denied(message).with_code(418))
+    }
+    let hall = Hall::new("connect").await?;
+    let pods = ResourceSpec {
+        group: "",
+        version: "v1",
+        kind: "Pod",
+        plural: "pods",
+        scope: Scope::Namespaced,
+        status: StatusSubresource::Present,
+    };
+    let resource = Resource::<Value, Gate>::new(pods, &hall.gate).validate(
+        WebhookHandler::new("exec")
+            .subresource("exec")
+            .operations([Operation::Connect]),
+        |gate, cx| Box::pin(refuse(gate, cx)),
+    );
+    let operator = hall.start(resource, hall.local());
+    let namespace = hall.sandbox.namespace();
+    let uri = format!("/api/v1/namespaces/{namespace}/pods/one/exec?command=ls&stdout=true");
+    let status = eventually("the API server asks about the connection", async || {
+        let request = Request::post(&uri).body(Vec::new()).ok()?;
+        match hall.sandbox.client().request_text(request).await {
+            Err(kube::Error::Api(status)) if status.code == 418 => Some(status),
+            _ => None,
+        }
+    })
+    .await?;
+    assert!(
+        status
+            .message
+            .ends_with("CONNECT \"PodExecOptions\" [\"ls\"]"),
+        "{status:?}"
+    );
+    operator.stop().await
+}
