@@ -49,7 +49,7 @@ pub(crate) enum Error {
         message: String,
         retry_after: Option<Duration>,
     },
-    #[error("the server did not answer within {} s", RESPONSE_TIMEOUT.as_secs())]
+    #[error("the server did not answer in time")]
     Timeout,
     #[error("the answer is not the JSON that was expected")]
     Decode(#[source] serde_json::Error),

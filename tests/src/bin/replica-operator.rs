@@ -2,7 +2,8 @@
 //! when each was made, so that it can be seen afterwards who did what when.
 //!
 //! `REPLICA_GROUP` is the API group of the widgets. `REPLICA_LEASE` names the lease, if any.
-//! `REPLICA_LIFETIME`, `REPLICA_TIES` and `REPLICA_CLOCK` are about the peering and the clock.
+//! `REPLICA_LIFETIME`, `REPLICA_TIES`, `REPLICA_STEALTH` and `REPLICA_CLOCK` are about the peering
+//! and the clock.
 
 use std::env;
 use std::process::ExitCode;
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
     if let Some(lifetime) = seconds("REPLICA_LIFETIME") {
         peering.lifetime = Duration::from_secs(lifetime.unsigned_abs());
     }
+    peering.stealth = env::var_os("REPLICA_STEALTH").is_some();
     if env::var_os("REPLICA_TIES").is_some() {
         peering.ties = Ties::FirstIdentity;
     }

@@ -97,12 +97,21 @@ fn name(side: Side) -> &'static str {
     }
 }
 
-/// How each side says that it does not look at its objects any more.
-fn pausing(side: Side) -> &'static str {
-    match side {
-        Side::Kopf => "Pausing the watch-stream for widgets",
-        Side::Ours => "Pausing operations: ",
-    }
+/// Waits until an operator does not look at its objects. Kopf says so at its start, too, when it must
+/// find its peering first.
+async fn paused(side: Side, operator: &Operator) -> TestResult {
+    let (pausing, resuming) = match side {
+        Side::Kopf => (
+            "Pausing the watch-stream for widgets",
+            "Resuming the watch-stream for widgets",
+        ),
+        Side::Ours => ("Pausing operations: ", "Resuming operations."),
+    };
+    eventually(&format!("{} is paused", name(side)), async || {
+        let log = operator.log();
+        (log.matches(pausing).count() > log.matches(resuming).count()).then_some(())
+    })
+    .await
 }
 
 /// Waits until the log has a text so many times.
@@ -121,7 +130,7 @@ async fn development(stage: &Stage, deployed: Side, developing: Side) -> TestRes
     let resumed = first.log().matches(RESUMING).count();
 
     let second = stage.start(developing, &["--dev"])?;
-    told(&first, pausing(deployed), 1).await?;
+    paused(deployed, &first).await?;
     stage.expect("exiting", developing).await?;
     assert_eq!(
         stage.peering.records().await?[name(developing)]["priority"],
@@ -133,7 +142,7 @@ async fn development(stage: &Stage, deployed: Side, developing: Side) -> TestRes
     stage.expect("exited", deployed).await?;
 
     let second = stage.start(developing, &["--dev"])?;
-    told(&first, pausing(deployed), 2).await?;
+    paused(deployed, &first).await?;
     stage.expect("dying", developing).await?;
     second.signal(Signal::KILL)?;
     told(&first, RESUMING, resumed + 2).await?;
@@ -166,7 +175,7 @@ async fn equals_of_both_kinds_pause_until_one_is_gone() -> TestResult {
             operator
                 .wait_for_log("Possibly conflicting operators with the same priority")
                 .await?;
-            operator.wait_for_log(pausing(side)).await?;
+            paused(side, operator).await?;
         }
         let object = format!("kept-by-{}", name(stays));
         stage.create(&object).await?;
@@ -188,7 +197,7 @@ async fn both_kinds_write_the_same_records_and_meet_in_the_old_group_too() -> Te
     let deployed = stage.start(Side::Kopf, &["--priority", "100"])?;
     stage.expect("before", Side::Kopf).await?;
     let developing = stage.start(Side::Ours, &["--dev"])?;
-    told(&deployed, pausing(Side::Kopf), 1).await?;
+    paused(Side::Kopf, &deployed).await?;
     stage.expect("one", Side::Ours).await?;
     let records = stage.peering.records().await?;
     let shape = |identity: &str| {

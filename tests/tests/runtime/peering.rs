@@ -243,6 +243,30 @@ async fn equals_pause_unless_their_names_decide() -> TestResult {
 }
 
 #[tokio::test]
+async fn signs_of_life_can_be_kept_out_of_the_log() -> TestResult {
+    let stage = Stage::open("stealth").await?;
+    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let scope = ["--namespace", stage.sandbox.namespace()];
+    let lively = [("REPLICA_LIFETIME", "2")];
+    let loud = stage.start_with("loud", &scope, &lively)?;
+    told(&loud, "Keep-alive in \"default\"", 2).await?;
+    loud.terminate().await?;
+
+    let quiet = stage.start_with("quiet", &scope, &[lively[0], ("REPLICA_STEALTH", "1")])?;
+    let renewals = async |than: &Value| {
+        eventually("a sign of life", async || {
+            let seen = peering.records().await.ok()?.get("quiet")?["lastseen"].clone();
+            (seen != *than).then_some(seen)
+        })
+        .await
+    };
+    let first = renewals(&Value::Null).await?;
+    renewals(&first).await?;
+    assert!(!quiet.log().contains("Keep-alive"), "{}", quiet.log());
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_peering_that_must_exist_is_waited_for() -> TestResult {
     let stage = Stage::open("mandatory").await?;
     kopf_tests::peering::define(&stage.sandbox, kopf_tests::peering::GROUP).await?;

@@ -120,6 +120,12 @@ impl Replicas {
         .await
     }
 
+    /// How often a text is in the logs of those that run.
+    pub(crate) fn count(&self, text: &str) -> usize {
+        let logs = self.running.values().map(|it| it.process.log());
+        logs.map(|log| log.matches(text).count()).sum()
+    }
+
     /// Ends a replica, gracefully or not.
     pub(crate) async fn end(&mut self, name: &str, signal: Signal) -> Result<Ending, Failure> {
         let replica = self

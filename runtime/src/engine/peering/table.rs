@@ -21,7 +21,7 @@ const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
 
 const VERSION: &str = "v1";
 
-/// How long the server may take to say what it serves.
+/// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which peering it is, and where.
@@ -275,9 +275,11 @@ impl Table {
 impl Endpoint {
     async fn patch(&self, seat: &Seat, patch: &Value) -> Result<Value, api::Error> {
         let body = PatchBody::Merge(patch);
-        self.api
-            .patch(seat.namespace.as_deref(), &seat.name, self.target, &body)
-            .await
+        let namespace = seat.namespace.as_deref();
+        let request = self.api.patch(namespace, &seat.name, self.target, &body);
+        // Whoever waits here for long does not see others come meanwhile.
+        let answer = tokio::time::timeout(PATIENCE, request).await;
+        answer.unwrap_or(Err(api::Error::Timeout))
     }
 }
 
