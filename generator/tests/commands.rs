@@ -623,7 +623,7 @@ fn webhooks_are_added_and_removed_by_commands() {
     ");
     let removed = shell.run(&["remove", "webhook", "Widget", "fill_in"]);
     assert!(
-        removed.contains("removed deploy/webhooks.yaml"),
+        removed.contains("deleted deploy/webhooks.yaml"),
         "{removed}"
     );
 }

@@ -171,6 +171,10 @@ fn comparable(mut webhook: Value, stage: &Stage) -> Value {
     for key in ours_alone {
         webhook[key] = Value::Null;
     }
+    // Labels have no order.
+    if let Some(labels) = webhook["objectSelector"]["matchExpressions"].as_array_mut() {
+        labels.sort_by_key(|label| label["key"].to_string());
+    }
     let text = webhook.to_string().replace(stage.sandbox.group(), "GROUP");
     serde_json::from_str(&text).unwrap_or_default()
 }

@@ -157,6 +157,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
     }
 
     /// Whether `spec.ttlSeconds` is one for `new_ttl`.
+    /// Whether the new `spec.ttlSeconds` is one for `check_growth`.
     fn is_long(&self, _value: Option<&i32>) -> bool {
         true
     }
