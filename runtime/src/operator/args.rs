@@ -9,7 +9,11 @@ use self::webhooks::WebhookArgs;
 
 /// The whole command line; without a command the operator runs.
 #[derive(Debug, Parser)]
-#[command(disable_help_subcommand = true)]
+#[command(
+    disable_help_subcommand = true,
+    about = "A Kubernetes operator; without a command it runs",
+    long_about = None
+)]
 pub(super) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
