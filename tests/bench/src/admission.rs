@@ -161,7 +161,7 @@ impl Place {
 
     async fn ready(&self, target: &Target) -> Result<(), Failure> {
         eventually("the server answers", async || {
-            Load::new(target, 1).ok()?.count(1).await.ok()
+            Load::new(target, 1).ok()?.count(1).await.ok().map(drop)
         })
         .await
     }

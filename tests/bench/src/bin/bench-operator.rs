@@ -57,7 +57,8 @@ struct Context {
 }
 
 fn main() -> ExitCode {
-    let variable = |name| env::var(name).expect("the benchmark sets PEER, WORK, GROUP and NAMESPACE");
+    let variable =
+        |name| env::var(name).expect("the benchmark sets PEER, WORK, GROUP and NAMESPACE");
     let status = match env::var("STATUS").as_deref() {
         Ok("field") => StatusSubresource::Absent,
         _ => StatusSubresource::Present,
