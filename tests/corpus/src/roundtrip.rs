@@ -133,7 +133,8 @@ pub fn compare(version: &Version, before: &Value, answer: &Result<Value, Refusal
 
 /// Drops what is `null` in the metadata, as the server does with the metadata of every object.
 fn drop_null_metadata(object: &mut Value) {
-    if let Some(metadata) = object["metadata"].as_object_mut() {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    if let Some(metadata) = metadata {
         metadata.retain(|_, value| !value.is_null());
     }
 }
