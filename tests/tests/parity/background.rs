@@ -41,6 +41,7 @@ async fn daemons_and_timers_run_fail_and_let_go_in_the_same_way() -> TestResult 
         stage.note("shaky", "done", done).await?;
 
         stage.create("hopeless", widget("hopeless")).await?;
+        stage.note("hopeless", "held", is_held).await?;
         stage.wait_for_calls(8).await?;
         stage.note("hopeless", "released", is_released).await?;
 
