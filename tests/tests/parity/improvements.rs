@@ -122,8 +122,9 @@ async fn a_permanent_error_stops_a_timer() -> TestResult {
         match stage.side {
             Side::Kopf => stage.wait_for_calls(3).await,
             Side::Ours => {
-                let released = |it: &DynamicObject| it.metadata.finalizers.is_none();
-                stage.note("one", "released", released).await
+                let held = |it: &DynamicObject| it.metadata.finalizers.is_some();
+                stage.note("one", "held", held).await?;
+                stage.note("one", "released", |it| !held(it)).await
             }
         }
     })
