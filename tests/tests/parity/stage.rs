@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use futures::future::Either;
 use k8s_openapi::api::core::v1::Event;
@@ -16,6 +17,9 @@ use crate::trace::{self, Trace, assert_same};
 
 /// The annotation with the state that was handled last.
 pub(crate) const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+
+/// How long Kopf may take to post what has happened.
+const EVENTS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Whose operator handles the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +55,9 @@ pub(crate) async fn both(
     )?;
     tokio::try_join!(steps(&mut kopf), steps(&mut ours))?;
     // Both stages are still there: a sandbox takes its time to go, which would hold up the other.
-    tokio::try_join!(kopf.trace(), ours.trace())
+    let ours = ours.trace().await?;
+    kopf.wait_for_events(ours.events.len()).await;
+    Ok((kopf.trace().await?, ours))
 }
 
 /// Runs the steps on both sides and demands that nothing differs.
@@ -262,6 +268,22 @@ impl Stage {
         self.trace.borrow_mut().states.push((moment, state));
     }
 
+    /// Kopf forgets the events that it has not posted when it ends. If there are fewer than
+    /// expected, the comparison will tell.
+    async fn wait_for_events(&self, count: usize) {
+        let posted = kopf_tests::eventually("the events are posted", async || {
+            (self.events().await.ok()?.len() >= count).then_some(())
+        });
+        let _ = tokio::time::timeout(EVENTS_WITHIN, posted).await;
+    }
+
+    async fn events(&self) -> Result<Vec<Event>, Failure> {
+        let events: Api<Event> = Api::namespaced(self.sandbox.client(), self.sandbox.namespace());
+        let mut events = events.list(&ListParams::default()).await?.items;
+        events.retain(|it| it.involved_object.kind.as_deref() == Some("Widget"));
+        Ok(events)
+    }
+
     /// Ends the operators and returns all that was noted.
     pub(crate) async fn trace(&self) -> Result<Trace, Failure> {
         let mut trace = self.trace.take();
@@ -271,9 +293,7 @@ impl Stage {
             }
             trace.calls.extend(trace::calls(operator)?);
         }
-        let events: Api<Event> = Api::namespaced(self.sandbox.client(), self.sandbox.namespace());
-        let mut events = events.list(&ListParams::default()).await?.items;
-        events.retain(|it| it.involved_object.kind.as_deref() == Some("Widget"));
+        let mut events = self.events().await?;
         events.sort_by_cached_key(|it| it.event_time.clone().map(|it| it.0));
         trace.events = events.iter().map(trace::event).collect();
         Ok(trace)
