@@ -292,7 +292,7 @@ async fn clients_prove_who_they_are_if_asked() -> TestResult {
 async fn a_tunnel_announces_what_its_program_prints() -> TestResult {
     let hall = Hall::new("tunnel").await?;
     let script = "echo starting for $0; echo url=https://first.example; echo noise; \
-                  echo url=https://$0.example/; sleep 600";
+                  echo url=https://$0.example/; exec sleep 600";
     let tunnel = Tunnel::new("sh", ["-c", script, "{port}"]).after("url=");
     let webhooks = Webhooks::default().managed(hall.name()).custom(tunnel);
     let operator = hall.start(hall.checked(WebhookHandler::new("check")), webhooks);
