@@ -53,7 +53,8 @@ impl Site {
             .subject
             .span()
             .in_scope(|| span::handler(self.run.duty.spec.id.as_str()));
-        self.attempt_within(record, around, alive)
+        // Large enough for moves to be felt: it stays where it is made.
+        Box::pin(self.attempt_within(record, around, alive))
             .instrument(handler)
             .await
     }

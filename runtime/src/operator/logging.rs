@@ -10,7 +10,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use self::line::Lines;
+use self::line::{Lines, NoFields};
 use self::reference::References;
 use super::args::{LoggingArgs, Verbosity};
 
@@ -19,6 +19,7 @@ pub(super) fn init(args: &LoggingArgs) {
     let filter = EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| EnvFilter::new(directives(args.verbosity())));
     let lines = fmt::layer()
+        .fmt_fields(NoFields)
         .event_format(Lines {
             format: args.log_format,
             prefix: args.log_prefix(),

@@ -40,16 +40,12 @@ pub(super) async fn run(
     let persistence = Arc::new(settings.persistence.clone());
     let mut kinds: Vec<Kind> = Vec::new();
     let mut webhooks = Vec::new();
-    let mut unwatched = Vec::new();
     for mut resource in operator.resources {
         let spec = resource.spec;
         if kinds.iter().any(|kind| kind.spec().is_same_kind(&spec)) {
             return Err(Error::DeclaredTwice { kind: spec.kind });
         }
         let declared = std::mem::take(&mut resource.webhooks);
-        if resource.handlers.is_empty() && !declared.is_empty() {
-            unwatched.push(KindIndex(u16::try_from(kinds.len()).unwrap_or(u16::MAX)));
-        }
         webhooks.extend(declared.into_iter().map(|webhook| (spec, webhook)));
         let made = Kind::new(resource, client.clone(), Arc::clone(&persistence));
         kinds.push(made.map_err(|source| Error::Declaration {
@@ -109,7 +105,8 @@ pub(super) async fn run(
     }
     let mut streams = Tasks::default();
     for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
-        if unwatched.contains(&index) {
+        // It has webhooks only.
+        if kind.registry().handlers().is_empty() {
             continue;
         }
         for namespace in scopes(&operator.namespaces, kind.spec().scope) {

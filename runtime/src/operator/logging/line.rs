@@ -5,7 +5,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::format::{DefaultFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
@@ -21,6 +22,15 @@ pub(super) struct Lines {
     pub(super) prefix: bool,
     /// The key of the object in JSON.
     pub(super) reference_key: String,
+}
+
+/// The fields of spans are not printed, so they need not be formatted for each of them.
+pub(super) struct NoFields;
+
+impl<'writer> FormatFields<'writer> for NoFields {
+    fn format_fields<R: RecordFields>(&self, _: Writer<'writer>, _: R) -> fmt::Result {
+        Ok(())
+    }
 }
 
 // === impl Lines ===
@@ -50,7 +60,7 @@ where
                 if let (true, Some(about)) = (self.prefix, about) {
                     write!(writer, "{} ", about.prefix())?;
                 }
-                ctx.field_format().format_fields(writer.by_ref(), event)?;
+                DefaultFields::new().format_fields(writer.by_ref(), event)?;
                 writer.write_char('\n')
             }
         }
@@ -193,6 +203,7 @@ mod tests {
         let captured = Captured::default();
         let writer = captured.clone();
         let lines = tracing_subscriber::fmt::layer()
+            .fmt_fields(NoFields)
             .event_format(Lines {
                 format,
                 prefix,
