@@ -41,6 +41,7 @@ pub mod peering;
 pub mod persistence;
 pub mod progress;
 pub mod schedule;
+pub mod scope;
 pub mod seen;
 pub mod settings;
 pub mod time;
