@@ -112,13 +112,15 @@ pub use kopf_core::lifecycle::Lifecycle;
 pub use kopf_core::object::diff::{Diff, DiffItem, DiffOp, OldValue};
 pub use kopf_core::peering::Ties;
 pub use kopf_core::persistence::Persistence;
+pub use kopf_core::scope::NamespacePattern;
 pub use kopf_core::{diffbase, progress};
 pub use operator::{Error, Namespaces, Operator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
     BackgroundSettings, ExecutionSettings, LeaderElectionSettings, PeeringMode, PeeringSettings,
-    PostingSettings, QueueingSettings, Settings, ShutdownSettings, WatchingSettings,
+    PostingSettings, QueueingSettings, ScanningSettings, Settings, ShutdownSettings,
+    WatchingSettings,
 };
 pub use stop::StopSignal;
 pub use watch::EventType;

@@ -12,6 +12,8 @@ use kopf_core::persistence::Persistence;
 pub struct Settings {
     /// How objects are listed and watched.
     pub watching: WatchingSettings,
+    /// How namespaces are looked for.
+    pub scanning: ScanningSettings,
     /// How many objects are worked on at once.
     pub queueing: QueueingSettings,
     /// How handlers are run.
@@ -39,6 +41,13 @@ pub struct WatchingSettings {
     pub reconnect_backoff: Duration,
     /// The longest pause between two attempts.
     pub longest_backoff: Duration,
+}
+
+/// How namespaces are looked for.
+#[derive(Debug, Clone, Default)]
+pub struct ScanningSettings {
+    /// Whether they are not: then of the patterns of a scope only those that are names count.
+    pub disabled: bool,
 }
 
 /// How many objects are worked on at once.

@@ -12,6 +12,8 @@ mod children;
 mod continuity;
 #[path = "runtime/daemons.rs"]
 mod daemons;
+#[path = "runtime/discovery.rs"]
+mod discovery;
 #[path = "runtime/election.rs"]
 mod election;
 #[path = "runtime/errors.rs"]
@@ -24,6 +26,8 @@ mod kinds;
 mod peering;
 #[path = "runtime/replicas.rs"]
 mod replicas;
+#[path = "runtime/scopes.rs"]
+mod scopes;
 #[path = "runtime/stopping.rs"]
 mod stopping;
 #[path = "runtime/streams.rs"]

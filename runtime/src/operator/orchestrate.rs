@@ -1,28 +1,26 @@
 //! Starts the parts of an operator, watches over them, and stops them in order.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::OptionFuture;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::governors::{Governed, Governors};
-use super::{Error, Namespaces, Operator};
+use super::reach::{Course, Reach};
+use super::territory::Territory;
+use super::{Error, Operator};
 use crate::activity::Switch;
 use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
-use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
-use crate::resource::Scope;
 use crate::settings::Settings;
 use crate::task::Tasks;
-use crate::watch::stream::{self, Stream, StreamSettings};
+use crate::watch::stream::StreamSettings;
 use crate::watch::{KindIndex, News, ObjectKey};
 
 /// News on their way to the queue; a full channel makes the streams wait.
@@ -60,20 +58,30 @@ pub(super) async fn run(
             operator.name,
             operator.webhooks,
             webhooks,
-            operator.namespaces.names(),
+            (&operator.namespaces).into(),
             client.clone(),
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
     }
+    let (territory, following) = Territory::of(
+        &operator.namespaces,
+        client.clone(),
+        stream_settings(&settings),
+        !settings.scanning.disabled,
+    );
+    let mut engines = Tasks::default();
+    if let Some(following) = following {
+        engines.spawn("following of namespaces", following);
+    }
     let (switch, activity) = Switch::new();
     let mut governors = Governors::start(
         &switch,
         &activity,
-        &Governed {
+        Governed {
             client: client.clone(),
             name: operator.name,
-            namespaces: &operator.namespaces,
+            territory: territory.clone(),
             peering: operator.peering,
             leader_election: operator.leader_election,
             identity: operator.identity,
@@ -81,7 +89,6 @@ pub(super) async fn run(
             streams: stream_settings(&settings),
         },
     )?;
-    let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
         let (poster, posting) = posting::poster(client, activity.clone());
         engines.spawn("posting of events", posting);
@@ -103,37 +110,18 @@ pub(super) async fn run(
         couriers.spawn("pauses of daemons and timers", pauses);
         couriers.spawn("news of daemons and timers", forward(nudges, sink.clone()));
     }
-    let mut streams = Tasks::default();
-    for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
-        // It has webhooks only.
-        if kind.registry().handlers().is_empty() {
-            continue;
-        }
-        for namespace in scopes(&operator.namespaces, kind.spec().scope) {
-            let stream = Stream {
-                api: kind.api().clone(),
-                kind: index,
-                namespace,
-                retain: kind.retain(),
-                settings: stream_settings(&settings),
-            };
-            let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
-            let sweep = kind.may_hide_leftovers().then(|| Sweep {
-                api: kind.api().clone(),
-                kind: index,
-                namespace: stream.namespace.clone(),
-                activity: activity.clone(),
-                finalizer: persistence.finalizer.clone(),
-            });
-            let stream = stream::run(stream, sink.clone(), activity.clone());
-            streams.spawn(name, async {
-                let sweeping = OptionFuture::from(sweep.map(Sweep::run));
-                tokio::join!(sweeping, stream);
-            });
-        }
-    }
+    let course = Course {
+        settings: stream_settings(&settings),
+        sink: sink.clone(),
+        activity: activity.clone(),
+        finalizer: persistence.finalizer.clone(),
+    };
+    let watched = (0..).map(KindIndex).zip(&kinds);
+    // Without handlers, it has webhooks only.
+    let watched = watched.filter(|(_, kind)| !kind.registry().handlers().is_empty());
+    let mut reach = Reach::start(course, watched, territory);
     // Without streams, nothing ever comes; the queue need not end because of that.
-    let _idle = streams.is_empty().then_some(sink);
+    let _idle = reach.is_idle().then_some(sink);
 
     let halt = CancellationToken::new();
     let pipeline = Arc::new(Pipeline::new(
@@ -153,7 +141,7 @@ pub(super) async fn run(
 
     let ended = tokio::select! {
         () = stop => Ok(()),
-        ended = streams.ended(), if !streams.is_empty() => Err(Error::ended(&ended)),
+        ended = reach.ended() => Err(Error::ended(&ended)),
         ended = workers.ended() => Err(Error::ended(&ended)),
         ended = engines.ended(), if !engines.is_empty() => Err(Error::ended(&ended)),
         ended = crew.ended(), if !crew.is_empty() => Err(Error::ended(&ended)),
@@ -161,7 +149,7 @@ pub(super) async fn run(
         failed = failed(admission.as_mut()) => Err(failed),
         ended = couriers.ended(), if !couriers.is_empty() => Err(Error::ended(&ended)),
     };
-    streams.cancel().await;
+    reach.cancel().await;
     couriers.cancel().await;
     halt.cancel();
     let reviews = async {
@@ -204,17 +192,6 @@ async fn forward(
         if sink.send((key, News::Nudge)).await.is_err() {
             return std::future::pending().await;
         }
-    }
-}
-
-/// The namespaces to watch one by one; none stands for all at once.
-fn scopes(namespaces: &Namespaces, scope: Scope) -> Vec<Option<String>> {
-    match (namespaces, scope) {
-        (Namespaces::Only(names), Scope::Namespaced) => {
-            let unique: BTreeSet<&String> = names.iter().collect();
-            unique.into_iter().cloned().map(Some).collect()
-        }
-        (Namespaces::Only(_), Scope::Cluster) | (Namespaces::All, _) => vec![None],
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! While the operator is paused nothing is listed or watched, and afterwards all is listed anew.
 //! Every failure leads to another attempt after a growing pause: a stream ends only when nobody
-//! listens any more. What was deleted while no watch was open is noticed at the next list and
-//! reported like any other deletion.
+//! listens any more, or when the place that it looks at is gone. What was deleted while no watch
+//! was open is noticed at the next list and reported like any other deletion; so is everything
+//! when the kind itself or the namespace is gone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,8 +15,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use super::absence::{Absence, Why};
 use super::census::{Census, Report, Retain};
 use super::{EventType, Glance, KindIndex, News, ObjectKey};
 use crate::activity::Activity;
@@ -89,18 +92,37 @@ struct RawEvent<'a> {
 
 /// Runs the stream until nobody listens.
 pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
-    let mut state = State::Unlisted;
+    run_until(stream, sink, activity, CancellationToken::new()).await;
+}
+
+/// Runs the stream until nobody listens, or the namespace is gone and all that was in it.
+pub(crate) async fn run_until(
+    stream: Stream,
+    sink: Sink,
+    activity: Activity,
+    gone: CancellationToken,
+) {
     let mut census = Census::new(stream.kind, stream.retain);
+    tokio::select! {
+        biased;
+        () = gone.cancelled() => {}
+        () = follow(&stream, &mut census, &sink, &activity) => return,
+    }
+    // Without anybody who listens the operator stops anyway.
+    let _ = dissolve(&mut census, &sink).await;
+}
+
+async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Activity) {
+    let mut state = State::Unlisted;
+    let mut absence = None;
     let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
     let mut epoch = activity.running().await;
     loop {
         let pass = async {
             match &mut state {
-                State::Unlisted => stream.list(&mut census, &sink).await,
+                State::Unlisted => stream.list(census, sink).await,
                 State::Listed { version } => {
-                    stream
-                        .watch(version, &mut census, &sink, &mut backoff)
-                        .await
+                    stream.watch(version, census, sink, &mut backoff).await
                 }
             }
         };
@@ -117,7 +139,27 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
         };
         match pass {
             Ok(Pass::NobodyListens) => return,
-            Ok(Pass::Continue(next)) => state = next,
+            Ok(Pass::Continue(next)) => {
+                absence = None;
+                state = next;
+            }
+            Err(Error::List(api::Error::NotFound)) => {
+                state = State::Unlisted;
+                let absence = absence.get_or_insert_with(|| Absence::new(&stream.api));
+                let (why, story) = absence.look().await;
+                if let Some(story) = story {
+                    warn!(kind = %stream.describe(), "{story}");
+                    backoff.reset();
+                }
+                if why == Why::Gone && dissolve(census, sink).await.is_err() {
+                    return;
+                }
+                let pause = backoff.next(None);
+                tokio::select! {
+                    () = absence.changed(pause) => {}
+                    () = activity.paused_since(epoch) => {}
+                }
+            }
             Err(error) => {
                 let pause = backoff.next(error.retry_after());
                 stream.report(&error, pause);
@@ -240,9 +282,6 @@ impl Stream {
         let kind = self.describe();
         let pause = pause.as_secs_f32();
         let story = match std::error::Error::source(error) {
-            _ if matches!(error, Error::List(api::Error::NotFound)) => {
-                "the server does not serve this kind (yet)".to_owned()
-            }
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         };
@@ -312,6 +351,14 @@ impl<R: AsyncBufRead> Lines<R> {
             .await?;
         Ok(self.buffer.strip_suffix(b"\n"))
     }
+}
+
+/// Reports everything that was there as gone.
+async fn dissolve(census: &mut Census, sink: &Sink) -> Result<(), Unheard> {
+    for report in census.dissolve() {
+        tell(sink, report).await?;
+    }
+    Ok(())
 }
 
 async fn tell(sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
