@@ -67,6 +67,7 @@ mod error;
 mod execute;
 mod handler;
 pub mod hierarchy;
+mod hook;
 mod live;
 mod memory;
 mod operator;
@@ -101,6 +102,7 @@ pub use handler::webhook::WebhookHandler;
 pub use handler::{
     ChangeHandler, DaemonHandler, EventHandler, FieldHandler, On, SubHandler, TimerHandler,
 };
+pub use hook::{Cleanup, Failed, HookHandler, Hooks, OperatorHandlers, Startup};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::admission::certificate::Certificate;
 pub use kopf_core::admission::review::UserInfo;

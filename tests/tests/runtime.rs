@@ -20,6 +20,8 @@ mod election;
 mod errors;
 #[path = "runtime/events.rs"]
 mod events;
+#[path = "runtime/hooks.rs"]
+mod hooks;
 #[path = "runtime/kinds.rs"]
 mod kinds;
 #[path = "runtime/peering.rs"]
