@@ -97,6 +97,8 @@ pub use context::tick::Tick;
 pub use context::validation::{Caller, Validation};
 pub use declare::{Resource, ResourceHandlers};
 pub use engine::posting::EventSeverity;
+pub use engine::reporter::Reporter;
+pub use engine::voice::EventLayer;
 pub use error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
 pub use handler::webhook::WebhookHandler;
 pub use handler::{
@@ -121,8 +123,8 @@ pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
     BackgroundSettings, ExecutionSettings, LeaderElectionSettings, PeeringMode, PeeringSettings,
-    PostingSettings, QueueingSettings, ScanningSettings, Settings, ShutdownSettings,
-    WatchingSettings,
+    PostingLevel, PostingSettings, ProgressPosting, QueueingSettings, ScanningSettings, Settings,
+    ShutdownSettings, WatchingSettings,
 };
 pub use stop::StopSignal;
 pub use watch::EventType;

@@ -26,6 +26,8 @@ mod hooks;
 mod kinds;
 #[path = "runtime/peering.rs"]
 mod peering;
+#[path = "runtime/posting.rs"]
+mod posting;
 #[path = "runtime/replicas.rs"]
 mod replicas;
 #[path = "runtime/scopes.rs"]

@@ -39,6 +39,7 @@ pub mod object;
 pub mod outcome;
 pub mod peering;
 pub mod persistence;
+pub mod posting;
 pub mod progress;
 pub mod schedule;
 pub mod scope;

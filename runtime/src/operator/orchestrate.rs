@@ -70,10 +70,6 @@ pub(super) async fn run(
         stream_settings(&settings),
         !settings.scanning.disabled,
     );
-    let mut engines = Tasks::default();
-    if let Some(following) = following {
-        engines.spawn("following of namespaces", following);
-    }
     let (switch, activity) = Switch::new();
     let mut governors = Governors::start(
         &switch,
@@ -89,8 +85,9 @@ pub(super) async fn run(
             streams: stream_settings(&settings),
         },
     )?;
+    let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
-        let (poster, posting) = posting::poster(client, activity.clone());
+        let (poster, posting) = posting::poster(client, activity.clone(), settings.posting.clone());
         engines.spawn("posting of events", posting);
         poster
     });
@@ -103,6 +100,9 @@ pub(super) async fn run(
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
     let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
+    if let Some(following) = following {
+        couriers.spawn("following of namespaces", following);
+    }
     if kinds.iter().any(|kind| !kind.duties().is_empty()) {
         let (working, nudges) = staff.crew(limits, quit.clone());
         crew.spawn("daemons and timers", working);
