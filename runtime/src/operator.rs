@@ -23,6 +23,7 @@ use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
 use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
+use crate::index::Indices;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
 
 /// An operator, as generated code puts it together.
@@ -38,6 +39,7 @@ pub struct Operator {
     leader_election: Option<LeaderElectionSettings>,
     identity: Option<String>,
     clock: WallClock,
+    indices: Indices,
 }
 
 /// Where objects are handled.
@@ -124,6 +126,7 @@ impl Operator {
             leader_election: None,
             identity: None,
             clock: WallClock::default(),
+            indices: Indices::default(),
         }
     }
 
@@ -182,6 +185,12 @@ impl Operator {
     /// For tests of what wrong clocks do.
     pub fn clock_offset(mut self, offset: SignedDuration) -> Self {
         self.clock = WallClock::ahead(offset);
+        self
+    }
+
+    /// Keeps what it finds in these indices, so that others can look into them, too.
+    pub fn indices(mut self, indices: Indices) -> Self {
+        self.indices = indices;
         self
     }
 

@@ -9,6 +9,6 @@ pub use tracing::{debug, error, info, warn};
 pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
     AdmissionError, AdmissionResult, Change, Daemon, EventSeverity, EventType, FieldChange,
-    HandlerError, HandlerResult, Mutation, Old, Operation, Reason, Seen, StopReason, StopSignal,
-    SubHandler, Tick, Validation,
+    HandlerError, HandlerResult, IndexResult, IndexView, Indexing, Mutation, Old, Operation,
+    Reason, Seen, StopReason, StopSignal, SubHandler, Tick, Validation,
 };
