@@ -25,6 +25,7 @@ use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
 use crate::hook::{Failed, OperatorHandlers};
+use crate::index::Indices;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
 
 /// An operator, as generated code puts it together.
@@ -41,6 +42,7 @@ pub struct Operator {
     leader_election: Option<LeaderElectionSettings>,
     identity: Option<String>,
     clock: WallClock,
+    indices: Indices,
 }
 
 /// Where objects are handled.
@@ -134,6 +136,7 @@ impl Operator {
             leader_election: None,
             identity: None,
             clock: WallClock::default(),
+            indices: Indices::default(),
         }
     }
 
@@ -198,6 +201,12 @@ impl Operator {
     /// For tests of what wrong clocks do.
     pub fn clock_offset(mut self, offset: SignedDuration) -> Self {
         self.clock = WallClock::ahead(offset);
+        self
+    }
+
+    /// Keeps what it finds in these indices, so that others can look into them, too.
+    pub fn indices(mut self, indices: Indices) -> Self {
+        self.indices = indices;
         self
     }
 

@@ -16,13 +16,15 @@ use crate::activity::Switch;
 use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
+use crate::index::gate::{self, Gate};
+use crate::indexing::{self, Clerk};
 use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::resource::Scope;
 use crate::settings::Settings;
 use crate::task::Tasks;
-use crate::watch::stream::{self, Stream, StreamSettings};
+use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{KindIndex, News, ObjectKey};
 
 /// News on their way to the queue; a full channel makes the streams wait.
@@ -92,7 +94,14 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let staff = Staff::new(Arc::clone(&settings), poster.clone(), activity.clone());
+    let indices = operator.indices;
+    let gate = Gate::new();
+    let staff = Staff::new(
+        Arc::clone(&settings),
+        poster.clone(),
+        activity.clone(),
+        indices.clone(),
+    );
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
     let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
@@ -125,10 +134,27 @@ pub(super) async fn run(
                 activity: activity.clone(),
                 finalizer: persistence.finalizer.clone(),
             });
-            let stream = stream::run(stream, sink.clone(), activity.clone());
+            let (outlet, clerk) = if kind.indexers().is_empty() {
+                (Sink::Queue(sink.clone()), None)
+            } else {
+                let shared = indexing::Shared {
+                    indexers: kind.indexers().to_vec(),
+                    resource: *kind.spec(),
+                    api: kind.api().clone(),
+                    activity: activity.clone(),
+                    indices: indices.clone(),
+                    default_backoff: settings.execution.default_backoff,
+                };
+                let queue = (!kind.only_indexes()).then(|| sink.clone());
+                let ticket = gate.ticket(kind.api().describe(stream.namespace.as_deref()));
+                let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
+                let clerk = Clerk::new(shared, queue, ticket).run(told);
+                (Sink::Indices(outlet), Some(clerk))
+            };
+            let stream = stream::run(stream, outlet, activity.clone());
             streams.spawn(name, async {
                 let sweeping = OptionFuture::from(sweep.map(Sweep::run));
-                tokio::join!(sweeping, stream);
+                tokio::join!(sweeping, stream, OptionFuture::from(clerk));
             });
         }
     }
@@ -142,13 +168,20 @@ pub(super) async fn run(
         poster,
         Arc::clone(&settings),
         activity.clone(),
+        indices,
         halt.clone(),
     ));
+    if pipeline.keeps_indices() {
+        couriers.spawn(
+            "patience with indices",
+            gate::remind(gate.clone(), activity.clone()),
+        );
+    }
     let mut workers = Tasks::default();
     let grace = settings.shutdown.grace;
     workers.spawn(
         "queue",
-        queue::run(pipeline, news, limits, activity, halt.clone(), grace),
+        queue::run(pipeline, news, limits, activity, gate, halt.clone(), grace),
     );
 
     let ended = tokio::select! {

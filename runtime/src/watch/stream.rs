@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
 use super::census::{Census, Report, Retain};
-use super::{EventType, Glance, KindIndex, News, ObjectKey};
+use super::{EventType, Glance, KindIndex, News, ObjectKey, Told};
 use crate::activity::Activity;
 use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
@@ -66,7 +66,13 @@ enum Error {
 struct Unheard;
 
 /// Where sightings go.
-type Sink = mpsc::Sender<(Arc<ObjectKey>, News)>;
+#[derive(Debug, Clone)]
+pub(crate) enum Sink {
+    /// Straight to the queue.
+    Queue(mpsc::Sender<(Arc<ObjectKey>, News)>),
+    /// To those who keep the indices of the kind, and from there to the queue.
+    Indices(mpsc::Sender<Told>),
+}
 
 enum State {
     Unlisted,
@@ -96,7 +102,7 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
     loop {
         let pass = async {
             match &mut state {
-                State::Unlisted => stream.list(&mut census, &sink).await,
+                State::Unlisted => stream.list(&mut census, &sink, epoch).await,
                 State::Listed { version } => {
                     stream
                         .watch(version, &mut census, &sink, &mut backoff)
@@ -121,6 +127,11 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
             Err(error) => {
                 let pause = backoff.next(error.retry_after());
                 stream.report(&error, pause);
+                if let Error::List(cause) = &error
+                    && sink.unlisted(epoch, cause).await.is_err()
+                {
+                    return;
+                }
                 if error.needs_list() {
                     state = State::Unlisted;
                 }
@@ -136,7 +147,7 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
 // === impl Stream ===
 
 impl Stream {
-    async fn list(&self, census: &mut Census, sink: &Sink) -> Result<Pass, Error> {
+    async fn list(&self, census: &mut Census, sink: &Sink, epoch: u64) -> Result<Pass, Error> {
         census.begin();
         let mut next = None;
         loop {
@@ -150,7 +161,7 @@ impl Stream {
                     continue;
                 };
                 if let Some(report) = census.saw(EventType::Listed, &glance, Arc::clone(text))
-                    && tell(sink, report).await.is_err()
+                    && sink.tell(report).await.is_err()
                 {
                     return Ok(Pass::NobodyListens);
                 }
@@ -158,9 +169,12 @@ impl Stream {
             next = page.next;
             if next.is_none() {
                 for report in census.vanished() {
-                    if tell(sink, report).await.is_err() {
+                    if sink.tell(report).await.is_err() {
                         return Ok(Pass::NobodyListens);
                     }
+                }
+                if sink.listed(epoch).await.is_err() {
+                    return Ok(Pass::NobodyListens);
                 }
                 return Ok(Pass::Continue(State::Listed {
                     version: page.resource_version,
@@ -217,7 +231,7 @@ impl Stream {
             };
             let text = event.object.to_owned().into();
             if let Some(report) = census.saw(event_type, &glance, text)
-                && tell(sink, report).await.is_err()
+                && sink.tell(report).await.is_err()
             {
                 return Ok(Pass::NobodyListens);
             }
@@ -314,9 +328,41 @@ impl<R: AsyncBufRead> Lines<R> {
     }
 }
 
-async fn tell(sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
-    let told = sink.send((key, News::Seen(sighting))).await;
-    told.map_err(|_| Unheard)
+// === impl Sink ===
+
+impl Sink {
+    async fn tell(&self, (key, sighting): Report) -> Result<(), Unheard> {
+        match self {
+            Self::Queue(queue) => {
+                let told = queue.send((key, News::Seen(sighting))).await;
+                told.map_err(|_| Unheard)
+            }
+            Self::Indices(indices) => {
+                let told = indices.send(Told::Seen(key, sighting)).await;
+                told.map_err(|_| Unheard)
+            }
+        }
+    }
+
+    async fn listed(&self, epoch: u64) -> Result<(), Unheard> {
+        self.mark(|| Told::Listed(epoch)).await
+    }
+
+    async fn unlisted(&self, epoch: u64, cause: &api::Error) -> Result<(), Unheard> {
+        let mark = || match cause {
+            api::Error::NotFound => Told::Unserved(epoch),
+            cause => Told::Hindered(cause.to_string()),
+        };
+        self.mark(mark).await
+    }
+
+    /// Says something that concerns nobody but those who keep indices.
+    async fn mark(&self, mark: impl FnOnce() -> Told) -> Result<(), Unheard> {
+        match self {
+            Self::Queue(_) => Ok(()),
+            Self::Indices(indices) => indices.send(mark()).await.map_err(|_| Unheard),
+        }
+    }
 }
 
 fn in_stream_error(status: &RawValue) -> api::Error {
