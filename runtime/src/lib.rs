@@ -68,6 +68,8 @@ mod execute;
 mod handler;
 pub mod hierarchy;
 mod hook;
+mod index;
+mod indexing;
 mod live;
 mod memory;
 mod operator;
@@ -91,6 +93,7 @@ pub use context::Old;
 pub use context::change::Change;
 pub use context::daemon::Daemon;
 pub use context::field::FieldChange;
+pub use context::indexing::Indexing;
 pub use context::mutation::Mutation;
 pub use context::seen::Seen;
 pub use context::tick::Tick;
@@ -102,9 +105,11 @@ pub use engine::voice::EventLayer;
 pub use error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
 pub use handler::webhook::WebhookHandler;
 pub use handler::{
-    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, On, SubHandler, TimerHandler,
+    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, On, SubHandler,
+    TimerHandler,
 };
 pub use hook::{Cleanup, Failed, HookHandler, Hooks, OperatorHandlers, Startup};
+pub use index::{Index, IndexResult, IndexSnapshot, IndexView, Indices};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::admission::certificate::Certificate;
 pub use kopf_core::admission::review::UserInfo;

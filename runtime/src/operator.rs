@@ -29,6 +29,7 @@ use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
 use crate::hook::{Failed, OperatorHandlers};
+use crate::index::Indices;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
 
 /// An operator, as generated code puts it together.
@@ -45,6 +46,7 @@ pub struct Operator {
     leader_election: Option<LeaderElectionSettings>,
     identity: Option<String>,
     clock: WallClock,
+    indices: Indices,
 }
 
 /// Where objects are handled.
@@ -156,6 +158,7 @@ impl Operator {
             leader_election: None,
             identity: None,
             clock: WallClock::default(),
+            indices: Indices::default(),
         }
     }
 
@@ -220,6 +223,12 @@ impl Operator {
     /// For tests of what wrong clocks do.
     pub fn clock_offset(mut self, offset: SignedDuration) -> Self {
         self.clock = WallClock::ahead(offset);
+        self
+    }
+
+    /// Keeps what it finds in these indices, so that others can look into them, too.
+    pub fn indices(mut self, indices: Indices) -> Self {
+        self.indices = indices;
         self
     }
 

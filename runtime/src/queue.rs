@@ -4,6 +4,8 @@
 //! seen since its worker began; that is folded together as it arrives, so the queue is bounded by
 //! the number of objects. A worker says when it wants to be called again without any news.
 //!
+//! Nothing is begun before the gate is open: what is seen meanwhile waits, and no worker with it.
+//!
 //! When the operator pauses, what no worker has begun is dropped, and whatever wants to be called
 //! again is not: the lists that follow a pause bring it back.
 
@@ -25,6 +27,7 @@ use tracing::error;
 use slot::{Phase, Slot};
 
 use crate::activity::Activity;
+use crate::index::gate::Gate;
 
 /// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
@@ -107,6 +110,7 @@ pub(crate) async fn run<P: Processor>(
     mut news: mpsc::Receiver<(P::Key, P::News)>,
     limits: Limits,
     mut activity: Activity,
+    gate: Gate,
     stop: CancellationToken,
     grace: Duration,
 ) {
@@ -115,6 +119,8 @@ pub(crate) async fn run<P: Processor>(
         queue.obey();
         let permits = Arc::clone(&queue.permits);
         let running = !queue.paused;
+        let waiting = running && !queue.ready.is_empty();
+        let open = gate.is_open(queue.epoch);
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
@@ -126,9 +132,8 @@ pub(crate) async fn run<P: Processor>(
             Some(due) = queue.timers.next(), if running && !queue.timers.is_empty() => {
                 queue.due(due.into_inner());
             }
-            Ok(permit) = permits.acquire_owned(), if running && !queue.ready.is_empty() => {
-                queue.start(permit);
-            }
+            Ok(permit) = permits.acquire_owned(), if waiting && open => queue.start(permit),
+            () = gate.opened(queue.epoch), if waiting && !open => {}
             Some((key, item)) = news.recv() => queue.noticed(key, item),
             else => break,
         }

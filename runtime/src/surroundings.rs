@@ -9,6 +9,7 @@ use crate::activity::Activity;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
 use crate::engine::reporter::Reporter;
 use crate::engine::voice::Voice;
+use crate::index::Indices;
 use crate::settings::{PostingLevel, ProgressPosting};
 
 /// The client, the way to tell people about the object, and the leave to do so.
@@ -18,6 +19,7 @@ pub(crate) struct Surroundings {
     pub(crate) client: Client,
     pub(crate) poster: Option<Poster>,
     pub(crate) activity: Activity,
+    pub(crate) indices: Indices,
 }
 
 /// How the handling of an object goes on.

@@ -22,6 +22,8 @@ mod errors;
 mod events;
 #[path = "runtime/hooks.rs"]
 mod hooks;
+#[path = "runtime/indices.rs"]
+mod indices;
 #[path = "runtime/kinds.rs"]
 mod kinds;
 #[path = "runtime/peering.rs"]

@@ -45,6 +45,7 @@ pub(crate) fn tell(finished: &Finished<'_>, around: &Surroundings) {
         Outcome::Success(_) if finished.spec.trigger == Trigger::Timer => {
             debug!("{noun} '{id}' succeeded.");
         }
+        Outcome::Success(_) if finished.spec.trigger == Trigger::Index => {}
         Outcome::Success(_) => {
             let news = format!("{noun} '{id}' succeeded.");
             info!("{news}");
@@ -54,7 +55,10 @@ pub(crate) fn tell(finished: &Finished<'_>, around: &Surroundings) {
         Outcome::Error(failure) => {
             let complaint = format!("{noun} '{id}' {}", finished.failing().complaint(failure));
             error!("{complaint}");
-            around.tell(Progress::Failure, &complaint);
+            // An index is about what the operator knows, not about what it does to the object.
+            if finished.spec.trigger != Trigger::Index {
+                around.tell(Progress::Failure, &complaint);
+            }
         }
     }
 }
@@ -88,6 +92,7 @@ pub(crate) fn noun(trigger: Trigger) -> &'static str {
     match trigger {
         Trigger::Daemon => "Daemon",
         Trigger::Timer => "Timer",
+        Trigger::Index => "Index",
         _ => "Handler",
     }
 }

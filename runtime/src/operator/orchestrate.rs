@@ -16,6 +16,7 @@ use crate::activity::Switch;
 use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
+use crate::index::gate::{self, Gate};
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::settings::Settings;
@@ -96,7 +97,14 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let staff = Staff::new(Arc::clone(&settings), poster.clone(), activity.clone());
+    let indices = operator.indices;
+    let gate = Gate::new();
+    let staff = Staff::new(
+        Arc::clone(&settings),
+        poster.clone(),
+        activity.clone(),
+        indices.clone(),
+    );
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
     let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
@@ -115,6 +123,9 @@ pub(super) async fn run(
         sink: sink.clone(),
         activity: activity.clone(),
         finalizer: persistence.finalizer.clone(),
+        indices: indices.clone(),
+        gate: gate.clone(),
+        default_backoff: settings.execution.default_backoff,
     };
     let watched = (0..).map(KindIndex).zip(&kinds);
     // Without handlers, it has webhooks only.
@@ -130,13 +141,20 @@ pub(super) async fn run(
         poster,
         Arc::clone(&settings),
         activity.clone(),
+        indices,
         halt.clone(),
     ));
+    if pipeline.keeps_indices() {
+        couriers.spawn(
+            "patience with indices",
+            gate::remind(gate.clone(), activity.clone()),
+        );
+    }
     let mut workers = Tasks::default();
     let grace = settings.shutdown.grace;
     workers.spawn(
         "queue",
-        queue::run(pipeline, news, limits, activity, halt.clone(), grace),
+        queue::run(pipeline, news, limits, activity, gate, halt.clone(), grace),
     );
 
     let ended = tokio::select! {

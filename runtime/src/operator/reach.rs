@@ -1,6 +1,8 @@
 //! One stream for each kind and each served namespace, as namespaces come and go.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::OptionFuture;
 use tokio::sync::{mpsc, watch};
@@ -9,20 +11,29 @@ use tokio_util::sync::CancellationToken;
 use super::territory::{Served, Territory};
 use crate::activity::Activity;
 use crate::api::KindApi;
+use crate::index::Indices;
+use crate::index::gate::{Gate, Ticket};
+use crate::indexing::{self, Clerk, Indexer};
 use crate::persist::release::Sweep;
 use crate::process::Kind;
 use crate::resource::Scope;
 use crate::task::{Ended, Tasks};
 use crate::watch::census::Retain;
-use crate::watch::stream::{self, Stream, StreamSettings};
+use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{KindIndex, News, ObjectKey};
+
+/// Sightings on their way to the indices of a stream.
+const NEWS_IN_FLIGHT: usize = 64;
 
 /// What every stream has.
 pub(super) struct Course {
     pub(super) settings: StreamSettings,
-    pub(super) sink: mpsc::Sender<(std::sync::Arc<ObjectKey>, News)>,
+    pub(super) sink: mpsc::Sender<(Arc<ObjectKey>, News)>,
     pub(super) activity: Activity,
     pub(super) finalizer: String,
+    pub(super) indices: Indices,
+    pub(super) gate: Gate,
+    pub(super) default_backoff: Duration,
 }
 
 /// A kind, as its streams see it.
@@ -32,6 +43,8 @@ struct Lane {
     scope: Scope,
     retain: Retain,
     sweeps: bool,
+    indexers: Vec<Indexer>,
+    only_indexes: bool,
 }
 
 /// All streams of an operator.
@@ -44,6 +57,8 @@ pub(super) struct Reach {
     /// Streams that are to end.
     leaving: BTreeSet<String>,
     served: Option<watch::Receiver<Served>>,
+    /// Keeps handlers from being called before the namespaces are known.
+    waiting: Option<Ticket>,
 }
 
 // === impl Reach ===
@@ -61,6 +76,8 @@ impl Reach {
             scope: kind.spec().scope,
             retain: kind.retain(),
             sweeps: kind.may_hide_leftovers(),
+            indexers: kind.indexers().to_vec(),
+            only_indexes: kind.only_indexes(),
         });
         let mut reach = Self {
             course,
@@ -69,6 +86,7 @@ impl Reach {
             namespaces: HashMap::new(),
             leaving: BTreeSet::new(),
             served: None,
+            waiting: None,
         };
         let everywhere = matches!(territory, Territory::Cluster);
         reach.enter(None, |scope| everywhere || scope == Scope::Cluster);
@@ -78,6 +96,10 @@ impl Reach {
             Territory::Followed(mut served) => {
                 served.mark_changed();
                 reach.served = Some(served);
+                if reach.lanes.iter().any(|lane| !lane.indexers.is_empty()) {
+                    let ticket = reach.course.gate.ticket("namespaces".to_owned());
+                    reach.waiting = Some(ticket);
+                }
             }
         }
         reach
@@ -99,6 +121,7 @@ impl Reach {
                 served = changed(self.served.as_mut()) => {
                     if let Some(served) = served {
                         self.serve(&served);
+                        self.waiting = None;
                     }
                 }
             }
@@ -132,13 +155,14 @@ impl Reach {
         let gone = CancellationToken::new();
         for lane in self.lanes.iter().filter(|lane| concerns(lane.scope)) {
             let (stream, sweep) = lane.stream(&self.course, namespace);
-            let (sink, activity) = (self.course.sink.clone(), self.course.activity.clone());
+            let (sink, clerk) = lane.outlet(&self.course, namespace);
+            let activity = self.course.activity.clone();
             let stream = stream::run_until(stream, sink, activity, gone.clone());
             let over = gone.clone();
             self.streams.spawn(lane.name(namespace), async move {
                 let sweeping = OptionFuture::from(sweep.map(Sweep::run));
                 let sweeping = over.run_until_cancelled(sweeping);
-                tokio::join!(sweeping, stream);
+                tokio::join!(sweeping, stream, OptionFuture::from(clerk));
             });
         }
         if let Some(namespace) = namespace {
@@ -152,6 +176,30 @@ impl Reach {
 impl Lane {
     fn name(&self, namespace: Option<&str>) -> String {
         format!("watch {}", self.api.describe(namespace))
+    }
+
+    /// Where the sightings of a stream go: to the queue, by way of the indices if there are any.
+    fn outlet(
+        &self,
+        course: &Course,
+        namespace: Option<&str>,
+    ) -> (Sink, Option<impl Future<Output = ()> + use<>>) {
+        if self.indexers.is_empty() {
+            return (Sink::Queue(course.sink.clone()), None);
+        }
+        let shared = indexing::Shared {
+            indexers: self.indexers.clone(),
+            resource: *self.api.spec(),
+            api: self.api.clone(),
+            activity: course.activity.clone(),
+            indices: course.indices.clone(),
+            default_backoff: course.default_backoff,
+        };
+        let queue = (!self.only_indexes).then(|| course.sink.clone());
+        let ticket = course.gate.ticket(self.api.describe(namespace));
+        let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
+        let clerk = Clerk::new(shared, queue, ticket).run(told);
+        (Sink::Indices(outlet), Some(clerk))
     }
 
     fn stream(&self, course: &Course, namespace: Option<&str>) -> (Stream, Option<Sweep>) {

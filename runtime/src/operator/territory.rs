@@ -16,7 +16,7 @@ use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
 use crate::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::watch::census::Retain;
-use crate::watch::stream::{self, Stream, StreamSettings};
+use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{EventType, KindIndex, News};
 
 const NAMESPACES: ResourceSpec = ResourceSpec {
@@ -116,7 +116,7 @@ impl Follower {
             retain: Retain::Identity,
             settings: self.streams.clone(),
         };
-        let watching = stream::run(stream, sink, Activity::always());
+        let watching = stream::run(stream, Sink::Queue(sink), Activity::always());
         let reading = async {
             while let Some((key, news)) = news.recv().await {
                 let News::Seen(sighting) = news else {

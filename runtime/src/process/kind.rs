@@ -13,6 +13,7 @@ use super::batch::Keep;
 use crate::api::KindApi;
 use crate::background::duty::{Duty, Work};
 use crate::declare::{Function, ResourceHandlers};
+use crate::indexing::Indexer;
 use crate::resource::ResourceSpec;
 use crate::shim::{ChangeFunction, EventFunction};
 use crate::watch::census::Retain;
@@ -27,6 +28,7 @@ pub(crate) struct Kind {
     functions: Vec<(Function, Option<Arc<Value>>)>,
     /// Daemons and timers, in the order of the registry.
     duties: Vec<Arc<Duty>>,
+    indexers: Vec<Indexer>,
     keep: Keep,
 }
 
@@ -52,7 +54,7 @@ impl Kind {
             let work = match function {
                 Function::Daemon(part) => Work::Daemon(part.clone()),
                 Function::Timer(part) => Work::Timer(Arc::new(part.clone())),
-                Function::Change(_) | Function::Event(_) => return None,
+                Function::Change(_) | Function::Event(_) | Function::Index(_) => return None,
             };
             Some(Arc::new(Duty {
                 spec: Arc::clone(spec),
@@ -63,6 +65,16 @@ impl Kind {
             }))
         });
         let duties = duties.collect();
+        let handlers = registry.handlers().iter().zip(&functions);
+        let indexers = handlers.filter_map(|(spec, (function, param))| match function {
+            Function::Index(function) => Some(Indexer {
+                spec: Arc::clone(spec),
+                function: Arc::clone(function),
+                param: param.clone(),
+            }),
+            _ => None,
+        });
+        let indexers = indexers.collect();
         Ok(Self {
             spec: resource.spec,
             api,
@@ -70,6 +82,7 @@ impl Kind {
             persistence,
             functions,
             duties,
+            indexers,
             keep: if shows_events {
                 Keep::Events
             } else {
@@ -105,6 +118,15 @@ impl Kind {
         &self.duties
     }
 
+    pub(crate) fn indexers(&self) -> &[Indexer] {
+        &self.indexers
+    }
+
+    /// Whether there is anything to do about objects beyond finding them.
+    pub(crate) fn only_indexes(&self) -> bool {
+        self.indexers.len() == self.functions.len()
+    }
+
     pub(crate) fn keep(&self) -> Keep {
         self.keep
     }
@@ -123,7 +145,7 @@ impl Kind {
                 function: &**function,
                 param: param.clone(),
             }),
-            (Function::Event(_) | Function::Daemon(_) | Function::Timer(_), _) => None,
+            _ => None,
         }
     }
 
@@ -131,7 +153,7 @@ impl Kind {
     pub(crate) fn event_function(&self, spec: &Arc<HandlerSpec>) -> Option<&dyn EventFunction> {
         match self.entry(spec)? {
             (Function::Event(function), _) => Some(&**function),
-            (Function::Change(_) | Function::Daemon(_) | Function::Timer(_), _) => None,
+            _ => None,
         }
     }
 

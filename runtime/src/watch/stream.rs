@@ -20,7 +20,7 @@ use tracing::{debug, info, warn};
 
 use super::absence::{Absence, Why};
 use super::census::{Census, Report, Retain};
-use super::{EventType, Glance, KindIndex, News, ObjectKey};
+use super::{EventType, Glance, KindIndex, News, ObjectKey, Told};
 use crate::activity::Activity;
 use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
@@ -69,7 +69,13 @@ enum Error {
 struct Unheard;
 
 /// Where sightings go.
-type Sink = mpsc::Sender<(Arc<ObjectKey>, News)>;
+#[derive(Debug, Clone)]
+pub(crate) enum Sink {
+    /// Straight to the queue.
+    Queue(mpsc::Sender<(Arc<ObjectKey>, News)>),
+    /// To those who keep the indices of the kind, and from there to the queue.
+    Indices(mpsc::Sender<Told>),
+}
 
 enum State {
     Unlisted,
@@ -120,7 +126,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
     loop {
         let pass = async {
             match &mut state {
-                State::Unlisted => stream.list(census, sink).await,
+                State::Unlisted => stream.list(census, sink, epoch).await,
                 State::Listed { version } => {
                     stream.watch(version, census, sink, &mut backoff).await
                 }
@@ -154,6 +160,10 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
                 if why == Why::Gone && dissolve(census, sink).await.is_err() {
                     return;
                 }
+                let unlisted = sink.unlisted(epoch, &api::Error::NotFound).await;
+                if unlisted.is_err() {
+                    return;
+                }
                 let pause = backoff.next(None);
                 tokio::select! {
                     () = absence.changed(pause) => {}
@@ -163,6 +173,11 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
             Err(error) => {
                 let pause = backoff.next(error.retry_after());
                 stream.report(&error, pause);
+                if let Error::List(cause) = &error
+                    && sink.unlisted(epoch, cause).await.is_err()
+                {
+                    return;
+                }
                 if error.needs_list() {
                     state = State::Unlisted;
                 }
@@ -178,7 +193,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
 // === impl Stream ===
 
 impl Stream {
-    async fn list(&self, census: &mut Census, sink: &Sink) -> Result<Pass, Error> {
+    async fn list(&self, census: &mut Census, sink: &Sink, epoch: u64) -> Result<Pass, Error> {
         census.begin();
         let mut next = None;
         loop {
@@ -192,7 +207,7 @@ impl Stream {
                     continue;
                 };
                 if let Some(report) = census.saw(EventType::Listed, &glance, Arc::clone(text))
-                    && tell(sink, report).await.is_err()
+                    && sink.tell(report).await.is_err()
                 {
                     return Ok(Pass::NobodyListens);
                 }
@@ -200,9 +215,12 @@ impl Stream {
             next = page.next;
             if next.is_none() {
                 for report in census.vanished() {
-                    if tell(sink, report).await.is_err() {
+                    if sink.tell(report).await.is_err() {
                         return Ok(Pass::NobodyListens);
                     }
+                }
+                if sink.listed(epoch).await.is_err() {
+                    return Ok(Pass::NobodyListens);
                 }
                 return Ok(Pass::Continue(State::Listed {
                     version: page.resource_version,
@@ -259,7 +277,7 @@ impl Stream {
             };
             let text = event.object.to_owned().into();
             if let Some(report) = census.saw(event_type, &glance, text)
-                && tell(sink, report).await.is_err()
+                && sink.tell(report).await.is_err()
             {
                 return Ok(Pass::NobodyListens);
             }
@@ -356,14 +374,46 @@ impl<R: AsyncBufRead> Lines<R> {
 /// Reports everything that was there as gone.
 async fn dissolve(census: &mut Census, sink: &Sink) -> Result<(), Unheard> {
     for report in census.dissolve() {
-        tell(sink, report).await?;
+        sink.tell(report).await?;
     }
     Ok(())
 }
 
-async fn tell(sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
-    let told = sink.send((key, News::Seen(sighting))).await;
-    told.map_err(|_| Unheard)
+// === impl Sink ===
+
+impl Sink {
+    async fn tell(&self, (key, sighting): Report) -> Result<(), Unheard> {
+        match self {
+            Self::Queue(queue) => {
+                let told = queue.send((key, News::Seen(sighting))).await;
+                told.map_err(|_| Unheard)
+            }
+            Self::Indices(indices) => {
+                let told = indices.send(Told::Seen(key, sighting)).await;
+                told.map_err(|_| Unheard)
+            }
+        }
+    }
+
+    async fn listed(&self, epoch: u64) -> Result<(), Unheard> {
+        self.mark(|| Told::Listed(epoch)).await
+    }
+
+    async fn unlisted(&self, epoch: u64, cause: &api::Error) -> Result<(), Unheard> {
+        let mark = || match cause {
+            api::Error::NotFound => Told::Unserved(epoch),
+            cause => Told::Hindered(cause.to_string()),
+        };
+        self.mark(mark).await
+    }
+
+    /// Says something that concerns nobody but those who keep indices.
+    async fn mark(&self, mark: impl FnOnce() -> Told) -> Result<(), Unheard> {
+        match self {
+            Self::Queue(_) => Ok(()),
+            Self::Indices(indices) => indices.send(mark()).await.map_err(|_| Unheard),
+        }
+    }
 }
 
 fn in_stream_error(status: &RawValue) -> api::Error {
