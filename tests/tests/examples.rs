@@ -20,6 +20,8 @@ mod handlers;
 mod minimal;
 #[path = "examples/peering.rs"]
 mod peering;
+#[path = "examples/reporting.rs"]
+mod reporting;
 #[path = "examples/stage.rs"]
 mod stage;
 #[path = "examples/subhandlers.rs"]
