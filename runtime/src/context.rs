@@ -5,6 +5,7 @@ pub(crate) mod change;
 pub(crate) mod daemon;
 pub(crate) mod field;
 pub(crate) mod mutation;
+pub(crate) mod probe;
 pub(crate) mod seen;
 mod sub;
 pub(crate) mod tick;

@@ -1,5 +1,7 @@
 //! A kind with its handlers, as generated code puts them together.
 
+pub(crate) mod probe;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 

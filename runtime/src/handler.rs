@@ -1,5 +1,6 @@
 //! How generated code declares handlers: what calls them, when, and what happens when they fail.
 
+pub(crate) mod probe;
 pub(crate) mod webhook;
 
 use std::fmt;

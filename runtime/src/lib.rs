@@ -66,6 +66,7 @@ mod engine;
 mod error;
 mod execute;
 mod handler;
+mod health;
 pub mod hierarchy;
 mod live;
 mod memory;
@@ -84,6 +85,7 @@ mod stop;
 mod surroundings;
 mod task;
 mod version;
+mod vitals;
 mod watch;
 
 pub use context::Old;
@@ -91,16 +93,19 @@ pub use context::change::Change;
 pub use context::daemon::Daemon;
 pub use context::field::FieldChange;
 pub use context::mutation::Mutation;
+pub use context::probe::Probe;
 pub use context::seen::Seen;
 pub use context::tick::Tick;
 pub use context::validation::{Caller, Validation};
 pub use declare::{Resource, ResourceHandlers};
 pub use engine::posting::EventSeverity;
 pub use error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
+pub use handler::probe::ProbeHandler;
 pub use handler::webhook::WebhookHandler;
 pub use handler::{
     ChangeHandler, DaemonHandler, EventHandler, FieldHandler, On, SubHandler, TimerHandler,
 };
+pub use health::endpoint::{HealthEndpoint, InvalidHealthEndpoint};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::admission::certificate::Certificate;
 pub use kopf_core::admission::review::UserInfo;
@@ -117,8 +122,9 @@ pub use operator::{Error, Namespaces, Operator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
-    BackgroundSettings, ExecutionSettings, LeaderElectionSettings, PeeringMode, PeeringSettings,
-    PostingSettings, QueueingSettings, Settings, ShutdownSettings, WatchingSettings,
+    BackgroundSettings, ExecutionSettings, HealthSettings, LeaderElectionSettings, PeeringMode,
+    PeeringSettings, PostingSettings, QueueingSettings, Settings, ShutdownSettings,
+    WatchingSettings,
 };
 pub use stop::StopSignal;
 pub use watch::EventType;

@@ -10,8 +10,10 @@ mod shutdown;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use kopf_core::election;
 use kopf_core::handler::registry;
@@ -22,7 +24,12 @@ use tracing::{error, info, warn};
 use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
 use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
+use crate::context::probe::Probe;
 use crate::declare::ResourceHandlers;
+use crate::declare::probe::DeclaredProbe;
+use crate::error::HandlerResult;
+use crate::handler::probe::ProbeHandler;
+use crate::health::endpoint::HealthEndpoint;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
 
 /// An operator, as generated code puts it together.
@@ -38,6 +45,8 @@ pub struct Operator {
     leader_election: Option<LeaderElectionSettings>,
     identity: Option<String>,
     clock: WallClock,
+    liveness: Option<HealthEndpoint>,
+    probes: Vec<DeclaredProbe>,
 }
 
 /// Where objects are handled.
@@ -71,6 +80,9 @@ pub enum Error {
     /// Webhooks are declared, and cannot be served or made known.
     #[error("the admission webhooks do not work")]
     Admission(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The endpoint of the health checks cannot be served.
+    #[error("the health checks do not work")]
+    Health(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The terms of the leader election cannot work.
     #[error("the leader election makes no sense")]
     LeaderElection(#[source] election::Error),
@@ -124,6 +136,8 @@ impl Operator {
             leader_election: None,
             identity: None,
             clock: WallClock::default(),
+            liveness: None,
+            probes: Vec::new(),
         }
     }
 
@@ -174,6 +188,25 @@ impl Operator {
     /// Names this operator to others; by default after its pod, or user, host and time.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());
+        self
+    }
+
+    /// Tells by HTTP how it is: liveness at this address, readiness at `/readyz` and metrics at
+    /// `/metrics` on the same port.
+    pub fn liveness(mut self, endpoint: HealthEndpoint) -> Self {
+        self.liveness = Some(endpoint);
+        self
+    }
+
+    /// Asks one more handler when somebody asks whether the operator is alive.
+    pub fn probe<S: Send + Sync + 'static>(
+        mut self,
+        handler: ProbeHandler,
+        state: &Arc<S>,
+        function: for<'a> fn(&'a S, &'a mut Probe) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        self.probes
+            .push(DeclaredProbe::new(handler, state, function));
         self
     }
 
@@ -239,6 +272,9 @@ impl Operator {
     fn run_process(mut self, args: &RunArgs) -> Result<(), Error> {
         self.restrict(&args.scope);
         self.meet(&args.peering);
+        if args.liveness.is_some() {
+            self.liveness = args.liveness.clone();
+        }
         if let Serving::Automatic(local) = &mut self.webhooks.serving {
             args.webhooks.apply_to(local);
         }

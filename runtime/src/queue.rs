@@ -25,9 +25,13 @@ use tracing::error;
 use slot::{Phase, Slot};
 
 use crate::activity::Activity;
+use crate::vitals::Pulse;
 
 /// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// How often the queue shows that it moves.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// What the queue calls with the news of an object.
 pub(crate) trait Processor: Send + Sync + 'static {
@@ -107,10 +111,12 @@ pub(crate) async fn run<P: Processor>(
     mut news: mpsc::Receiver<(P::Key, P::News)>,
     limits: Limits,
     mut activity: Activity,
+    pulse: Pulse,
     stop: CancellationToken,
     grace: Duration,
 ) {
     let mut queue = Queue::new(processor, limits, activity.clone());
+    let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
         queue.obey();
         let permits = Arc::clone(&queue.permits);
@@ -118,6 +124,7 @@ pub(crate) async fn run<P: Processor>(
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
+            _ = heartbeat.tick() => pulse.within(HEARTBEAT),
             Some(done) = queue.workers.join_next() => match done {
                 Ok(finished) => queue.finished(finished),
                 Err(error) => error!("a worker was lost: {error}"),
@@ -133,6 +140,7 @@ pub(crate) async fn run<P: Processor>(
             else => break,
         }
     }
+    pulse.rest();
     queue.drain(grace).await;
 }
 

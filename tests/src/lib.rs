@@ -22,6 +22,7 @@ pub mod control_plane;
 pub mod failure;
 pub mod fault_proxy;
 pub mod guard;
+pub mod http_get;
 pub mod identity;
 pub mod operator;
 pub mod peering;

@@ -18,6 +18,8 @@ mod election;
 mod errors;
 #[path = "runtime/events.rs"]
 mod events;
+#[path = "runtime/health.rs"]
+mod health;
 #[path = "runtime/kinds.rs"]
 mod kinds;
 #[path = "runtime/peering.rs"]

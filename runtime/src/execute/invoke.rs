@@ -74,6 +74,27 @@ impl Verdict {
         }
     }
 
+    /// Whether the error mode decides what this end means.
+    pub(crate) fn is_arbitrary(&self) -> bool {
+        match self {
+            Self::Returned(Err(error)) => error.kind == ErrorKind::Arbitrary,
+            Self::Panicked(_) | Self::Undecodable(_) => true,
+            Self::Returned(Ok(())) | Self::OutOfTime | Self::Interrupted => false,
+        }
+    }
+
+    /// What went wrong, if anything did, in short.
+    pub(crate) fn problem(self) -> Option<String> {
+        match self {
+            Self::Returned(Ok(())) => None,
+            Self::Returned(Err(error)) => Some(error.message),
+            Self::Panicked(message) => Some(format!("panicked: {message}")),
+            Self::OutOfTime => Some("it has timed out".to_owned()),
+            Self::Interrupted => Some("it was interrupted".to_owned()),
+            Self::Undecodable(message) => Some(message),
+        }
+    }
+
     /// What went wrong, if anything did, in the words for handlers on which nothing depends.
     pub(crate) fn complaint(self) -> Option<String> {
         let exception =

@@ -16,12 +16,15 @@ use crate::activity::Switch;
 use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
+use crate::health::{self, Health, probe};
 use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::resource::Scope;
 use crate::settings::Settings;
-use crate::task::Tasks;
+use crate::task::{Tasks, Thread};
+use crate::vitals::{Stage, Vitals};
+use crate::watch::observed::Observed;
 use crate::watch::stream::{self, Stream, StreamSettings};
 use crate::watch::{KindIndex, News, ObjectKey};
 
@@ -54,6 +57,30 @@ pub(super) async fn run(
         })?);
     }
 
+    let (switch, activity) = Switch::new();
+    let vitals = Vitals::default();
+    let mut essentials = Tasks::default();
+    let served = CancellationToken::new();
+    let (prober, probing) =
+        probe::prober(operator.probes, client.clone(), settings.health.probe_cache);
+    let mut health = None;
+    if let Some(endpoint) = &operator.liveness {
+        let reported = Health {
+            vitals: vitals.clone(),
+            activity: activity.clone(),
+            prober,
+            settings: settings.health.clone(),
+            serves_webhooks: !webhooks.is_empty(),
+        };
+        let thread = reported.serve(endpoint, served.clone());
+        health = Some(thread.map_err(|error| Error::Health(Box::new(error)))?);
+        essentials.spawn("runtime", health::beat(vitals.pulse("the runtime")));
+        if let Some(probing) = probing {
+            essentials.spawn("probes", probing.run());
+        }
+    }
+    let _served = served.drop_guard();
+
     let mut admission = None;
     if !webhooks.is_empty() {
         let started = Admission::start(
@@ -62,11 +89,11 @@ pub(super) async fn run(
             webhooks,
             operator.namespaces.names(),
             client.clone(),
+            &vitals,
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
     }
-    let (switch, activity) = Switch::new();
     let mut governors = Governors::start(
         &switch,
         &activity,
@@ -113,9 +140,10 @@ pub(super) async fn run(
             let stream = Stream {
                 api: kind.api().clone(),
                 kind: index,
-                namespace,
                 retain: kind.retain(),
                 settings: stream_settings(&settings),
+                observed: Observed::new(&vitals, &kind.api().describe(namespace.as_deref())),
+                namespace,
             };
             let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
             let sweep = kind.may_hide_leftovers().then(|| Sweep {
@@ -148,8 +176,17 @@ pub(super) async fn run(
     let grace = settings.shutdown.grace;
     workers.spawn(
         "queue",
-        queue::run(pipeline, news, limits, activity, halt.clone(), grace),
+        queue::run(
+            pipeline,
+            news,
+            limits,
+            activity,
+            vitals.pulse("the queue"),
+            halt.clone(),
+            grace,
+        ),
     );
+    vitals.enter(Stage::Running);
 
     let ended = tokio::select! {
         () = stop => Ok(()),
@@ -160,7 +197,13 @@ pub(super) async fn run(
         ended = governors.ended() => Err(Error::ended(&ended)),
         failed = failed(admission.as_mut()) => Err(failed),
         ended = couriers.ended(), if !couriers.is_empty() => Err(Error::ended(&ended)),
+        ended = essentials.ended(), if !essentials.is_empty() => Err(Error::ended(&ended)),
+        ended = lost(health.as_mut()) => Err(ended),
     };
+    vitals.enter(match &ended {
+        Ok(()) => Stage::Stopping,
+        Err(error) => Stage::Broken(error.to_string()),
+    });
     streams.cancel().await;
     couriers.cancel().await;
     halt.cancel();
@@ -190,6 +233,14 @@ pub(super) async fn run(
 async fn failed(admission: Option<&mut Admission>) -> Error {
     match admission {
         Some(admission) => Error::Admission(Box::new(admission.failed().await)),
+        None => std::future::pending().await,
+    }
+}
+
+/// Never, if no health is served.
+async fn lost(health: Option<&mut Thread>) -> Error {
+    match health {
+        Some(health) => Error::ended(&health.ended().await),
         None => std::future::pending().await,
     }
 }

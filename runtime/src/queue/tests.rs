@@ -117,6 +117,7 @@ impl Bench {
             inbox,
             limits,
             activity,
+            Pulse::unobserved(),
             stop.clone(),
             Duration::from_secs(30),
         );

@@ -17,13 +17,17 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
 use super::census::{Census, Report, Retain};
+use super::observed::Observed;
 use super::{EventType, Glance, KindIndex, News, ObjectKey};
 use crate::activity::Activity;
-use crate::api::{self, KindApi};
+use crate::api::{self, KindApi, RESPONSE_TIMEOUT};
 use crate::backoff::Backoff;
 
 /// A watch that ends sooner is no reason to open the next one without a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+
+/// How long it may take until the queue has taken in one page of a list.
+const PAGE_WITHIN: Duration = Duration::from_secs(30);
 
 /// What a stream watches and how.
 pub(crate) struct Stream {
@@ -32,6 +36,7 @@ pub(crate) struct Stream {
     pub(crate) namespace: Option<String>,
     pub(crate) retain: Retain,
     pub(crate) settings: StreamSettings,
+    pub(crate) observed: Observed,
 }
 
 /// How patient a stream is.
@@ -92,7 +97,7 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
     let mut state = State::Unlisted;
     let mut census = Census::new(stream.kind, stream.retain);
     let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
-    let mut epoch = activity.running().await;
+    let mut epoch = stream.may_run(&activity).await;
     loop {
         let pass = async {
             match &mut state {
@@ -110,7 +115,7 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
             pass = pass => Some(pass),
         };
         let Some(pass) = pass else {
-            epoch = activity.running().await;
+            epoch = stream.may_run(&activity).await;
             state = State::Unlisted;
             backoff.reset();
             continue;
@@ -121,6 +126,7 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
             Err(error) => {
                 let pause = backoff.next(error.retry_after());
                 stream.report(&error, pause);
+                stream.observed.moves_within(pause);
                 if error.needs_list() {
                     state = State::Unlisted;
                 }
@@ -136,15 +142,24 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
 // === impl Stream ===
 
 impl Stream {
+    /// Waits until the operator runs, and returns the epoch.
+    async fn may_run(&self, activity: &Activity) -> u64 {
+        self.observed.paused();
+        activity.running().await
+    }
+
     async fn list(&self, census: &mut Census, sink: &Sink) -> Result<Pass, Error> {
         census.begin();
+        self.observed.listing();
         let mut next = None;
         loop {
+            self.observed.waits();
             let page = self
                 .api
                 .list_page(self.namespace.as_deref(), self.settings.page_size, next)
                 .await
                 .map_err(Error::List)?;
+            self.observed.moves_within(PAGE_WITHIN);
             for text in &page.items {
                 let Some(glance) = self.glance(text) else {
                     continue;
@@ -162,6 +177,7 @@ impl Stream {
                         return Ok(Pass::NobodyListens);
                     }
                 }
+                self.observed.listed();
                 return Ok(Pass::Continue(State::Listed {
                     version: page.resource_version,
                 }));
@@ -177,13 +193,16 @@ impl Stream {
         backoff: &mut Backoff,
     ) -> Result<Pass, Error> {
         let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
+        self.observed.moves_within(RESPONSE_TIMEOUT);
         let opened = self
             .api
             .watch(self.namespace.as_deref(), version, server_timeout)
             .await;
         let mut lines = Lines::new(opened.map_err(Error::Open)?);
         let opened_at = Instant::now();
+        self.observed.watching();
         loop {
+            self.observed.moves_within(self.settings.inactivity_timeout);
             let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
                 debug!(kind = %self.describe(), "no news for too long, reconnecting");
                 break;
@@ -239,13 +258,17 @@ impl Stream {
     fn report(&self, error: &Error, pause: Duration) {
         let kind = self.describe();
         let pause = pause.as_secs_f32();
+        let absent = matches!(error, Error::List(api::Error::NotFound));
         let story = match std::error::Error::source(error) {
-            _ if matches!(error, Error::List(api::Error::NotFound)) => {
-                "the server does not serve this kind (yet)".to_owned()
-            }
+            _ if absent => "the server does not serve this kind (yet)".to_owned(),
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         };
+        match error {
+            _ if absent => self.observed.absent(story.clone()),
+            _ if error.is_routine() => {}
+            _ => self.observed.failing(story.clone()),
+        }
         if error.is_routine() {
             info!(%kind, "{story}; trying again in {pause:.1} s");
         } else {

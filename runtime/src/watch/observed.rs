@@ -1,0 +1,71 @@
+//! How a stream is seen from outside: whether it still moves, and what it has come to.
+
+use std::time::Duration;
+
+use crate::vitals::{Condition, Pulse, State, Vitals};
+
+/// What a stream tells about itself.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pulse: Pulse,
+    condition: Condition,
+}
+
+impl Observed {
+    /// A stream of an operator, of this name.
+    pub(crate) fn new(vitals: &Vitals, name: &str) -> Self {
+        Self {
+            pulse: vitals.pulse(format!("watch of {name}")),
+            condition: vitals.condition(name, State::Idle),
+        }
+    }
+
+    /// A stream that nobody looks at.
+    pub(crate) fn unobserved() -> Self {
+        Self {
+            pulse: Pulse::unobserved(),
+            condition: Condition::unobserved(),
+        }
+    }
+
+    /// Nothing is to be done before the operator runs.
+    pub(super) fn paused(&self) {
+        self.pulse.rest();
+        self.condition.set(State::Idle);
+    }
+
+    /// Objects are about to be listed.
+    pub(super) fn listing(&self) {
+        self.condition.begin("not all objects have been listed yet");
+    }
+
+    /// A page of the list was asked for: it comes when the server, and others who ask, permit.
+    pub(super) fn waits(&self) {
+        self.pulse.rest();
+    }
+
+    /// All objects are known.
+    pub(super) fn listed(&self) {
+        self.condition.set(State::Fine);
+    }
+
+    /// The server has opened a watch.
+    pub(super) fn watching(&self) {
+        self.condition.set(State::Fine);
+    }
+
+    /// The server has no such objects.
+    pub(super) fn absent(&self, story: String) {
+        self.condition.set(State::Absent(story));
+    }
+
+    /// The server does not answer as it should.
+    pub(super) fn failing(&self, story: String) {
+        self.condition.set(State::Failing(story));
+    }
+
+    /// Something happens again within this time.
+    pub(super) fn moves_within(&self, time: Duration) {
+        self.pulse.within(time);
+    }
+}
