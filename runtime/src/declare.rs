@@ -25,6 +25,7 @@ use crate::handler::webhook::WebhookHandler;
 use crate::handler::{
     ChangeHandler, DaemonHandler, Declared, EventHandler, FieldHandler, InitialDelay, TimerHandler,
 };
+use crate::metrics::Form;
 use crate::resource::ResourceSpec;
 use crate::shim::admission::{MutationShim, ReviewFunction, ValidationShim};
 use crate::shim::{
@@ -70,6 +71,18 @@ pub(crate) enum Function {
     Event(Arc<dyn EventFunction>),
     Daemon(DaemonPart),
     Timer(TimerPart),
+}
+
+impl Function {
+    /// As what it is counted.
+    pub(crate) fn form(&self) -> Form {
+        match self {
+            Self::Change(_) => Form::Change,
+            Self::Event(_) => Form::Event,
+            Self::Daemon(_) => Form::Daemon,
+            Self::Timer(_) => Form::Timer,
+        }
+    }
 }
 
 /// A daemon with what belongs to it alone.

@@ -70,6 +70,7 @@ mod health;
 pub mod hierarchy;
 mod live;
 mod memory;
+mod metrics;
 mod operator;
 mod patch;
 mod persist;

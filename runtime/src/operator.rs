@@ -17,6 +17,7 @@ use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use kopf_core::election;
 use kopf_core::handler::registry;
+use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -30,6 +31,7 @@ use crate::declare::probe::DeclaredProbe;
 use crate::error::HandlerResult;
 use crate::handler::probe::ProbeHandler;
 use crate::health::endpoint::HealthEndpoint;
+use crate::metrics::api::{ApiMetrics, Meter, metered};
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
 
 /// An operator, as generated code puts it together.
@@ -47,6 +49,7 @@ pub struct Operator {
     clock: WallClock,
     liveness: Option<HealthEndpoint>,
     probes: Vec<DeclaredProbe>,
+    requests: Arc<ApiMetrics>,
 }
 
 /// Where objects are handled.
@@ -138,6 +141,7 @@ impl Operator {
             clock: WallClock::default(),
             liveness: None,
             probes: Vec::new(),
+            requests: Arc::default(),
         }
     }
 
@@ -256,6 +260,7 @@ impl Operator {
     /// If the declarations make no sense, or an essential part ends by itself. Failures of the
     /// cluster are no errors here: they are waited for.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        let client = metered(client, Arc::clone(&self.requests));
         orchestrate::run(self, client, stop).await
     }
 
@@ -325,7 +330,12 @@ impl Operator {
             .enable_all()
             .build()
             .map_err(Error::Process)?;
-        let done = runtime.block_on(async { act(self, connect().await?).await });
+        let done = runtime.block_on(async {
+            {
+                let client = connect(Arc::clone(&self.requests)).await?;
+                act(self, client).await
+            }
+        });
         // A handler may block a thread for ever; the grace for it is over.
         runtime.shutdown_background();
         done
@@ -340,20 +350,22 @@ impl Operator {
                 forced.map_err(Error::Process)?;
                 return Err(Error::Forced);
             }
-            ended = self.run(client, stop.cancelled()) => ended?,
+            ended = orchestrate::run(self, client, stop.cancelled()) => ended?,
         }
         info!("{name} has stopped");
         Ok(())
     }
 }
 
-async fn connect() -> Result<Client, Error> {
+/// A client whose requests are counted.
+async fn connect(requests: Arc<ApiMetrics>) -> Result<Client, Error> {
     let mut config = Config::infer()
         .await
         .map_err(|error| Error::Config(Box::new(error)))?;
     // Whoever sends a request here knows how long to try, and when not to.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| Error::Client(Box::new(error)))
+    let client = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
+    Ok(client.with_layer(&Meter(requests)).build())
 }
 
 /// An error with its causes in one line.

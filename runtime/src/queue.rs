@@ -7,9 +7,10 @@
 //! When the operator pauses, what no worker has begun is dropped, and whatever wants to be called
 //! again is not: the lists that follow a pause bring it back.
 
+mod line;
 mod slot;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::task::Poll;
@@ -22,9 +23,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tracing::error;
 
+use line::Line;
 use slot::{Phase, Slot};
 
 use crate::activity::Activity;
+use crate::metrics::QueueMetrics;
 use crate::vitals::Pulse;
 
 /// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
@@ -75,6 +78,12 @@ pub(crate) enum Next {
     Forget,
 }
 
+/// How the queue is seen from outside.
+pub(crate) struct Observed {
+    pub(crate) pulse: Pulse,
+    pub(crate) metrics: Arc<QueueMetrics>,
+}
+
 /// How many objects are worked on at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -94,7 +103,7 @@ struct Finished<P: Processor> {
 struct Queue<P: Processor> {
     processor: Arc<P>,
     slots: HashMap<P::Key, Slot<P>>,
-    ready: VecDeque<P::Key>,
+    ready: Line<P::Key>,
     timers: DelayQueue<P::Key>,
     workers: JoinSet<Finished<P>>,
     limits: Limits,
@@ -111,11 +120,11 @@ pub(crate) async fn run<P: Processor>(
     mut news: mpsc::Receiver<(P::Key, P::News)>,
     limits: Limits,
     mut activity: Activity,
-    pulse: Pulse,
+    observed: Observed,
     stop: CancellationToken,
     grace: Duration,
 ) {
-    let mut queue = Queue::new(processor, limits, activity.clone());
+    let mut queue = Queue::new(processor, limits, activity.clone(), observed.metrics);
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
         queue.obey();
@@ -124,7 +133,7 @@ pub(crate) async fn run<P: Processor>(
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            _ = heartbeat.tick() => pulse.within(HEARTBEAT),
+            _ = heartbeat.tick() => observed.pulse.within(HEARTBEAT),
             Some(done) = queue.workers.join_next() => match done {
                 Ok(finished) => queue.finished(finished),
                 Err(error) => error!("a worker was lost: {error}"),
@@ -140,19 +149,24 @@ pub(crate) async fn run<P: Processor>(
             else => break,
         }
     }
-    pulse.rest();
+    observed.pulse.rest();
     queue.drain(grace).await;
 }
 
 // === impl Queue ===
 
 impl<P: Processor> Queue<P> {
-    fn new(processor: Arc<P>, limits: Limits, activity: Activity) -> Self {
+    fn new(
+        processor: Arc<P>,
+        limits: Limits,
+        activity: Activity,
+        metrics: Arc<QueueMetrics>,
+    ) -> Self {
         let epoch = activity.epoch();
         Self {
             processor,
             slots: HashMap::new(),
-            ready: VecDeque::new(),
+            ready: Line::new(metrics),
             timers: DelayQueue::new(),
             workers: JoinSet::new(),
             limits,
@@ -226,18 +240,18 @@ impl<P: Processor> Queue<P> {
             Phase::Queued | Phase::Working | Phase::Held => return,
         }
         slot.phase = Phase::Queued;
-        self.ready.push_back(key);
+        self.ready.push(key);
     }
 
     fn due(&mut self, key: P::Key) {
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.phase = Phase::Queued;
-            self.ready.push_back(key);
+            self.ready.push(key);
         }
     }
 
     fn start(&mut self, permit: OwnedSemaphorePermit) {
-        let Some(key) = self.ready.pop_front() else {
+        let Some(key) = self.ready.pop() else {
             return;
         };
         let Some(slot) = self.slots.get_mut(&key) else {
@@ -259,9 +273,11 @@ impl<P: Processor> Queue<P> {
                 next,
             }
         });
+        self.ready.working(self.workers.len());
     }
 
     fn finished(&mut self, finished: Finished<P>) {
+        self.ready.working(self.workers.len());
         self.obey();
         let Finished {
             epoch,
@@ -278,7 +294,7 @@ impl<P: Processor> Queue<P> {
             slot.phase = Phase::Resting;
             if slot.pending.is_some() && !self.paused {
                 slot.phase = Phase::Queued;
-                self.ready.push_back(key);
+                self.ready.push(key);
             }
             return;
         }
@@ -288,7 +304,7 @@ impl<P: Processor> Queue<P> {
                 Phase::Held
             }
             Next::Rest | Next::Wake(_) | Next::Forget if slot.pending.is_some() => {
-                self.ready.push_back(key);
+                self.ready.push(key);
                 Phase::Queued
             }
             Next::Wake(delay) => Phase::Sleeping(self.timers.insert(key, delay.min(LONGEST_SLEEP))),

@@ -28,6 +28,7 @@ pub mod operator;
 pub mod peering;
 pub mod pki;
 pub mod program;
+pub mod prometheus;
 pub mod python_kopf;
 pub mod sandbox;
 pub mod webhook;

@@ -22,6 +22,8 @@ mod events;
 mod health;
 #[path = "runtime/kinds.rs"]
 mod kinds;
+#[path = "runtime/metrics.rs"]
+mod metrics;
 #[path = "runtime/peering.rs"]
 mod peering;
 #[path = "runtime/replicas.rs"]

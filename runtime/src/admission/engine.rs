@@ -14,6 +14,7 @@ use super::reviewer::{Reviewer, configured};
 use super::session::{ServeError, Session, WebhookServer};
 use super::{Configuration, Serving, Webhooks, place};
 use crate::declare::Webhook;
+use crate::metrics::Metrics;
 use crate::resource::ResourceSpec;
 use crate::task::Tasks;
 use crate::vitals::{State, Vitals};
@@ -51,6 +52,7 @@ impl Engine {
         namespaces: Option<Vec<String>>,
         client: Client,
         vitals: &Vitals,
+        metrics: &Metrics,
     ) -> Result<Self, Error> {
         let (server, own): (Arc<dyn WebhookServer>, Vec<String>) = match options.serving {
             Serving::Automatic(local) => {
@@ -96,7 +98,7 @@ impl Engine {
         let leaving = CancellationToken::new();
         let over = CancellationToken::new();
         let session = Session {
-            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone()),
+            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone(), metrics),
             announcements,
             over: over.clone(),
             client: client.clone(),

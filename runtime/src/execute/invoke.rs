@@ -11,6 +11,7 @@ use kopf_core::outcome::{HandlerError as Failure, Outcome};
 use serde_json::Value;
 
 use crate::error::{ErrorKind, HandlerError, HandlerResult};
+use crate::metrics::Outcome as Counted;
 use crate::task::panic_message;
 
 /// How a call ended.
@@ -71,6 +72,23 @@ impl Verdict {
                     _ => Failure::Other { message },
                 })
             }
+        }
+    }
+
+    /// How the call is counted.
+    pub(crate) fn counted(&self) -> Counted {
+        match self {
+            Self::Returned(Ok(())) => Counted::Succeeded,
+            Self::Returned(Err(error)) => match error.kind {
+                ErrorKind::Temporary { .. } => Counted::Temporary,
+                ErrorKind::Waiting { .. } => Counted::Waiting,
+                ErrorKind::Permanent => Counted::Permanent,
+                ErrorKind::Arbitrary => Counted::Arbitrary,
+            },
+            Self::Panicked(_) => Counted::Panicked,
+            Self::OutOfTime => Counted::TimedOut,
+            Self::Interrupted => Counted::Interrupted,
+            Self::Undecodable(_) => Counted::Undecodable,
         }
     }
 

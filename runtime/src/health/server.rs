@@ -26,6 +26,8 @@ use super::Health;
 use super::endpoint::{METRICS, READINESS};
 use super::probe::Probed;
 use super::report::{Report, Standing, Status};
+use crate::activity::Pause;
+use crate::metrics;
 
 /// How often the watch is moved on.
 const TICK: Duration = Duration::from_millis(250);
@@ -169,7 +171,7 @@ impl Desk {
         }
         match path {
             READINESS => json(&self.standing().readiness()),
-            METRICS => text(StatusCode::OK, ""),
+            METRICS => self.metrics(),
             _ => json(&self.liveness().await),
         }
     }
@@ -182,6 +184,18 @@ impl Desk {
         }
         let probed = self.health.prober.ask().await;
         self.standing().liveness(probed)
+    }
+
+    fn metrics(&self) -> Response<Full<Bytes>> {
+        let health = &self.health;
+        let standing = self.standing();
+        let told = health.metrics.tell(metrics::Standing {
+            pause: standing.pause.as_ref().map(Pause::reason),
+            leads: health.activity.may_write(),
+            ready: standing.readiness().status == Status::Well,
+        });
+        let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        response(StatusCode::OK, content_type, told)
     }
 
     fn standing(&self) -> Standing {

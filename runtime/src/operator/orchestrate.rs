@@ -17,6 +17,7 @@ use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
 use crate::health::{self, Health, probe};
+use crate::metrics::Metrics;
 use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
@@ -41,6 +42,7 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let settings = Arc::new(operator.settings);
     let persistence = Arc::new(settings.persistence.clone());
+    let metrics = Metrics::new(operator.name, operator.requests);
     let mut kinds: Vec<Kind> = Vec::new();
     let mut webhooks = Vec::new();
     for mut resource in operator.resources {
@@ -50,7 +52,8 @@ pub(super) async fn run(
         }
         let declared = std::mem::take(&mut resource.webhooks);
         webhooks.extend(declared.into_iter().map(|webhook| (spec, webhook)));
-        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence));
+        let counted = metrics.kind(spec.kind, spec.group);
+        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence), counted);
         kinds.push(made.map_err(|source| Error::Declaration {
             kind: spec.kind,
             source,
@@ -67,6 +70,7 @@ pub(super) async fn run(
     if let Some(endpoint) = &operator.liveness {
         let reported = Health {
             vitals: vitals.clone(),
+            metrics: metrics.clone(),
             activity: activity.clone(),
             prober,
             settings: settings.health.clone(),
@@ -90,6 +94,7 @@ pub(super) async fn run(
             operator.namespaces.names(),
             client.clone(),
             &vitals,
+            &metrics,
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
@@ -106,11 +111,12 @@ pub(super) async fn run(
             identity: operator.identity,
             clock: operator.clock,
             streams: stream_settings(&settings),
+            metrics: metrics.clone(),
         },
     )?;
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
-        let (poster, posting) = posting::poster(client, activity.clone());
+        let (poster, posting) = posting::poster(client, activity.clone(), metrics.posting());
         engines.spawn("posting of events", posting);
         poster
     });
@@ -142,7 +148,11 @@ pub(super) async fn run(
                 kind: index,
                 retain: kind.retain(),
                 settings: stream_settings(&settings),
-                observed: Observed::new(&vitals, &kind.api().describe(namespace.as_deref())),
+                observed: Observed::new(
+                    &vitals,
+                    Arc::clone(kind.metrics()),
+                    &kind.api().describe(namespace.as_deref()),
+                ),
                 namespace,
             };
             let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
@@ -181,7 +191,10 @@ pub(super) async fn run(
             news,
             limits,
             activity,
-            vitals.pulse("the queue"),
+            queue::Observed {
+                pulse: vitals.pulse("the queue"),
+                metrics: metrics.queue(),
+            },
             halt.clone(),
             grace,
         ),

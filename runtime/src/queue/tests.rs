@@ -117,7 +117,10 @@ impl Bench {
             inbox,
             limits,
             activity,
-            Pulse::unobserved(),
+            Observed {
+                pulse: Pulse::unobserved(),
+                metrics: Arc::default(),
+            },
             stop.clone(),
             Duration::from_secs(30),
         );

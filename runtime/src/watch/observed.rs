@@ -1,7 +1,10 @@
 //! How a stream is seen from outside: whether it still moves, and what it has come to.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::EventType;
+use crate::metrics::{Event, KindMetrics, Restart};
 use crate::vitals::{Condition, Pulse, State, Vitals};
 
 /// What a stream tells about itself.
@@ -9,14 +12,16 @@ use crate::vitals::{Condition, Pulse, State, Vitals};
 pub(crate) struct Observed {
     pulse: Pulse,
     condition: Condition,
+    metrics: Arc<KindMetrics>,
 }
 
 impl Observed {
     /// A stream of an operator, of this name.
-    pub(crate) fn new(vitals: &Vitals, name: &str) -> Self {
+    pub(crate) fn new(vitals: &Vitals, metrics: Arc<KindMetrics>, name: &str) -> Self {
         Self {
             pulse: vitals.pulse(format!("watch of {name}")),
             condition: vitals.condition(name, State::Idle),
+            metrics,
         }
     }
 
@@ -25,6 +30,7 @@ impl Observed {
         Self {
             pulse: Pulse::unobserved(),
             condition: Condition::unobserved(),
+            metrics: KindMetrics::unobserved(),
         }
     }
 
@@ -62,6 +68,21 @@ impl Observed {
     /// The server does not answer as it should.
     pub(super) fn failing(&self, story: String) {
         self.condition.set(State::Failing(story));
+    }
+
+    /// An event came.
+    pub(super) fn saw(&self, event_type: EventType) {
+        self.metrics.saw(match event_type {
+            EventType::Listed => Event::Listed,
+            EventType::Added => Event::Added,
+            EventType::Modified => Event::Modified,
+            EventType::Deleted => Event::Deleted,
+        });
+    }
+
+    /// A watch has ended; another one follows.
+    pub(super) fn restarts(&self, restart: Restart) {
+        self.metrics.restarted(restart);
     }
 
     /// Something happens again within this time.

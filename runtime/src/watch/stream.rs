@@ -22,6 +22,7 @@ use super::{EventType, Glance, KindIndex, News, ObjectKey};
 use crate::activity::Activity;
 use crate::api::{self, KindApi, RESPONSE_TIMEOUT};
 use crate::backoff::Backoff;
+use crate::metrics::Restart;
 
 /// A watch that ends sooner is no reason to open the next one without a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
@@ -127,6 +128,9 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
                 let pause = backoff.next(error.retry_after());
                 stream.report(&error, pause);
                 stream.observed.moves_within(pause);
+                if let Some(restart) = error.restart() {
+                    stream.observed.restarts(restart);
+                }
                 if error.needs_list() {
                     state = State::Unlisted;
                 }
@@ -165,7 +169,7 @@ impl Stream {
                     continue;
                 };
                 if let Some(report) = census.saw(EventType::Listed, &glance, Arc::clone(text))
-                    && tell(sink, report).await.is_err()
+                    && self.tell(sink, report).await.is_err()
                 {
                     return Ok(Pass::NobodyListens);
                 }
@@ -173,7 +177,7 @@ impl Stream {
             next = page.next;
             if next.is_none() {
                 for report in census.vanished() {
-                    if tell(sink, report).await.is_err() {
+                    if self.tell(sink, report).await.is_err() {
                         return Ok(Pass::NobodyListens);
                     }
                 }
@@ -205,12 +209,14 @@ impl Stream {
             self.observed.moves_within(self.settings.inactivity_timeout);
             let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
                 debug!(kind = %self.describe(), "no news for too long, reconnecting");
+                self.observed.restarts(Restart::Silent);
                 break;
             };
             let Some(line) = line.map_err(Error::Read)? else {
                 if opened_at.elapsed() < SHORTEST_WATCH {
                     return Err(Error::Hollow);
                 }
+                self.observed.restarts(Restart::Closed);
                 break;
             };
             let event: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
@@ -236,7 +242,7 @@ impl Stream {
             };
             let text = event.object.to_owned().into();
             if let Some(report) = census.saw(event_type, &glance, text)
-                && tell(sink, report).await.is_err()
+                && self.tell(sink, report).await.is_err()
             {
                 return Ok(Pass::NobodyListens);
             }
@@ -244,6 +250,12 @@ impl Stream {
         Ok(Pass::Continue(State::Listed {
             version: std::mem::take(version),
         }))
+    }
+
+    async fn tell(&self, sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
+        self.observed.saw(sighting.event_type);
+        let told = sink.send((key, News::Seen(sighting))).await;
+        told.map_err(|_| Unheard)
     }
 
     /// Looks at an object; one that has no shape must not stop the others.
@@ -293,6 +305,20 @@ impl Error {
         }
     }
 
+    /// What became of a watch, if there was one.
+    fn restart(&self) -> Option<Restart> {
+        match self {
+            Self::List(_) => None,
+            Self::Open(api::Error::Expired) | Self::InStream(api::Error::Expired) => {
+                Some(Restart::Expired)
+            }
+            Self::Hollow => Some(Restart::Closed),
+            Self::Open(_) | Self::InStream(_) | Self::Read(_) | Self::Decode(_) => {
+                Some(Restart::Failed)
+            }
+        }
+    }
+
     fn is_routine(&self) -> bool {
         matches!(
             self,
@@ -335,11 +361,6 @@ impl<R: AsyncBufRead> Lines<R> {
             .await?;
         Ok(self.buffer.strip_suffix(b"\n"))
     }
-}
-
-async fn tell(sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
-    let told = sink.send((key, News::Seen(sighting))).await;
-    told.map_err(|_| Unheard)
 }
 
 fn in_stream_error(status: &RawValue) -> api::Error {

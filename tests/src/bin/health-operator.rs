@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::prelude::*;
 use kopf_runtime::{
     ChangeHandler, DaemonHandler, EventHandler, LeaderElectionSettings, On, Operator, Probe,
@@ -112,8 +113,12 @@ fn main() -> ExitCode {
     {
         settings.health.stuck_after = Duration::from_secs(seconds);
     }
+    let webhooks = Webhooks::default()
+        .managed(spec.group)
+        .server(Server::local("localhost"));
     let mut operator = Operator::new("health-operator")
         .resource(widgets.build())
+        .webhooks(webhooks)
         .settings(settings)
         .probe(ProbeHandler::new("count"), &patient, |patient, cx| {
             Box::pin(patient.count(cx))
