@@ -68,6 +68,9 @@ mod execute;
 mod handler;
 mod health;
 pub mod hierarchy;
+mod hook;
+mod index;
+mod indexing;
 mod live;
 mod memory;
 mod metrics;
@@ -93,20 +96,22 @@ pub use context::Old;
 pub use context::change::Change;
 pub use context::daemon::Daemon;
 pub use context::field::FieldChange;
+pub use context::indexing::Indexing;
 pub use context::mutation::Mutation;
-pub use context::probe::Probe;
 pub use context::seen::Seen;
 pub use context::tick::Tick;
 pub use context::validation::{Caller, Validation};
 pub use declare::{Resource, ResourceHandlers};
 pub use engine::posting::EventSeverity;
 pub use error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
-pub use handler::probe::ProbeHandler;
 pub use handler::webhook::WebhookHandler;
 pub use handler::{
-    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, On, SubHandler, TimerHandler,
+    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, On, SubHandler,
+    TimerHandler,
 };
 pub use health::endpoint::{HealthEndpoint, InvalidHealthEndpoint};
+pub use hook::{Cleanup, Failed, HookHandler, Hooks, OperatorHandlers, Probe, Startup};
+pub use index::{Index, IndexResult, IndexSnapshot, IndexView, Indices};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::admission::certificate::Certificate;
 pub use kopf_core::admission::review::UserInfo;

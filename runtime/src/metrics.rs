@@ -181,6 +181,7 @@ pub(crate) enum Form {
     Change,
     Daemon,
     Timer,
+    Index,
 }
 
 /// Nobody waits in the queue.

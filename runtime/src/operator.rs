@@ -4,16 +4,17 @@ mod args;
 mod freeze;
 mod governors;
 mod identity;
+mod life;
 mod logging;
 mod orchestrate;
 mod shutdown;
+mod watched;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
-use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use kopf_core::election;
 use kopf_core::handler::registry;
@@ -25,12 +26,10 @@ use tracing::{error, info, warn};
 use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
 use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
-use crate::context::probe::Probe;
 use crate::declare::ResourceHandlers;
-use crate::declare::probe::DeclaredProbe;
-use crate::error::HandlerResult;
-use crate::handler::probe::ProbeHandler;
 use crate::health::endpoint::HealthEndpoint;
+use crate::hook::{Failed, OperatorHandlers};
+use crate::index::Indices;
 use crate::metrics::api::{ApiMetrics, Meter, metered};
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
 
@@ -39,6 +38,7 @@ use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Sett
 pub struct Operator {
     name: &'static str,
     resources: Vec<ResourceHandlers>,
+    handlers: OperatorHandlers,
     crds: Vec<&'static str>,
     namespaces: Namespaces,
     settings: Settings,
@@ -48,8 +48,8 @@ pub struct Operator {
     identity: Option<String>,
     clock: WallClock,
     liveness: Option<HealthEndpoint>,
-    probes: Vec<DeclaredProbe>,
     requests: Arc<ApiMetrics>,
+    indices: Indices,
 }
 
 /// Where objects are handled.
@@ -92,6 +92,12 @@ pub enum Error {
     /// The peering could not be used.
     #[error("the peering cannot be used: {0}")]
     Peering(String),
+    /// A startup handler has failed for good: nothing was asked of the cluster.
+    #[error("the operator could not start")]
+    Startup(#[source] Failed),
+    /// A cleanup handler has failed for good, or had no time left.
+    #[error("the operator could not clean up")]
+    Cleanup(#[source] Failed),
     /// An essential part ended, which only a defect can cause.
     #[error("the operator cannot go on: {0}")]
     Ended(String),
@@ -131,6 +137,7 @@ impl Operator {
         Self {
             name,
             resources: Vec::new(),
+            handlers: OperatorHandlers::default(),
             crds: Vec::new(),
             namespaces: Namespaces::default(),
             settings: Settings::default(),
@@ -140,14 +147,20 @@ impl Operator {
             identity: None,
             clock: WallClock::default(),
             liveness: None,
-            probes: Vec::new(),
             requests: Arc::default(),
+            indices: Indices::default(),
         }
     }
 
     /// Handles one more kind.
     pub fn resource(mut self, resource: ResourceHandlers) -> Self {
         self.resources.push(resource);
+        self
+    }
+
+    /// Calls these handlers when the operator as a whole starts and ends.
+    pub fn handlers(mut self, handlers: OperatorHandlers) -> Self {
+        self.handlers = handlers;
         self
     }
 
@@ -202,23 +215,17 @@ impl Operator {
         self
     }
 
-    /// Asks one more handler when somebody asks whether the operator is alive.
-    pub fn probe<S: Send + Sync + 'static>(
-        mut self,
-        handler: ProbeHandler,
-        state: &Arc<S>,
-        function: for<'a> fn(&'a S, &'a mut Probe) -> BoxFuture<'a, HandlerResult>,
-    ) -> Self {
-        self.probes
-            .push(DeclaredProbe::new(handler, state, function));
-        self
-    }
-
     /// Tells other operators the time as if the clock of this machine was ahead by so much.
     ///
     /// For tests of what wrong clocks do.
     pub fn clock_offset(mut self, offset: SignedDuration) -> Self {
         self.clock = WallClock::ahead(offset);
+        self
+    }
+
+    /// Keeps what it finds in these indices, so that others can look into them, too.
+    pub fn indices(mut self, indices: Indices) -> Self {
+        self.indices = indices;
         self
     }
 
@@ -256,12 +263,15 @@ impl Operator {
 
     /// Handles objects until `stop` is ready, then lets running handlers finish.
     ///
+    /// Startup handlers are called before the client is used, cleanup handlers at the end.
+    ///
     /// # Errors
-    /// If the declarations make no sense, or an essential part ends by itself. Failures of the
-    /// cluster are no errors here: they are waited for.
+    /// If the declarations make no sense, a startup or cleanup handler fails for good, or an
+    /// essential part ends by itself. Failures of the cluster are no errors here: they are waited
+    /// for.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let client = metered(client, Arc::clone(&self.requests));
-        orchestrate::run(self, client, stop).await
+        life::live(self, async || Ok(client), stop).await
     }
 
     fn print_crds(&self) -> std::io::Result<()> {
@@ -283,7 +293,7 @@ impl Operator {
         if let Serving::Automatic(local) = &mut self.webhooks.serving {
             args.webhooks.apply_to(local);
         }
-        self.with_cluster(async |operator, client| operator.serve(client).await)
+        block_on(self.serve())
     }
 
     fn restrict(&mut self, args: &ScopeArgs) {
@@ -326,35 +336,36 @@ impl Operator {
         self,
         act: impl AsyncFnOnce(Self, Client) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(Error::Process)?;
-        let done = runtime.block_on(async {
-            {
-                let client = connect(Arc::clone(&self.requests)).await?;
-                act(self, client).await
-            }
-        });
-        // A handler may block a thread for ever; the grace for it is over.
-        runtime.shutdown_background();
-        done
+        let requests = Arc::clone(&self.requests);
+        block_on(async { act(self, connect(requests).await?).await })
     }
 
-    async fn serve(self, client: Client) -> Result<(), Error> {
+    async fn serve(self) -> Result<(), Error> {
         let stop = CancellationToken::new();
         let name = self.name;
+        let requests = Arc::clone(&self.requests);
         info!("{name} starts");
         tokio::select! {
             forced = shutdown::signals(stop.clone()) => {
                 forced.map_err(Error::Process)?;
                 return Err(Error::Forced);
             }
-            ended = orchestrate::run(self, client, stop.cancelled()) => ended?,
+            ended = life::live(self, async || connect(requests).await, stop.cancelled()) => ended?,
         }
         info!("{name} has stopped");
         Ok(())
     }
+}
+
+fn block_on(done: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Process)?;
+    let done = runtime.block_on(done);
+    // A handler may block a thread for ever; the grace for it is over.
+    runtime.shutdown_background();
+    done
 }
 
 /// A client whose requests are counted.

@@ -4,6 +4,8 @@
 //! seen since its worker began; that is folded together as it arrives, so the queue is bounded by
 //! the number of objects. A worker says when it wants to be called again without any news.
 //!
+//! Nothing is begun before the gate is open: what is seen meanwhile waits, and no worker with it.
+//!
 //! When the operator pauses, what no worker has begun is dropped, and whatever wants to be called
 //! again is not: the lists that follow a pause bring it back.
 
@@ -27,6 +29,7 @@ use line::Line;
 use slot::{Phase, Slot};
 
 use crate::activity::Activity;
+use crate::index::gate::Gate;
 use crate::metrics::QueueMetrics;
 use crate::vitals::Pulse;
 
@@ -78,6 +81,13 @@ pub(crate) enum Next {
     Forget,
 }
 
+/// When the queue ends.
+pub(crate) struct Halt {
+    pub(crate) stop: CancellationToken,
+    /// How long workers that run then may take to finish.
+    pub(crate) grace: Duration,
+}
+
 /// How the queue is seen from outside.
 pub(crate) struct Observed {
     pub(crate) pulse: Pulse,
@@ -114,15 +124,15 @@ struct Queue<P: Processor> {
     paused: bool,
 }
 
-/// Distributes news until `stop`, then lets running workers finish within `grace`.
+/// Distributes news until it is to halt, then lets running workers finish.
 pub(crate) async fn run<P: Processor>(
     processor: Arc<P>,
     mut news: mpsc::Receiver<(P::Key, P::News)>,
     limits: Limits,
     mut activity: Activity,
+    gate: Gate,
     observed: Observed,
-    stop: CancellationToken,
-    grace: Duration,
+    halt: Halt,
 ) {
     let mut queue = Queue::new(processor, limits, activity.clone(), observed.metrics);
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
@@ -130,9 +140,11 @@ pub(crate) async fn run<P: Processor>(
         queue.obey();
         let permits = Arc::clone(&queue.permits);
         let running = !queue.paused;
+        let waiting = running && !queue.ready.is_empty();
+        let open = gate.is_open(queue.epoch);
         tokio::select! {
             biased;
-            () = stop.cancelled() => break,
+            () = halt.stop.cancelled() => break,
             _ = heartbeat.tick() => observed.pulse.within(HEARTBEAT),
             Some(done) = queue.workers.join_next() => match done {
                 Ok(finished) => queue.finished(finished),
@@ -142,15 +154,14 @@ pub(crate) async fn run<P: Processor>(
             Some(due) = queue.timers.next(), if running && !queue.timers.is_empty() => {
                 queue.due(due.into_inner());
             }
-            Ok(permit) = permits.acquire_owned(), if running && !queue.ready.is_empty() => {
-                queue.start(permit);
-            }
+            Ok(permit) = permits.acquire_owned(), if waiting && open => queue.start(permit),
+            () = gate.opened(queue.epoch), if waiting && !open => {}
             Some((key, item)) = news.recv() => queue.noticed(key, item),
             else => break,
         }
     }
     observed.pulse.rest();
-    queue.drain(grace).await;
+    queue.drain(halt.grace).await;
 }
 
 // === impl Queue ===

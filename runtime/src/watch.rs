@@ -58,6 +58,19 @@ pub(crate) enum News {
     Nudge,
 }
 
+/// What a stream says to those who keep indices, in its order.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// It has seen an object.
+    Seen(Arc<ObjectKey>, Sighting),
+    /// It has listed everything, in this epoch.
+    Listed(u64),
+    /// There is nothing to be listed in this epoch: the server does not serve the kind.
+    Unserved(u64),
+    /// It cannot list, for this reason, and will try again.
+    Hindered(String),
+}
+
 /// What is read of an object before anybody needs the rest of it.
 ///
 /// The rest stays text: that is a fraction of the memory, our own writes come back without ever

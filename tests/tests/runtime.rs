@@ -20,6 +20,10 @@ mod errors;
 mod events;
 #[path = "runtime/health.rs"]
 mod health;
+#[path = "runtime/hooks.rs"]
+mod hooks;
+#[path = "runtime/indices.rs"]
+mod indices;
 #[path = "runtime/kinds.rs"]
 mod kinds;
 #[path = "runtime/metrics.rs"]

@@ -3,6 +3,7 @@
 mod check;
 mod field;
 mod handler;
+mod hook;
 mod kind_handlers;
 mod webhook;
 
@@ -109,6 +110,7 @@ pub fn operator(
         peering,
         leader_election,
         background: background(manifest),
+        hooks: hook::hooks(manifest, diagnostics),
         kinds,
         crd_files,
     })
@@ -193,9 +195,11 @@ fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Admission {
 /// Kinds of the same name get the version, and if need be the group, into theirs.
 fn tell_apart(kinds: &mut [(HandledKind, &ResourceSection)]) {
     let names: Vec<_> = kinds.iter().map(|(kind, _)| kind.module.clone()).collect();
-    // The types have a module of their own next to those of the kinds.
-    let clash =
-        |name: &String| name == "types" || names.iter().filter(|other| *other == name).count() > 1;
+    // The types and the handlers of the operator have modules of their own next to the kinds'.
+    let clash = |name: &String| {
+        matches!(name.as_str(), "types" | "hooks")
+            || names.iter().filter(|other| *other == name).count() > 1
+    };
     let short = |kind: &HandledKind| {
         let group = kind.group.split('.').next().unwrap_or_default();
         format!("{}_{group}_{}", kind.module, kind.version)

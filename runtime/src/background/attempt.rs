@@ -193,6 +193,7 @@ impl Site {
             client: duty.api.client().clone(),
             poster: self.shared.poster.clone(),
             activity: self.shared.activity.clone(),
+            indices: self.shared.indices.clone(),
         }
     }
 

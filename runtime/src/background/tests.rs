@@ -89,7 +89,12 @@ impl Stage {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,
         };
-        let staff = Staff::new(Arc::new(settings), None, Activity::always());
+        let staff = Staff::new(
+            Arc::new(settings),
+            None,
+            Activity::always(),
+            Indices::default(),
+        );
         let background = Arc::clone(&staff.background);
         let quit = CancellationToken::new();
         let (crew, nudges) = staff.crew(limits, quit.clone());

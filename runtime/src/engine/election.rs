@@ -21,7 +21,7 @@ use crate::task::Tasks;
 use crate::version::Version;
 use crate::watch::census::Retain;
 use crate::watch::observed::Observed;
-use crate::watch::stream::{self, Stream, StreamSettings};
+use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{EventType, KindIndex, News, Sighting};
 
 const LEASES: ResourceSpec = ResourceSpec {
@@ -126,7 +126,7 @@ impl<'a> Campaign<'a> {
         let mut streams = Tasks::default();
         streams.spawn(
             "watch of the lease",
-            stream::run(stream, sink, Activity::always()),
+            stream::run(stream, Sink::Queue(sink), Activity::always()),
         );
         self.look().await;
         loop {

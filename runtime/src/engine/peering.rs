@@ -21,7 +21,7 @@ use crate::clock::WallClock;
 use crate::metrics::{Metrics, Share};
 use crate::settings::{PeeringMode, PeeringSettings};
 use crate::task::Tasks;
-use crate::watch::stream::StreamSettings;
+use crate::watch::stream::{Sink, StreamSettings};
 use crate::watch::{EventType, KindIndex, News};
 
 pub(crate) use self::table::Seat;
@@ -140,8 +140,11 @@ impl<'a> Session<'a> {
             }
             for (index, table) in (0..).map(KindIndex).zip(&mut self.tables) {
                 if let Some(stream) = table.stream(index, &self.member.streams) {
-                    let stream =
-                        crate::watch::stream::run(stream, sink.clone(), Activity::always());
+                    let stream = crate::watch::stream::run(
+                        stream,
+                        Sink::Queue(sink.clone()),
+                        Activity::always(),
+                    );
                     streams.spawn("watch of the peering", stream);
                 }
             }

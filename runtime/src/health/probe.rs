@@ -6,17 +6,13 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use kopf_core::handler::retry::ErrorMode;
 use kube::Client;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use tracing::{Instrument as _, error};
 
-use crate::context::probe::Probe;
-use crate::declare::probe::DeclaredProbe;
-use crate::execute::invoke::Verdict;
-use crate::span;
+use crate::hook::{Hook, Probe};
+use crate::index::Indices;
 
 /// How long an answer is waited for; it is kept for the next who asks.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -41,20 +37,22 @@ pub(crate) struct Prober {
     questions: Option<mpsc::Sender<oneshot::Sender<Probed>>>,
 }
 
-/// The probe handlers, waiting to be asked.
-pub(crate) struct Probing {
-    probes: Vec<DeclaredProbe>,
-    client: Client,
-    cached_for: Duration,
+/// Where the questions of a [`Prober`] arrive.
+#[derive(Debug)]
+pub(crate) struct Questions {
     questions: mpsc::Receiver<oneshot::Sender<Probed>>,
 }
 
-/// Makes the way to ask these handlers; nobody needs to answer if there are none.
-pub(crate) fn prober(
-    probes: Vec<DeclaredProbe>,
-    client: Client,
-    cached_for: Duration,
-) -> (Prober, Option<Probing>) {
+/// The probe handlers with what they need.
+pub(crate) struct Probing {
+    pub(crate) probes: Vec<Hook<Probe>>,
+    pub(crate) client: Client,
+    pub(crate) indices: Indices,
+    pub(crate) cached_for: Duration,
+}
+
+/// Makes the way to ask handlers; if there are none, nobody needs to answer.
+pub(crate) fn prober(probes: &[Hook<Probe>]) -> (Prober, Option<Questions>) {
     if probes.is_empty() {
         return (Prober { questions: None }, None);
     }
@@ -62,13 +60,7 @@ pub(crate) fn prober(
     let prober = Prober {
         questions: Some(asking),
     };
-    let probing = Probing {
-        probes,
-        client,
-        cached_for,
-        questions,
-    };
-    (prober, Some(probing))
+    (prober, Some(Questions { questions }))
 }
 
 // === impl Prober ===
@@ -96,10 +88,10 @@ impl Prober {
 // === impl Probing ===
 
 impl Probing {
-    /// Answers until nobody is left to ask.
-    pub(crate) async fn run(mut self) {
+    /// Answers as long as the operator runs.
+    pub(crate) async fn run(self, mut asked: Questions) {
         let mut cached: Option<(Instant, Probed)> = None;
-        while let Some(question) = self.questions.recv().await {
+        while let Some(question) = asked.questions.recv().await {
             let fresh = cached
                 .take()
                 .filter(|(at, _)| at.elapsed() < self.cached_for);
@@ -118,21 +110,17 @@ impl Probing {
     }
 
     async fn probe(&self) -> Probed {
-        let calls = self.probes.iter().map(|probe| {
-            let cx = Probe::new(self.client.clone(), probe.param.clone());
-            let span = span::handler(&probe.id);
-            async move {
-                let (verdict, result) = probe.function.call(cx, probe.timeout).await;
-                judged(probe, verdict).map(|()| (probe.id.clone(), result))
-            }
-            .instrument(span)
+        let asked = self.probes.iter().map(async |probe| {
+            let (client, indices) = (self.client.clone(), self.indices.clone());
+            let answer = probe.ask(client, indices).await?;
+            Ok((probe.id(), answer))
         });
         let mut results = Map::new();
         let mut failures = Vec::new();
-        for ended in join_all(calls).await {
-            match ended {
+        for answer in join_all(asked).await {
+            match answer {
                 Ok((id, Some(result))) if !result.is_null() => {
-                    results.insert(id, result);
+                    results.insert(id.to_owned(), result);
                 }
                 Ok(_) => {}
                 Err(failure) => failures.push(failure),
@@ -144,15 +132,4 @@ impl Probing {
             Probed::Failed(failures)
         }
     }
-}
-
-/// Whether a call ended well enough; what is wrong otherwise.
-fn judged(probe: &DeclaredProbe, verdict: Verdict) -> Result<(), String> {
-    let ignored = probe.errors == ErrorMode::Ignored && verdict.is_arbitrary();
-    let Some(complaint) = verdict.problem() else {
-        return Ok(());
-    };
-    let story = format!("Probe '{}' failed: {complaint}", probe.id);
-    error!("{story}");
-    if ignored { Ok(()) } else { Err(story) }
 }

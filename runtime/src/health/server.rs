@@ -16,6 +16,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::Map;
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -28,6 +29,7 @@ use super::probe::Probed;
 use super::report::{Report, Standing, Status};
 use crate::activity::Pause;
 use crate::metrics;
+use crate::vitals::Stage;
 
 /// How often the watch is moved on.
 const TICK: Duration = Duration::from_millis(250);
@@ -180,9 +182,13 @@ impl Desk {
     async fn liveness(&self) -> Report {
         let standing = self.standing();
         if !standing.is_alive() {
-            return standing.liveness(Probed::Results(serde_json::Map::new()));
+            return standing.liveness(Probed::Results(Map::new()));
         }
-        let probed = self.health.prober.ask().await;
+        let probed = match standing.stage {
+            // They may need what startup handlers prepare.
+            Stage::Starting => Probed::Results(Map::new()),
+            _ => self.health.prober.ask().await,
+        };
         self.standing().liveness(probed)
     }
 

@@ -11,22 +11,24 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::governors::{Governed, Governors};
+use super::watched::Watched;
 use super::{Error, Namespaces, Operator};
-use crate::activity::Switch;
 use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
-use crate::health::{self, Health, probe};
-use crate::metrics::Metrics;
+use crate::health;
+use crate::health::probe::Probing;
+use crate::index::gate::{self, Gate};
+use crate::indexing::{self, Clerk};
 use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::resource::Scope;
 use crate::settings::Settings;
-use crate::task::{Tasks, Thread};
-use crate::vitals::{Stage, Vitals};
+use crate::task::Tasks;
+use crate::vitals::Stage;
 use crate::watch::observed::Observed;
-use crate::watch::stream::{self, Stream, StreamSettings};
+use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{KindIndex, News, ObjectKey};
 
 /// News on their way to the queue; a full channel makes the streams wait.
@@ -37,12 +39,21 @@ const QUEUE_MARGIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(
     operator: Operator,
+    watched: &mut Watched,
     client: Client,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
+    let Watched {
+        switch,
+        activity,
+        vitals,
+        metrics,
+        questions,
+        served,
+    } = watched;
+    let activity = activity.clone();
     let settings = Arc::new(operator.settings);
     let persistence = Arc::new(settings.persistence.clone());
-    let metrics = Metrics::new(operator.name, operator.requests);
     let mut kinds: Vec<Kind> = Vec::new();
     let mut webhooks = Vec::new();
     for mut resource in operator.resources {
@@ -60,30 +71,19 @@ pub(super) async fn run(
         })?);
     }
 
-    let (switch, activity) = Switch::new();
-    let vitals = Vitals::default();
     let mut essentials = Tasks::default();
-    let served = CancellationToken::new();
-    let (prober, probing) =
-        probe::prober(operator.probes, client.clone(), settings.health.probe_cache);
-    let mut health = None;
-    if let Some(endpoint) = &operator.liveness {
-        let reported = Health {
-            vitals: vitals.clone(),
-            metrics: metrics.clone(),
-            activity: activity.clone(),
-            prober,
-            settings: settings.health.clone(),
-            serves_webhooks: !webhooks.is_empty(),
-        };
-        let thread = reported.serve(endpoint, served.clone());
-        health = Some(thread.map_err(|error| Error::Health(Box::new(error)))?);
+    if served.is_somewhere() {
         essentials.spawn("runtime", health::beat(vitals.pulse("the runtime")));
-        if let Some(probing) = probing {
-            essentials.spawn("probes", probing.run());
-        }
     }
-    let _served = served.drop_guard();
+    if let Some(questions) = questions.take() {
+        let probing = Probing {
+            probes: operator.handlers.probes,
+            client: client.clone(),
+            indices: operator.indices.clone(),
+            cached_for: settings.health.probe_cache,
+        };
+        essentials.spawn("probes", probing.run(questions));
+    }
 
     let mut admission = None;
     if !webhooks.is_empty() {
@@ -93,14 +93,14 @@ pub(super) async fn run(
             webhooks,
             operator.namespaces.names(),
             client.clone(),
-            &vitals,
-            &metrics,
+            vitals,
+            metrics,
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
     }
     let mut governors = Governors::start(
-        &switch,
+        switch,
         &activity,
         &Governed {
             client: client.clone(),
@@ -125,7 +125,14 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let staff = Staff::new(Arc::clone(&settings), poster.clone(), activity.clone());
+    let indices = operator.indices;
+    let gate = Gate::new();
+    let staff = Staff::new(
+        Arc::clone(&settings),
+        poster.clone(),
+        activity.clone(),
+        indices.clone(),
+    );
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
     let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
@@ -149,7 +156,7 @@ pub(super) async fn run(
                 retain: kind.retain(),
                 settings: stream_settings(&settings),
                 observed: Observed::new(
-                    &vitals,
+                    vitals,
                     Arc::clone(kind.metrics()),
                     &kind.api().describe(namespace.as_deref()),
                 ),
@@ -163,10 +170,27 @@ pub(super) async fn run(
                 activity: activity.clone(),
                 finalizer: persistence.finalizer.clone(),
             });
-            let stream = stream::run(stream, sink.clone(), activity.clone());
+            let (outlet, clerk) = if kind.indexers().is_empty() {
+                (Sink::Queue(sink.clone()), None)
+            } else {
+                let shared = indexing::Shared {
+                    indexers: kind.indexers().to_vec(),
+                    resource: *kind.spec(),
+                    api: kind.api().clone(),
+                    activity: activity.clone(),
+                    indices: indices.clone(),
+                    default_backoff: settings.execution.default_backoff,
+                };
+                let queue = (!kind.only_indexes()).then(|| sink.clone());
+                let ticket = gate.ticket(kind.api().describe(stream.namespace.as_deref()));
+                let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
+                let clerk = Clerk::new(shared, queue, ticket).run(told);
+                (Sink::Indices(outlet), Some(clerk))
+            };
+            let stream = stream::run(stream, outlet, activity.clone());
             streams.spawn(name, async {
                 let sweeping = OptionFuture::from(sweep.map(Sweep::run));
-                tokio::join!(sweeping, stream);
+                tokio::join!(sweeping, stream, OptionFuture::from(clerk));
             });
         }
     }
@@ -180,8 +204,15 @@ pub(super) async fn run(
         poster,
         Arc::clone(&settings),
         activity.clone(),
+        indices,
         halt.clone(),
     ));
+    if pipeline.keeps_indices() {
+        couriers.spawn(
+            "patience with indices",
+            gate::remind(gate.clone(), activity.clone()),
+        );
+    }
     let mut workers = Tasks::default();
     let grace = settings.shutdown.grace;
     workers.spawn(
@@ -191,12 +222,15 @@ pub(super) async fn run(
             news,
             limits,
             activity,
+            gate,
             queue::Observed {
                 pulse: vitals.pulse("the queue"),
                 metrics: metrics.queue(),
             },
-            halt.clone(),
-            grace,
+            queue::Halt {
+                stop: halt.clone(),
+                grace,
+            },
         ),
     );
     vitals.enter(Stage::Running);
@@ -211,7 +245,7 @@ pub(super) async fn run(
         failed = failed(admission.as_mut()) => Err(failed),
         ended = couriers.ended(), if !couriers.is_empty() => Err(Error::ended(&ended)),
         ended = essentials.ended(), if !essentials.is_empty() => Err(Error::ended(&ended)),
-        ended = lost(health.as_mut()) => Err(ended),
+        ended = served.ended() => Err(Error::ended(&ended)),
     };
     vitals.enter(match &ended {
         Ok(()) => Stage::Stopping,
@@ -246,14 +280,6 @@ pub(super) async fn run(
 async fn failed(admission: Option<&mut Admission>) -> Error {
     match admission {
         Some(admission) => Error::Admission(Box::new(admission.failed().await)),
-        None => std::future::pending().await,
-    }
-}
-
-/// Never, if no health is served.
-async fn lost(health: Option<&mut Thread>) -> Error {
-    match health {
-        Some(health) => Error::ended(&health.ended().await),
         None => std::future::pending().await,
     }
 }

@@ -13,6 +13,7 @@ use super::batch::Keep;
 use crate::api::KindApi;
 use crate::background::duty::{Duty, Work};
 use crate::declare::{Function, ResourceHandlers};
+use crate::indexing::Indexer;
 use crate::metrics::{HandlerMetrics, KindMetrics};
 use crate::resource::ResourceSpec;
 use crate::shim::{ChangeFunction, EventFunction};
@@ -28,6 +29,7 @@ pub(crate) struct Kind {
     callees: Vec<Callee>,
     /// Daemons and timers, in the order of the registry.
     duties: Vec<Arc<Duty>>,
+    indexers: Vec<Indexer>,
     keep: Keep,
     metrics: Arc<KindMetrics>,
 }
@@ -67,7 +69,7 @@ impl Kind {
             let work = match &callee.function {
                 Function::Daemon(part) => Work::Daemon(part.clone()),
                 Function::Timer(part) => Work::Timer(Arc::new(part.clone())),
-                Function::Change(_) | Function::Event(_) => return None,
+                Function::Change(_) | Function::Event(_) | Function::Index(_) => return None,
             };
             Some(Arc::new(Duty {
                 spec: Arc::clone(spec),
@@ -79,6 +81,17 @@ impl Kind {
             }))
         });
         let duties = duties.collect();
+        let handlers = registry.handlers().iter().zip(&callees);
+        let indexers = handlers.filter_map(|(spec, callee)| match &callee.function {
+            Function::Index(function) => Some(Indexer {
+                spec: Arc::clone(spec),
+                function: Arc::clone(function),
+                param: callee.param.clone(),
+                metrics: Arc::clone(&callee.metrics),
+            }),
+            _ => None,
+        });
+        let indexers = indexers.collect();
         Ok(Self {
             spec: resource.spec,
             api,
@@ -87,6 +100,7 @@ impl Kind {
             callees,
             duties,
             metrics,
+            indexers,
             keep: if shows_events {
                 Keep::Events
             } else {
@@ -127,6 +141,15 @@ impl Kind {
         &self.metrics
     }
 
+    pub(crate) fn indexers(&self) -> &[Indexer] {
+        &self.indexers
+    }
+
+    /// Whether there is anything to do about objects beyond finding them.
+    pub(crate) fn only_indexes(&self) -> bool {
+        self.indexers.len() == self.callees.len()
+    }
+
     pub(crate) fn keep(&self) -> Keep {
         self.keep
     }
@@ -147,7 +170,7 @@ impl Kind {
                 param: callee.param.clone(),
                 metrics: &callee.metrics,
             }),
-            Function::Event(_) | Function::Daemon(_) | Function::Timer(_) => None,
+            _ => None,
         }
     }
 
@@ -159,7 +182,7 @@ impl Kind {
         let callee = self.entry(spec)?;
         match &callee.function {
             Function::Event(function) => Some((&**function, &callee.metrics)),
-            Function::Change(_) | Function::Daemon(_) | Function::Timer(_) => None,
+            _ => None,
         }
     }
 

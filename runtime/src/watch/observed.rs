@@ -45,7 +45,7 @@ impl Observed {
         self.condition.begin("not all objects have been listed yet");
     }
 
-    /// A page of the list was asked for: it comes when the server, and others who ask, permit.
+    /// Others decide how long this takes.
     pub(super) fn waits(&self) {
         self.pulse.rest();
     }

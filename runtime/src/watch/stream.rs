@@ -18,7 +18,7 @@ use tracing::{debug, info, warn};
 
 use super::census::{Census, Report, Retain};
 use super::observed::Observed;
-use super::{EventType, Glance, KindIndex, News, ObjectKey};
+use super::{EventType, Glance, KindIndex, News, ObjectKey, Told};
 use crate::activity::Activity;
 use crate::api::{self, KindApi, RESPONSE_TIMEOUT};
 use crate::backoff::Backoff;
@@ -26,9 +26,6 @@ use crate::metrics::Restart;
 
 /// A watch that ends sooner is no reason to open the next one without a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
-
-/// How long it may take until the queue has taken in one page of a list.
-const PAGE_WITHIN: Duration = Duration::from_secs(30);
 
 /// What a stream watches and how.
 pub(crate) struct Stream {
@@ -72,7 +69,13 @@ enum Error {
 struct Unheard;
 
 /// Where sightings go.
-type Sink = mpsc::Sender<(Arc<ObjectKey>, News)>;
+#[derive(Debug, Clone)]
+pub(crate) enum Sink {
+    /// Straight to the queue.
+    Queue(mpsc::Sender<(Arc<ObjectKey>, News)>),
+    /// To those who keep the indices of the kind, and from there to the queue.
+    Indices(mpsc::Sender<Told>),
+}
 
 enum State {
     Unlisted,
@@ -102,7 +105,7 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
     loop {
         let pass = async {
             match &mut state {
-                State::Unlisted => stream.list(&mut census, &sink).await,
+                State::Unlisted => stream.list(&mut census, &sink, epoch).await,
                 State::Listed { version } => {
                     stream
                         .watch(version, &mut census, &sink, &mut backoff)
@@ -131,6 +134,11 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
                 if let Some(restart) = error.restart() {
                     stream.observed.restarts(restart);
                 }
+                if let Error::List(cause) = &error
+                    && sink.unlisted(epoch, cause).await.is_err()
+                {
+                    return;
+                }
                 if error.needs_list() {
                     state = State::Unlisted;
                 }
@@ -152,7 +160,7 @@ impl Stream {
         activity.running().await
     }
 
-    async fn list(&self, census: &mut Census, sink: &Sink) -> Result<Pass, Error> {
+    async fn list(&self, census: &mut Census, sink: &Sink, epoch: u64) -> Result<Pass, Error> {
         census.begin();
         self.observed.listing();
         let mut next = None;
@@ -163,7 +171,6 @@ impl Stream {
                 .list_page(self.namespace.as_deref(), self.settings.page_size, next)
                 .await
                 .map_err(Error::List)?;
-            self.observed.moves_within(PAGE_WITHIN);
             for text in &page.items {
                 let Some(glance) = self.glance(text) else {
                     continue;
@@ -182,6 +189,9 @@ impl Stream {
                     }
                 }
                 self.observed.listed();
+                if sink.listed(epoch).await.is_err() {
+                    return Ok(Pass::NobodyListens);
+                }
                 return Ok(Pass::Continue(State::Listed {
                     version: page.resource_version,
                 }));
@@ -212,6 +222,8 @@ impl Stream {
                 self.observed.restarts(Restart::Silent);
                 break;
             };
+            // Whoever takes the sighting may take his time.
+            self.observed.waits();
             let Some(line) = line.map_err(Error::Read)? else {
                 if opened_at.elapsed() < SHORTEST_WATCH {
                     return Err(Error::Hollow);
@@ -254,8 +266,7 @@ impl Stream {
 
     async fn tell(&self, sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
         self.observed.saw(sighting.event_type);
-        let told = sink.send((key, News::Seen(sighting))).await;
-        told.map_err(|_| Unheard)
+        sink.tell((key, sighting)).await
     }
 
     /// Looks at an object; one that has no shape must not stop the others.
@@ -360,6 +371,43 @@ impl<R: AsyncBufRead> Lines<R> {
             .read_until(b'\n', &mut self.buffer)
             .await?;
         Ok(self.buffer.strip_suffix(b"\n"))
+    }
+}
+
+// === impl Sink ===
+
+impl Sink {
+    async fn tell(&self, (key, sighting): Report) -> Result<(), Unheard> {
+        match self {
+            Self::Queue(queue) => {
+                let told = queue.send((key, News::Seen(sighting))).await;
+                told.map_err(|_| Unheard)
+            }
+            Self::Indices(indices) => {
+                let told = indices.send(Told::Seen(key, sighting)).await;
+                told.map_err(|_| Unheard)
+            }
+        }
+    }
+
+    async fn listed(&self, epoch: u64) -> Result<(), Unheard> {
+        self.mark(|| Told::Listed(epoch)).await
+    }
+
+    async fn unlisted(&self, epoch: u64, cause: &api::Error) -> Result<(), Unheard> {
+        let mark = || match cause {
+            api::Error::NotFound => Told::Unserved(epoch),
+            cause => Told::Hindered(cause.to_string()),
+        };
+        self.mark(mark).await
+    }
+
+    /// Says something that concerns nobody but those who keep indices.
+    async fn mark(&self, mark: impl FnOnce() -> Told) -> Result<(), Unheard> {
+        match self {
+            Self::Queue(_) => Ok(()),
+            Self::Indices(indices) => indices.send(mark()).await.map_err(|_| Unheard),
+        }
     }
 }
 

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::prelude::*;
 use kopf_runtime::{
-    ChangeHandler, DaemonHandler, EventHandler, LeaderElectionSettings, On, Operator, Probe,
-    ProbeHandler, Resource, ResourceSpec, Scope, Settings, StatusSubresource, TextTest,
+    ChangeHandler, DaemonHandler, EventHandler, HookHandler, Hooks, LeaderElectionSettings, On,
+    Operator, Probe, Resource, ResourceSpec, Scope, Settings, StatusSubresource, TextTest,
     TimerHandler, WebhookHandler,
 };
 
@@ -113,6 +113,13 @@ fn main() -> ExitCode {
     {
         settings.health.stuck_after = Duration::from_secs(seconds);
     }
+    let probes = Hooks::new(&patient)
+        .probe(HookHandler::new("count"), |patient, cx| {
+            Box::pin(patient.count(cx))
+        })
+        .probe(HookHandler::new("well"), |patient, _| {
+            Box::pin(patient.well())
+        });
     let webhooks = Webhooks::default()
         .managed(spec.group)
         .server(Server::local("localhost"));
@@ -120,12 +127,7 @@ fn main() -> ExitCode {
         .resource(widgets.build())
         .webhooks(webhooks)
         .settings(settings)
-        .probe(ProbeHandler::new("count"), &patient, |patient, cx| {
-            Box::pin(patient.count(cx))
-        })
-        .probe(ProbeHandler::new("well"), &patient, |patient, _| {
-            Box::pin(patient.well())
-        });
+        .handlers(probes.build());
     if let Ok(lease) = env::var("HEALTH_LEASE") {
         operator = operator.leader_election(LeaderElectionSettings {
             name: Some(lease),

@@ -133,6 +133,7 @@ async fn no_label_tells_an_object() -> TestResult {
     let ward = Ward::open("cardinality").await?;
     ward.widgets.create("very-special-name", json!({})).await?;
     let patient = ward.admit(&[]).await?;
+    patient.until("/readyz", 200).await?;
     let before = patient.get("/metrics").await?.body.lines().count();
     let kind = format!("Widget.{}", ward.sandbox.group());
     let work = [
