@@ -11,7 +11,7 @@ use crate::health::{Patient, Ward};
 /// Where the metrics are documented.
 const DOCUMENTED: &str = include_str!("../../../docs/observability.md");
 
-async fn metrics(patient: &Patient) -> Result<Metrics, Failure> {
+pub(crate) async fn metrics(patient: &Patient) -> Result<Metrics, Failure> {
     let answer = patient.get("/metrics").await?;
     assert_eq!(answer.status, 200);
     assert!(answer.head.contains("text/plain; version=0.0.4"));
@@ -19,7 +19,7 @@ async fn metrics(patient: &Patient) -> Result<Metrics, Failure> {
 }
 
 /// Waits until a sample has a value.
-async fn until(
+pub(crate) async fn until(
     patient: &Patient,
     name: &str,
     labels: &[(&str, &str)],
