@@ -18,6 +18,7 @@ use crate::view::deploy::{
     CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, PeeringView,
     RbacView, ReadmeView,
 };
+use crate::view::indices::IndicesView;
 use crate::view::kind::KindView;
 use crate::view::operator::{OperatorView, TypesView};
 use crate::view::scaffold::{CargoView, GitignoreView, HandlersView, MainView, TestsView};
@@ -86,6 +87,9 @@ pub fn operator(
                 )
             }));
         }
+    }
+    if let Some(indices) = IndicesView::new(operator) {
+        files.push(generated_rust("src/generated/indices.rs", &indices));
     }
     if let Some(types) = TypesView::new(operator) {
         files.push(generated_rust("src/generated/types.rs", &types));

@@ -4,6 +4,7 @@ pub mod deploy;
 mod docs;
 mod enumeration;
 mod imports;
+pub mod indices;
 pub mod kind;
 pub mod layout;
 pub mod method;

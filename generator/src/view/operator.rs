@@ -18,6 +18,7 @@ pub struct OperatorView<'a> {
     name: &'a str,
     abi: u32,
     kinds: Vec<KindLine<'a>>,
+    has_indices: bool,
     has_types: bool,
     crd_files: Vec<&'a str>,
     /// The settings of the peering, if they differ from what every operator has.
@@ -89,6 +90,7 @@ impl<'a> OperatorView<'a> {
             name: &operator.name,
             abi: CODEGEN_ABI,
             kinds: operator.kinds.iter().map(line).collect(),
+            has_indices: !operator.indices().is_empty(),
             has_types: custom_modules(operator).next().is_some(),
             crd_files: operator
                 .crd_files
