@@ -5,6 +5,7 @@ mod brevity;
 mod builtin;
 pub mod field;
 pub mod handler;
+pub mod hook;
 pub mod index;
 pub mod initial;
 pub mod kind;

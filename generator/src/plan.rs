@@ -18,6 +18,7 @@ use crate::view::deploy::{
     CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, PeeringView,
     RbacView, ReadmeView,
 };
+use crate::view::hook::HooksView;
 use crate::view::indices::IndicesView;
 use crate::view::kind::KindView;
 use crate::view::operator::{OperatorView, TypesView};
@@ -91,6 +92,9 @@ pub fn operator(
     if let Some(indices) = IndicesView::new(operator) {
         files.push(generated_rust("src/generated/indices.rs", &indices));
     }
+    if let Some(hooks) = HooksView::new(&operator.hooks) {
+        files.push(generated_rust("src/generated/hooks.rs", &hooks));
+    }
     if let Some(types) = TypesView::new(operator) {
         files.push(generated_rust("src/generated/types.rs", &types));
     }
@@ -130,9 +134,7 @@ pub fn types(resources: &[Resource], sources: &Sources, options: &Options) -> Ve
 pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
     let name = operator.name.as_str();
     // With kinds, it comes with the files of their handlers.
-    let handlers = operator
-        .kinds
-        .is_empty()
+    let handlers = (operator.kinds.is_empty() && operator.hooks.is_empty())
         .then(|| scaffold("src/handlers.rs", &HandlersView::new(operator)));
     let tests = TestsView::new(operator).map(|tests| scaffold("tests/operator.rs", &tests));
     let cargo = CargoView {

@@ -3,6 +3,7 @@
 pub mod deploy;
 mod docs;
 mod enumeration;
+pub mod hook;
 mod imports;
 pub mod indices;
 pub mod kind;

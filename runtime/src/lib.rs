@@ -67,6 +67,7 @@ mod error;
 mod execute;
 mod handler;
 pub mod hierarchy;
+mod hook;
 mod index;
 mod indexing;
 mod live;
@@ -105,6 +106,7 @@ pub use handler::{
     ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, On, SubHandler,
     TimerHandler,
 };
+pub use hook::{Cleanup, Failed, HookHandler, Hooks, OperatorHandlers, Startup};
 pub use index::{Index, IndexResult, IndexSnapshot, IndexView, Indices};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::admission::certificate::Certificate;

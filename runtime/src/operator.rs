@@ -4,6 +4,7 @@ mod args;
 mod freeze;
 mod governors;
 mod identity;
+mod life;
 mod logging;
 mod orchestrate;
 mod shutdown;
@@ -23,6 +24,7 @@ use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
 use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
+use crate::hook::{Failed, OperatorHandlers};
 use crate::index::Indices;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
 
@@ -31,6 +33,7 @@ use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Sett
 pub struct Operator {
     name: &'static str,
     resources: Vec<ResourceHandlers>,
+    handlers: OperatorHandlers,
     crds: Vec<&'static str>,
     namespaces: Namespaces,
     settings: Settings,
@@ -79,6 +82,12 @@ pub enum Error {
     /// The peering could not be used.
     #[error("the peering cannot be used: {0}")]
     Peering(String),
+    /// A startup handler has failed for good: nothing was asked of the cluster.
+    #[error("the operator could not start")]
+    Startup(#[source] Failed),
+    /// A cleanup handler has failed for good, or had no time left.
+    #[error("the operator could not clean up")]
+    Cleanup(#[source] Failed),
     /// An essential part ended, which only a defect can cause.
     #[error("the operator cannot go on: {0}")]
     Ended(String),
@@ -118,6 +127,7 @@ impl Operator {
         Self {
             name,
             resources: Vec::new(),
+            handlers: OperatorHandlers::default(),
             crds: Vec::new(),
             namespaces: Namespaces::default(),
             settings: Settings::default(),
@@ -133,6 +143,12 @@ impl Operator {
     /// Handles one more kind.
     pub fn resource(mut self, resource: ResourceHandlers) -> Self {
         self.resources.push(resource);
+        self
+    }
+
+    /// Calls these handlers when the operator as a whole starts and ends.
+    pub fn handlers(mut self, handlers: OperatorHandlers) -> Self {
+        self.handlers = handlers;
         self
     }
 
@@ -228,11 +244,14 @@ impl Operator {
 
     /// Handles objects until `stop` is ready, then lets running handlers finish.
     ///
+    /// Startup handlers are called before the client is used, cleanup handlers at the end.
+    ///
     /// # Errors
-    /// If the declarations make no sense, or an essential part ends by itself. Failures of the
-    /// cluster are no errors here: they are waited for.
+    /// If the declarations make no sense, a startup or cleanup handler fails for good, or an
+    /// essential part ends by itself. Failures of the cluster are no errors here: they are waited
+    /// for.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
-        orchestrate::run(self, client, stop).await
+        life::live(self, async || Ok(client), stop).await
     }
 
     fn print_crds(&self) -> std::io::Result<()> {
@@ -251,7 +270,7 @@ impl Operator {
         if let Serving::Automatic(local) = &mut self.webhooks.serving {
             args.webhooks.apply_to(local);
         }
-        self.with_cluster(async |operator, client| operator.serve(client).await)
+        block_on(self.serve())
     }
 
     fn restrict(&mut self, args: &ScopeArgs) {
@@ -294,17 +313,10 @@ impl Operator {
         self,
         act: impl AsyncFnOnce(Self, Client) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(Error::Process)?;
-        let done = runtime.block_on(async { act(self, connect().await?).await });
-        // A handler may block a thread for ever; the grace for it is over.
-        runtime.shutdown_background();
-        done
+        block_on(async { act(self, connect().await?).await })
     }
 
-    async fn serve(self, client: Client) -> Result<(), Error> {
+    async fn serve(self) -> Result<(), Error> {
         let stop = CancellationToken::new();
         let name = self.name;
         info!("{name} starts");
@@ -313,11 +325,22 @@ impl Operator {
                 forced.map_err(Error::Process)?;
                 return Err(Error::Forced);
             }
-            ended = self.run(client, stop.cancelled()) => ended?,
+            ended = life::live(self, connect, stop.cancelled()) => ended?,
         }
         info!("{name} has stopped");
         Ok(())
     }
+}
+
+fn block_on(done: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Process)?;
+    let done = runtime.block_on(done);
+    // A handler may block a thread for ever; the grace for it is over.
+    runtime.shutdown_background();
+    done
 }
 
 async fn connect() -> Result<Client, Error> {

@@ -8,7 +8,7 @@ pub use tracing::{debug, error, info, warn};
 
 pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
-    AdmissionError, AdmissionResult, Change, Daemon, EventSeverity, EventType, FieldChange,
-    HandlerError, HandlerResult, IndexResult, IndexView, Indexing, Mutation, Old, Operation,
-    Reason, Seen, StopReason, StopSignal, SubHandler, Tick, Validation,
+    AdmissionError, AdmissionResult, Change, Cleanup, Daemon, EventSeverity, EventType,
+    FieldChange, HandlerError, HandlerResult, IndexResult, IndexView, Indexing, Mutation, Old,
+    Operation, Reason, Seen, Startup, StopReason, StopSignal, SubHandler, Tick, Validation,
 };

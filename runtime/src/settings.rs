@@ -87,6 +87,8 @@ pub struct ShutdownSettings {
     pub grace: Duration,
     /// How long the last Kubernetes events may take to be posted after that.
     pub posting_grace: Duration,
+    /// By when cleanup handlers must be done, from the moment that the operator was asked to stop.
+    pub deadline: Duration,
 }
 
 /// How the operator gets along with other operators on the same objects.
@@ -253,6 +255,7 @@ impl Default for ShutdownSettings {
             // Kubernetes kills a pod 30 seconds after asking it to stop.
             grace: Duration::from_secs(25),
             posting_grace: Duration::from_secs(2),
+            deadline: Duration::from_secs(29),
         }
     }
 }

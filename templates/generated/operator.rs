@@ -7,23 +7,26 @@ pub mod {{ kind.module }};
 {% if has_indices -%}
 pub mod indices;
 {% endif -%}
+{% if has_hooks -%}
+pub mod hooks;
+{% endif -%}
 {% if has_types -%}
 pub mod types;
 {% endif %}
-{% if !kinds.is_empty() -%}
+{% if !bounds.is_empty() -%}
 use std::sync::Arc;
 {% endif %}
 
 const _: () = kopf_runtime::assert_codegen_abi({{ abi }});
 
 /// The operator, with the methods of `state` as its handlers.
-pub fn operator<S>({% if kinds.is_empty() %}_{% endif %}state: S) -> kopf_runtime::Operator
-{% if !kinds.is_empty() -%}
+pub fn operator<S>({% if bounds.is_empty() %}_{% endif %}state: S) -> kopf_runtime::Operator
+{% if !bounds.is_empty() -%}
 where
-    S: {% for kind in kinds %}{% if !loop.first %} + {% endif %}{{ kind.module }}::{{ kind.handlers_trait }}{% endfor %},
+    S: {{ bounds|join(" + ") }},
 {% endif -%}
 {
-    {% if !kinds.is_empty() -%}
+    {% if !bounds.is_empty() -%}
     let state = Arc::new(state);
     {% endif -%}
     kopf_runtime::Operator::new("{{ name }}")
@@ -35,6 +38,9 @@ where
     {% endif -%}
     {% if let Some(settings) = settings -%}
         .settings({{ settings }})
+    {% endif -%}
+    {% if has_hooks -%}
+        .handlers(hooks::handlers(&state))
     {% endif -%}
     {% for kind in kinds -%}
         .resource({{ kind.module }}::resource(&state))

@@ -18,6 +18,8 @@ mod election;
 mod errors;
 #[path = "runtime/events.rs"]
 mod events;
+#[path = "runtime/hooks.rs"]
+mod hooks;
 #[path = "runtime/indices.rs"]
 mod indices;
 #[path = "runtime/kinds.rs"]

@@ -6,6 +6,7 @@
 mod decode;
 mod duration;
 mod fields;
+mod hooks;
 mod peers;
 mod settings;
 
@@ -16,6 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::diagnostic::{Diagnostics, SourceId, Sources, Span};
 
+pub use self::hooks::{HookSection, Moment};
 pub use self::peers::{LeaderElectionSection, PeeringOptions, PeeringSection, Standalone, Ties};
 pub use self::settings::{BackgroundSection, SettingsSection};
 
@@ -82,6 +84,9 @@ pub struct OperatorSection {
     pub admission: Option<AdmissionSection>,
     /// Timeouts and limits of the operator.
     pub settings: Option<SettingsSection>,
+    /// What happens when the operator starts, stops, and needs credentials.
+    #[schemars(with = "Option<Vec<HookSection>>")]
+    pub handlers: Vec<HookSection>,
 }
 
 /// How admission webhooks are made known to the API server.
@@ -435,6 +440,17 @@ impl WebhookSection {
     pub fn function(&self) -> Option<&Spanned<String>> {
         self.validate.as_ref().or(self.mutate.as_ref())
     }
+}
+
+// === impl ErrorMode ===
+
+impl ErrorMode {
+    /// All modes with the words for them.
+    pub const NAMES: &'static [(&'static str, Self)] = &[
+        ("ignored", Self::Ignored),
+        ("temporary", Self::Temporary),
+        ("permanent", Self::Permanent),
+    ];
 }
 
 // === impl Operation ===

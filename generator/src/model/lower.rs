@@ -3,6 +3,7 @@
 mod check;
 mod field;
 mod handler;
+mod hook;
 mod index;
 mod kind_handlers;
 mod webhook;
@@ -114,6 +115,7 @@ pub fn operator(
         peering,
         leader_election,
         background: background(manifest),
+        hooks: hook::hooks(manifest, diagnostics),
         kinds,
         crd_files,
     })
@@ -198,9 +200,9 @@ fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Admission {
 /// Kinds of the same name get the version, and if need be the group, into theirs.
 fn tell_apart(kinds: &mut [(HandledKind, &ResourceSection)]) {
     let names: Vec<_> = kinds.iter().map(|(kind, _)| kind.module.clone()).collect();
-    // Types and indices have modules of their own next to those of the kinds.
+    // These modules are next to those of the kinds.
     let clash = |name: &String| {
-        matches!(name.as_str(), "indices" | "types")
+        matches!(name.as_str(), "hooks" | "indices" | "types")
             || names.iter().filter(|other| *other == name).count() > 1
     };
     let short = |kind: &HandledKind| {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::handler::Handler;
+use super::hook::Hook;
 use super::index::Index;
 use super::kind::Status;
 use super::peers::{LeaderElection, Peering};
@@ -23,6 +24,8 @@ pub struct Operator {
     pub leader_election: Option<LeaderElection>,
     /// How daemons and timers start and stop.
     pub background: Background,
+    /// The handlers of the operator as a whole, in the order of the manifest.
+    pub hooks: Vec<Hook>,
     /// The kinds, in the order of the manifest.
     pub kinds: Vec<HandledKind>,
     /// The files with CustomResourceDefinitions.

@@ -6,6 +6,7 @@ use super::{CratePath, PlannedFile};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::model::operator::{HandledKind, Operator};
 use crate::splice::UserSource;
+use crate::view::hook::{self, HooksScaffoldView};
 use crate::view::layout::article;
 use crate::view::method::{Method, methods};
 use crate::view::scaffold::{HandlersView, KindHandlersView};
@@ -30,8 +31,21 @@ struct Additions<'a> {
     new: Vec<PlannedFile>,
 }
 
+/// A trait that the user's operator implements, in a module of its own.
+struct Part {
+    trait_name: String,
+    module: String,
+    methods: Vec<Method>,
+    /// What its methods handle: "a Pod".
+    subject: String,
+    /// Whose handlers they are: "Pod".
+    owner: String,
+    /// The file in which it begins.
+    scaffold: String,
+}
+
 enum Home {
-    /// The handlers of the kind are implemented here.
+    /// The handlers of the part are implemented here.
     Found(CratePath),
     /// Nobody implements them yet, and the usual place is free.
     Free,
@@ -51,25 +65,52 @@ pub(super) fn additions(
         changed: BTreeMap::new(),
         new: Vec::new(),
     };
-    let mut new_kinds = Vec::new();
-    for kind in &operator.kinds {
-        match additions.find_home(kind, diagnostics) {
-            Home::Found(path) => additions.add_stubs(kind, &path, diagnostics),
-            Home::Free => new_kinds.push(kind),
+    let mut new_parts = Vec::new();
+    let hooks = (!operator.hooks.is_empty()).then(|| Part::of_hooks(operator));
+    for part in operator.kinds.iter().map(Part::of_kind).chain(hooks) {
+        match additions.find_home(&part, diagnostics) {
+            Home::Found(path) => additions.add_stubs(&part, &path, diagnostics),
+            Home::Free => new_parts.push(part),
             Home::Unclear => {}
         }
     }
-    additions.add_kinds(operator, &new_kinds, diagnostics);
+    additions.add_parts(operator, &new_parts, diagnostics);
     additions.finish()
-}
-
-fn kind_file(kind: &HandledKind) -> CratePath {
-    CratePath::new(format!("src/handlers/{}.rs", kind.module))
-        .expect("a module name is a file name")
 }
 
 fn handlers_file() -> CratePath {
     CratePath::new("src/handlers.rs").expect("it is inside the crate")
+}
+
+// === impl Part ===
+
+impl Part {
+    fn of_kind(kind: &HandledKind) -> Self {
+        Self {
+            trait_name: kind.handlers_trait(),
+            module: kind.module.clone(),
+            methods: methods(kind),
+            subject: format!("{} {}", article(&kind.type_name), kind.type_name),
+            owner: kind.kind.clone(),
+            scaffold: super::text(&KindHandlersView::new(kind)),
+        }
+    }
+
+    fn of_hooks(operator: &Operator) -> Self {
+        Self {
+            trait_name: hook::TRAIT.to_owned(),
+            module: hook::MODULE.to_owned(),
+            methods: hook::methods(&operator.hooks),
+            subject: "the operator as a whole".to_owned(),
+            owner: "the operator".to_owned(),
+            scaffold: super::text(&HooksScaffoldView::new(&operator.hooks)),
+        }
+    }
+
+    fn file(&self) -> CratePath {
+        CratePath::new(format!("src/handlers/{}.rs", self.module))
+            .expect("a module name is a file name")
+    }
 }
 
 // === impl UserFiles ===
@@ -96,15 +137,15 @@ impl Additions<'_> {
             .map(String::as_str)
     }
 
-    fn find_home(&self, kind: &HandledKind, diagnostics: &mut Diagnostics) -> Home {
-        let wanted = kind.handlers_trait();
+    fn find_home(&self, part: &Part, diagnostics: &mut Diagnostics) -> Home {
+        let wanted = &part.trait_name;
         let mut unreadable = false;
         for (path, file) in &self.user.files {
-            if !file.text.contains(&wanted) {
+            if !file.text.contains(wanted) {
                 continue;
             }
             match UserSource::parse(&file.text) {
-                Ok(source) if !source.impls_of(&wanted).is_empty() => {
+                Ok(source) if !source.impls_of(wanted).is_empty() => {
                     return Home::Found(path.clone());
                 }
                 Ok(_) => {}
@@ -130,14 +171,13 @@ impl Additions<'_> {
         if unreadable {
             return Home::Unclear;
         }
-        let usual = kind_file(kind);
+        let usual = part.file();
         let Some(file) = self.user.files.get(&usual) else {
             return Home::Free;
         };
-        let article = article(&kind.type_name);
         let message = format!(
-            "nothing implements `{wanted}`, which handles {article} {}",
-            kind.type_name
+            "nothing implements `{wanted}`, which handles {}",
+            part.subject
         );
         diagnostics.push(
             Diagnostic::error(Code::NoHandlersImpl, message)
@@ -153,14 +193,13 @@ impl Additions<'_> {
         Home::Unclear
     }
 
-    fn add_stubs(&mut self, kind: &HandledKind, path: &CratePath, diagnostics: &mut Diagnostics) {
-        let wanted = kind.handlers_trait();
+    fn add_stubs(&mut self, part: &Part, path: &CratePath, diagnostics: &mut Diagnostics) {
         let text = self
             .text(path)
-            .expect("the home of a kind is a file of the user");
+            .expect("the home of a part is a file of the user");
         let source = UserSource::parse(text).expect("it parsed when it was found");
-        let blocks = source.impls_of(&wanted);
-        let methods = methods(kind);
+        let blocks = source.impls_of(&part.trait_name);
+        let methods = &part.methods;
         let present: BTreeSet<_> = blocks
             .iter()
             .flat_map(|block| &block.methods)
@@ -183,7 +222,7 @@ impl Additions<'_> {
             diagnostics.push(
                 Diagnostic::warning(
                     Code::LeftOverHandler,
-                    format!("`{name}` is not a handler of {} any more", kind.kind),
+                    format!("`{name}` is not a handler of {} any more", part.owner),
                 )
                 .at(
                     self.user.source(path),
@@ -199,7 +238,7 @@ impl Additions<'_> {
             return;
         }
         let imports = source.imports();
-        let module = format!("crate::generated::{}", kind.module);
+        let module = format!("crate::generated::{}", part.module);
         let names = Names::Qualified {
             imports: &imports,
             module: &module,
@@ -212,17 +251,12 @@ impl Additions<'_> {
         self.changed.insert(path.clone(), after);
     }
 
-    fn add_kinds(
-        &mut self,
-        operator: &Operator,
-        kinds: &[&HandledKind],
-        diagnostics: &mut Diagnostics,
-    ) {
-        for kind in kinds {
-            let text = super::text(&KindHandlersView::new(kind));
-            self.new.push(PlannedFile::scaffold(kind_file(kind), text));
+    fn add_parts(&mut self, operator: &Operator, parts: &[Part], diagnostics: &mut Diagnostics) {
+        for part in parts {
+            let text = part.scaffold.clone();
+            self.new.push(PlannedFile::scaffold(part.file(), text));
         }
-        if kinds.is_empty() {
+        if parts.is_empty() {
             return;
         }
         let parent = [
@@ -238,12 +272,12 @@ impl Additions<'_> {
             ));
             return;
         };
-        for kind in kinds {
+        for part in parts {
             let text = self.text(&parent).expect("it was just found");
             match UserSource::parse(text) {
-                Ok(source) if source.declares_module(&kind.module) => {}
+                Ok(source) if source.declares_module(&part.module) => {}
                 Ok(source) => {
-                    let after = source.with_module(&kind.module);
+                    let after = source.with_module(&part.module);
                     self.changed.insert(parent.clone(), after);
                 }
                 Err(error) => {
@@ -259,7 +293,7 @@ impl Additions<'_> {
                         )
                         .help(format!(
                             "`mod {};` has to be added; mend the file and run again",
-                            kind.module
+                            part.module
                         )),
                     );
                     return;

@@ -10,7 +10,7 @@ use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
 use crate::load::crd::Scope;
 use crate::load::manifest::{ErrorMode, Operation, Trigger};
 use crate::model::handler::{
-    Cause, ChangeKinds, Daemon, Delay, Expected, Filter, Handler, Pace, Subject, Timer,
+    Cause, ChangeKinds, Daemon, Delay, Expected, Filter, Handler, Pace, Policy, Subject, Timer,
 };
 use crate::model::kind::Status;
 use crate::model::operator::{HandledKind, Origin};
@@ -233,7 +233,7 @@ fn webhook_wire(webhook: &Webhook) -> Wire {
     }
 }
 
-fn param(param: Option<&serde_json::Value>) -> String {
+pub(super) fn param(param: Option<&serde_json::Value>) -> String {
     match param {
         None => String::new(),
         Some(serde_json::Value::String(text)) => format!(".param({text:?})"),
@@ -269,7 +269,7 @@ fn wire(handler: &Handler) -> Wire {
         }
     };
     let options = [
-        policy(handler),
+        policy(&handler.policy),
         field_filters(handler),
         other_filters(handler),
         param(handler.param.as_ref()),
@@ -345,8 +345,7 @@ fn on(kinds: &ChangeKinds) -> String {
     words.fold(first, |on, word| format!("{on}.or({word})"))
 }
 
-fn policy(handler: &Handler) -> String {
-    let policy = &handler.policy;
+pub(super) fn policy(policy: &Policy) -> String {
     let mut text = String::new();
     if let Some(errors) = policy.errors {
         let mode = match errors {
@@ -492,6 +491,7 @@ impl std::fmt::Display for Context {
             Self::Field(object, field) => {
                 write!(f, "{}<{object}, {}>", self.runtime_type(), field.text)
             }
+            Self::Startup | Self::Cleanup | Self::Login => f.write_str(self.runtime_type()),
         }
     }
 }

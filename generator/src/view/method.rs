@@ -11,7 +11,7 @@ use crate::model::webhook::{Endpoint, Role, Webhook};
 use crate::view::layout::{article, wrap};
 
 /// The text of a doc comment inside of a trait or an `impl`, which itself takes eight columns.
-const DOC_WIDTH: usize = 92;
+pub(super) const DOC_WIDTH: usize = 92;
 
 /// What a webhook is given where it is not asked about objects of its kind.
 pub(super) const JSON: &str = "serde_json::Value";
@@ -68,6 +68,12 @@ pub enum Context {
     Tick(String),
     /// `Indexing<Kind>`, for the index of this type.
     Indexing(String, String),
+    /// `Startup`.
+    Startup,
+    /// `Cleanup`.
+    Cleanup,
+    /// `Login`.
+    Login,
 }
 
 /// What a predicate is given.
@@ -395,6 +401,9 @@ impl Context {
             Self::Daemon(_) => "Daemon",
             Self::Tick(_) => "Tick",
             Self::Indexing(..) => "Indexing",
+            Self::Startup => "Startup",
+            Self::Cleanup => "Cleanup",
+            Self::Login => "Login",
         }
     }
 
@@ -402,9 +411,14 @@ impl Context {
     #[must_use]
     pub const fn result(&self) -> &'static str {
         match self {
-            Self::Change(_) | Self::Field(..) | Self::Seen(_) | Self::Daemon(_) | Self::Tick(_) => {
-                "HandlerResult"
-            }
+            Self::Change(_)
+            | Self::Field(..)
+            | Self::Seen(_)
+            | Self::Daemon(_)
+            | Self::Tick(_)
+            | Self::Startup
+            | Self::Cleanup => "HandlerResult",
+            Self::Login => "LoginResult",
             Self::Validation(_) | Self::Mutation(_) => "AdmissionResult",
             Self::Indexing(..) => "IndexResult",
         }

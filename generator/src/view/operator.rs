@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use askama::Template;
 
+use super::hook;
 use crate::load::manifest::{Configuration, Ties};
 use crate::model::operator::{Background, HandledKind, Operator, Origin};
 use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
@@ -19,6 +20,9 @@ pub struct OperatorView<'a> {
     abi: u32,
     kinds: Vec<KindLine<'a>>,
     has_indices: bool,
+    has_hooks: bool,
+    /// What the state has to implement.
+    bounds: Vec<String>,
     has_types: bool,
     crd_files: Vec<&'a str>,
     /// The settings of the peering, if they differ from what every operator has.
@@ -32,7 +36,6 @@ pub struct OperatorView<'a> {
 #[derive(Debug)]
 struct KindLine<'a> {
     module: &'a str,
-    handlers_trait: String,
 }
 
 /// `src/generated/types.rs`: the modules of all custom kinds.
@@ -84,13 +87,20 @@ impl<'a> OperatorView<'a> {
     pub fn new(operator: &'a Operator) -> Self {
         let line = |kind: &'a HandledKind| KindLine {
             module: &kind.module,
-            handlers_trait: kind.handlers_trait(),
         };
+        let has_hooks = !operator.hooks.is_empty();
         Self {
             name: &operator.name,
             abi: CODEGEN_ABI,
+            bounds: operator
+                .kinds
+                .iter()
+                .map(|kind| format!("{}::{}", kind.module, kind.handlers_trait()))
+                .chain(has_hooks.then(|| format!("{}::{}", hook::MODULE, hook::TRAIT)))
+                .collect(),
             kinds: operator.kinds.iter().map(line).collect(),
             has_indices: !operator.indices().is_empty(),
+            has_hooks,
             has_types: custom_modules(operator).next().is_some(),
             crd_files: operator
                 .crd_files

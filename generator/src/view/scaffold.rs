@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
+use super::hook;
 use super::imports;
 use super::layout::article;
 use super::method::{Context, JSON, Method, MethodShape, PredicateArgument, methods};
@@ -102,6 +103,7 @@ impl<'a> HandlersView<'a> {
                 .kinds
                 .iter()
                 .map(|kind| kind.module.as_str())
+                .chain((!operator.hooks.is_empty()).then_some(hook::MODULE))
                 .collect(),
         }
     }
@@ -114,20 +116,25 @@ impl KindHandlersView {
     #[must_use]
     pub fn new(kind: &HandledKind) -> Self {
         let methods = methods(kind);
-        let stubs = methods.iter().enumerate().map(|(number, method)| {
-            let text = stub(method, Names::Imported);
-            let indented: Vec<_> = text.lines().map(|line| format!("    {line}")).collect();
-            let gap = if number > 0 { "\n" } else { "" };
-            format!("{gap}{}", indented.join("\n"))
-        });
         Self {
             article: article(&kind.type_name),
             type_name: kind.type_name.clone(),
             handlers_trait: kind.handlers_trait(),
             imports: imports(kind, &methods),
-            stubs: stubs.collect(),
+            stubs: indented_stubs(&methods),
         }
     }
+}
+
+/// A stub for each method, as they stand in a new file.
+pub(super) fn indented_stubs(methods: &[Method]) -> Vec<String> {
+    let stubs = methods.iter().enumerate().map(|(number, method)| {
+        let text = stub(method, Names::Imported);
+        let indented: Vec<_> = text.lines().map(|line| format!("    {line}")).collect();
+        let gap = if number > 0 { "\n" } else { "" };
+        format!("{gap}{}", indented.join("\n"))
+    });
+    stubs.collect()
 }
 
 fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
@@ -166,7 +173,10 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                 argument_type: PredicateArgument::Field(field),
                 ..
             } => (None, Some(field)),
-            MethodShape::Delay { .. }
+            MethodShape::Handler {
+                context: Context::Startup | Context::Cleanup | Context::Login,
+            }
+            | MethodShape::Delay { .. }
             | MethodShape::Predicate {
                 argument_type: PredicateArgument::Text,
                 ..

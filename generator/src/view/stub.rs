@@ -98,6 +98,10 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
         ],
         Context::Daemon(_) => return daemon_body(name, names),
         Context::Indexing(..) => return index_body(name, names),
+        Context::Startup | Context::Cleanup | Context::Login => vec![
+            format!("\"{name} was called: attempt {{}}\""),
+            "cx.retry() + 1".to_owned(),
+        ],
         Context::Tick(_) => vec![
             format!("\"{name} was called: {{}}\""),
             "cx.name()".to_owned(),
@@ -109,7 +113,11 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
         &arguments,
         ";",
     );
-    lines.push("Ok(())".to_owned());
+    lines.push(match context {
+        // Whoever has no source of its own asks where kubectl would.
+        Context::Login => format!("{}::infer().await", names.prelude("Credentials")),
+        _ => "Ok(())".to_owned(),
+    });
     lines
 }
 
@@ -167,6 +175,7 @@ impl Names<'_> {
             Context::Field(object, field) => {
                 format!("{generic}<{}, {}>", self.of_kind(object), self.field(field))
             }
+            Context::Startup | Context::Cleanup | Context::Login => generic,
         }
     }
 

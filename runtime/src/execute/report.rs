@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::handler::retry::{ErrorMode, Exhausted};
+use kopf_core::handler::retry::{ErrorMode, Exhausted, Policy};
 use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
 use kopf_core::progress::record::Record;
@@ -28,6 +28,16 @@ pub(crate) struct Finished<'a> {
     pub(crate) now: Timestamp,
 }
 
+/// All that decides how a failure is put into words.
+pub(crate) struct Failing<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) consequence: &'a Consequence,
+    /// The record after the call.
+    pub(crate) record: Option<&'a Record>,
+    pub(crate) default_backoff: Duration,
+    pub(crate) now: Timestamp,
+}
+
 /// Tells what became of a call; a failure is posted on the object, too.
 pub(crate) fn tell(finished: &Finished<'_>, around: &Surroundings) {
     let id = &finished.spec.id;
@@ -41,7 +51,7 @@ pub(crate) fn tell(finished: &Finished<'_>, around: &Surroundings) {
         Outcome::Success(_) => info!("{noun} '{id}' succeeded."),
         Outcome::Waiting { .. } => {}
         Outcome::Error(failure) => {
-            let complaint = format!("{noun} '{id}' {}", finished.complaint(failure));
+            let complaint = format!("{noun} '{id}' {}", finished.failing().complaint(failure));
             error!("{complaint}");
             // An index is about what the operator knows, not about what it does to the object.
             if finished.spec.trigger != Trigger::Index {
@@ -62,8 +72,21 @@ pub(crate) fn noun(trigger: Trigger) -> &'static str {
 }
 
 impl Finished<'_> {
-    fn complaint(&self, failure: &Failure) -> String {
-        let policy = &self.spec.policy;
+    fn failing(&self) -> Failing<'_> {
+        Failing {
+            policy: &self.spec.policy,
+            consequence: self.consequence,
+            record: self.record,
+            default_backoff: self.default_backoff,
+            now: self.now,
+        }
+    }
+}
+
+impl Failing<'_> {
+    /// What is told after the name of whoever failed.
+    pub(crate) fn complaint(&self, failure: &Failure) -> String {
+        let policy = self.policy;
         match failure {
             Failure::Permanent { message } => format!("failed permanently: {message}"),
             Failure::Exhausted(Exhausted::Timeout(_)) => {
@@ -108,7 +131,7 @@ impl Finished<'_> {
         let gave_up = matches!(self.consequence, Consequence::Failed { .. });
         let record = self.record.filter(|_| gave_up)?;
         let runtime = self.runtime().saturating_add(delay);
-        self.spec.policy.allow(record.retries, runtime).err()
+        self.policy.allow(record.retries, runtime).err()
     }
 
     fn runtime(&self) -> Duration {
@@ -163,7 +186,7 @@ mod tests {
             default_backoff,
             now,
         };
-        finished.complaint(failure)
+        finished.failing().complaint(failure)
     }
 
     fn temporary() -> Failure {

@@ -87,8 +87,8 @@ async fn a_replica_that_was_stopped_for_longer_than_the_lease_does_nothing_more(
         let stopped = Instant::now();
         let next = replicas.leader_other_than(&leader).await?;
         replicas.first_begin(&next, stopped).await?;
+        replicas.thaw(&leader)?;
         let process = &replicas.replica(&leader).process;
-        process.signal(Signal::CONT)?;
         // Its handlers were in the middle of something: they are cut off, not continued.
         eventually("the handlers that ran are cut off", async || {
             notes(process)

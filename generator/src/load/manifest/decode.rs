@@ -12,22 +12,6 @@ use crate::load::yaml::{self, Dialect, Node, Value};
 
 const PLANNED_FOR_OPERATORS: &[Planned] = &[
     Planned {
-        key: "startup",
-        purpose: "functions that run before the first object is seen",
-    },
-    Planned {
-        key: "cleanup",
-        purpose: "functions that run when the operator stops",
-    },
-    Planned {
-        key: "login",
-        purpose: "own ways to authenticate",
-    },
-    Planned {
-        key: "probe",
-        purpose: "values for the liveness endpoint",
-    },
-    Planned {
         key: "persistence",
         purpose: "where progress is kept",
     },
@@ -37,6 +21,11 @@ const PLANNED_FOR_OPERATORS: &[Planned] = &[
     },
 ];
 
+pub(super) const PLANNED_FOR_HOOKS: &[Planned] = &[Planned {
+    key: "probe",
+    purpose: "values for the liveness endpoint",
+}];
+
 const PLANNED_FOR_RESOURCES: &[Planned] = &[Planned {
     key: "track",
     purpose: "keeping the last state without a handler",
@@ -45,12 +34,6 @@ const PLANNED_FOR_RESOURCES: &[Planned] = &[Planned {
 const CONFIGURATIONS: &[(&str, Configuration)] = &[
     ("managed", Configuration::Managed),
     ("cert-manager", Configuration::CertManager),
-];
-
-const ERROR_MODES: &[(&str, ErrorMode)] = &[
-    ("ignored", ErrorMode::Ignored),
-    ("temporary", ErrorMode::Temporary),
-    ("permanent", ErrorMode::Permanent),
 ];
 
 /// What a handler is called for, and its function.
@@ -136,6 +119,7 @@ impl Reader<'_> {
             .optional("admission")
             .and_then(|node| self.admission(node));
         let settings = self.settings(&mut fields);
+        let handlers = self.hooks(&mut fields);
         fields.finish(self, PLANNED_FOR_OPERATORS);
         Some(OperatorSection {
             name: name?,
@@ -143,6 +127,7 @@ impl Reader<'_> {
             leader_election,
             admission,
             settings,
+            handlers,
         })
     }
 
@@ -209,7 +194,7 @@ impl Reader<'_> {
         });
         let errors = fields
             .optional("errors")
-            .and_then(|node| self.word(node, "`errors`", ERROR_MODES));
+            .and_then(|node| self.word(node, "`errors`", ErrorMode::NAMES));
         let timeout = self.duration(&mut fields, "timeout");
         let retries = self.count(&mut fields, "retries");
         let backoff = self.duration(&mut fields, "backoff");
@@ -337,7 +322,7 @@ impl Reader<'_> {
         });
         let errors = fields
             .optional("errors")
-            .and_then(|node| self.word(node, "`errors`", ERROR_MODES));
+            .and_then(|node| self.word(node, "`errors`", ErrorMode::NAMES));
         let timeout = self.duration(&mut fields, "timeout");
         let retries = self.count(&mut fields, "retries");
         let backoff = self.duration(&mut fields, "backoff");
@@ -393,7 +378,7 @@ impl Reader<'_> {
         Some(section)
     }
 
-    fn list<T>(
+    pub(super) fn list<T>(
         &mut self,
         node: &Node,
         what: &str,
@@ -455,7 +440,11 @@ impl Reader<'_> {
         })
     }
 
-    fn count(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Spanned<u32>> {
+    pub(super) fn count(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+    ) -> Option<Spanned<u32>> {
         let node = fields.optional(key)?;
         match whole(node).map(u32::try_from) {
             Some(Ok(value)) => Some(Spanned {

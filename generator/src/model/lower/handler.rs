@@ -230,7 +230,7 @@ impl Lowering<'_> {
     }
 
     /// The name of a method: a Rust identifier in snake case.
-    fn identifier(&mut self, name: &Spanned<String>, what: &str) -> Option<String> {
+    pub(super) fn identifier(&mut self, name: &Spanned<String>, what: &str) -> Option<String> {
         let text = &name.value;
         if let Some(method) = method_name(text) {
             return Some(method);

@@ -9,6 +9,7 @@ pub mod pod;
 pub mod deployment;
 pub mod config_map;
 pub mod indices;
+pub mod hooks;
 pub mod types;
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub fn operator<S>(state: S) -> kopf_runtime::Operator
 where
     S: ephemeral_volume_claim::EphemeralVolumeClaimHandlers + order::OrderHandlers
         + warehouse::WarehouseHandlers + pod::PodHandlers
-        + deployment::DeploymentHandlers + config_map::ConfigMapHandlers,
+        + deployment::DeploymentHandlers + config_map::ConfigMapHandlers + hooks::Hooks,
 {
     let state = Arc::new(state);
     kopf_runtime::Operator::new("everything-operator")
@@ -45,6 +46,7 @@ where
             },
             ..kopf_runtime::Settings::default()
         })
+        .handlers(hooks::handlers(&state))
         .resource(ephemeral_volume_claim::resource(&state))
         .resource(order::resource(&state))
         .resource(warehouse::resource(&state))

@@ -3,6 +3,7 @@
 mod config_map;
 mod deployment;
 mod ephemeral_volume_claim;
+mod hooks;
 mod order;
 mod pod;
 mod warehouse;

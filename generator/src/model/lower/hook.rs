@@ -1,0 +1,72 @@
+//! The handlers of the operator as a whole: each by itself, then whether their names clash.
+
+use super::handler::Lowering;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::load::manifest::{HookSection, Manifest, Moment, Spanned};
+use crate::model::handler::Policy;
+use crate::model::hook::Hook;
+
+/// Gives the handlers of the operator their meaning.
+pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<Hook> {
+    let mut hooks: Vec<(Hook, &Spanned<String>)> = Vec::new();
+    for section in &manifest.operator.handlers {
+        let Some((moment, name)) = section.function() else {
+            continue;
+        };
+        if moment == Moment::Login {
+            let message = "this version of kopf-gen does not make login handlers yet";
+            diagnostics.push(Diagnostic::error(Code::ManifestPlanned, message).at(
+                manifest.source,
+                name.span,
+                "own ways to authenticate",
+            ));
+            continue;
+        }
+        let mut lowering = Lowering {
+            source: manifest.source,
+            resolve: &|_, _, _| None,
+            diagnostics,
+        };
+        let Some(method) = lowering.identifier(name, key(moment)) else {
+            continue;
+        };
+        let hook = hook(section, moment, name, method);
+        if let Some((_, first)) = hooks.iter().find(|(other, _)| other.method == hook.method) {
+            diagnostics.push(
+                Diagnostic::error(
+                    Code::DuplicateHandler,
+                    format!("`{}` is named twice", name.value),
+                )
+                .at(manifest.source, name.span, "named again")
+                .at(manifest.source, first.span, "first named here")
+                .help("give one of them another name"),
+            );
+            continue;
+        }
+        hooks.push((hook, name));
+    }
+    hooks.into_iter().map(|(hook, _)| hook).collect()
+}
+
+fn hook(section: &HookSection, moment: Moment, name: &Spanned<String>, method: String) -> Hook {
+    Hook {
+        id: section.id.as_ref().unwrap_or(name).value.clone(),
+        method,
+        moment,
+        policy: Policy {
+            errors: section.errors.map(|errors| errors.value),
+            timeout: section.timeout.map(|timeout| timeout.value.0),
+            retries: section.retries.map(|retries| retries.value),
+            backoff: section.backoff.map(|backoff| backoff.value.0),
+        },
+        param: section.param.as_ref().map(|param| param.value.clone()),
+    }
+}
+
+fn key(moment: Moment) -> &'static str {
+    match moment {
+        Moment::Startup => "`startup`",
+        Moment::Cleanup => "`cleanup`",
+        Moment::Login => "`login`",
+    }
+}

@@ -1,0 +1,123 @@
+//! `src/generated/hooks.rs` and the user's side of it: the handlers of the operator as a whole.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+
+use super::kind::{param, policy};
+use super::layout::wrap;
+use super::method::{Context, DOC_WIDTH, Method, MethodShape};
+use super::scaffold::indented_stubs;
+use crate::model::hook::{Hook, Moment};
+
+/// The trait that the user's operator implements.
+pub const TRAIT: &str = "Hooks";
+
+/// The module of the generated and the user's code.
+pub const MODULE: &str = "hooks";
+
+/// The module with the trait of the operator as a whole.
+#[derive(Debug, Template)]
+#[template(path = "generated/hooks.rs")]
+pub struct HooksView {
+    uses_duration: bool,
+    runtime_names: Vec<&'static str>,
+    methods: Vec<Method>,
+    wires: Vec<Wire>,
+}
+
+/// `src/handlers/hooks.rs`.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/hooks.rs")]
+pub struct HooksScaffoldView {
+    stubs: Vec<String>,
+}
+
+/// How one handler is registered.
+#[derive(Debug)]
+struct Wire {
+    register: &'static str,
+    declaration: String,
+    method: String,
+}
+
+/// Every method of the operator as a whole.
+#[must_use]
+pub fn methods(hooks: &[Hook]) -> Vec<Method> {
+    hooks.iter().map(method).collect()
+}
+
+fn method(hook: &Hook) -> Method {
+    let (context, doc) = match hook.moment {
+        Moment::Startup => (
+            Context::Startup,
+            "Called when the operator starts: nothing is asked of the cluster before it has succeeded.",
+        ),
+        Moment::Cleanup => (
+            Context::Cleanup,
+            "Called when the operator stops, after all other handlers have ended.",
+        ),
+        Moment::Login => (
+            Context::Login,
+            "Called when credentials for the cluster are needed, or those in use do not work any more.",
+        ),
+    };
+    Method {
+        name: hook.method.clone(),
+        doc: wrap(doc, DOC_WIDTH),
+        shape: MethodShape::Handler { context },
+    }
+}
+
+fn wire(hook: &Hook) -> Wire {
+    let new = format!("HookHandler::new({:?})", hook.id);
+    Wire {
+        register: match hook.moment {
+            Moment::Startup => "startup",
+            Moment::Cleanup => "cleanup",
+            Moment::Login => "login",
+        },
+        declaration: new + &policy(&hook.policy) + &param(hook.param.as_ref()),
+        method: hook.method.clone(),
+    }
+}
+
+// === impl HooksView ===
+
+impl HooksView {
+    /// The module for these handlers; `None` if there are none.
+    #[must_use]
+    pub fn new(hooks: &[Hook]) -> Option<Self> {
+        if hooks.is_empty() {
+            return None;
+        }
+        let methods = methods(hooks);
+        let wires: Vec<Wire> = hooks.iter().map(wire).collect();
+        let text = |part: &str| wires.iter().any(|wire| wire.declaration.contains(part));
+        let mut names = BTreeSet::from(["HookHandler", "OperatorHandlers"]);
+        for method in &methods {
+            if let MethodShape::Handler { context } = &method.shape {
+                names.extend([context.runtime_type(), context.result()]);
+            }
+        }
+        names.extend(text("ErrorMode::").then_some("ErrorMode"));
+        Some(Self {
+            uses_duration: text("Duration::"),
+            runtime_names: names.into_iter().collect(),
+            methods,
+            wires,
+        })
+    }
+}
+
+// === impl HooksScaffoldView ===
+
+impl HooksScaffoldView {
+    /// The user's file, with a stub for each method.
+    #[must_use]
+    pub fn new(hooks: &[Hook]) -> Self {
+        Self {
+            stubs: indented_stubs(&methods(hooks)),
+        }
+    }
+}

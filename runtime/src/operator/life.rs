@@ -1,0 +1,100 @@
+//! The life of an operator: startup, the cluster, objects, and cleanup.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::{Error, Operator, orchestrate};
+use crate::hook::{Cleanup, Failed, Hook, OnFailure, Startup, round};
+
+/// What cleanup handlers get when those before them took all the time.
+const LEAST_TIME_FOR_CLEANUP: Duration = Duration::from_secs(1);
+
+/// Runs the operator from its startup handlers to its cleanup handlers.
+///
+/// The cluster is looked for when the former have succeeded. The latter are called if they did,
+/// whatever happened since.
+pub(super) async fn live(
+    mut operator: Operator,
+    connect: impl AsyncFnOnce() -> Result<Client, Error>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let stopped = OnceCell::new();
+    let mut stop = pin!(async {
+        stop.await;
+        stopped.get_or_init(async || Instant::now()).await;
+    });
+    tokio::select! {
+        started = start(&mut operator) => started?,
+        () = &mut stop => {
+            warn!("stopped during the startup: it is not completed, and nothing is cleaned up");
+            return Ok(());
+        }
+    }
+    let cleanups = std::mem::take(&mut operator.handlers.cleanups);
+    let default_backoff = operator.settings.execution.default_backoff;
+    let deadline = operator.settings.shutdown.deadline;
+    let connected = tokio::select! {
+        connected = connect() => connected.map(Some),
+        () = &mut stop => Ok(None),
+    };
+    let (client, ended) = match connected {
+        Ok(Some(client)) => {
+            let ended = orchestrate::run(operator, client.clone(), stop).await;
+            (Some(client), ended)
+        }
+        Ok(None) => (None, Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    let begun = stopped.get().map_or_else(Instant::now, |stopped| *stopped);
+    let end = (begun + deadline).max(Instant::now() + LEAST_TIME_FOR_CLEANUP);
+    let cleaned = clean_up(&cleanups, client, default_backoff, end).await;
+    ended?;
+    cleaned
+}
+
+async fn start(operator: &mut Operator) -> Result<(), Error> {
+    let startups = std::mem::take(&mut operator.handlers.startups);
+    if startups.is_empty() {
+        return Ok(());
+    }
+    let settings = std::mem::take(&mut operator.settings);
+    let peering = std::mem::take(&mut operator.peering);
+    let default_backoff = settings.execution.default_backoff;
+    let mut cx = Startup::new(settings, peering);
+    let failed = round(&startups, &mut cx, OnFailure::Stop, default_backoff).await;
+    operator.settings = cx.settings;
+    operator.peering = cx.peering;
+    match failed.into_iter().next() {
+        Some(failed) => Err(Error::Startup(failed)),
+        None => Ok(()),
+    }
+}
+
+async fn clean_up(
+    cleanups: &[Hook<Cleanup>],
+    client: Option<Client>,
+    default_backoff: Duration,
+    end: Instant,
+) -> Result<(), Error> {
+    if cleanups.is_empty() {
+        return Ok(());
+    }
+    info!("cleaning up");
+    let mut cx = Cleanup::new(client);
+    let round = round(cleanups, &mut cx, OnFailure::GoOn, default_backoff);
+    match tokio::time::timeout_at(end, round).await {
+        Ok(failed) => failed
+            .into_iter()
+            .next()
+            .map_or(Ok(()), |failed| Err(Error::Cleanup(failed))),
+        Err(_) => Err(Error::Cleanup(Failed {
+            handler: cx.handler_id().to_owned(),
+            message: "it was not done in time".to_owned(),
+        })),
+    }
+}

@@ -1,0 +1,26 @@
+//! What happens to the operator as a whole.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::hooks::Hooks;
+
+impl Hooks for Operator {
+    /// Called when the operator starts: nothing is asked of the cluster before it has succeeded.
+    async fn prepare(&self, cx: &mut Startup) -> HandlerResult {
+        info!("prepare was called: attempt {}", cx.retry() + 1);
+        Ok(())
+    }
+
+    /// Called when the operator starts: nothing is asked of the cluster before it has succeeded.
+    async fn tune(&self, cx: &mut Startup) -> HandlerResult {
+        info!("tune was called: attempt {}", cx.retry() + 1);
+        Ok(())
+    }
+
+    /// Called when the operator stops, after all other handlers have ended.
+    async fn tear_down(&self, cx: &mut Cleanup) -> HandlerResult {
+        info!("tear_down was called: attempt {}", cx.retry() + 1);
+        Ok(())
+    }
+}
