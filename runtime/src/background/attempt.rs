@@ -65,10 +65,14 @@ impl Site {
         around: Surroundings,
         alive: Arc<dyn Send + Sync>,
     ) -> Ended {
-        // Whoever is to stop for a pause is told so in a moment.
-        tokio::select! {
-            _ = self.shared.activity.running() => {}
-            () = self.run.signal.until(|reasons| !reasons.is_empty()) => return Ended::Interrupted,
+        if !self.shared.activity.is_running() {
+            // Whoever is to stop for a pause is told so in a moment.
+            tokio::select! {
+                _ = self.shared.activity.running() => {}
+                () = self.run.signal.until(|reasons| !reasons.is_empty()) => {
+                    return Ended::Interrupted;
+                }
+            }
         }
         let spec = &self.run.duty.spec;
         let (mut effects, verdict) = match spec.policy.allow(record.retries, self.runtime(record)) {
@@ -97,7 +101,9 @@ impl Site {
         if let Outcome::Success(result) = &outcome {
             patch.deliver(spec.id.as_str(), result);
         }
-        if let Err(rejected) = self.delivery().deliver(patch).await {
+        if !patch.is_empty()
+            && let Err(rejected) = self.delivery().deliver(patch).await
+        {
             let message = format!("the server does not accept what it wants written: {rejected}");
             outcome = Outcome::Error(Failure::Other { message });
         }
