@@ -137,9 +137,9 @@ impl Site {
             .map(|timeout| timeout.saturating_sub(self.runtime(record)));
         match &self.run.duty.work {
             Work::Daemon(daemon) => {
-                let signal = Arc::clone(&self.run.signal);
+                let run = Arc::clone(&self.run);
                 let interrupted = async move {
-                    signal
+                    run.signal
                         .until(|reasons| reasons.contains(StopReason::Cancelled))
                         .await;
                 };
