@@ -107,6 +107,7 @@ async fn what_happens_is_counted_by_kind_and_handler() -> TestResult {
     assert!(value("kopf_api_requests_total", &request("patch", "200")) >= 3.0);
     assert_eq!(value("kopf_ready", &[]), 1.0);
     assert_eq!(value("kopf_paused", &[("reason", "peers")]), 0.0);
+    assert_eq!(value("kopf_index_keys", &[("index", "by_name")]), 2.0);
     let posted = [("outcome", "posted")];
     until(&patient, "kopf_kubernetes_events_total", &posted, |it| {
         it >= 1.0
