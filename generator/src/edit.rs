@@ -21,6 +21,8 @@ pub enum List {
     Handlers(usize),
     /// `admission` of the resource at this place in `resources`.
     Admission(usize),
+    /// `indices` of the resource at this place in `resources`.
+    Indices(usize),
 }
 
 /// The manifest is written in a way that cannot be edited safely.
@@ -98,13 +100,14 @@ fn read(text: &str) -> Result<Node, TooUnusual> {
 fn owner(root: &Node, list: List) -> Result<(&Node, &'static str), TooUnusual> {
     match list {
         List::Resources => Ok((root, "resources")),
-        List::Handlers(index) | List::Admission(index) => {
+        List::Handlers(index) | List::Admission(index) | List::Indices(index) => {
             let resources = root
                 .get("resources")
                 .and_then(Node::as_seq)
                 .ok_or(TooUnusual)?;
             let key = match list {
                 List::Admission(_) => "admission",
+                List::Indices(_) => "indices",
                 List::Handlers(_) | List::Resources => "handlers",
             };
             Ok((resources.get(index).ok_or(TooUnusual)?, key))

@@ -27,6 +27,8 @@ pub struct Settings {
     pub posting: PostingSettings,
     /// How the operator stops.
     pub shutdown: ShutdownSettings,
+    /// How the operator tells how it is.
+    pub health: HealthSettings,
 }
 
 /// How objects are listed and watched.
@@ -143,6 +145,16 @@ pub struct ShutdownSettings {
     pub posting_grace: Duration,
     /// By when cleanup handlers must be done, from the moment that the operator was asked to stop.
     pub deadline: Duration,
+}
+
+/// How the operator tells how it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthSettings {
+    /// How late a part of the operator may be before liveness fails. A handler that blocks the
+    /// threads of the runtime for longer makes Kubernetes restart the operator.
+    pub stuck_after: Duration,
+    /// How long the answer of probe handlers is given to others who ask.
+    pub probe_cache: Duration,
 }
 
 /// How the operator gets along with other operators on the same objects.
@@ -333,6 +345,15 @@ impl PostingSettings {
             waiting: self.backlog,
             retries: self.error_backoffs.clone(),
             ..Limits::default()
+        }
+    }
+}
+
+impl Default for HealthSettings {
+    fn default() -> Self {
+        Self {
+            stuck_after: Duration::from_secs(30),
+            probe_cache: Duration::from_secs(10),
         }
     }
 }

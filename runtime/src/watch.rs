@@ -2,6 +2,7 @@
 
 mod absence;
 pub(crate) mod census;
+pub(crate) mod observed;
 pub(crate) mod stream;
 
 use std::borrow::Cow;

@@ -8,6 +8,8 @@ mod builtins;
 mod children;
 #[path = "examples/daemons.rs"]
 mod daemons;
+#[path = "examples/deployment.rs"]
+mod deployment;
 #[path = "examples/events.rs"]
 mod events;
 #[path = "examples/exceptions.rs"]
@@ -16,6 +18,8 @@ mod exceptions;
 mod filtering;
 #[path = "examples/handlers.rs"]
 mod handlers;
+#[path = "examples/indexing.rs"]
+mod indexing;
 #[path = "examples/minimal.rs"]
 mod minimal;
 #[path = "examples/peering.rs"]

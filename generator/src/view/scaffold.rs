@@ -156,7 +156,8 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                     | Context::Validation(object)
                     | Context::Mutation(object)
                     | Context::Daemon(object)
-                    | Context::Tick(object),
+                    | Context::Tick(object)
+                    | Context::Indexing(object, _),
             } => (Some(object), None),
             MethodShape::Handler {
                 context: Context::Field(object, field),
@@ -173,7 +174,7 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                 ..
             } => (None, Some(field)),
             MethodShape::Handler {
-                context: Context::Startup | Context::Cleanup | Context::Login,
+                context: Context::Startup | Context::Cleanup | Context::Login | Context::Probe,
             }
             | MethodShape::Delay { .. }
             | MethodShape::Predicate {
@@ -181,6 +182,9 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                 ..
             } => (None, None),
         };
+        if let MethodShape::Handler { context } = &method.shape {
+            names.extend(context.index().map(str::to_owned));
+        }
         names.extend(object.filter(|object| *object != JSON).cloned());
         let paths = field.into_iter().flat_map(|field| &field.paths);
         names.extend(

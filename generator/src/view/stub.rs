@@ -36,7 +36,7 @@ struct StubView<'a> {
 pub fn stub(method: &Method, names: Names<'_>) -> String {
     let (head, argument, result) = match &method.shape {
         MethodShape::Handler { context } => {
-            let result = names.prelude(context.result());
+            let result = names.result(context);
             let context = names.context(context);
             (
                 format!("async fn {}", method.name),
@@ -97,6 +97,8 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
             "cx.operation()".to_owned(),
         ],
         Context::Daemon(_) => return daemon_body(name, names),
+        Context::Probe => return probe_body(),
+        Context::Indexing(..) => return index_body(name, names),
         Context::Startup | Context::Cleanup | Context::Login => vec![
             format!("\"{name} was called: attempt {{}}\""),
             "cx.retry() + 1".to_owned(),
@@ -132,11 +134,36 @@ fn daemon_body(name: &str, names: Names<'_>) -> Vec<String> {
     ]
 }
 
+/// A probe that finds nothing wrong; it is asked too often to tell the log of it.
+fn probe_body() -> Vec<String> {
+    vec!["cx.set_result(&\"well\")?;".to_owned(), "Ok(())".to_owned()]
+}
+
+/// Nothing is found; it is said quietly, for there may be many objects.
+fn index_body(name: &str, names: Names<'_>) -> Vec<String> {
+    let arguments = [
+        format!("\"{name} was called: {{}}\""),
+        "cx.name()".to_owned(),
+    ];
+    let debug = format!("{}!", names.prelude("debug"));
+    let mut lines = call(2 * INDENT, &debug, &arguments, ";");
+    lines.push("Ok(Vec::new())".to_owned());
+    lines
+}
+
 // === impl Names ===
 
 impl Names<'_> {
     fn prelude(self, name: &str) -> String {
         self.write(PRELUDE, name)
+    }
+
+    fn result(self, context: &Context) -> String {
+        let result = self.prelude(context.result());
+        match context.index() {
+            Some(index) => format!("{result}<{}>", self.of_kind(index)),
+            None => result,
+        }
     }
 
     fn context(self, context: &Context) -> String {
@@ -147,13 +174,14 @@ impl Names<'_> {
             | Context::Validation(object)
             | Context::Mutation(object)
             | Context::Daemon(object)
-            | Context::Tick(object) => {
+            | Context::Tick(object)
+            | Context::Indexing(object, _) => {
                 format!("{generic}<{}>", self.object(object))
             }
             Context::Field(object, field) => {
                 format!("{generic}<{}, {}>", self.of_kind(object), self.field(field))
             }
-            Context::Startup | Context::Cleanup | Context::Login => generic,
+            Context::Startup | Context::Cleanup | Context::Login | Context::Probe => generic,
         }
     }
 

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{Span, debug, warn};
 
 use crate::activity::Activity;
+use crate::metrics::PostingMetrics;
 use crate::settings::{PostingLevel, PostingSettings};
 use crate::span;
 
@@ -65,6 +66,7 @@ struct Sender {
     client: Client,
     activity: Activity,
     shared: Arc<Shared>,
+    metrics: Arc<PostingMetrics>,
     /// Whether it was told that something is not permitted.
     complained: bool,
 }
@@ -108,6 +110,12 @@ impl Subject {
         )
     }
 
+    /// The span of one call of a handler that has no other span around it.
+    pub(crate) fn handler_span(&self, id: &str) -> Span {
+        let subject = [&*self.api_version, &*self.kind, &*self.name, &*self.uid];
+        span::handler_of(subject, self.namespace.as_deref(), id)
+    }
+
     fn is_event(&self) -> bool {
         let groups = ["v1", "events.k8s.io/v1"];
         self.kind == "Event" && groups.contains(&&*self.api_version)
@@ -121,6 +129,7 @@ pub(crate) fn poster(
     client: Client,
     activity: Activity,
     settings: PostingSettings,
+    metrics: Arc<PostingMetrics>,
 ) -> (Poster, impl Future<Output = ()>) {
     let (bell, rings) = mpsc::channel(1);
     let shared = Arc::new(Shared {
@@ -132,6 +141,7 @@ pub(crate) fn poster(
         client,
         activity,
         shared: Arc::clone(&shared),
+        metrics,
         complained: false,
     };
     (Poster { shared, bell }, sender.run(rings))
@@ -210,6 +220,9 @@ impl Sender {
                 let mut ledger = self.shared.ledger();
                 (ledger.next(self.shared.now()), ledger.dropped())
             };
+            for _ in 0..dropped {
+                self.metrics.dropped.add();
+            }
             if dropped > 0 {
                 warn!("{dropped} events are dropped: too many wait");
             }
@@ -220,6 +233,7 @@ impl Sender {
             match activity.while_leading(self.send(&due)).await {
                 Ok(()) => {}
                 Err(lapsed) => {
+                    self.metrics.dropped.add();
                     debug!("an event is not posted: {lapsed}");
                     self.shared.ledger().forget(&due.key);
                     // Not to be busy with what must not be done.
@@ -234,6 +248,10 @@ impl Sender {
         let answer = timeout(REQUEST_TIMEOUT, self.request(due)).await;
         let shared = Arc::clone(&self.shared);
         let mut ledger = shared.ledger();
+        match &answer {
+            Ok(Ok(_)) => self.metrics.posted.add(),
+            _ => self.metrics.failed.add(),
+        }
         match answer {
             Ok(Ok(name)) => ledger.sent(key, &name),
             Ok(Err(kube::Error::Api(status))) if due.update.is_some() && status.code == 404 => {

@@ -15,6 +15,7 @@ use crate::activity::{Activity, Pause, Source, Switch};
 use crate::clock::WallClock;
 use crate::engine::election::{self, Election};
 use crate::engine::peering::{self, Member};
+use crate::metrics::Metrics;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings};
 use crate::task::{Ended, Tasks};
 use crate::watch::stream::StreamSettings;
@@ -32,6 +33,7 @@ pub(super) struct Governed {
     pub(super) identity: Option<String>,
     pub(super) clock: WallClock,
     pub(super) streams: StreamSettings,
+    pub(super) metrics: Metrics,
 }
 
 /// The tasks that can pause the operator.
@@ -174,6 +176,7 @@ impl Governors {
             settings: governed.peering.clone(),
             clock: governed.clock,
             streams: governed.streams.clone(),
+            metrics: governed.metrics.clone(),
             namespace,
         };
         let (activity, whole) = (self.activity.clone(), self.leave.clone());

@@ -11,16 +11,19 @@ use tracing::{error, info};
 use super::governors::{Governed, Governors};
 use super::reach::{Course, Reach};
 use super::territory::Territory;
+use super::watched::Watched;
 use super::{Error, Operator};
-use crate::activity::Switch;
 use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
+use crate::health;
+use crate::health::probe::Probing;
 use crate::index::gate::{self, Gate};
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::settings::Settings;
 use crate::task::Tasks;
+use crate::vitals::Stage;
 use crate::watch::stream::StreamSettings;
 use crate::watch::{KindIndex, News, ObjectKey};
 
@@ -32,9 +35,19 @@ const QUEUE_MARGIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(
     operator: Operator,
+    watched: &mut Watched,
     client: Client,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
+    let Watched {
+        switch,
+        activity,
+        vitals,
+        metrics,
+        questions,
+        served,
+    } = watched;
+    let activity = activity.clone();
     let settings = Arc::new(operator.settings);
     let persistence = Arc::new(settings.persistence.clone());
     let mut kinds: Vec<Kind> = Vec::new();
@@ -46,11 +59,26 @@ pub(super) async fn run(
         }
         let declared = std::mem::take(&mut resource.webhooks);
         webhooks.extend(declared.into_iter().map(|webhook| (spec, webhook)));
-        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence));
+        let counted = metrics.kind(spec.kind, spec.group);
+        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence), counted);
         kinds.push(made.map_err(|source| Error::Declaration {
             kind: spec.kind,
             source,
         })?);
+    }
+
+    let mut essentials = Tasks::default();
+    if served.is_somewhere() {
+        essentials.spawn("runtime", health::beat(vitals.pulse("the runtime")));
+    }
+    if let Some(questions) = questions.take() {
+        let probing = Probing {
+            probes: operator.handlers.probes,
+            client: client.clone(),
+            indices: operator.indices.clone(),
+            cached_for: settings.health.probe_cache,
+        };
+        essentials.spawn("probes", probing.run(questions));
     }
 
     let mut admission = None;
@@ -61,6 +89,8 @@ pub(super) async fn run(
             webhooks,
             (&operator.namespaces).into(),
             client.clone(),
+            vitals,
+            metrics,
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
@@ -71,9 +101,8 @@ pub(super) async fn run(
         stream_settings(&settings),
         !settings.scanning.disabled,
     );
-    let (switch, activity) = Switch::new();
     let mut governors = Governors::start(
-        &switch,
+        switch,
         &activity,
         Governed {
             client: client.clone(),
@@ -84,11 +113,17 @@ pub(super) async fn run(
             identity: operator.identity,
             clock: operator.clock,
             streams: stream_settings(&settings),
+            metrics: metrics.clone(),
         },
     )?;
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
-        let (poster, posting) = posting::poster(client, activity.clone(), settings.posting.clone());
+        let (poster, posting) = posting::poster(
+            client,
+            activity.clone(),
+            settings.posting.clone(),
+            metrics.posting(),
+        );
         engines.spawn("posting of events", posting);
         poster
     });
@@ -126,11 +161,12 @@ pub(super) async fn run(
         indices: indices.clone(),
         gate: gate.clone(),
         default_backoff: settings.execution.default_backoff,
+        vitals: vitals.clone(),
     };
-    let watched = (0..).map(KindIndex).zip(&kinds);
+    let looked_at = (0..).map(KindIndex).zip(&kinds);
     // Without handlers, it has webhooks only.
-    let watched = watched.filter(|(_, kind)| !kind.registry().handlers().is_empty());
-    let mut reach = Reach::start(course, watched, territory);
+    let looked_at = looked_at.filter(|(_, kind)| !kind.registry().handlers().is_empty());
+    let mut reach = Reach::start(course, looked_at, territory);
     // Without streams, nothing ever comes; the queue need not end because of that.
     let _idle = reach.is_idle().then_some(sink);
 
@@ -154,8 +190,23 @@ pub(super) async fn run(
     let grace = settings.shutdown.grace;
     workers.spawn(
         "queue",
-        queue::run(pipeline, news, limits, activity, gate, halt.clone(), grace),
+        queue::run(
+            pipeline,
+            news,
+            limits,
+            activity,
+            gate,
+            queue::Observed {
+                pulse: vitals.pulse("the queue"),
+                metrics: metrics.queue(),
+            },
+            queue::Halt {
+                stop: halt.clone(),
+                grace,
+            },
+        ),
     );
+    vitals.enter(Stage::Running);
 
     let ended = tokio::select! {
         () = stop => Ok(()),
@@ -166,7 +217,13 @@ pub(super) async fn run(
         ended = governors.ended() => Err(Error::ended(&ended)),
         failed = failed(admission.as_mut()) => Err(failed),
         ended = couriers.ended(), if !couriers.is_empty() => Err(Error::ended(&ended)),
+        ended = essentials.ended(), if !essentials.is_empty() => Err(Error::ended(&ended)),
+        ended = served.ended() => Err(Error::ended(&ended)),
     };
+    vitals.enter(match &ended {
+        Ok(()) => Stage::Stopping,
+        Err(error) => Stage::Broken(error.to_string()),
+    });
     reach.cancel().await;
     couriers.cancel().await;
     halt.cancel();

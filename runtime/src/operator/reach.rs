@@ -14,11 +14,14 @@ use crate::api::KindApi;
 use crate::index::Indices;
 use crate::index::gate::{Gate, Ticket};
 use crate::indexing::{self, Clerk, Indexer};
+use crate::metrics::KindMetrics;
 use crate::persist::release::Sweep;
 use crate::process::Kind;
 use crate::resource::Scope;
 use crate::task::{Ended, Tasks};
+use crate::vitals::Vitals;
 use crate::watch::census::Retain;
+use crate::watch::observed::Observed;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{KindIndex, News, ObjectKey};
 
@@ -34,6 +37,7 @@ pub(super) struct Course {
     pub(super) indices: Indices,
     pub(super) gate: Gate,
     pub(super) default_backoff: Duration,
+    pub(super) vitals: Vitals,
 }
 
 /// A kind, as its streams see it.
@@ -45,6 +49,7 @@ struct Lane {
     sweeps: bool,
     indexers: Vec<Indexer>,
     only_indexes: bool,
+    metrics: Arc<KindMetrics>,
 }
 
 /// All streams of an operator.
@@ -78,6 +83,7 @@ impl Reach {
             sweeps: kind.may_hide_leftovers(),
             indexers: kind.indexers().to_vec(),
             only_indexes: kind.only_indexes(),
+            metrics: Arc::clone(kind.metrics()),
         });
         let mut reach = Self {
             course,
@@ -214,6 +220,11 @@ impl Lane {
         let stream = Stream {
             api: self.api.clone(),
             kind: self.kind,
+            observed: Observed::new(
+                &course.vitals,
+                Arc::clone(&self.metrics),
+                &self.api.describe(namespace.as_deref()),
+            ),
             namespace,
             retain: self.retain,
             settings: course.settings.clone(),

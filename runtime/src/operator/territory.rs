@@ -16,6 +16,7 @@ use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
 use crate::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::watch::census::Retain;
+use crate::watch::observed::Observed;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{EventType, KindIndex, News};
 
@@ -114,6 +115,7 @@ impl Follower {
             kind: KindIndex(0),
             namespace: None,
             retain: Retain::Identity,
+            observed: Observed::unobserved(),
             settings: self.streams.clone(),
         };
         let watching = stream::run(stream, Sink::Queue(sink), Activity::always());

@@ -50,6 +50,15 @@ pub(super) enum Why {
     Unknown,
 }
 
+/// What came of a look.
+pub(super) struct Finding {
+    pub(super) why: Why,
+    /// The same for people.
+    pub(super) story: String,
+    /// Whether it is not what was found last.
+    pub(super) is_news: bool,
+}
+
 #[derive(Deserialize)]
 struct Definition {
     spec: DefinitionSpec,
@@ -85,8 +94,8 @@ impl Absence {
         }
     }
 
-    /// Finds out why the kind is not served; the story for people is told once.
-    pub(super) async fn look(&mut self) -> (Why, Option<String>) {
+    /// Finds out why the kind is not served.
+    pub(super) async fn look(&mut self) -> Finding {
         self.position = None;
         let (why, hint) = match self.definitions.list_page(None, 1, None).await {
             Ok(page) => {
@@ -104,10 +113,13 @@ impl Absence {
             }
             Err(_) => (Why::Unknown, String::new()),
         };
-        let told = self.why.as_ref() == Some(&why);
+        let is_news = self.why.as_ref() != Some(&why);
         self.why = Some(why.clone());
-        let story = (!told).then(|| format!("{}{hint}", self.story(&why)));
-        (why, story)
+        Finding {
+            story: format!("{}{hint}", self.story(&why)),
+            why,
+            is_news,
+        }
     }
 
     /// Waits until it makes sense to ask again.

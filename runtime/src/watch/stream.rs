@@ -18,12 +18,14 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::absence::{Absence, Why};
+use super::absence::{Absence, Finding, Why};
 use super::census::{Census, Report, Retain};
+use super::observed::Observed;
 use super::{EventType, Glance, KindIndex, News, ObjectKey, Told};
 use crate::activity::Activity;
-use crate::api::{self, KindApi};
+use crate::api::{self, KindApi, RESPONSE_TIMEOUT};
 use crate::backoff::Backoff;
+use crate::metrics::Restart;
 
 /// A watch that ends sooner is no reason to open the next one without a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
@@ -35,6 +37,7 @@ pub(crate) struct Stream {
     pub(crate) namespace: Option<String>,
     pub(crate) retain: Retain,
     pub(crate) settings: StreamSettings,
+    pub(crate) observed: Observed,
 }
 
 /// How patient a stream is.
@@ -122,7 +125,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
     let mut state = State::Unlisted;
     let mut absence = None;
     let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
-    let mut epoch = activity.running().await;
+    let mut epoch = stream.may_run(activity).await;
     loop {
         let pass = async {
             match &mut state {
@@ -138,7 +141,8 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
             pass = pass => Some(pass),
         };
         let Some(pass) = pass else {
-            epoch = activity.running().await;
+            epoch = stream.may_run(activity).await;
+            absence = None;
             state = State::Unlisted;
             backoff.reset();
             continue;
@@ -152,11 +156,17 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
             Err(Error::List(api::Error::NotFound)) => {
                 state = State::Unlisted;
                 let absence = absence.get_or_insert_with(|| Absence::new(&stream.api));
-                let (why, story) = absence.look().await;
-                if let Some(story) = story {
+                let Finding {
+                    why,
+                    story,
+                    is_news,
+                } = absence.look().await;
+                if is_news {
                     warn!(kind = %stream.describe(), "{story}");
                     backoff.reset();
                 }
+                stream.observed.absent(story);
+                stream.observed.waits();
                 if why == Why::Gone && dissolve(census, sink).await.is_err() {
                     return;
                 }
@@ -173,6 +183,10 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
             Err(error) => {
                 let pause = backoff.next(error.retry_after());
                 stream.report(&error, pause);
+                stream.observed.moves_within(pause);
+                if let Some(restart) = error.restart() {
+                    stream.observed.restarts(restart);
+                }
                 if let Error::List(cause) = &error
                     && sink.unlisted(epoch, cause).await.is_err()
                 {
@@ -193,10 +207,18 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
 // === impl Stream ===
 
 impl Stream {
+    /// Waits until the operator runs, and returns the epoch.
+    async fn may_run(&self, activity: &Activity) -> u64 {
+        self.observed.paused();
+        activity.running().await
+    }
+
     async fn list(&self, census: &mut Census, sink: &Sink, epoch: u64) -> Result<Pass, Error> {
         census.begin();
+        self.observed.listing();
         let mut next = None;
         loop {
+            self.observed.waits();
             let page = self
                 .api
                 .list_page(self.namespace.as_deref(), self.settings.page_size, next)
@@ -207,7 +229,7 @@ impl Stream {
                     continue;
                 };
                 if let Some(report) = census.saw(EventType::Listed, &glance, Arc::clone(text))
-                    && sink.tell(report).await.is_err()
+                    && self.tell(sink, report).await.is_err()
                 {
                     return Ok(Pass::NobodyListens);
                 }
@@ -215,10 +237,11 @@ impl Stream {
             next = page.next;
             if next.is_none() {
                 for report in census.vanished() {
-                    if sink.tell(report).await.is_err() {
+                    if self.tell(sink, report).await.is_err() {
                         return Ok(Pass::NobodyListens);
                     }
                 }
+                self.observed.listed();
                 if sink.listed(epoch).await.is_err() {
                     return Ok(Pass::NobodyListens);
                 }
@@ -237,21 +260,28 @@ impl Stream {
         backoff: &mut Backoff,
     ) -> Result<Pass, Error> {
         let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
+        self.observed.moves_within(RESPONSE_TIMEOUT);
         let opened = self
             .api
             .watch(self.namespace.as_deref(), version, server_timeout)
             .await;
         let mut lines = Lines::new(opened.map_err(Error::Open)?);
         let opened_at = Instant::now();
+        self.observed.watching();
         loop {
+            self.observed.moves_within(self.settings.inactivity_timeout);
             let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
                 debug!(kind = %self.describe(), "no news for too long, reconnecting");
+                self.observed.restarts(Restart::Silent);
                 break;
             };
+            // Whoever takes the sighting may take his time.
+            self.observed.waits();
             let Some(line) = line.map_err(Error::Read)? else {
                 if opened_at.elapsed() < SHORTEST_WATCH {
                     return Err(Error::Hollow);
                 }
+                self.observed.restarts(Restart::Closed);
                 break;
             };
             let event: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
@@ -277,7 +307,7 @@ impl Stream {
             };
             let text = event.object.to_owned().into();
             if let Some(report) = census.saw(event_type, &glance, text)
-                && sink.tell(report).await.is_err()
+                && self.tell(sink, report).await.is_err()
             {
                 return Ok(Pass::NobodyListens);
             }
@@ -285,6 +315,11 @@ impl Stream {
         Ok(Pass::Continue(State::Listed {
             version: std::mem::take(version),
         }))
+    }
+
+    async fn tell(&self, sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
+        self.observed.saw(sighting.event_type);
+        sink.tell((key, sighting)).await
     }
 
     /// Looks at an object; one that has no shape must not stop the others.
@@ -306,6 +341,7 @@ impl Stream {
         if error.is_routine() {
             info!(%kind, "{story}; trying again in {pause:.1} s");
         } else {
+            self.observed.failing(story.clone());
             warn!(%kind, "{story}; trying again in {pause:.1} s");
         }
     }
@@ -324,6 +360,20 @@ impl Error {
             Self::List(_) | Self::InStream(_) | Self::Decode(_) => true,
             Self::Open(error) => !error.is_transient(),
             Self::Read(_) | Self::Hollow => false,
+        }
+    }
+
+    /// What became of a watch, if there was one.
+    fn restart(&self) -> Option<Restart> {
+        match self {
+            Self::List(_) => None,
+            Self::Open(api::Error::Expired) | Self::InStream(api::Error::Expired) => {
+                Some(Restart::Expired)
+            }
+            Self::Hollow => Some(Restart::Closed),
+            Self::Open(_) | Self::InStream(_) | Self::Read(_) | Self::Decode(_) => {
+                Some(Restart::Failed)
+            }
         }
     }
 

@@ -88,6 +88,8 @@ pub struct SettingsSection {
     pub background: Option<BackgroundSection>,
     /// What is posted as Kubernetes events.
     pub posting: Option<PostingSection>,
+    /// When the operator counts as healthy.
+    pub health: Option<HealthSection>,
     /// How the operator stops.
     pub shutdown: Option<ShutdownSection>,
 }
@@ -180,12 +182,25 @@ section! {
 }
 
 section! {
+    /// When the operator counts as healthy.
+    HealthSection = "health" of "HealthSettings" {
+        /// How late a part of the operator may be before liveness fails; `30s` if left out.
+        stuck_after: PositiveDuration,
+        /// How long the answer of probe handlers is given to others who ask; `10s` if left out.
+        probe_cache: ManifestDuration,
+    }
+}
+
+section! {
     /// How the operator stops.
     ShutdownSection = "shutdown" of "ShutdownSettings" {
         /// How long handlers that run may take to finish; `25s` if left out.
         grace: ManifestDuration,
         /// How long the last events may take to be posted after that; `2s` if left out.
         posting_grace: ManifestDuration,
+        /// By when cleanup handlers must be done, from the moment that the operator was asked to stop;
+        /// `29s` if left out.
+        deadline: ManifestDuration,
     }
 }
 
@@ -202,6 +217,7 @@ impl SettingsSection {
             self.execution.as_ref().and_then(ExecutionSection::tuned),
             self.background.as_ref().and_then(BackgroundSection::tuned),
             self.posting.as_ref().and_then(PostingSection::tuned),
+            self.health.as_ref().and_then(HealthSection::tuned),
             self.shutdown.as_ref().and_then(ShutdownSection::tuned),
         ];
         sections.into_iter().flatten().collect()
@@ -219,6 +235,7 @@ impl Reader<'_> {
             execution: ExecutionSection::read(self, &mut inner),
             background: BackgroundSection::read(self, &mut inner),
             posting: PostingSection::read(self, &mut inner),
+            health: HealthSection::read(self, &mut inner),
             shutdown: ShutdownSection::read(self, &mut inner),
         };
         foreign::refuse(self, &mut inner, "");

@@ -8,6 +8,7 @@ pub mod warehouse;
 pub mod pod;
 pub mod deployment;
 pub mod config_map;
+pub mod indices;
 pub mod hooks;
 pub mod types;
 
@@ -82,6 +83,10 @@ where
                 refill: std::time::Duration::from_secs(60),
                 backlog: 100,
                 ..kopf_runtime::PostingSettings::default()
+            },
+            health: kopf_runtime::HealthSettings {
+                stuck_after: std::time::Duration::from_secs(45),
+                probe_cache: std::time::Duration::from_secs(5),
             },
             shutdown: kopf_runtime::ShutdownSettings {
                 grace: std::time::Duration::from_secs(20),
