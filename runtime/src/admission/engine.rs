@@ -14,6 +14,7 @@ use super::reviewer::{Reviewer, configured};
 use super::session::{ServeError, Session, WebhookServer};
 use super::{Configuration, Serving, Webhooks, place};
 use crate::declare::Webhook;
+use crate::index::gate::Lookup;
 use crate::resource::ResourceSpec;
 use crate::task::Tasks;
 
@@ -49,6 +50,7 @@ impl Engine {
         webhooks: Vec<(ResourceSpec, Webhook)>,
         namespaces: Option<Vec<String>>,
         client: Client,
+        lookup: Lookup,
     ) -> Result<Self, Error> {
         let (server, own): (Arc<dyn WebhookServer>, Vec<String>) = match options.serving {
             Serving::Automatic(local) => {
@@ -94,7 +96,7 @@ impl Engine {
         let leaving = CancellationToken::new();
         let over = CancellationToken::new();
         let session = Session {
-            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone()),
+            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone(), lookup),
             announcements,
             over: over.clone(),
             client: client.clone(),

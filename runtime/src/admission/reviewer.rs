@@ -11,10 +11,12 @@ use kopf_core::object::diff::Baseline;
 use kopf_core::object::essence::Essence;
 use kube::Client;
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::{Instrument as _, debug, error, info_span};
 
 use crate::context::validation::{Caller, ReviewFacts, States};
 use crate::declare::Webhook;
+use crate::index::gate::Lookup;
 use crate::resource::ResourceSpec;
 use crate::shim::admission::{ReviewFunction, Verdict};
 
@@ -29,6 +31,7 @@ struct Routes {
     webhooks: HashMap<String, Route>,
     reach: Reach,
     client: Client,
+    lookup: Lookup,
 }
 
 struct Route {
@@ -77,6 +80,7 @@ impl Reviewer {
         webhooks: Vec<(ResourceSpec, Webhook)>,
         reach: Reach,
         client: Client,
+        lookup: Lookup,
     ) -> Self {
         let webhooks = webhooks.into_iter().map(|(resource, webhook)| {
             let path = configured(&resource, &webhook.spec).path();
@@ -93,6 +97,7 @@ impl Reviewer {
                 webhooks: webhooks.collect(),
                 reach,
                 client,
+                lookup,
             }),
         }
     }
@@ -147,6 +152,18 @@ impl Routes {
         {
             return Answer::allowed();
         }
+        let began = Instant::now();
+        let limit = limit(spec.timeout, patience);
+        // Conditions may look into the indices, too.
+        if let Err(missing) = self.lookup.complete(limit).await {
+            let message = format!("the indices are not complete yet; missing: {missing}");
+            let answer = |denial, warnings| Answer {
+                denial,
+                warnings,
+                patch: None,
+            };
+            return conclude(spec, Verdict::Failed(message), Vec::new(), answer);
+        }
         let mut states = None;
         if spec.is_conditional() {
             let read = States::read(request);
@@ -159,6 +176,7 @@ impl Routes {
             request: Arc::clone(request),
             caller: Arc::new(caller),
             client: self.client.clone(),
+            indices: self.lookup.indices.clone(),
             handler: spec.id.clone(),
             param: route.param.clone(),
             states,
@@ -171,10 +189,9 @@ impl Routes {
             namespace,
             name = request.name.as_deref(),
         );
-        let limit = limit(spec.timeout, patience);
         let reviewed = route
             .function
-            .call(facts, limit)
+            .call(facts, limit.saturating_sub(began.elapsed()))
             .instrument(span.clone())
             .await;
         let _entered = span.enter();

@@ -16,7 +16,7 @@ use crate::activity::Switch;
 use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
-use crate::index::gate::{self, Gate};
+use crate::index::gate::{self, Gate, Lookup};
 use crate::indexing::{self, Clerk};
 use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
@@ -56,6 +56,12 @@ pub(super) async fn run(
         })?);
     }
 
+    let (switch, activity) = Switch::new();
+    let indices = operator.indices;
+    let gate = Gate::new();
+    let has_indices = kinds.iter().any(|kind| !kind.indexers().is_empty());
+    // Nobody may think that there is nothing to wait for before the streams are there.
+    let starting = has_indices.then(|| gate.ticket("the start".to_owned()));
     let mut admission = None;
     if !webhooks.is_empty() {
         let started = Admission::start(
@@ -64,11 +70,15 @@ pub(super) async fn run(
             webhooks,
             operator.namespaces.names(),
             client.clone(),
+            Lookup {
+                indices: indices.clone(),
+                gate: gate.clone(),
+                activity: activity.clone(),
+            },
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
     }
-    let (switch, activity) = Switch::new();
     let mut governors = Governors::start(
         &switch,
         &activity,
@@ -94,8 +104,6 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let indices = operator.indices;
-    let gate = Gate::new();
     let staff = Staff::new(
         Arc::clone(&settings),
         poster.clone(),
@@ -158,6 +166,7 @@ pub(super) async fn run(
             });
         }
     }
+    drop(starting);
     // Without streams, nothing ever comes; the queue need not end because of that.
     let _idle = streams.is_empty().then_some(sink);
 
@@ -171,7 +180,7 @@ pub(super) async fn run(
         indices,
         halt.clone(),
     ));
-    if pipeline.keeps_indices() {
+    if has_indices {
         couriers.spawn(
             "patience with indices",
             gate::remind(gate.clone(), activity.clone()),
