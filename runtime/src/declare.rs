@@ -26,6 +26,7 @@ use crate::handler::{
     TimerHandler,
 };
 use crate::index::{Index, IndexResult};
+use crate::metrics::Form;
 use crate::resource::ResourceSpec;
 use crate::shim::admission::{MutationShim, ReviewFunction, ValidationShim};
 use crate::shim::indexing::{IndexFunction, IndexShim};
@@ -73,6 +74,19 @@ pub(crate) enum Function {
     Daemon(DaemonPart),
     Timer(TimerPart),
     Index(Arc<dyn IndexFunction>),
+}
+
+impl Function {
+    /// As what it is counted.
+    pub(crate) fn form(&self) -> Form {
+        match self {
+            Self::Change(_) => Form::Change,
+            Self::Event(_) => Form::Event,
+            Self::Daemon(_) => Form::Daemon,
+            Self::Timer(_) => Form::Timer,
+            Self::Index(_) => Form::Index,
+        }
+    }
 }
 
 /// A daemon with what belongs to it alone.

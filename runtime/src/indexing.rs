@@ -31,6 +31,7 @@ use crate::execute::invoke::Verdict;
 use crate::execute::report;
 use crate::index::gate::Ticket;
 use crate::index::{Indices, Update};
+use crate::metrics::HandlerMetrics;
 use crate::resource::ResourceSpec;
 use crate::shim::indexing::IndexFunction;
 use crate::span;
@@ -52,6 +53,7 @@ pub(crate) struct Indexer {
     pub(crate) spec: Arc<HandlerSpec>,
     pub(crate) function: Arc<dyn IndexFunction>,
     pub(crate) param: Option<Arc<Value>>,
+    pub(crate) metrics: Arc<HandlerMetrics>,
 }
 
 /// What fills the indices from one stream.
@@ -380,6 +382,7 @@ impl Shared {
         let policy = &indexer.spec.policy;
         let runtime = record.runtime(Timestamp::now());
         if let Err(limit) = policy.allow(record.retries, runtime) {
+            indexer.metrics.exhausted();
             return Looking::Called {
                 record,
                 outcome: Outcome::Error(Failure::Exhausted(limit)),
@@ -401,7 +404,9 @@ impl Shared {
         let limit = policy
             .timeout
             .map(|timeout| timeout.saturating_sub(runtime));
+        let measured = indexer.metrics.begin(record.retries);
         let (verdict, update) = indexer.function.call(facts, limit).instrument(span).await;
+        measured.end(verdict.counted());
         let update = update.filter(|_| matches!(verdict, Verdict::Returned(Ok(()))));
         Looking::Called {
             record,

@@ -66,12 +66,14 @@ mod engine;
 mod error;
 mod execute;
 mod handler;
+mod health;
 pub mod hierarchy;
 mod hook;
 mod index;
 mod indexing;
 mod live;
 mod memory;
+mod metrics;
 mod operator;
 mod patch;
 mod persist;
@@ -87,6 +89,7 @@ mod stop;
 mod surroundings;
 mod task;
 mod version;
+mod vitals;
 mod watch;
 
 pub use context::Old;
@@ -106,7 +109,8 @@ pub use handler::{
     ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, On, SubHandler,
     TimerHandler,
 };
-pub use hook::{Cleanup, Failed, HookHandler, Hooks, OperatorHandlers, Startup};
+pub use health::endpoint::{HealthEndpoint, InvalidHealthEndpoint};
+pub use hook::{Cleanup, Failed, HookHandler, Hooks, OperatorHandlers, Probe, Startup};
 pub use index::{Index, IndexResult, IndexSnapshot, IndexView, Indices};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::admission::certificate::Certificate;
@@ -124,8 +128,9 @@ pub use operator::{Error, Namespaces, Operator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
-    BackgroundSettings, ExecutionSettings, LeaderElectionSettings, PeeringMode, PeeringSettings,
-    PostingSettings, QueueingSettings, Settings, ShutdownSettings, WatchingSettings,
+    BackgroundSettings, ExecutionSettings, HealthSettings, LeaderElectionSettings, PeeringMode,
+    PeeringSettings, PostingSettings, QueueingSettings, Settings, ShutdownSettings,
+    WatchingSettings,
 };
 pub use stop::StopSignal;
 pub use watch::EventType;

@@ -296,7 +296,7 @@ impl Case<'_> {
             };
             let matched = Matched::object(ObjectView::new(&object));
             for spec in self.kind.registry().event_handlers(&matched) {
-                let Some(function) = self.kind.event_function(&spec) else {
+                let Some((function, metrics)) = self.kind.event_function(&spec) else {
                     continue;
                 };
                 if !self.activity.is_running() {
@@ -308,9 +308,11 @@ impl Case<'_> {
                 let call = function
                     .call(around, raw, sighting.event_type, spec.policy.timeout)
                     .instrument(span);
+                let measured = metrics.begin(0);
                 let Ok(mut attempt) = self.activity.while_leading(call).await else {
                     return Ok(());
                 };
+                measured.end(attempt.verdict.counted());
                 let result = attempt.effects.result.take();
                 patch.absorb(attempt.effects.patch.into_writes());
                 match (attempt.verdict.complaint(), result) {

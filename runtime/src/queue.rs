@@ -9,9 +9,10 @@
 //! When the operator pauses, what no worker has begun is dropped, and whatever wants to be called
 //! again is not: the lists that follow a pause bring it back.
 
+mod line;
 mod slot;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::task::Poll;
@@ -24,13 +25,19 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tracing::error;
 
+use line::Line;
 use slot::{Phase, Slot};
 
 use crate::activity::Activity;
 use crate::index::gate::Gate;
+use crate::metrics::QueueMetrics;
+use crate::vitals::Pulse;
 
 /// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// How often the queue shows that it moves.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// What the queue calls with the news of an object.
 pub(crate) trait Processor: Send + Sync + 'static {
@@ -74,6 +81,19 @@ pub(crate) enum Next {
     Forget,
 }
 
+/// When the queue ends.
+pub(crate) struct Halt {
+    pub(crate) stop: CancellationToken,
+    /// How long workers that run then may take to finish.
+    pub(crate) grace: Duration,
+}
+
+/// How the queue is seen from outside.
+pub(crate) struct Observed {
+    pub(crate) pulse: Pulse,
+    pub(crate) metrics: Arc<QueueMetrics>,
+}
+
 /// How many objects are worked on at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -93,7 +113,7 @@ struct Finished<P: Processor> {
 struct Queue<P: Processor> {
     processor: Arc<P>,
     slots: HashMap<P::Key, Slot<P>>,
-    ready: VecDeque<P::Key>,
+    ready: Line<P::Key>,
     timers: DelayQueue<P::Key>,
     workers: JoinSet<Finished<P>>,
     limits: Limits,
@@ -104,17 +124,18 @@ struct Queue<P: Processor> {
     paused: bool,
 }
 
-/// Distributes news until `stop`, then lets running workers finish within `grace`.
+/// Distributes news until it is to halt, then lets running workers finish.
 pub(crate) async fn run<P: Processor>(
     processor: Arc<P>,
     mut news: mpsc::Receiver<(P::Key, P::News)>,
     limits: Limits,
     mut activity: Activity,
     gate: Gate,
-    stop: CancellationToken,
-    grace: Duration,
+    observed: Observed,
+    halt: Halt,
 ) {
-    let mut queue = Queue::new(processor, limits, activity.clone());
+    let mut queue = Queue::new(processor, limits, activity.clone(), observed.metrics);
+    let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
         queue.obey();
         let permits = Arc::clone(&queue.permits);
@@ -123,7 +144,8 @@ pub(crate) async fn run<P: Processor>(
         let open = gate.is_open(queue.epoch);
         tokio::select! {
             biased;
-            () = stop.cancelled() => break,
+            () = halt.stop.cancelled() => break,
+            _ = heartbeat.tick() => observed.pulse.within(HEARTBEAT),
             Some(done) = queue.workers.join_next() => match done {
                 Ok(finished) => queue.finished(finished),
                 Err(error) => error!("a worker was lost: {error}"),
@@ -138,18 +160,24 @@ pub(crate) async fn run<P: Processor>(
             else => break,
         }
     }
-    queue.drain(grace).await;
+    observed.pulse.rest();
+    queue.drain(halt.grace).await;
 }
 
 // === impl Queue ===
 
 impl<P: Processor> Queue<P> {
-    fn new(processor: Arc<P>, limits: Limits, activity: Activity) -> Self {
+    fn new(
+        processor: Arc<P>,
+        limits: Limits,
+        activity: Activity,
+        metrics: Arc<QueueMetrics>,
+    ) -> Self {
         let epoch = activity.epoch();
         Self {
             processor,
             slots: HashMap::new(),
-            ready: VecDeque::new(),
+            ready: Line::new(metrics),
             timers: DelayQueue::new(),
             workers: JoinSet::new(),
             limits,
@@ -223,18 +251,18 @@ impl<P: Processor> Queue<P> {
             Phase::Queued | Phase::Working | Phase::Held => return,
         }
         slot.phase = Phase::Queued;
-        self.ready.push_back(key);
+        self.ready.push(key);
     }
 
     fn due(&mut self, key: P::Key) {
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.phase = Phase::Queued;
-            self.ready.push_back(key);
+            self.ready.push(key);
         }
     }
 
     fn start(&mut self, permit: OwnedSemaphorePermit) {
-        let Some(key) = self.ready.pop_front() else {
+        let Some(key) = self.ready.pop() else {
             return;
         };
         let Some(slot) = self.slots.get_mut(&key) else {
@@ -256,9 +284,11 @@ impl<P: Processor> Queue<P> {
                 next,
             }
         });
+        self.ready.working(self.workers.len());
     }
 
     fn finished(&mut self, finished: Finished<P>) {
+        self.ready.working(self.workers.len());
         self.obey();
         let Finished {
             epoch,
@@ -275,7 +305,7 @@ impl<P: Processor> Queue<P> {
             slot.phase = Phase::Resting;
             if slot.pending.is_some() && !self.paused {
                 slot.phase = Phase::Queued;
-                self.ready.push_back(key);
+                self.ready.push(key);
             }
             return;
         }
@@ -285,7 +315,7 @@ impl<P: Processor> Queue<P> {
                 Phase::Held
             }
             Next::Rest | Next::Wake(_) | Next::Forget if slot.pending.is_some() => {
-                self.ready.push_back(key);
+                self.ready.push(key);
                 Phase::Queued
             }
             Next::Wake(delay) => Phase::Sleeping(self.timers.insert(key, delay.min(LONGEST_SLEEP))),

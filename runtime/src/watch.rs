@@ -1,6 +1,7 @@
 //! Sightings of objects, as the streams of a kind report them.
 
 pub(crate) mod census;
+pub(crate) mod observed;
 pub(crate) mod stream;
 
 use std::borrow::Cow;

@@ -18,12 +18,16 @@ mod election;
 mod errors;
 #[path = "runtime/events.rs"]
 mod events;
+#[path = "runtime/health.rs"]
+mod health;
 #[path = "runtime/hooks.rs"]
 mod hooks;
 #[path = "runtime/indices.rs"]
 mod indices;
 #[path = "runtime/kinds.rs"]
 mod kinds;
+#[path = "runtime/metrics.rs"]
+mod metrics;
 #[path = "runtime/peering.rs"]
 mod peering;
 #[path = "runtime/replicas.rs"]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kopf_core::admission::configuration::{Reach, Webhook as Configured};
 use kopf_core::admission::review::{Answer, Denial, Malformed, Request, Review};
@@ -11,12 +11,12 @@ use kopf_core::object::diff::Baseline;
 use kopf_core::object::essence::Essence;
 use kube::Client;
 use serde_json::Value;
-use tokio::time::Instant;
 use tracing::{Instrument as _, debug, error, info_span};
 
 use crate::context::validation::{Caller, ReviewFacts, States};
 use crate::declare::Webhook;
 use crate::index::gate::Lookup;
+use crate::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
 use crate::resource::ResourceSpec;
 use crate::shim::admission::{ReviewFunction, Verdict};
 
@@ -39,6 +39,7 @@ struct Route {
     spec: WebhookSpec,
     function: Arc<dyn ReviewFunction>,
     param: Option<Arc<Value>>,
+    metrics: Arc<WebhookMetrics>,
 }
 
 /// Why a review got no answer.
@@ -81,10 +82,13 @@ impl Reviewer {
         reach: Reach,
         client: Client,
         lookup: Lookup,
+        metrics: &Metrics,
     ) -> Self {
         let webhooks = webhooks.into_iter().map(|(resource, webhook)| {
             let path = configured(&resource, &webhook.spec).path();
+            let id = webhook.spec.id.as_str();
             let route = Route {
+                metrics: metrics.webhook(resource.kind, resource.group, id),
                 resource,
                 spec: webhook.spec,
                 function: webhook.function,
@@ -189,11 +193,18 @@ impl Routes {
             namespace,
             name = request.name.as_deref(),
         );
+        let begun = Instant::now();
         let reviewed = route
             .function
             .call(facts, limit.saturating_sub(began.elapsed()))
             .instrument(span.clone())
             .await;
+        let counted = match &reviewed.verdict {
+            Verdict::Allowed => Counted::Allowed,
+            Verdict::Denied(_) => Counted::Denied,
+            Verdict::Failed(_) => Counted::Failed,
+        };
+        route.metrics.reviewed(counted, begun.elapsed());
         let _entered = span.enter();
         conclude(
             spec,

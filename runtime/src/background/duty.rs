@@ -11,12 +11,14 @@ use serde_json::Value;
 use crate::api::KindApi;
 use crate::declare::{DaemonPart, TimerPart};
 use crate::execute::report;
+use crate::metrics::HandlerMetrics;
 use crate::resource::ResourceSpec;
 
 /// A daemon or timer of a kind.
 pub(crate) struct Duty {
     pub(crate) spec: Arc<HandlerSpec>,
     pub(crate) param: Option<Arc<Value>>,
+    pub(crate) metrics: Arc<HandlerMetrics>,
     pub(crate) work: Work,
     pub(crate) resource: ResourceSpec,
     pub(crate) api: Arc<KindApi>,

@@ -10,14 +10,14 @@ use tracing::{info, warn};
 
 use super::Shared;
 use super::duty::Duty;
-use crate::stop::{Signal, StopSignal};
+use crate::stop::{Signal, StopSignal, Stoppable};
 use crate::watch::ObjectKey;
 
 /// A daemon or timer that was started.
 pub(super) struct Run {
     pub(super) duty: Arc<Duty>,
     pub(super) key: Arc<ObjectKey>,
-    pub(super) signal: Arc<Signal>,
+    pub(super) signal: Signal,
     /// Never held across an await.
     state: Mutex<State>,
 }
@@ -42,16 +42,17 @@ pub(super) struct LastOut {
 
 impl Run {
     pub(super) fn new(duty: &Arc<Duty>, key: &Arc<ObjectKey>) -> Self {
+        duty.metrics.came();
         Self {
             duty: Arc::clone(duty),
             key: Arc::clone(key),
-            signal: Arc::default(),
+            signal: Signal::default(),
             state: Mutex::new(State::There { for_good: false }),
         }
     }
 
-    pub(super) fn stop(&self) -> StopSignal {
-        StopSignal::new(Arc::clone(&self.signal))
+    pub(super) fn stop(self: &Arc<Self>) -> StopSignal {
+        StopSignal::new(Arc::<Self>::clone(self))
     }
 
     pub(super) fn presence(&self) -> Presence {
@@ -81,17 +82,18 @@ impl Run {
     }
 
     pub(super) fn is_finished_for_good(&self) -> bool {
-        match *self.lock() {
-            State::There { for_good }
-            | State::Abandoned { for_good }
-            | State::Gone { for_good } => for_good,
-        }
+        self.lock().is_for_good()
     }
 
     /// Nothing of it is left.
     pub(super) fn leave(&self) {
-        let for_good = self.is_finished_for_good();
-        *self.lock() = State::Gone { for_good };
+        let mut state = self.lock();
+        let for_good = state.is_for_good();
+        let former = std::mem::replace(&mut *state, State::Gone { for_good });
+        drop(state);
+        if !matches!(former, State::Gone { .. }) {
+            self.duty.metrics.left();
+        }
         self.signal.wake();
     }
 
@@ -161,6 +163,12 @@ impl Run {
     }
 }
 
+impl Stoppable for Run {
+    fn signal(&self) -> &Signal {
+        &self.signal
+    }
+}
+
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -168,6 +176,18 @@ impl fmt::Display for Run {
             "{} of {} {}",
             self.duty, self.duty.resource.kind, self.key
         )
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn is_for_good(self) -> bool {
+        match self {
+            Self::There { for_good } | Self::Abandoned { for_good } | Self::Gone { for_good } => {
+                for_good
+            }
+        }
     }
 }
 

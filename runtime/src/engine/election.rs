@@ -20,6 +20,7 @@ use crate::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::task::Tasks;
 use crate::version::Version;
 use crate::watch::census::Retain;
+use crate::watch::observed::Observed;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{EventType, KindIndex, News, Sighting};
 
@@ -120,6 +121,7 @@ impl<'a> Campaign<'a> {
             namespace: Some(self.election.namespace.clone()),
             retain: Retain::Identity,
             settings: self.election.streams.clone(),
+            observed: Observed::unobserved(),
         };
         let mut streams = Tasks::default();
         streams.spawn(

@@ -11,11 +11,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::governors::{Governed, Governors};
+use super::watched::Watched;
 use super::{Error, Namespaces, Operator};
-use crate::activity::Switch;
 use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
+use crate::health;
+use crate::health::probe::Probing;
 use crate::index::gate::{self, Gate, Lookup};
 use crate::indexing::{self, Clerk};
 use crate::persist::release::Sweep;
@@ -24,6 +26,8 @@ use crate::queue::{self, Limits};
 use crate::resource::Scope;
 use crate::settings::Settings;
 use crate::task::Tasks;
+use crate::vitals::Stage;
+use crate::watch::observed::Observed;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{KindIndex, News, ObjectKey};
 
@@ -35,9 +39,19 @@ const QUEUE_MARGIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(
     operator: Operator,
+    watched: &mut Watched,
     client: Client,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
+    let Watched {
+        switch,
+        activity,
+        vitals,
+        metrics,
+        questions,
+        served,
+    } = watched;
+    let activity = activity.clone();
     let settings = Arc::new(operator.settings);
     let persistence = Arc::new(settings.persistence.clone());
     let mut kinds: Vec<Kind> = Vec::new();
@@ -49,19 +63,33 @@ pub(super) async fn run(
         }
         let declared = std::mem::take(&mut resource.webhooks);
         webhooks.extend(declared.into_iter().map(|webhook| (spec, webhook)));
-        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence));
+        let counted = metrics.kind(spec.kind, spec.group);
+        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence), counted);
         kinds.push(made.map_err(|source| Error::Declaration {
             kind: spec.kind,
             source,
         })?);
     }
 
-    let (switch, activity) = Switch::new();
     let indices = operator.indices;
     let gate = Gate::new();
     let has_indices = kinds.iter().any(|kind| !kind.indexers().is_empty());
     // Nobody may think that there is nothing to wait for before the streams are there.
     let starting = has_indices.then(|| gate.ticket("the start".to_owned()));
+    let mut essentials = Tasks::default();
+    if served.is_somewhere() {
+        essentials.spawn("runtime", health::beat(vitals.pulse("the runtime")));
+    }
+    if let Some(questions) = questions.take() {
+        let probing = Probing {
+            probes: operator.handlers.probes,
+            client: client.clone(),
+            indices: indices.clone(),
+            cached_for: settings.health.probe_cache,
+        };
+        essentials.spawn("probes", probing.run(questions));
+    }
+
     let mut admission = None;
     if !webhooks.is_empty() {
         let started = Admission::start(
@@ -75,12 +103,14 @@ pub(super) async fn run(
                 gate: gate.clone(),
                 activity: activity.clone(),
             },
+            vitals,
+            metrics,
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
     }
     let mut governors = Governors::start(
-        &switch,
+        switch,
         &activity,
         &Governed {
             client: client.clone(),
@@ -91,11 +121,12 @@ pub(super) async fn run(
             identity: operator.identity,
             clock: operator.clock,
             streams: stream_settings(&settings),
+            metrics: metrics.clone(),
         },
     )?;
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
-        let (poster, posting) = posting::poster(client, activity.clone());
+        let (poster, posting) = posting::poster(client, activity.clone(), metrics.posting());
         engines.spawn("posting of events", posting);
         poster
     });
@@ -130,9 +161,14 @@ pub(super) async fn run(
             let stream = Stream {
                 api: kind.api().clone(),
                 kind: index,
-                namespace,
                 retain: kind.retain(),
                 settings: stream_settings(&settings),
+                observed: Observed::new(
+                    vitals,
+                    Arc::clone(kind.metrics()),
+                    &kind.api().describe(namespace.as_deref()),
+                ),
+                namespace,
             };
             let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
             let sweep = kind.may_hide_leftovers().then(|| Sweep {
@@ -190,8 +226,23 @@ pub(super) async fn run(
     let grace = settings.shutdown.grace;
     workers.spawn(
         "queue",
-        queue::run(pipeline, news, limits, activity, gate, halt.clone(), grace),
+        queue::run(
+            pipeline,
+            news,
+            limits,
+            activity,
+            gate,
+            queue::Observed {
+                pulse: vitals.pulse("the queue"),
+                metrics: metrics.queue(),
+            },
+            queue::Halt {
+                stop: halt.clone(),
+                grace,
+            },
+        ),
     );
+    vitals.enter(Stage::Running);
 
     let ended = tokio::select! {
         () = stop => Ok(()),
@@ -202,7 +253,13 @@ pub(super) async fn run(
         ended = governors.ended() => Err(Error::ended(&ended)),
         failed = failed(admission.as_mut()) => Err(failed),
         ended = couriers.ended(), if !couriers.is_empty() => Err(Error::ended(&ended)),
+        ended = essentials.ended(), if !essentials.is_empty() => Err(Error::ended(&ended)),
+        ended = served.ended() => Err(Error::ended(&ended)),
     };
+    vitals.enter(match &ended {
+        Ok(()) => Stage::Stopping,
+        Err(error) => Stage::Broken(error.to_string()),
+    });
     streams.cancel().await;
     couriers.cancel().await;
     halt.cancel();

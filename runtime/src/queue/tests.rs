@@ -120,8 +120,14 @@ impl Bench {
             limits,
             activity,
             gate.clone(),
-            stop.clone(),
-            Duration::from_secs(30),
+            Observed {
+                pulse: Pulse::unobserved(),
+                metrics: Arc::default(),
+            },
+            Halt {
+                stop: stop.clone(),
+                grace: Duration::from_secs(30),
+            },
         );
         let bench = Self {
             news,
