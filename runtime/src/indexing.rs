@@ -271,6 +271,8 @@ impl Clerk {
                     shared.discard(&key, at).await;
                     None
                 }
+                // It was given up while this attempt was on its way.
+                Looking::Called { .. } if self.is_given_up(&key, at) => self.record(&key, at),
                 Looking::Called {
                     record,
                     outcome,
@@ -290,6 +292,12 @@ impl Clerk {
             }
             _ => Ok(()),
         }
+    }
+
+    fn is_given_up(&self, key: &Arc<ObjectKey>, at: usize) -> bool {
+        let records = self.failures.get(key).map(|failed| &failed.records);
+        let record = records.and_then(|records| records.get(at)?.as_ref());
+        record.is_some_and(Record::is_finished)
     }
 
     fn record(&self, key: &Arc<ObjectKey>, at: usize) -> Option<Record> {

@@ -14,6 +14,7 @@ use super::reviewer::{Reviewer, configured};
 use super::session::{ServeError, Session, WebhookServer};
 use super::{Configuration, Serving, Webhooks, place};
 use crate::declare::Webhook;
+use crate::index::gate::Lookup;
 use crate::metrics::Metrics;
 use crate::resource::ResourceSpec;
 use crate::task::Tasks;
@@ -51,6 +52,7 @@ impl Engine {
         webhooks: Vec<(ResourceSpec, Webhook)>,
         namespaces: Option<Vec<String>>,
         client: Client,
+        lookup: Lookup,
         vitals: &Vitals,
         metrics: &Metrics,
     ) -> Result<Self, Error> {
@@ -98,7 +100,7 @@ impl Engine {
         let leaving = CancellationToken::new();
         let over = CancellationToken::new();
         let session = Session {
-            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone(), metrics),
+            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone(), lookup, metrics),
             announcements,
             over: over.clone(),
             client: client.clone(),

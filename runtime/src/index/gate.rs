@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::Indices;
 use crate::activity::Activity;
 
 /// How long listing may take before people should know that handlers wait for it.
@@ -30,6 +31,14 @@ pub(crate) struct Gate {
 pub(crate) struct Ticket {
     gate: Gate,
     number: u32,
+}
+
+/// The indices for those who are called from outside, at any time.
+#[derive(Debug, Clone)]
+pub(crate) struct Lookup {
+    pub(crate) indices: Indices,
+    pub(crate) gate: Gate,
+    pub(crate) activity: Activity,
 }
 
 /// Those who are waited for.
@@ -134,6 +143,27 @@ pub(crate) async fn remind(gate: Gate, activity: Activity) {
             info!("the indices are complete");
         }
         activity.paused_since(epoch).await;
+    }
+}
+
+// === impl Lookup ===
+
+impl Lookup {
+    /// Waits until the indices are complete. A paused operator follows nothing, so that there is
+    /// nothing to wait for: what it knew before has to do.
+    ///
+    /// # Errors
+    /// Names who is still waited for after `patience`.
+    pub(crate) async fn complete(&self, patience: Duration) -> Result<(), Missing> {
+        let epoch = self.activity.epoch();
+        if !self.activity.is_running() || self.gate.is_open(epoch) {
+            return Ok(());
+        }
+        tokio::select! {
+            () = self.gate.opened(epoch) => Ok(()),
+            () = self.activity.paused_since(epoch) => Ok(()),
+            () = tokio::time::sleep(patience) => Err(self.gate.missing(epoch)),
+        }
     }
 }
 

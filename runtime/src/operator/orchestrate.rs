@@ -18,7 +18,7 @@ use crate::background::Staff;
 use crate::engine::posting;
 use crate::health;
 use crate::health::probe::Probing;
-use crate::index::gate::{self, Gate};
+use crate::index::gate::{self, Gate, Lookup};
 use crate::indexing::{self, Clerk};
 use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
@@ -71,6 +71,11 @@ pub(super) async fn run(
         })?);
     }
 
+    let indices = operator.indices;
+    let gate = Gate::new();
+    let has_indices = kinds.iter().any(|kind| !kind.indexers().is_empty());
+    // Nobody may think that there is nothing to wait for before the streams are there.
+    let starting = has_indices.then(|| gate.ticket("the start".to_owned()));
     let mut essentials = Tasks::default();
     if served.is_somewhere() {
         essentials.spawn("runtime", health::beat(vitals.pulse("the runtime")));
@@ -79,7 +84,7 @@ pub(super) async fn run(
         let probing = Probing {
             probes: operator.handlers.probes,
             client: client.clone(),
-            indices: operator.indices.clone(),
+            indices: indices.clone(),
             cached_for: settings.health.probe_cache,
         };
         essentials.spawn("probes", probing.run(questions));
@@ -93,6 +98,11 @@ pub(super) async fn run(
             webhooks,
             operator.namespaces.names(),
             client.clone(),
+            Lookup {
+                indices: indices.clone(),
+                gate: gate.clone(),
+                activity: activity.clone(),
+            },
             vitals,
             metrics,
         );
@@ -125,8 +135,6 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let indices = operator.indices;
-    let gate = Gate::new();
     let staff = Staff::new(
         Arc::clone(&settings),
         poster.clone(),
@@ -194,6 +202,7 @@ pub(super) async fn run(
             });
         }
     }
+    drop(starting);
     // Without streams, nothing ever comes; the queue need not end because of that.
     let _idle = streams.is_empty().then_some(sink);
 
@@ -207,7 +216,7 @@ pub(super) async fn run(
         indices,
         halt.clone(),
     ));
-    if pipeline.keeps_indices() {
+    if has_indices {
         couriers.spawn(
             "patience with indices",
             gate::remind(gate.clone(), activity.clone()),
