@@ -663,6 +663,42 @@ resources:
 }
 
 #[test]
+fn a_probe_becomes_a_stub_and_is_not_repeated() {
+    let shell = Shell::with_operator();
+    let manifest = |handlers: &str| {
+        format!(
+            "apiVersion: kopf-gen.dev/v1\noperator: {{name: widgets, handlers: [{handlers}]}}\n\
+             resources: [{{crd: crds/widget.yaml}}]\n"
+        )
+    };
+    for (mistaken, expected) in [
+        (
+            "{probe: disk, retries: 3}",
+            "`retries` makes no sense for a probe",
+        ),
+        (
+            "{probe: disk, backoff: 5s}",
+            "`backoff` makes no sense for a probe",
+        ),
+        ("{probe: disk}, {startup: disk}", "`disk` is named twice"),
+        (
+            "{probe: a, startup: b}",
+            "a handler of the operator has one of `startup`, `cleanup`, `login` and `probe`",
+        ),
+    ] {
+        shell.write("kopf.yaml", &manifest(mistaken));
+        let output = shell.run(&["generate", "--color", "never"]);
+        assert!(output.contains(expected), "{expected}: {output}");
+    }
+    shell.write("kopf.yaml", &manifest("{probe: disk, timeout: 2s}"));
+    shell.run(&["generate"]);
+    let stub = "    async fn disk(&self, cx: &mut Probe) -> HandlerResult {\n        \
+                cx.set_result(&\"well\")?;\n        Ok(())\n    }\n";
+    let hooks = fs::read_to_string(shell.here.join("src/handlers/hooks.rs")).expect("a file");
+    assert!(hooks.contains(stub), "{hooks}");
+}
+
+#[test]
 fn webhooks_that_could_lock_the_cluster_are_pointed_out() {
     let shell = Shell::with_operator();
     shell.write(

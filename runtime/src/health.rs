@@ -18,6 +18,7 @@ use tracing::info;
 use self::endpoint::Endpoint;
 use self::probe::Prober;
 use crate::activity::Activity;
+use crate::index::Indices;
 use crate::metrics::Metrics;
 use crate::settings::HealthSettings;
 use crate::task::Thread;
@@ -31,6 +32,7 @@ pub(crate) struct Health {
     pub(crate) vitals: Vitals,
     pub(crate) activity: Activity,
     pub(crate) metrics: Metrics,
+    pub(crate) indices: Indices,
     pub(crate) prober: Prober,
     pub(crate) settings: HealthSettings,
     /// Whether API requests of others wait for this operator.

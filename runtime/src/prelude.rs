@@ -10,5 +10,5 @@ pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
     AdmissionError, AdmissionResult, Change, Cleanup, Daemon, EventSeverity, EventType,
     FieldChange, HandlerError, HandlerResult, IndexResult, IndexView, Indexing, Mutation, Old,
-    Operation, Reason, Seen, Startup, StopReason, StopSignal, SubHandler, Tick, Validation,
+    Operation, Probe, Reason, Seen, Startup, StopReason, StopSignal, SubHandler, Tick, Validation,
 };

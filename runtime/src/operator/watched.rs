@@ -65,6 +65,7 @@ impl Watched {
             vitals: watched.vitals.clone(),
             activity: watched.activity.clone(),
             metrics: watched.metrics.clone(),
+            indices: operator.indices.clone(),
             prober,
             settings: operator.settings.health.clone(),
             serves_webhooks: resources.any(|resource| !resource.webhooks.is_empty()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Cleanup, ErrorMode, HandlerResult, HookHandler, OperatorHandlers, Startup,
+    Cleanup, ErrorMode, HandlerResult, HookHandler, OperatorHandlers, Probe, Startup,
 };
 
 /// The handlers of the operator as a whole that `kopf.yaml` declares.
@@ -18,6 +18,16 @@ pub trait Hooks: Send + Sync + 'static {
 
     /// Called when the operator stops, after all other handlers have ended.
     fn tear_down(&self, cx: &mut Cleanup) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Called when Kubernetes asks whether the operator is alive, but not more often than every ten
+    /// seconds; its result is shown under its id, and its failure makes Kubernetes restart the
+    /// operator.
+    fn disk(&self, cx: &mut Probe) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Called when Kubernetes asks whether the operator is alive, but not more often than every ten
+    /// seconds; its result is shown under its id, and its failure makes Kubernetes restart the
+    /// operator.
+    fn backlog(&self, cx: &mut Probe) -> impl Future<Output = HandlerResult> + Send;
 }
 
 /// Which method is called for what.
@@ -40,5 +50,13 @@ pub(super) fn handlers<S: Hooks>(state: &Arc<S>) -> OperatorHandlers {
             HookHandler::new("tear_down").errors(ErrorMode::Ignored),
             |state, cx| Box::pin(state.tear_down(cx)),
         )
+        .probe(
+            HookHandler::new("disk")
+                .errors(ErrorMode::Ignored)
+                .timeout(Duration::from_secs(2))
+                .param(serde_json::json!([1, 2])),
+            |state, cx| Box::pin(state.disk(cx)),
+        )
+        .probe(HookHandler::new("backlog"), |state, cx| Box::pin(state.backlog(cx)))
         .build()
 }
