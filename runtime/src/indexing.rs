@@ -61,7 +61,8 @@ pub(crate) struct Clerk {
     shared: Arc<Shared>,
     /// Where sightings go afterwards, if anybody wants them.
     queue: Option<mpsc::Sender<(Arc<ObjectKey>, News)>>,
-    ticket: Ticket,
+    /// Of all who wait until everything is listed.
+    tickets: [Ticket; 2],
     jobs: FuturesOrdered<BoxFuture<'static, Done>>,
     /// Objects for which a function has failed, and is not just to be called again.
     failures: HashMap<Arc<ObjectKey>, Failed>,
@@ -130,12 +131,12 @@ impl Clerk {
     pub(crate) fn new(
         shared: Shared,
         queue: Option<mpsc::Sender<(Arc<ObjectKey>, News)>>,
-        ticket: Ticket,
+        tickets: [Ticket; 2],
     ) -> Self {
         Self {
             shared: Arc::new(shared),
             queue,
-            ticket,
+            tickets,
             jobs: FuturesOrdered::new(),
             failures: HashMap::new(),
             due: DelayQueue::new(),
@@ -192,7 +193,11 @@ impl Clerk {
                 self.jobs
                     .push_back(std::future::ready(Done::Listed(epoch)).boxed());
             }
-            Told::Hindered(obstacle) => self.ticket.hindered(obstacle),
+            Told::Hindered(obstacle) => {
+                for ticket in &self.tickets {
+                    ticket.hindered(obstacle.clone());
+                }
+            }
         }
     }
 
@@ -251,7 +256,9 @@ impl Clerk {
         let looked = match done {
             Done::Object(looked) => *looked,
             Done::Listed(epoch) => {
-                self.ticket.listed(epoch);
+                for ticket in &self.tickets {
+                    ticket.listed(epoch);
+                }
                 return Ok(());
             }
         };

@@ -27,6 +27,13 @@ pub(crate) struct Engine {
     leaving: CancellationToken,
 }
 
+/// What webhooks share with the rest of the operator.
+pub(crate) struct Around<'a> {
+    pub(crate) lookup: Lookup,
+    pub(crate) vitals: &'a Vitals,
+    pub(crate) metrics: &'a Metrics,
+}
+
 /// Why an operator has no webhooks, or no longer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -52,10 +59,13 @@ impl Engine {
         webhooks: Vec<(ResourceSpec, Webhook)>,
         namespaces: Option<Vec<String>>,
         client: Client,
-        lookup: Lookup,
-        vitals: &Vitals,
-        metrics: &Metrics,
+        around: Around<'_>,
     ) -> Result<Self, Error> {
+        let Around {
+            lookup,
+            vitals,
+            metrics,
+        } = around;
         let (server, own): (Arc<dyn WebhookServer>, Vec<String>) = match options.serving {
             Serving::Automatic(local) => {
                 let server = place::fitting(operator, &local, &client).await;

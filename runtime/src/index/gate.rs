@@ -13,6 +13,8 @@ use tracing::{info, warn};
 
 use super::Indices;
 use crate::activity::Activity;
+use crate::vitals::{Condition, State as Wellbeing};
+use crate::watch::stream::Attendance;
 
 /// How long listing may take before people should know that handlers wait for it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -123,9 +125,10 @@ impl Gate {
 }
 
 /// Tells people when handlers wait for long, and why; for ever.
-pub(crate) async fn remind(gate: Gate, activity: Activity) {
+pub(crate) async fn remind(gate: Gate, activity: Activity, condition: Condition) {
     loop {
         let epoch = activity.running().await;
+        condition.set(Wellbeing::Pending("they are not complete yet".to_owned()));
         let mut patience = PATIENCE;
         let mut waited = false;
         loop {
@@ -136,13 +139,18 @@ pub(crate) async fn remind(gate: Gate, activity: Activity) {
             }
             let missing = gate.missing(epoch);
             warn!("no handler is called before the indices are complete; missing: {missing}");
+            condition.set(Wellbeing::Failing(format!("missing: {missing}")));
             patience = REMINDER;
             waited = true;
         }
-        if waited && gate.is_open(epoch) {
-            info!("the indices are complete");
+        if gate.is_open(epoch) {
+            condition.set(Wellbeing::Fine);
+            if waited {
+                info!("the indices are complete");
+            }
         }
         activity.paused_since(epoch).await;
+        condition.set(Wellbeing::Idle);
     }
 }
 
@@ -203,6 +211,12 @@ impl Ticket {
                 stream.obstacle = Some(obstacle);
             }
         });
+    }
+}
+
+impl Attendance for Ticket {
+    fn listed(&self, epoch: u64) {
+        Self::listed(self, epoch);
     }
 }
 
