@@ -16,6 +16,8 @@ mod daemons;
 mod discovery;
 #[path = "runtime/election.rs"]
 mod election;
+#[path = "runtime/embedding.rs"]
+mod embedding;
 #[path = "runtime/errors.rs"]
 mod errors;
 #[path = "runtime/events.rs"]

@@ -13,22 +13,25 @@ use super::reach::{Course, Reach};
 use super::territory::Territory;
 use super::watched::Watched;
 use super::{Error, Operator};
-use crate::admission::engine::Engine as Admission;
+use crate::admission::engine::{Around, Engine as Admission};
 use crate::background::Staff;
 use crate::engine::posting;
 use crate::health;
 use crate::health::probe::Probing;
-use crate::index::gate::{self, Gate};
+use crate::index::gate::{self, Lookup};
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::settings::Settings;
 use crate::task::Tasks;
-use crate::vitals::Stage;
+use crate::vitals::{Stage, State};
 use crate::watch::stream::StreamSettings;
 use crate::watch::{KindIndex, News, ObjectKey};
 
 /// News on their way to the queue; a full channel makes the streams wait.
 const NEWS_IN_FLIGHT: usize = 64;
+
+/// What is waited for as long as nobody knows what else is.
+const START: &str = "the start of the operator";
 
 /// The queue ends by itself after the grace for its workers.
 const QUEUE_MARGIN: Duration = Duration::from_secs(1);
@@ -44,6 +47,8 @@ pub(super) async fn run(
         activity,
         vitals,
         metrics,
+        listed,
+        indexed: gate,
         questions,
         served,
     } = watched;
@@ -67,6 +72,13 @@ pub(super) async fn run(
         })?);
     }
 
+    let indices = operator.indices;
+    let has_indices = kinds.iter().any(|kind| !kind.indexers().is_empty());
+    // Nobody may think that there is nothing to wait for before the streams are there.
+    let starting = (
+        listed.ticket(START.to_owned()),
+        has_indices.then(|| gate.ticket(START.to_owned())),
+    );
     let mut essentials = Tasks::default();
     if served.is_somewhere() {
         essentials.spawn("runtime", health::beat(vitals.pulse("the runtime")));
@@ -75,7 +87,7 @@ pub(super) async fn run(
         let probing = Probing {
             probes: operator.handlers.probes,
             client: client.clone(),
-            indices: operator.indices.clone(),
+            indices: indices.clone(),
             cached_for: settings.health.probe_cache,
         };
         essentials.spawn("probes", probing.run(questions));
@@ -89,8 +101,15 @@ pub(super) async fn run(
             webhooks,
             (&operator.namespaces).into(),
             client.clone(),
-            vitals,
-            metrics,
+            Around {
+                lookup: Lookup {
+                    indices: indices.clone(),
+                    gate: gate.clone(),
+                    activity: activity.clone(),
+                },
+                vitals,
+                metrics,
+            },
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
@@ -132,8 +151,6 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let indices = operator.indices;
-    let gate = Gate::new();
     let staff = Staff::new(
         Arc::clone(&settings),
         poster.clone(),
@@ -160,13 +177,14 @@ pub(super) async fn run(
         finalizer: persistence.finalizer.clone(),
         indices: indices.clone(),
         gate: gate.clone(),
+        listed: listed.clone(),
         default_backoff: settings.execution.default_backoff,
         vitals: vitals.clone(),
     };
     let looked_at = (0..).map(KindIndex).zip(&kinds);
     // Without handlers, it has webhooks only.
     let looked_at = looked_at.filter(|(_, kind)| !kind.registry().handlers().is_empty());
-    let mut reach = Reach::start(course, looked_at, territory);
+    let mut reach = Reach::start(course, looked_at, territory, starting);
     // Without streams, nothing ever comes; the queue need not end because of that.
     let _idle = reach.is_idle().then_some(sink);
 
@@ -180,10 +198,14 @@ pub(super) async fn run(
         indices,
         halt.clone(),
     ));
-    if pipeline.keeps_indices() {
+    if has_indices {
         couriers.spawn(
             "patience with indices",
-            gate::remind(gate.clone(), activity.clone()),
+            gate::remind(
+                gate.clone(),
+                activity.clone(),
+                vitals.condition("indices", State::Idle),
+            ),
         );
     }
     let mut workers = Tasks::default();
@@ -195,7 +217,7 @@ pub(super) async fn run(
             news,
             limits,
             activity,
-            gate,
+            gate.clone(),
             queue::Observed {
                 pulse: vitals.pulse("the queue"),
                 metrics: metrics.queue(),

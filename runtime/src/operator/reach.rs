@@ -36,6 +36,7 @@ pub(super) struct Course {
     pub(super) finalizer: String,
     pub(super) indices: Indices,
     pub(super) gate: Gate,
+    pub(super) listed: Gate,
     pub(super) default_backoff: Duration,
     pub(super) vitals: Vitals,
 }
@@ -52,6 +53,9 @@ struct Lane {
     metrics: Arc<KindMetrics>,
 }
 
+/// Nobody may think that there is nothing to wait for before the streams are there.
+pub(super) type Starting = (Ticket, Option<Ticket>);
+
 /// All streams of an operator.
 pub(super) struct Reach {
     course: Course,
@@ -62,8 +66,8 @@ pub(super) struct Reach {
     /// Streams that are to end.
     leaving: BTreeSet<String>,
     served: Option<watch::Receiver<Served>>,
-    /// Keeps handlers from being called before the namespaces are known.
-    waiting: Option<Ticket>,
+    /// Keeps everybody waiting before the namespaces are known.
+    waiting: Option<Starting>,
 }
 
 // === impl Reach ===
@@ -74,6 +78,7 @@ impl Reach {
         course: Course,
         kinds: impl Iterator<Item = (KindIndex, &'a Kind)>,
         territory: Territory,
+        starting: Starting,
     ) -> Self {
         let lanes = kinds.map(|(index, kind)| Lane {
             kind: index,
@@ -102,10 +107,7 @@ impl Reach {
             Territory::Followed(mut served) => {
                 served.mark_changed();
                 reach.served = Some(served);
-                if reach.lanes.iter().any(|lane| !lane.indexers.is_empty()) {
-                    let ticket = reach.course.gate.ticket("namespaces".to_owned());
-                    reach.waiting = Some(ticket);
-                }
+                reach.waiting = Some(starting);
             }
         }
         reach
@@ -190,8 +192,11 @@ impl Lane {
         course: &Course,
         namespace: Option<&str>,
     ) -> (Sink, Option<impl Future<Output = ()> + use<>>) {
+        let described = self.api.describe(namespace);
+        let attendance = course.listed.ticket(described.clone());
         if self.indexers.is_empty() {
-            return (Sink::Queue(course.sink.clone()), None);
+            let sink = Sink::Attended(course.sink.clone(), Box::new(attendance));
+            return (sink, None);
         }
         let shared = indexing::Shared {
             indexers: self.indexers.clone(),
@@ -202,9 +207,9 @@ impl Lane {
             default_backoff: course.default_backoff,
         };
         let queue = (!self.only_indexes).then(|| course.sink.clone());
-        let ticket = course.gate.ticket(self.api.describe(namespace));
+        let tickets = [course.gate.ticket(described), attendance];
         let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
-        let clerk = Clerk::new(shared, queue, ticket).run(told);
+        let clerk = Clerk::new(shared, queue, tickets).run(told);
         (Sink::Indices(outlet), Some(clerk))
     }
 
