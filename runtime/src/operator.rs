@@ -8,6 +8,8 @@ mod life;
 mod logging;
 mod orchestrate;
 mod shutdown;
+#[cfg(feature = "otel")]
+mod telemetry;
 mod watched;
 
 use std::io::Write as _;
@@ -240,7 +242,7 @@ impl Operator {
         let done = match request {
             Request::PrintCrds => self.print_crds().map_err(Error::Process),
             Request::Run(args) => {
-                logging::init(&args.logging);
+                let _traces = logging::init_with_traces(&args.logging, self.name);
                 self.run_process(&args)
             }
             Request::Freeze(args) => {
