@@ -39,6 +39,22 @@ pub(crate) struct Health {
     pub(crate) serves_webhooks: bool,
 }
 
+/// Why the operator is not ready, as the endpoint would tell it; nothing if it is.
+pub(crate) fn unreadiness(
+    vitals: &Vitals,
+    activity: &Activity,
+    serves_webhooks: bool,
+) -> Vec<String> {
+    let standing = report::Standing {
+        stage: vitals.stage(),
+        stuck: Vec::new(),
+        conditions: vitals.conditions(),
+        pause: activity.pause(),
+        serves_webhooks,
+    };
+    standing.unreadiness()
+}
+
 /// The endpoint cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {endpoint} for health checks")]

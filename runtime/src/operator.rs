@@ -1,6 +1,7 @@
 //! The operator: its kinds with their handlers, run from a command line or inside a program.
 
 mod args;
+mod embedded;
 mod freeze;
 mod governors;
 mod identity;
@@ -26,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
+use self::embedded::Insight;
+pub use self::embedded::{NeverReady, RunningOperator};
 use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
@@ -52,6 +55,7 @@ pub struct Operator {
     liveness: Option<HealthEndpoint>,
     requests: Arc<ApiMetrics>,
     indices: Indices,
+    insight: Insight,
 }
 
 /// Where objects are handled.
@@ -151,6 +155,7 @@ impl Operator {
             liveness: None,
             requests: Arc::default(),
             indices: Indices::default(),
+            insight: Insight::default(),
         }
     }
 

@@ -15,6 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Old;
+use crate::index::{Index, IndexView, Indices};
 
 /// One request to the API server, as a validating webhook sees it.
 pub struct Validation<K> {
@@ -33,6 +34,7 @@ pub(crate) struct ReviewFacts {
     pub(crate) request: Arc<Request>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) client: Client,
+    pub(crate) indices: Indices,
     pub(crate) handler: HandlerId,
     pub(crate) param: Option<Arc<Value>>,
     /// The object before and after, if somebody had to look at them already.
@@ -179,6 +181,12 @@ impl<K> Validation<K> {
     /// A client for everything else in the cluster.
     pub fn client(&self) -> &Client {
         &self.facts.client
+    }
+
+    /// An index of the operator, always as it is now; as it was when the operator paused, if it
+    /// has.
+    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
+        self.facts.indices.get(index)
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one
