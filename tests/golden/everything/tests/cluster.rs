@@ -28,7 +28,11 @@ fn an_ephemeral_volume_claim_lives_and_goes() -> TestResult {
         let program = cluster.program(PROGRAM).arg("--standalone");
         let operator = program.start().await?;
 
-        let objects = cluster.objects("kopf.dev/v1", "EphemeralVolumeClaim", "ephemeralvolumeclaims");
+        let objects = cluster.objects(
+            "kopf.dev/v1",
+            "EphemeralVolumeClaim",
+            "ephemeralvolumeclaims",
+        );
         let object = serde_json::from_str(OBJECT)?;
         objects.create("example", object).await?;
         objects
