@@ -74,6 +74,13 @@ impl Stage {
         Ok(builder.start()?)
     }
 
+    /// Starts the program as it is, in the namespace of the sandbox.
+    pub(crate) fn start_plainly(&self) -> Result<Operator, Failure> {
+        let builder = self.sandbox.operator(&self.binary, &self.account)?;
+        let namespace = self.sandbox.namespace();
+        Ok(builder.env("NAMESPACE", namespace).start()?)
+    }
+
     /// Runs another command of the operator, as an administrator.
     pub(crate) fn command(&self, arguments: &[&str]) -> Result<Operator, Failure> {
         let builder = self
