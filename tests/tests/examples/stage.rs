@@ -62,10 +62,20 @@ impl Stage {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Result<Operator, Failure> {
+        self.start_as(&self.account, arguments, variables)
+    }
+
+    /// The same with the permissions of somebody else.
+    pub(crate) fn start_as(
+        &self,
+        account: &Identity,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Operator, Failure> {
         let namespace = self.sandbox.namespace();
         let mut builder = self
             .sandbox
-            .operator(&self.binary, &self.account)?
+            .operator(&self.binary, account)?
             .args(["run", "--log-format", "plain", "--namespace", namespace])
             .args(arguments);
         for (name, value) in variables {
