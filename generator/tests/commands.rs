@@ -447,6 +447,14 @@ fn removed_kind_leaves_the_user_code_and_says_so() {
     );
     insta::assert_snapshot!(shell.run(&["generate"]), @r"
     exit 0
+    warning[KG0622]: `kubectl apply -k deploy` fails: there is no deploy/crds.yaml
+     --> deploy/kustomization.yaml:4:5
+      |
+    4 |   - crds.yaml
+      |     ^^^^^^^^^ nothing in kopf.yaml needs it any more
+      |
+      = help: remove it from the `resources`
+
     kopf.yaml no longer handles what src/handlers/widget.rs is for: the file stays; move what you need, then delete it and `mod widget;`
     updated src/generated.rs
     created src/generated/pod.rs
@@ -576,14 +584,26 @@ fn webhooks_are_added_and_removed_by_commands() {
     ];
     insta::assert_snapshot!(shell.run(&check), @r"
     exit 0
+    warning[KG0622]: `kubectl apply -k deploy` leaves out deploy/webhooks.yaml
+     --> deploy/kustomization.yaml:3:1
+      |
+    3 | resources:
+      | ^^^^^^^^^^ not in this list
+      |
+      = help: add `- webhooks.yaml` to the `resources`
+
     updated src/generated/widget.rs
     updated deploy/rbac.yaml
     created deploy/webhooks.yaml
     updated src/handlers/widget.rs
     updated kopf.yaml
     ");
+    let list = shell.read("deploy/kustomization.yaml");
+    let list = list.replace("- rbac.yaml", "- rbac.yaml\n  - webhooks.yaml");
+    shell.write("deploy/kustomization.yaml", &list);
     let added = shell.run(&["add", "webhook", "widget", "fill_in", "--mutate"]);
     assert!(added.starts_with("exit 0"), "{added}");
+    assert!(!added.contains("KG0622"), "{added}");
     let written = shell.read("kopf.yaml");
     let entries: Vec<_> = written
         .lines()
@@ -620,6 +640,10 @@ fn webhooks_are_added_and_removed_by_commands() {
     let removed = shell.run(&["remove", "webhook", "Widget", "fill_in"]);
     assert!(
         removed.contains("deleted deploy/webhooks.yaml"),
+        "{removed}"
+    );
+    assert!(
+        removed.contains("fails: there is no deploy/webhooks.yaml"),
         "{removed}"
     );
 }

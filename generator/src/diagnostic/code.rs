@@ -146,6 +146,11 @@ codes! {
     ///
     /// The key is reserved, and a newer kopf-gen may know it.
     ManifestPlanned = "KG0505",
+    /// The manifest has a setting of Kopf that has no meaning here.
+    ///
+    /// The message says what takes its place, if anything does. `docs/settings.md` has the table of
+    /// all settings.
+    ManifestForeign = "KG0506",
     /// `on` names occasions that do not go together.
     ///
     /// `create`, `update`, `delete` and `resume` can be combined, and the context tells which one
@@ -224,11 +229,13 @@ codes! {
     /// system and the operator's own are always left out; `ignore_failures: true` lets requests
     /// pass everywhere when nobody answers.
     BlockingWebhook = "KG0621",
-    /// What webhooks need in the cluster is in a file of its own.
+    /// What is applied from `deploy/` is not what was generated there.
     ///
-    /// `deploy/webhooks.yaml` has the Service that leads the API server to the operator, and
-    /// what belongs to it. `deploy/kustomization.yaml` is yours and may not name that file yet.
-    WebhookDeployment = "KG0622",
+    /// `deploy/kustomization.yaml` is yours, and says what `kubectl apply -k deploy` applies. A new
+    /// handler can bring a new file, such as `deploy/webhooks.yaml` with the Service that leads the
+    /// API server to the operator: add it to the `resources` there. If the last such handler goes,
+    /// so does the file, and the list must not name it any more.
+    DeploymentList = "KG0622",
     /// What is said about other operators or replicas cannot work.
     ///
     /// A leader has to stop before another may begin: `retry_period` < `renew_deadline` <

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::kind_handlers::Handlers;
 use super::kind::Status;
 use super::name::{RustIdent, TypeName};
-use super::operator::{Admission, Background, CrdFile, HandledKind, Operator, Origin};
+use super::operator::{Admission, CrdFile, HandledKind, Operator, Origin};
 use super::options::Options;
 use super::peers;
 use super::resource::{Resource, Versions};
@@ -21,7 +21,9 @@ use super::sample;
 use super::standard;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
-use crate::load::manifest::{Manifest, ResourceSection, Spanned};
+use crate::load::manifest::{
+    Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, TunedSection,
+};
 use crate::suggest::did_you_mean;
 
 /// The files with definitions that the manifest names.
@@ -115,21 +117,23 @@ pub fn operator(
         name: manifest.operator.name.value.clone(),
         peering,
         leader_election,
-        background: background(manifest),
+        namespaces: namespaces(manifest),
+        settings: settings(manifest),
         hooks: hook::hooks(manifest, diagnostics),
         kinds,
         crd_files,
     })
 }
 
-fn background(manifest: &Manifest) -> Background {
+fn namespaces(manifest: &Manifest) -> Vec<String> {
+    let patterns = manifest.operator.namespaces.as_ref();
+    let patterns = patterns.map(OneOrMany::as_slice).unwrap_or_default();
+    patterns.iter().map(|it| it.value.clone()).collect()
+}
+
+fn settings(manifest: &Manifest) -> Vec<TunedSection> {
     let settings = manifest.operator.settings.as_ref();
-    let section = settings.and_then(|settings| settings.background);
-    let section = section.unwrap_or_default();
-    Background {
-        cancellation_polling: section.cancellation_polling.map(|it| it.value.0),
-        initial_spread: section.initial_spread.map(|it| it.value.0),
-    }
+    settings.map(SettingsSection::tuned).unwrap_or_default()
 }
 
 /// Whether a text can name a crate, a Deployment and a ServiceAccount.
@@ -175,15 +179,6 @@ fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Admission {
                 .help("write it like `auto.kopf.dev`"),
             );
         }
-    }
-    if manifest.resources.iter().any(|it| !it.admission.is_empty()) {
-        diagnostics.push(
-            Diagnostic::note(
-                Code::WebhookDeployment,
-                "webhooks need what is in deploy/webhooks.yaml",
-            )
-            .help("name it in the `resources` of deploy/kustomization.yaml"),
-        );
     }
     Admission {
         is_named: section.name.is_some(),

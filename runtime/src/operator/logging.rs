@@ -13,6 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use self::line::{Lines, NoFields};
 use self::reference::References;
 use super::args::{LoggingArgs, Verbosity};
+use crate::engine::voice::EventLayer;
 
 /// Installs the subscriber of the process, unless the embedding program already has one.
 pub(super) fn init(args: &LoggingArgs) {
@@ -30,6 +31,7 @@ pub(super) fn init(args: &LoggingArgs) {
     let installed = tracing_subscriber::registry()
         .with(filter)
         .with(References)
+        .with(EventLayer)
         .with(lines)
         .try_init();
     if let Err(error) = installed {
