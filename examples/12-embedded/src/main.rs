@@ -21,7 +21,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_writer(std::io::stderr)
         .init();
     let client = Client::try_default().await?;
-    let namespace = client.default_namespace().to_owned();
+    let namespace = std::env::var("NAMESPACE");
+    let namespace = namespace.unwrap_or_else(|_| client.default_namespace().to_owned());
     let mut operator = generated::operator(handlers::Operator::default())
         .namespaces(Namespaces::Only(vec![namespace]))
         .spawn(client);

@@ -6,6 +6,7 @@ use kube::ResourceExt as _;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_everything-operator");
 
 /// What the cluster has to know.
+#[rustfmt::skip]
 const DEFINITIONS: &[&str] = &[
     include_str!("../src/generated/types/ephemeral_volume_claim/crd.json"),
     include_str!("../src/generated/types/order/crd.json"),
@@ -27,7 +28,6 @@ fn an_ephemeral_volume_claim_lives_and_goes() -> TestResult {
         }
         let program = cluster.program(PROGRAM).arg("--standalone");
         let operator = program.start().await?;
-
         let objects = cluster.objects(
             "kopf.dev/v1",
             "EphemeralVolumeClaim",
