@@ -21,6 +21,8 @@ pub enum List {
     Handlers(usize),
     /// `admission` of the resource at this place in `resources`.
     Admission(usize),
+    /// `handlers` of the operator as a whole.
+    OperatorHandlers,
 }
 
 /// The manifest is written in a way that cannot be edited safely.
@@ -98,6 +100,7 @@ fn read(text: &str) -> Result<Node, TooUnusual> {
 fn owner(root: &Node, list: List) -> Result<(&Node, &'static str), TooUnusual> {
     match list {
         List::Resources => Ok((root, "resources")),
+        List::OperatorHandlers => Ok((root.get("operator").ok_or(TooUnusual)?, "handlers")),
         List::Handlers(index) | List::Admission(index) => {
             let resources = root
                 .get("resources")
@@ -105,7 +108,7 @@ fn owner(root: &Node, list: List) -> Result<(&Node, &'static str), TooUnusual> {
                 .ok_or(TooUnusual)?;
             let key = match list {
                 List::Admission(_) => "admission",
-                List::Handlers(_) | List::Resources => "handlers",
+                _ => "handlers",
             };
             Ok((resources.get(index).ok_or(TooUnusual)?, key))
         }

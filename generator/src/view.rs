@@ -7,6 +7,7 @@ pub mod hook;
 mod imports;
 pub mod kind;
 pub mod layout;
+pub mod memo;
 pub mod method;
 pub(crate) mod module;
 pub mod operator;

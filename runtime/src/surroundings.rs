@@ -7,6 +7,7 @@ use kube::{Api, Client};
 
 use crate::activity::Activity;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
+use crate::memo::AnyMemo;
 
 /// The client, the way to tell people about the object, and the leave to do so.
 #[derive(Clone)]
@@ -15,6 +16,8 @@ pub(crate) struct Surroundings {
     pub(crate) client: Client,
     pub(crate) poster: Option<Poster>,
     pub(crate) activity: Activity,
+    /// None if the kind has no memos.
+    pub(crate) memo: Option<AnyMemo>,
 }
 
 impl Surroundings {

@@ -22,6 +22,8 @@ mod events;
 mod hooks;
 #[path = "runtime/kinds.rs"]
 mod kinds;
+#[path = "runtime/memos.rs"]
+mod memos;
 #[path = "runtime/peering.rs"]
 mod peering;
 #[path = "runtime/replicas.rs"]

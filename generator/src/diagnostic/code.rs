@@ -229,6 +229,11 @@ codes! {
     /// `deploy/webhooks.yaml` has the Service that leads the API server to the operator, and
     /// what belongs to it. `deploy/kustomization.yaml` is yours and may not name that file yet.
     WebhookDeployment = "KG0622",
+    /// A memo is declared where none can last.
+    ///
+    /// What is remembered of an object is kept as long as the operator watches it. A kind with
+    /// webhooks alone is not watched, so each of their calls begins with an empty memo.
+    UselessMemo = "KG0625",
     /// What is said about other operators or replicas cannot work.
     ///
     /// A leader has to stop before another may begin: `retry_period` < `renew_deadline` <

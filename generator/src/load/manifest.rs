@@ -128,6 +128,8 @@ pub struct ResourceSection {
     /// What happens to the objects.
     #[schemars(with = "Option<Vec<HandlerSection>>")]
     pub handlers: Vec<HandlerSection>,
+    /// The name of your own type of which one is kept in memory for each object.
+    pub memo: Option<Spanned<String>>,
     /// Functions that the API server asks before it stores an object.
     #[schemars(with = "Option<Vec<WebhookSection>>")]
     pub admission: Vec<WebhookSection>,

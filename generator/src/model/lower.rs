@@ -5,6 +5,7 @@ mod field;
 mod handler;
 mod hook;
 mod kind_handlers;
+mod memo;
 mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,6 +94,7 @@ pub fn operator(
                 diagnostics,
             }
             .lower(section);
+            kind.memo = memo::memo(manifest, section, &kind, diagnostics);
             kind
         })
         .collect();
@@ -306,6 +308,7 @@ impl<'a> Kinds<'a> {
             origin: Origin::Standard(standard),
             handlers: Vec::new(),
             webhooks: Vec::new(),
+            memo: None,
         })
     }
 
@@ -338,6 +341,7 @@ impl<'a> Kinds<'a> {
             origin: Origin::Custom(Box::new(resource)),
             handlers: Vec::new(),
             webhooks: Vec::new(),
+            memo: None,
         })
     }
 

@@ -188,6 +188,7 @@ impl Site {
             client: duty.api.client().clone(),
             poster: self.shared.poster.clone(),
             activity: self.shared.activity.clone(),
+            memo: duty.memos.as_ref().map(|memos| memos.find(&key.uid)),
         }
     }
 

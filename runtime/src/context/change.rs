@@ -19,6 +19,7 @@ use super::Old;
 use super::sub::Registered;
 use crate::engine::posting::EventSeverity;
 use crate::hierarchy::{self, Adoption, Child};
+use crate::memo::{self, Memo};
 use crate::patch::Patch;
 use crate::settings::ExecutionSettings;
 use crate::surroundings::Surroundings;
@@ -192,6 +193,12 @@ impl<K> Change<K> {
     /// If the value cannot be expressed in JSON.
     pub fn set_result(&self, result: &impl Serialize) -> Result<(), serde_json::Error> {
         self.effects.result.put(result)
+    }
+
+    /// What is remembered of the object while the operator runs; `memo` in the manifest names the
+    /// type.
+    pub fn memo<M: Memo<K>>(&self) -> &M {
+        memo::typed::<K, M>(self.facts.around.memo.as_ref())
     }
 
     /// A client for everything else in the cluster.

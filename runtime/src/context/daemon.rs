@@ -17,6 +17,7 @@ use crate::engine::posting::EventSeverity;
 use crate::error::{HandlerError, HandlerResult};
 use crate::hierarchy::{self, Adoption, Child};
 use crate::live::Snapshot;
+use crate::memo::{self, Memo};
 use crate::patch::Patch;
 use crate::stop::StopSignal;
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::change::Slot;
 use crate::engine::posting::EventSeverity;
 use crate::hierarchy::{self, Adoption, Child};
+use crate::memo::{self, Memo};
 use crate::patch::Patch;
 use crate::surroundings::Surroundings;
 use crate::watch::EventType;
@@ -78,6 +79,12 @@ impl<K> Seen<K> {
     /// The identity of the object, which a namesake does not share.
     pub fn uid(&self) -> &str {
         &self.around.subject.uid
+    }
+
+    /// What is remembered of the object while the operator runs; `memo` in the manifest names the
+    /// type.
+    pub fn memo<M: Memo<K>>(&self) -> &M {
+        memo::typed::<K, M>(self.around.memo.as_ref())
     }
 
     /// A client for everything else in the cluster.

@@ -13,6 +13,7 @@ use super::batch::Keep;
 use crate::api::KindApi;
 use crate::background::duty::{Duty, Work};
 use crate::declare::{Function, ResourceHandlers};
+use crate::memo::Memos;
 use crate::resource::ResourceSpec;
 use crate::shim::{ChangeFunction, EventFunction};
 use crate::watch::census::Retain;
@@ -28,6 +29,7 @@ pub(crate) struct Kind {
     /// Daemons and timers, in the order of the registry.
     duties: Vec<Arc<Duty>>,
     keep: Keep,
+    memos: Option<Arc<Memos>>,
 }
 
 impl Kind {
@@ -60,6 +62,7 @@ impl Kind {
                 work,
                 resource: resource.spec,
                 api: Arc::clone(&api),
+                memos: resource.memos.clone(),
             }))
         });
         let duties = duties.collect();
@@ -75,6 +78,7 @@ impl Kind {
             } else {
                 Keep::Newest
             },
+            memos: resource.memos,
         })
     }
 
@@ -103,6 +107,11 @@ impl Kind {
 
     pub(crate) fn duties(&self) -> &[Arc<Duty>] {
         &self.duties
+    }
+
+    /// What is remembered of its objects, if anything is.
+    pub(crate) fn memos(&self) -> Option<&Memos> {
+        self.memos.as_deref()
     }
 
     pub(crate) fn keep(&self) -> Keep {

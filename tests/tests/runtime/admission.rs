@@ -7,6 +7,6 @@ mod clients;
 #[path = "admission/configuration.rs"]
 mod configuration;
 #[path = "admission/hall.rs"]
-mod hall;
+pub(crate) mod hall;
 #[path = "admission/reviews.rs"]
 mod reviews;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use kopf_runtime::{
     AdmissionResult, Change, ChangeHandler, Daemon, DaemonHandler, ErrorMode,
-    EventHandler, FieldChange, FieldHandler, HandlerResult, Mutation, On, Operation,
-    Resource, ResourceHandlers, ResourceSpec, Scope, Seen, StatusSubresource, TextTest,
-    Tick, TimerHandler, Validation, ValueTest, WebhookHandler, predicate,
+    EventHandler, FieldChange, FieldHandler, HandlerResult, Memo, Mutation, On,
+    Operation, Resource, ResourceHandlers, ResourceSpec, Scope, Seen, StatusSubresource,
+    TextTest, Tick, TimerHandler, Validation, ValueTest, WebhookHandler, predicate,
 };
 
 pub use serde_json::Value;
@@ -19,6 +19,9 @@ pub use super::types::ephemeral_volume_claim::v1::{
 
 /// The handlers of EphemeralVolumeClaim that `kopf.yaml` declares.
 pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
+    /// What is remembered of each EphemeralVolumeClaim while the operator runs; it begins as the default.
+    type Memo: Memo<EphemeralVolumeClaim>;
+
     /// Called when an EphemeralVolumeClaim is created.
     fn create_pvc(
         &self,
@@ -209,6 +212,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
         status: StatusSubresource::Present,
     };
     Resource::<EphemeralVolumeClaim, S>::new(spec, state)
+        .memo::<S::Memo>()
         .change(
             ChangeHandler::new("create_pvc", On::create())
                 .errors(ErrorMode::Permanent)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Daemon, DaemonHandler, EventHandler, FieldChange, FieldHandler, HandlerResult,
+    Daemon, DaemonHandler, EventHandler, FieldChange, FieldHandler, HandlerResult, Memo,
     Resource, ResourceHandlers, ResourceSpec, Scope, Seen, StatusSubresource, TextTest,
     Tick, TimerHandler,
 };
@@ -14,6 +14,9 @@ pub use k8s_openapi::api::core::v1::Pod;
 
 /// The handlers of Pod that `kopf.yaml` declares.
 pub trait PodHandlers: Send + Sync + 'static {
+    /// What is remembered of each Pod while the operator runs; it begins as the default.
+    type Memo: Memo<Pod>;
+
     /// Called for everything that is seen of a Pod.
     fn pod_seen(&self, cx: &mut Seen<Pod>) -> impl Future<Output = HandlerResult> + Send;
 
@@ -47,6 +50,7 @@ pub(super) fn resource<S: PodHandlers>(state: &Arc<S>) -> ResourceHandlers {
         status: StatusSubresource::Present,
     };
     Resource::<Pod, S>::new(spec, state)
+        .memo::<S::Memo>()
         .event(
             EventHandler::new("pod_seen").label("evc", TextTest::Present),
             |state, cx| Box::pin(state.pod_seen(cx)),
