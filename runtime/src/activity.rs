@@ -81,7 +81,6 @@ pub(crate) struct Lapsed;
 
 impl Pause {
     /// A word for the kind of pause, for machines.
-    #[expect(dead_code, reason = "for the metrics and the probe")]
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -247,7 +246,6 @@ impl Activity {
     }
 
     /// Why nothing is done at the moment, if that is so.
-    #[expect(dead_code, reason = "for the metrics and the probe")]
     pub(crate) fn pause(&self) -> Option<Pause> {
         self.state.borrow().pause().cloned()
     }

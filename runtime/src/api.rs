@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use crate::resource::{ResourceSpec, Scope};
 
 /// How long the server may take to begin its answer; a watch answers at once and then streams.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Few, so that connections are used again: one for each of thousands of objects that wait for
 /// the server costs both sides dearly when it returns.

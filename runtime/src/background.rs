@@ -39,6 +39,7 @@ use self::run::{LastOut, Run};
 use self::timer::Timer;
 use crate::activity::Activity;
 use crate::engine::posting::Poster;
+use crate::index::Indices;
 use crate::live::Live;
 use crate::persist::deliver;
 use crate::queue::Limits;
@@ -80,6 +81,7 @@ struct Shared {
     settings: Arc<Settings>,
     poster: Option<Poster>,
     activity: Activity,
+    indices: Indices,
     origin: Instant,
     orders: mpsc::UnboundedSender<Order>,
     nudges: mpsc::UnboundedSender<Arc<ObjectKey>>,
@@ -121,13 +123,19 @@ pub(crate) struct Scene<'a> {
 // === impl Staff ===
 
 impl Staff {
-    pub(crate) fn new(settings: Arc<Settings>, poster: Option<Poster>, activity: Activity) -> Self {
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        poster: Option<Poster>,
+        activity: Activity,
+        indices: Indices,
+    ) -> Self {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (nudges, nudged) = mpsc::unbounded_channel();
         let shared = Shared {
             settings,
             poster,
             activity,
+            indices,
             origin: Instant::now(),
             orders,
             nudges,

@@ -4,6 +4,7 @@ pub(crate) mod background;
 pub(crate) mod change;
 pub(crate) mod daemon;
 pub(crate) mod field;
+pub(crate) mod indexing;
 pub(crate) mod mutation;
 pub(crate) mod seen;
 mod sub;

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::context::change::Change;
 use crate::context::daemon::Daemon;
 use crate::context::field::FieldChange;
+use crate::context::indexing::Indexing;
 use crate::context::mutation::Mutation;
 use crate::context::seen::Seen;
 use crate::context::tick::Tick;
@@ -21,11 +22,15 @@ use crate::context::validation::Validation;
 use crate::error::{AdmissionResult, HandlerResult};
 use crate::handler::webhook::WebhookHandler;
 use crate::handler::{
-    ChangeHandler, DaemonHandler, Declared, EventHandler, FieldHandler, InitialDelay, TimerHandler,
+    ChangeHandler, DaemonHandler, Declared, EventHandler, FieldHandler, IndexHandler, InitialDelay,
+    TimerHandler,
 };
+use crate::index::{Index, IndexResult};
 use crate::memo::{Memo, Memos};
+use crate::metrics::Form;
 use crate::resource::ResourceSpec;
 use crate::shim::admission::{MutationShim, ReviewFunction, ValidationShim};
+use crate::shim::indexing::{IndexFunction, IndexShim};
 use crate::shim::{
     ChangeFunction, ChangeShim, DaemonFunction, DaemonShim, EventFunction, EventShim, FieldShim,
     TimerFunction, TimerShim,
@@ -72,6 +77,20 @@ pub(crate) enum Function {
     Event(Arc<dyn EventFunction>),
     Daemon(DaemonPart),
     Timer(TimerPart),
+    Index(Arc<dyn IndexFunction>),
+}
+
+impl Function {
+    /// As what it is counted.
+    pub(crate) fn form(&self) -> Form {
+        match self {
+            Self::Change(_) => Form::Change,
+            Self::Event(_) => Form::Event,
+            Self::Daemon(_) => Form::Daemon,
+            Self::Timer(_) => Form::Timer,
+            Self::Index(_) => Form::Index,
+        }
+    }
 }
 
 /// A daemon with what belongs to it alone.
@@ -179,6 +198,18 @@ where
             timing,
         };
         self.with(declared, &Function::Timer(part))
+    }
+
+    /// Adds a function that says by which keys objects are found in an index, and what is found.
+    pub fn index<I: Index>(
+        self,
+        _: I,
+        handler: IndexHandler,
+        function: for<'a> fn(&'a S, &'a mut Indexing<K>) -> BoxFuture<'a, IndexResult<I>>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let shim = IndexShim::<I, K, S> { state, function };
+        self.with(handler.declare(I::NAME), &Function::Index(Arc::new(shim)))
     }
 
     /// Adds a webhook that says whether a request may pass. It is given an `O`: the kind itself,

@@ -80,6 +80,13 @@ pub struct TimerHandler {
     timing: Timing,
 }
 
+/// A function that tells by which keys an object is found, and what is found.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct IndexHandler {
+    options: Options,
+}
+
 /// How long a daemon or a timer waits before it begins.
 #[derive(Clone)]
 pub(crate) enum InitialDelay {
@@ -224,6 +231,7 @@ options!(FieldHandler);
 options!(EventHandler);
 options!(DaemonHandler);
 options!(TimerHandler);
+options!(IndexHandler);
 options!(SubHandler);
 
 // === impl ChangeHandler ===
@@ -346,6 +354,37 @@ impl EventHandler {
     pub(crate) fn declare(self) -> Declared {
         let id = HandlerId::new(self.id);
         self.options.declare(&id, &[Trigger::Event])
+    }
+}
+
+// === impl IndexHandler ===
+
+impl IndexHandler {
+    /// All objects of the kind.
+    pub fn new() -> Self {
+        let mut options = Options::default();
+        options.policy.errors = ErrorMode::Ignored;
+        Self { options }
+    }
+
+    /// Only objects whose field has this value.
+    pub fn value(mut self, path: &str, test: impl Into<Combined<ValueTest>>) -> Self {
+        self.options.filters.field = Some(FieldFilter {
+            path: field_path(path),
+            test: FieldTest::Value(test.into()),
+        });
+        self
+    }
+
+    pub(crate) fn declare(self, name: &str) -> Declared {
+        let id = HandlerId::new(name);
+        self.options.declare(&id, &[Trigger::Index])
+    }
+}
+
+impl Default for IndexHandler {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Handlers of the operator as a whole: what it does before it sees objects, and when it ends.
 
+pub(crate) mod probe;
 mod round;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use serde_json::Value;
 use crate::error::HandlerResult;
 use crate::settings::{PeeringSettings, Settings};
 
+pub use self::probe::Probe;
 pub use self::round::Failed;
 pub(crate) use self::round::{OnFailure, round};
 
@@ -39,6 +41,7 @@ pub struct Hooks<S> {
 pub struct OperatorHandlers {
     pub(crate) startups: Vec<Hook<Startup>>,
     pub(crate) cleanups: Vec<Hook<Cleanup>>,
+    pub(crate) probes: Vec<Hook<Probe>>,
 }
 
 /// One declared handler with its function.
@@ -164,6 +167,18 @@ impl<S: Send + Sync + 'static> Hooks<S> {
         self
     }
 
+    /// Adds a handler that is asked when somebody asks whether the operator is alive. It is called
+    /// once each time: a failure fails the probe, unless it is arbitrary and such are ignored.
+    pub fn probe(
+        mut self,
+        declared: HookHandler,
+        function: for<'a> fn(&'a S, &'a mut Probe) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let hook = self.hook(declared, function);
+        self.handlers.probes.push(hook);
+        self
+    }
+
     /// All of them, for [`Operator::handlers`](crate::Operator::handlers).
     pub fn build(self) -> OperatorHandlers {
         self.handlers
@@ -243,6 +258,7 @@ macro_rules! hook_context {
 
 hook_context!(Startup);
 hook_context!(Cleanup);
+hook_context!(Probe);
 
 // === impl Startup ===
 

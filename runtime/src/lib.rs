@@ -66,11 +66,15 @@ mod engine;
 mod error;
 mod execute;
 mod handler;
+mod health;
 pub mod hierarchy;
 mod hook;
+mod index;
+mod indexing;
 mod live;
 mod memo;
 mod memory;
+mod metrics;
 mod operator;
 mod patch;
 mod persist;
@@ -86,12 +90,14 @@ mod stop;
 mod surroundings;
 mod task;
 mod version;
+mod vitals;
 mod watch;
 
 pub use context::Old;
 pub use context::change::Change;
 pub use context::daemon::Daemon;
 pub use context::field::FieldChange;
+pub use context::indexing::Indexing;
 pub use context::mutation::Mutation;
 pub use context::seen::Seen;
 pub use context::tick::Tick;
@@ -101,9 +107,12 @@ pub use engine::posting::EventSeverity;
 pub use error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
 pub use handler::webhook::WebhookHandler;
 pub use handler::{
-    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, On, SubHandler, TimerHandler,
+    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, On, SubHandler,
+    TimerHandler,
 };
-pub use hook::{Cleanup, Failed, HookHandler, Hooks, OperatorHandlers, Startup};
+pub use health::endpoint::{HealthEndpoint, InvalidHealthEndpoint};
+pub use hook::{Cleanup, Failed, HookHandler, Hooks, OperatorHandlers, Probe, Startup};
+pub use index::{Index, IndexResult, IndexSnapshot, IndexView, Indices};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::admission::certificate::Certificate;
 pub use kopf_core::admission::review::UserInfo;
@@ -121,8 +130,9 @@ pub use operator::{Error, Namespaces, Operator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
-    BackgroundSettings, ExecutionSettings, LeaderElectionSettings, PeeringMode, PeeringSettings,
-    PostingSettings, QueueingSettings, Settings, ShutdownSettings, WatchingSettings,
+    BackgroundSettings, ExecutionSettings, HealthSettings, LeaderElectionSettings, PeeringMode,
+    PeeringSettings, PostingSettings, QueueingSettings, Settings, ShutdownSettings,
+    WatchingSettings,
 };
 pub use stop::StopSignal;
 pub use watch::EventType;

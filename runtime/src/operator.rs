@@ -8,14 +8,17 @@ mod life;
 mod logging;
 mod orchestrate;
 mod shutdown;
+mod watched;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use jiff::SignedDuration;
 use kopf_core::election;
 use kopf_core::handler::registry;
+use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -24,7 +27,10 @@ use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
 use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
+use crate::health::endpoint::HealthEndpoint;
 use crate::hook::{Failed, OperatorHandlers};
+use crate::index::Indices;
+use crate::metrics::api::{ApiMetrics, Meter, metered};
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
 
 /// An operator, as generated code puts it together.
@@ -41,6 +47,9 @@ pub struct Operator {
     leader_election: Option<LeaderElectionSettings>,
     identity: Option<String>,
     clock: WallClock,
+    liveness: Option<HealthEndpoint>,
+    requests: Arc<ApiMetrics>,
+    indices: Indices,
 }
 
 /// Where objects are handled.
@@ -74,6 +83,9 @@ pub enum Error {
     /// Webhooks are declared, and cannot be served or made known.
     #[error("the admission webhooks do not work")]
     Admission(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The endpoint of the health checks cannot be served.
+    #[error("the health checks do not work")]
+    Health(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The terms of the leader election cannot work.
     #[error("the leader election makes no sense")]
     LeaderElection(#[source] election::Error),
@@ -134,6 +146,9 @@ impl Operator {
             leader_election: None,
             identity: None,
             clock: WallClock::default(),
+            liveness: None,
+            requests: Arc::default(),
+            indices: Indices::default(),
         }
     }
 
@@ -193,11 +208,24 @@ impl Operator {
         self
     }
 
+    /// Tells by HTTP how it is: liveness at this address, readiness at `/readyz` and metrics at
+    /// `/metrics` on the same port.
+    pub fn liveness(mut self, endpoint: HealthEndpoint) -> Self {
+        self.liveness = Some(endpoint);
+        self
+    }
+
     /// Tells other operators the time as if the clock of this machine was ahead by so much.
     ///
     /// For tests of what wrong clocks do.
     pub fn clock_offset(mut self, offset: SignedDuration) -> Self {
         self.clock = WallClock::ahead(offset);
+        self
+    }
+
+    /// Keeps what it finds in these indices, so that others can look into them, too.
+    pub fn indices(mut self, indices: Indices) -> Self {
+        self.indices = indices;
         self
     }
 
@@ -242,6 +270,7 @@ impl Operator {
     /// essential part ends by itself. Failures of the cluster are no errors here: they are waited
     /// for.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        let client = metered(client, Arc::clone(&self.requests));
         life::live(self, async || Ok(client), stop).await
     }
 
@@ -258,6 +287,9 @@ impl Operator {
     fn run_process(mut self, args: &RunArgs) -> Result<(), Error> {
         self.restrict(&args.scope);
         self.meet(&args.peering);
+        if args.liveness.is_some() {
+            self.liveness = args.liveness.clone();
+        }
         if let Serving::Automatic(local) = &mut self.webhooks.serving {
             args.webhooks.apply_to(local);
         }
@@ -304,19 +336,21 @@ impl Operator {
         self,
         act: impl AsyncFnOnce(Self, Client) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        block_on(async { act(self, connect().await?).await })
+        let requests = Arc::clone(&self.requests);
+        block_on(async { act(self, connect(requests).await?).await })
     }
 
     async fn serve(self) -> Result<(), Error> {
         let stop = CancellationToken::new();
         let name = self.name;
+        let requests = Arc::clone(&self.requests);
         info!("{name} starts");
         tokio::select! {
             forced = shutdown::signals(stop.clone()) => {
                 forced.map_err(Error::Process)?;
                 return Err(Error::Forced);
             }
-            ended = life::live(self, connect, stop.cancelled()) => ended?,
+            ended = life::live(self, async || connect(requests).await, stop.cancelled()) => ended?,
         }
         info!("{name} has stopped");
         Ok(())
@@ -334,13 +368,15 @@ fn block_on(done: impl Future<Output = Result<(), Error>>) -> Result<(), Error> 
     done
 }
 
-async fn connect() -> Result<Client, Error> {
+/// A client whose requests are counted.
+async fn connect(requests: Arc<ApiMetrics>) -> Result<Client, Error> {
     let mut config = Config::infer()
         .await
         .map_err(|error| Error::Config(Box::new(error)))?;
     // Whoever sends a request here knows how long to try, and when not to.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| Error::Client(Box::new(error)))
+    let client = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
+    Ok(client.with_layer(&Meter(requests)).build())
 }
 
 /// An error with its causes in one line.

@@ -9,6 +9,6 @@ pub use tracing::{debug, error, info, warn};
 pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
     AdmissionError, AdmissionResult, Change, Cleanup, Daemon, EventSeverity, EventType,
-    FieldChange, HandlerError, HandlerResult, Memo, Mutation, Old, Operation, Reason, Seen,
-    Startup, StopReason, StopSignal, SubHandler, Tick, Validation,
+    FieldChange, HandlerError, HandlerResult, IndexResult, IndexView, Indexing, Memo, Mutation,
+    Old, Operation, Reason, Seen, Startup, StopReason, StopSignal, SubHandler, Tick, Validation,
 };

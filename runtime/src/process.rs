@@ -26,6 +26,7 @@ pub(crate) use self::kind::Kind;
 use crate::activity::Activity;
 use crate::background::Background;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
+use crate::index::Indices;
 use crate::memory::Memory;
 use crate::persist;
 use crate::persist::apply::{Landing, OnConflict, Place, Rejected, apply};
@@ -44,6 +45,7 @@ pub(crate) struct Pipeline {
     poster: Option<Poster>,
     settings: Arc<Settings>,
     activity: Activity,
+    indices: Indices,
     stop: CancellationToken,
     room: Room,
 }
@@ -56,6 +58,7 @@ struct Case<'a> {
     settings: &'a Settings,
     poster: Option<&'a Poster>,
     activity: &'a Activity,
+    indices: &'a Indices,
     stop: &'a CancellationToken,
     subject: Arc<Subject>,
 }
@@ -98,6 +101,7 @@ impl Pipeline {
         poster: Option<Poster>,
         settings: Arc<Settings>,
         activity: Activity,
+        indices: Indices,
         stop: CancellationToken,
     ) -> Self {
         let room = Room::new(settings.queueing.waiting_bytes);
@@ -107,9 +111,14 @@ impl Pipeline {
             poster,
             settings,
             activity,
+            indices,
             stop,
             room,
         }
+    }
+
+    pub(crate) fn keeps_indices(&self) -> bool {
+        self.kinds.iter().any(|kind| !kind.indexers().is_empty())
     }
 
     fn kind(&self, key: &ObjectKey) -> &Kind {
@@ -125,6 +134,7 @@ impl Pipeline {
             settings: &self.settings,
             poster: self.poster.as_ref(),
             activity: &self.activity,
+            indices: &self.indices,
             stop: &self.stop,
             subject: Arc::new(Subject {
                 api_version: kind.spec().api_version(),
@@ -298,7 +308,7 @@ impl Case<'_> {
             };
             let matched = Matched::object(ObjectView::new(&object));
             for spec in self.kind.registry().event_handlers(&matched) {
-                let Some(function) = self.kind.event_function(&spec) else {
+                let Some((function, metrics)) = self.kind.event_function(&spec) else {
                     continue;
                 };
                 if !self.activity.is_running() {
@@ -310,9 +320,11 @@ impl Case<'_> {
                 let call = function
                     .call(around, raw, sighting.event_type, spec.policy.timeout)
                     .instrument(span);
+                let measured = metrics.begin(0);
                 let Ok(mut attempt) = self.activity.while_leading(call).await else {
                     return Ok(());
                 };
+                measured.end(attempt.verdict.counted());
                 let result = attempt.effects.result.take();
                 patch.absorb(attempt.effects.patch.into_writes());
                 match (attempt.verdict.complaint(), result) {
@@ -383,6 +395,7 @@ impl Case<'_> {
             poster: self.poster.cloned(),
             activity: self.activity.clone(),
             memo: self.kind.memos().map(|memos| memos.recall(&self.key.uid)),
+            indices: self.indices.clone(),
         }
     }
 

@@ -4,12 +4,15 @@
 //! seen since its worker began; that is folded together as it arrives, so the queue is bounded by
 //! the number of objects. A worker says when it wants to be called again without any news.
 //!
+//! Nothing is begun before the gate is open: what is seen meanwhile waits, and no worker with it.
+//!
 //! When the operator pauses, what no worker has begun is dropped, and whatever wants to be called
 //! again is not: the lists that follow a pause bring it back.
 
+mod line;
 mod slot;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::task::Poll;
@@ -22,12 +25,19 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tracing::error;
 
+use line::Line;
 use slot::{Phase, Slot};
 
 use crate::activity::Activity;
+use crate::index::gate::Gate;
+use crate::metrics::QueueMetrics;
+use crate::vitals::Pulse;
 
 /// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// How often the queue shows that it moves.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// What the queue calls with the news of an object.
 pub(crate) trait Processor: Send + Sync + 'static {
@@ -71,6 +81,19 @@ pub(crate) enum Next {
     Forget,
 }
 
+/// When the queue ends.
+pub(crate) struct Halt {
+    pub(crate) stop: CancellationToken,
+    /// How long workers that run then may take to finish.
+    pub(crate) grace: Duration,
+}
+
+/// How the queue is seen from outside.
+pub(crate) struct Observed {
+    pub(crate) pulse: Pulse,
+    pub(crate) metrics: Arc<QueueMetrics>,
+}
+
 /// How many objects are worked on at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -90,7 +113,7 @@ struct Finished<P: Processor> {
 struct Queue<P: Processor> {
     processor: Arc<P>,
     slots: HashMap<P::Key, Slot<P>>,
-    ready: VecDeque<P::Key>,
+    ready: Line<P::Key>,
     timers: DelayQueue<P::Key>,
     workers: JoinSet<Finished<P>>,
     limits: Limits,
@@ -101,23 +124,28 @@ struct Queue<P: Processor> {
     paused: bool,
 }
 
-/// Distributes news until `stop`, then lets running workers finish within `grace`.
+/// Distributes news until it is to halt, then lets running workers finish.
 pub(crate) async fn run<P: Processor>(
     processor: Arc<P>,
     mut news: mpsc::Receiver<(P::Key, P::News)>,
     limits: Limits,
     mut activity: Activity,
-    stop: CancellationToken,
-    grace: Duration,
+    gate: Gate,
+    observed: Observed,
+    halt: Halt,
 ) {
-    let mut queue = Queue::new(processor, limits, activity.clone());
+    let mut queue = Queue::new(processor, limits, activity.clone(), observed.metrics);
+    let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
         queue.obey();
         let permits = Arc::clone(&queue.permits);
         let running = !queue.paused;
+        let waiting = running && !queue.ready.is_empty();
+        let open = gate.is_open(queue.epoch);
         tokio::select! {
             biased;
-            () = stop.cancelled() => break,
+            () = halt.stop.cancelled() => break,
+            _ = heartbeat.tick() => observed.pulse.within(HEARTBEAT),
             Some(done) = queue.workers.join_next() => match done {
                 Ok(finished) => queue.finished(finished),
                 Err(error) => error!("a worker was lost: {error}"),
@@ -126,25 +154,30 @@ pub(crate) async fn run<P: Processor>(
             Some(due) = queue.timers.next(), if running && !queue.timers.is_empty() => {
                 queue.due(due.into_inner());
             }
-            Ok(permit) = permits.acquire_owned(), if running && !queue.ready.is_empty() => {
-                queue.start(permit);
-            }
+            Ok(permit) = permits.acquire_owned(), if waiting && open => queue.start(permit),
+            () = gate.opened(queue.epoch), if waiting && !open => {}
             Some((key, item)) = news.recv() => queue.noticed(key, item),
             else => break,
         }
     }
-    queue.drain(grace).await;
+    observed.pulse.rest();
+    queue.drain(halt.grace).await;
 }
 
 // === impl Queue ===
 
 impl<P: Processor> Queue<P> {
-    fn new(processor: Arc<P>, limits: Limits, activity: Activity) -> Self {
+    fn new(
+        processor: Arc<P>,
+        limits: Limits,
+        activity: Activity,
+        metrics: Arc<QueueMetrics>,
+    ) -> Self {
         let epoch = activity.epoch();
         Self {
             processor,
             slots: HashMap::new(),
-            ready: VecDeque::new(),
+            ready: Line::new(metrics),
             timers: DelayQueue::new(),
             workers: JoinSet::new(),
             limits,
@@ -218,18 +251,18 @@ impl<P: Processor> Queue<P> {
             Phase::Queued | Phase::Working | Phase::Held => return,
         }
         slot.phase = Phase::Queued;
-        self.ready.push_back(key);
+        self.ready.push(key);
     }
 
     fn due(&mut self, key: P::Key) {
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.phase = Phase::Queued;
-            self.ready.push_back(key);
+            self.ready.push(key);
         }
     }
 
     fn start(&mut self, permit: OwnedSemaphorePermit) {
-        let Some(key) = self.ready.pop_front() else {
+        let Some(key) = self.ready.pop() else {
             return;
         };
         let Some(slot) = self.slots.get_mut(&key) else {
@@ -251,9 +284,11 @@ impl<P: Processor> Queue<P> {
                 next,
             }
         });
+        self.ready.working(self.workers.len());
     }
 
     fn finished(&mut self, finished: Finished<P>) {
+        self.ready.working(self.workers.len());
         self.obey();
         let Finished {
             epoch,
@@ -270,7 +305,7 @@ impl<P: Processor> Queue<P> {
             slot.phase = Phase::Resting;
             if slot.pending.is_some() && !self.paused {
                 slot.phase = Phase::Queued;
-                self.ready.push_back(key);
+                self.ready.push(key);
             }
             return;
         }
@@ -280,7 +315,7 @@ impl<P: Processor> Queue<P> {
                 Phase::Held
             }
             Next::Rest | Next::Wake(_) | Next::Forget if slot.pending.is_some() => {
-                self.ready.push_back(key);
+                self.ready.push(key);
                 Phase::Queued
             }
             Next::Wake(delay) => Phase::Sleeping(self.timers.insert(key, delay.min(LONGEST_SLEEP))),

@@ -24,6 +24,8 @@ pub struct Settings {
     pub posting: PostingSettings,
     /// How the operator stops.
     pub shutdown: ShutdownSettings,
+    /// How the operator tells how it is.
+    pub health: HealthSettings,
 }
 
 /// How objects are listed and watched.
@@ -89,6 +91,16 @@ pub struct ShutdownSettings {
     pub posting_grace: Duration,
     /// By when cleanup handlers must be done, from the moment that the operator was asked to stop.
     pub deadline: Duration,
+}
+
+/// How the operator tells how it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthSettings {
+    /// How late a part of the operator may be before liveness fails. A handler that blocks the
+    /// threads of the runtime for longer makes Kubernetes restart the operator.
+    pub stuck_after: Duration,
+    /// How long the answer of probe handlers is given to others who ask.
+    pub probe_cache: Duration,
 }
 
 /// How the operator gets along with other operators on the same objects.
@@ -246,6 +258,15 @@ impl Default for BackgroundSettings {
 impl Default for PostingSettings {
     fn default() -> Self {
         Self { enabled: true }
+    }
+}
+
+impl Default for HealthSettings {
+    fn default() -> Self {
+        Self {
+            stuck_after: Duration::from_secs(30),
+            probe_cache: Duration::from_secs(10),
+        }
     }
 }
 

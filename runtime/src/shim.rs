@@ -1,6 +1,7 @@
 //! Between the untyped runtime and typed handlers: decodes the object, calls, and survives it.
 
 pub(crate) mod admission;
+pub(crate) mod indexing;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,6 +7,7 @@ use kube::{Api, Client};
 
 use crate::activity::Activity;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
+use crate::index::Indices;
 use crate::memo::AnyMemo;
 
 /// The client, the way to tell people about the object, and the leave to do so.
@@ -18,6 +19,7 @@ pub(crate) struct Surroundings {
     pub(crate) activity: Activity,
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
+    pub(crate) indices: Indices,
 }
 
 impl Surroundings {

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::task::{Id, JoinError, JoinSet};
 
 /// Named tasks that live and end together.
@@ -19,11 +20,19 @@ pub(crate) struct Crowd {
     set: JoinSet<()>,
 }
 
+/// A thread of its own for what must go on when tasks do not.
+pub(crate) struct Thread {
+    name: &'static str,
+    ended: oneshot::Receiver<std::io::Result<()>>,
+}
+
 /// A task that is over, though it was meant to run until the group is stopped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Ended {
     #[error("task `{0}` ended by itself")]
     Finished(String),
+    #[error("task `{name}` failed: {message}")]
+    Failed { name: String, message: String },
     #[error("task `{name}` panicked: {message}")]
     Panicked { name: String, message: String },
 }
@@ -91,6 +100,38 @@ impl Crowd {
     /// Cancels all tasks and waits until they are gone.
     pub(crate) async fn cancel(mut self) {
         self.set.shutdown().await;
+    }
+}
+
+impl Thread {
+    pub(crate) fn start(
+        name: &'static str,
+        work: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (ending, ended) = oneshot::channel();
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                // Nobody may wait for the end.
+                let _ = ending.send(work());
+            })?;
+        Ok(Self { name, ended })
+    }
+
+    /// Waits until the thread is over.
+    pub(crate) async fn ended(&mut self) -> Ended {
+        let name = self.name.to_owned();
+        match (&mut self.ended).await {
+            Ok(Ok(())) => Ended::Finished(name),
+            Ok(Err(error)) => Ended::Failed {
+                name,
+                message: error.to_string(),
+            },
+            Err(_) => Ended::Panicked {
+                name,
+                message: "its thread is gone".to_owned(),
+            },
+        }
     }
 }
 

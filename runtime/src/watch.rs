@@ -1,6 +1,7 @@
 //! Sightings of objects, as the streams of a kind report them.
 
 pub(crate) mod census;
+pub(crate) mod observed;
 pub(crate) mod stream;
 
 use std::borrow::Cow;
@@ -55,6 +56,19 @@ pub(crate) enum News {
     Seen(Sighting),
     /// A daemon or timer beside it has ended.
     Nudge,
+}
+
+/// What a stream says to those who keep indices, in its order.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// It has seen an object.
+    Seen(Arc<ObjectKey>, Sighting),
+    /// It has listed everything, in this epoch.
+    Listed(u64),
+    /// There is nothing to be listed in this epoch: the server does not serve the kind.
+    Unserved(u64),
+    /// It cannot list, for this reason, and will try again.
+    Hindered(String),
 }
 
 /// What is read of an object before anybody needs the rest of it.

@@ -18,12 +18,18 @@ mod election;
 mod errors;
 #[path = "runtime/events.rs"]
 mod events;
+#[path = "runtime/health.rs"]
+mod health;
 #[path = "runtime/hooks.rs"]
 mod hooks;
+#[path = "runtime/indices.rs"]
+mod indices;
 #[path = "runtime/kinds.rs"]
 mod kinds;
 #[path = "runtime/memos.rs"]
 mod memos;
+#[path = "runtime/metrics.rs"]
+mod metrics;
 #[path = "runtime/peering.rs"]
 mod peering;
 #[path = "runtime/replicas.rs"]

@@ -47,6 +47,8 @@ pub enum Trigger {
     Daemon,
     /// The object exists: it is looked after from time to time.
     Timer,
+    /// The object was seen: it is found by what it holds.
+    Index,
 }
 
 /// A declared handler, without its function.
@@ -114,7 +116,7 @@ impl Trigger {
     /// Whether handlers of this trigger take part in handling cycles.
     #[must_use]
     pub fn is_change(self) -> bool {
-        !matches!(self, Self::Event | Self::Daemon | Self::Timer)
+        !matches!(self, Self::Event | Self::Daemon | Self::Timer | Self::Index)
     }
 
     /// Whether handlers of this trigger accompany objects instead of reacting to them.
@@ -145,7 +147,7 @@ impl Trigger {
     #[must_use]
     pub fn fits(self, cause: &Cause<'_>) -> bool {
         match self {
-            Self::Event | Self::Daemon | Self::Timer => false,
+            Self::Event | Self::Daemon | Self::Timer | Self::Index => false,
             Self::Create => cause.reason == Reason::Create,
             Self::Update => cause.reason == Reason::Update,
             Self::Delete { .. } => cause.reason == Reason::Delete,
@@ -193,7 +195,7 @@ impl HandlerSpec {
 
     /// Whether the handler is to be called.
     ///
-    /// For event handlers, daemons and timers the subject has no cause.
+    /// For event handlers, daemons, timers and indices the subject has no cause.
     #[must_use]
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         match subject.cause {

@@ -33,6 +33,7 @@ pub mod cycle;
 pub mod diffbase;
 pub mod election;
 pub mod handler;
+pub mod index;
 pub mod json;
 pub mod lifecycle;
 pub mod object;

@@ -82,6 +82,8 @@ struct Sighted {
 pub struct Verdict {
     /// Whether it may run.
     pub stance: Stance,
+    /// How many others are alive.
+    pub alive: usize,
     /// Records of operators that are gone, which anybody may remove.
     pub dead: Vec<String>,
     /// When to decide again if nothing changes until then.
@@ -246,6 +248,7 @@ impl Peers {
         };
         Verdict {
             stance,
+            alive: alive().count(),
             dead,
             recheck,
         }

@@ -14,8 +14,10 @@ use super::reviewer::{Reviewer, configured};
 use super::session::{ServeError, Session, WebhookServer};
 use super::{Configuration, Serving, Webhooks, place};
 use crate::declare::Webhook;
+use crate::metrics::Metrics;
 use crate::resource::ResourceSpec;
 use crate::task::Tasks;
+use crate::vitals::{State, Vitals};
 
 /// Running webhooks.
 pub(crate) struct Engine {
@@ -49,6 +51,8 @@ impl Engine {
         webhooks: Vec<(ResourceSpec, Webhook)>,
         namespaces: Option<Vec<String>>,
         client: Client,
+        vitals: &Vitals,
+        metrics: &Metrics,
     ) -> Result<Self, Error> {
         let (server, own): (Arc<dyn WebhookServer>, Vec<String>) = match options.serving {
             Serving::Automatic(local) => {
@@ -94,13 +98,22 @@ impl Engine {
         let leaving = CancellationToken::new();
         let over = CancellationToken::new();
         let session = Session {
-            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone()),
+            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone(), metrics),
             announcements,
             over: over.clone(),
             client: client.clone(),
             operator,
         };
         let mut tasks = Tasks::default();
+        let pending = State::Pending("they are not served yet".to_owned());
+        let condition = vitals.condition("webhooks", pending);
+        let (mut served, gone) = (announced.clone(), leaving.clone());
+        tasks.spawn("readiness of webhooks", async move {
+            if served.wait_for(Option::is_some).await.is_ok() {
+                condition.set(State::Fine);
+            }
+            gone.cancelled().await;
+        });
         let serving = failing.clone();
         tasks.spawn("webhook server", async move {
             let expected = session.over.clone();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kopf_core::admission::configuration::{Reach, Webhook as Configured};
 use kopf_core::admission::review::{Answer, Denial, Malformed, Request, Review};
@@ -17,6 +17,7 @@ use tracing::{Instrument as _, debug, error, info_span};
 use crate::context::validation::{Caller, ReviewFacts, States};
 use crate::declare::Webhook;
 use crate::memo::{AnyMemo, Memos};
+use crate::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
 use crate::resource::ResourceSpec;
 use crate::shim::admission::{ReviewFunction, Verdict};
 
@@ -39,6 +40,7 @@ struct Route {
     function: Arc<dyn ReviewFunction>,
     param: Option<Arc<Value>>,
     memos: Option<Arc<Memos>>,
+    metrics: Arc<WebhookMetrics>,
 }
 
 /// Why a review got no answer.
@@ -80,10 +82,13 @@ impl Reviewer {
         webhooks: Vec<(ResourceSpec, Webhook)>,
         reach: Reach,
         client: Client,
+        metrics: &Metrics,
     ) -> Self {
         let webhooks = webhooks.into_iter().map(|(resource, webhook)| {
             let path = configured(&resource, &webhook.spec).path();
+            let id = webhook.spec.id.as_str();
             let route = Route {
+                metrics: metrics.webhook(resource.kind, resource.group, id),
                 resource,
                 spec: webhook.spec,
                 function: webhook.function,
@@ -198,11 +203,18 @@ impl Routes {
             name = request.name.as_deref(),
         );
         let limit = limit(spec.timeout, patience);
+        let begun = Instant::now();
         let reviewed = route
             .function
             .call(facts, limit)
             .instrument(span.clone())
             .await;
+        let counted = match &reviewed.verdict {
+            Verdict::Allowed => Counted::Allowed,
+            Verdict::Denied(_) => Counted::Denied,
+            Verdict::Failed(_) => Counted::Failed,
+        };
+        route.metrics.reviewed(counted, begun.elapsed());
         let _entered = span.enter();
         conclude(
             spec,

@@ -72,13 +72,18 @@ impl Site {
         }
         let spec = &self.run.duty.spec;
         let (mut effects, verdict) = match spec.policy.allow(record.retries, self.runtime(record)) {
-            Err(limit) => (Effects::default(), Err(limit)),
+            Err(limit) => {
+                self.run.duty.metrics.exhausted();
+                (Effects::default(), Err(limit))
+            }
             Ok(()) => {
+                let measured = self.run.duty.metrics.begin(record.retries);
                 let activity = &self.shared.activity;
                 let call = self.call(self.facts(record, &around, alive), record);
                 let Ok(attempt) = activity.while_leading(call).await else {
                     return Ended::Interrupted;
                 };
+                measured.end(attempt.verdict.counted());
                 (attempt.effects, Ok(attempt.verdict))
             }
         };
@@ -189,6 +194,7 @@ impl Site {
             poster: self.shared.poster.clone(),
             activity: self.shared.activity.clone(),
             memo: duty.memos.as_ref().map(|memos| memos.find(&key.uid)),
+            indices: self.shared.indices.clone(),
         }
     }
 

@@ -12,12 +12,14 @@ use crate::api::KindApi;
 use crate::declare::{DaemonPart, TimerPart};
 use crate::execute::report;
 use crate::memo::Memos;
+use crate::metrics::HandlerMetrics;
 use crate::resource::ResourceSpec;
 
 /// A daemon or timer of a kind.
 pub(crate) struct Duty {
     pub(crate) spec: Arc<HandlerSpec>,
     pub(crate) param: Option<Arc<Value>>,
+    pub(crate) metrics: Arc<HandlerMetrics>,
     pub(crate) work: Work,
     pub(crate) resource: ResourceSpec,
     pub(crate) api: Arc<KindApi>,

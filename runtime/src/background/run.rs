@@ -42,6 +42,7 @@ pub(super) struct LastOut {
 
 impl Run {
     pub(super) fn new(duty: &Arc<Duty>, key: &Arc<ObjectKey>) -> Self {
+        duty.metrics.came();
         Self {
             duty: Arc::clone(duty),
             key: Arc::clone(key),
@@ -81,17 +82,18 @@ impl Run {
     }
 
     pub(super) fn is_finished_for_good(&self) -> bool {
-        match *self.lock() {
-            State::There { for_good }
-            | State::Abandoned { for_good }
-            | State::Gone { for_good } => for_good,
-        }
+        self.lock().is_for_good()
     }
 
     /// Nothing of it is left.
     pub(super) fn leave(&self) {
-        let for_good = self.is_finished_for_good();
-        *self.lock() = State::Gone { for_good };
+        let mut state = self.lock();
+        let for_good = state.is_for_good();
+        let former = std::mem::replace(&mut *state, State::Gone { for_good });
+        drop(state);
+        if !matches!(former, State::Gone { .. }) {
+            self.duty.metrics.left();
+        }
         self.signal.wake();
     }
 
@@ -168,6 +170,18 @@ impl fmt::Display for Run {
             "{} of {} {}",
             self.duty, self.duty.resource.kind, self.key
         )
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn is_for_good(self) -> bool {
+        match self {
+            Self::There { for_good } | Self::Abandoned { for_good } | Self::Gone { for_good } => {
+                for_good
+            }
+        }
     }
 }
 

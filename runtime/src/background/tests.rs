@@ -14,6 +14,7 @@ use crate::context::tick::Tick;
 use crate::declare::Resource;
 use crate::error::{HandlerError, HandlerResult};
 use crate::handler::{DaemonHandler, TimerHandler};
+use crate::metrics::KindMetrics;
 use crate::process::Kind;
 use crate::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
@@ -83,12 +84,17 @@ impl Stage {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let persistence = Arc::new(settings.persistence.clone());
         let tasks = Handle::current().metrics().num_alive_tasks();
-        let kind = Kind::new(resource, client, persistence).unwrap();
+        let kind = Kind::new(resource, client, persistence, KindMetrics::unobserved()).unwrap();
         let limits = Limits {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,
         };
-        let staff = Staff::new(Arc::new(settings), None, Activity::always());
+        let staff = Staff::new(
+            Arc::new(settings),
+            None,
+            Activity::always(),
+            Indices::default(),
+        );
         let background = Arc::clone(&staff.background);
         let quit = CancellationToken::new();
         let (crew, nudges) = staff.crew(limits, quit.clone());

@@ -168,6 +168,11 @@ macro_rules! background_context {
                 self.facts.around.api()
             }
 
+            /// An index of the operator, always as it is now.
+            pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
+                self.facts.around.indices.get(index)
+            }
+
             /// The name of the object.
             pub fn name(&self) -> &str {
                 &self.facts.around.subject.name

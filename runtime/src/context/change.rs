@@ -19,6 +19,7 @@ use super::Old;
 use super::sub::Registered;
 use crate::engine::posting::EventSeverity;
 use crate::hierarchy::{self, Adoption, Child};
+use crate::index::{Index, IndexView};
 use crate::memo::{self, Memo};
 use crate::patch::Patch;
 use crate::settings::ExecutionSettings;
@@ -213,6 +214,11 @@ impl<K> Change<K> {
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         self.facts.around.api()
+    }
+
+    /// An index of the operator, always as it is now.
+    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
+        self.facts.around.indices.get(index)
     }
 
     /// The name of the object.

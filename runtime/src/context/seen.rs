@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::change::Slot;
 use crate::engine::posting::EventSeverity;
 use crate::hierarchy::{self, Adoption, Child};
+use crate::index::{Index, IndexView};
 use crate::memo::{self, Memo};
 use crate::patch::Patch;
 use crate::surroundings::Surroundings;
@@ -64,6 +65,11 @@ impl<K> Seen<K> {
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         self.around.api()
+    }
+
+    /// An index of the operator, always as it is now.
+    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
+        self.around.indices.get(index)
     }
 
     /// The name of the object.

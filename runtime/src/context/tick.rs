@@ -14,6 +14,7 @@ use super::change::Effects;
 use crate::engine::posting::EventSeverity;
 use crate::error::{HandlerError, HandlerResult};
 use crate::hierarchy::{self, Adoption, Child};
+use crate::index::{Index, IndexView};
 use crate::memo::{self, Memo};
 use crate::patch::Patch;
 use crate::stop::StopSignal;

@@ -20,7 +20,8 @@ use crate::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::task::Tasks;
 use crate::version::Version;
 use crate::watch::census::Retain;
-use crate::watch::stream::{self, Stream, StreamSettings};
+use crate::watch::observed::Observed;
+use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{EventType, KindIndex, News, Sighting};
 
 const LEASES: ResourceSpec = ResourceSpec {
@@ -120,11 +121,12 @@ impl<'a> Campaign<'a> {
             namespace: Some(self.election.namespace.clone()),
             retain: Retain::Identity,
             settings: self.election.streams.clone(),
+            observed: Observed::unobserved(),
         };
         let mut streams = Tasks::default();
         streams.spawn(
             "watch of the lease",
-            stream::run(stream, sink, Activity::always()),
+            stream::run(stream, Sink::Queue(sink), Activity::always()),
         );
         self.look().await;
         loop {

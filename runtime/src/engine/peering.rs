@@ -18,9 +18,10 @@ use tracing::{debug, warn};
 use self::table::{Presence, Table};
 use crate::activity::{Activity, Pause, Source};
 use crate::clock::WallClock;
+use crate::metrics::{Metrics, Share};
 use crate::settings::{PeeringMode, PeeringSettings};
 use crate::task::Tasks;
-use crate::watch::stream::StreamSettings;
+use crate::watch::stream::{Sink, StreamSettings};
 use crate::watch::{EventType, KindIndex, News};
 
 pub(crate) use self::table::Seat;
@@ -44,6 +45,7 @@ pub(crate) struct Member {
     pub(crate) settings: PeeringSettings,
     pub(crate) clock: WallClock,
     pub(crate) streams: StreamSettings,
+    pub(crate) metrics: Metrics,
     /// Where the peering object is; none stands for the whole cluster.
     pub(crate) namespace: Option<String>,
 }
@@ -58,6 +60,8 @@ struct Session<'a> {
     look_at: Instant,
     recheck_at: Option<Instant>,
     warned: Vec<String>,
+    /// How many others there are.
+    others: Share,
 }
 
 /// Takes part as long as this operator leads, until `stop`; then removes the own record.
@@ -120,6 +124,7 @@ impl<'a> Session<'a> {
             look_at: now,
             recheck_at: None,
             warned: Vec::new(),
+            others: member.metrics.peers(),
         }
     }
 
@@ -135,8 +140,11 @@ impl<'a> Session<'a> {
             }
             for (index, table) in (0..).map(KindIndex).zip(&mut self.tables) {
                 if let Some(stream) = table.stream(index, &self.member.streams) {
-                    let stream =
-                        crate::watch::stream::run(stream, sink.clone(), Activity::always());
+                    let stream = crate::watch::stream::run(
+                        stream,
+                        Sink::Queue(sink.clone()),
+                        Activity::always(),
+                    );
                     streams.spawn("watch of the peering", stream);
                 }
             }
@@ -223,6 +231,7 @@ impl<'a> Session<'a> {
         let now = self.now();
         let (mut ahead, mut level) = (Vec::new(), Vec::new());
         let (mut dead, mut recheck) = (Vec::new(), None);
+        let mut others = 0;
         for (index, table) in self.tables.iter().enumerate() {
             let Some(verdict) = table.verdict(&self.own, now) else {
                 continue;
@@ -232,9 +241,11 @@ impl<'a> Session<'a> {
                 Stance::Yield(peers) => ahead.extend(peers),
                 Stance::Tie(peers) => level.extend(peers),
             }
+            others += verdict.alive;
             recheck = recheck.into_iter().chain(verdict.recheck).min();
             dead.push((index, verdict.dead));
         }
+        self.others.set(others);
         self.recheck_at = recheck.map(|wait| Instant::now() + wait);
         self.warn_about(&level);
         if !ahead.is_empty() {

@@ -11,6 +11,7 @@ use tracing::{Span, debug, warn};
 use crate::span;
 
 use crate::activity::Activity;
+use crate::metrics::PostingMetrics;
 
 /// Events beyond this number are dropped: they inform people, and nobody reads that many.
 const BACKLOG: usize = 1000;
@@ -67,21 +68,33 @@ struct Post {
 #[derive(Debug, Clone)]
 pub(crate) struct Poster {
     sender: mpsc::Sender<Post>,
+    metrics: Arc<PostingMetrics>,
 }
 
 /// Makes a handle, and the task that posts what it is given until all handles are gone.
-pub(crate) fn poster(client: Client, activity: Activity) -> (Poster, impl Future<Output = ()>) {
+pub(crate) fn poster(
+    client: Client,
+    activity: Activity,
+    metrics: Arc<PostingMetrics>,
+) -> (Poster, impl Future<Output = ()>) {
     let (sender, mut posts) = mpsc::channel::<Post>(BACKLOG);
+    let counted = Arc::clone(&metrics);
     let task = async move {
         while let Some(post) = posts.recv().await {
             match activity.while_leading(send(&client, &post)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => debug!("an event could not be posted: {error}"),
-                Err(lapsed) => debug!("an event is not posted: {lapsed}"),
+                Ok(Ok(())) => counted.posted.add(),
+                Ok(Err(error)) => {
+                    counted.failed.add();
+                    debug!("an event could not be posted: {error}");
+                }
+                Err(lapsed) => {
+                    counted.dropped.add();
+                    debug!("an event is not posted: {lapsed}");
+                }
             }
         }
     };
-    (Poster { sender }, task)
+    (Poster { sender, metrics }, task)
 }
 
 impl Poster {
@@ -104,6 +117,7 @@ impl Poster {
             at: Timestamp::now(),
         };
         if self.sender.try_send(post).is_err() {
+            self.metrics.dropped.add();
             warn!("an event about {} is dropped: too many wait", subject.name);
         }
     }

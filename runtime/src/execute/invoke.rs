@@ -11,6 +11,7 @@ use kopf_core::outcome::{HandlerError as Failure, Outcome};
 use serde_json::Value;
 
 use crate::error::{ErrorKind, HandlerError, HandlerResult};
+use crate::metrics::Outcome as Counted;
 use crate::task::panic_message;
 
 /// How a call ended.
@@ -71,6 +72,44 @@ impl Verdict {
                     _ => Failure::Other { message },
                 })
             }
+        }
+    }
+
+    /// How the call is counted.
+    pub(crate) fn counted(&self) -> Counted {
+        match self {
+            Self::Returned(Ok(())) => Counted::Succeeded,
+            Self::Returned(Err(error)) => match error.kind {
+                ErrorKind::Temporary { .. } => Counted::Temporary,
+                ErrorKind::Waiting { .. } => Counted::Waiting,
+                ErrorKind::Permanent => Counted::Permanent,
+                ErrorKind::Arbitrary => Counted::Arbitrary,
+            },
+            Self::Panicked(_) => Counted::Panicked,
+            Self::OutOfTime => Counted::TimedOut,
+            Self::Interrupted => Counted::Interrupted,
+            Self::Undecodable(_) => Counted::Undecodable,
+        }
+    }
+
+    /// Whether the error mode decides what this end means.
+    pub(crate) fn is_arbitrary(&self) -> bool {
+        match self {
+            Self::Returned(Err(error)) => error.kind == ErrorKind::Arbitrary,
+            Self::Panicked(_) | Self::Undecodable(_) => true,
+            Self::Returned(Ok(())) | Self::OutOfTime | Self::Interrupted => false,
+        }
+    }
+
+    /// What went wrong, if anything did, in short.
+    pub(crate) fn problem(self) -> Option<String> {
+        match self {
+            Self::Returned(Ok(())) => None,
+            Self::Returned(Err(error)) => Some(error.message),
+            Self::Panicked(message) => Some(format!("panicked: {message}")),
+            Self::OutOfTime => Some("it has timed out".to_owned()),
+            Self::Interrupted => Some("it was interrupted".to_owned()),
+            Self::Undecodable(message) => Some(message),
         }
     }
 

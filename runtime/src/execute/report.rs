@@ -47,12 +47,16 @@ pub(crate) fn tell(finished: &Finished<'_>, around: &Surroundings) {
         Outcome::Success(_) if finished.spec.trigger == Trigger::Timer => {
             debug!("{noun} '{id}' succeeded.");
         }
+        Outcome::Success(_) if finished.spec.trigger == Trigger::Index => {}
         Outcome::Success(_) => info!("{noun} '{id}' succeeded."),
         Outcome::Waiting { .. } => {}
         Outcome::Error(failure) => {
             let complaint = format!("{noun} '{id}' {}", finished.failing().complaint(failure));
             error!("{complaint}");
-            around.post(EventSeverity::Error, REASON, &complaint);
+            // An index is about what the operator knows, not about what it does to the object.
+            if finished.spec.trigger != Trigger::Index {
+                around.post(EventSeverity::Error, REASON, &complaint);
+            }
         }
     }
 }
@@ -62,6 +66,7 @@ pub(crate) fn noun(trigger: Trigger) -> &'static str {
     match trigger {
         Trigger::Daemon => "Daemon",
         Trigger::Timer => "Timer",
+        Trigger::Index => "Index",
         _ => "Handler",
     }
 }

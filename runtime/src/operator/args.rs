@@ -6,6 +6,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use kopf_core::peering::DEV_PRIORITY;
 
 use self::webhooks::WebhookArgs;
+use crate::health::endpoint::HealthEndpoint;
 
 /// The whole command line; without a command the operator runs.
 #[derive(Debug, Parser)]
@@ -49,6 +50,17 @@ pub(super) struct RunArgs {
     pub(super) logging: LoggingArgs,
     #[command(flatten)]
     pub(super) webhooks: WebhookArgs,
+
+    /// Tell by HTTP at this address whether the operator is alive; readiness is told at /readyz and
+    /// metrics are served at /metrics of the same host and port
+    #[arg(
+        short = 'L',
+        long,
+        value_name = "http://HOST:PORT/PATH",
+        env = "KOPF_RUN_LIVENESS",
+        help_heading = "Health"
+    )]
+    pub(super) liveness: Option<HealthEndpoint>,
 }
 
 /// Where objects are handled.

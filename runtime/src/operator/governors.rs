@@ -12,6 +12,7 @@ use crate::activity::{Activity, Pause, Switch};
 use crate::clock::WallClock;
 use crate::engine::election::{self, Election};
 use crate::engine::peering::{self, Member};
+use crate::metrics::Metrics;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings};
 use crate::task::{Ended, Tasks};
 use crate::watch::stream::StreamSettings;
@@ -29,6 +30,7 @@ pub(super) struct Governed<'a> {
     pub(super) identity: Option<String>,
     pub(super) clock: WallClock,
     pub(super) streams: StreamSettings,
+    pub(super) metrics: Metrics,
 }
 
 /// The tasks that can pause the operator.
@@ -76,6 +78,7 @@ impl Governors {
                     settings: governed.peering.clone(),
                     clock: governed.clock,
                     streams: governed.streams.clone(),
+                    metrics: governed.metrics.clone(),
                     namespace,
                 };
                 let (activity, leave) = (activity.clone(), governors.leave.clone());

@@ -8,8 +8,10 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::watched::Watched;
 use super::{Error, Operator, orchestrate};
 use crate::hook::{Cleanup, Failed, Hook, OnFailure, Startup, round};
+use crate::vitals::Stage;
 
 /// What cleanup handlers get when those before them took all the time.
 const LEAST_TIME_FOR_CLEANUP: Duration = Duration::from_secs(1);
@@ -23,6 +25,7 @@ pub(super) async fn live(
     connect: impl AsyncFnOnce() -> Result<Client, Error>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
+    let mut watched = Watched::begin(&operator)?;
     let stopped = OnceCell::new();
     let mut stop = pin!(async {
         stop.await;
@@ -44,12 +47,13 @@ pub(super) async fn live(
     };
     let (client, ended) = match connected {
         Ok(Some(client)) => {
-            let ended = orchestrate::run(operator, client.clone(), stop).await;
+            let ended = orchestrate::run(operator, &mut watched, client.clone(), stop).await;
             (Some(client), ended)
         }
         Ok(None) => (None, Ok(())),
         Err(error) => (None, Err(error)),
     };
+    watched.vitals.enter(Stage::Stopping);
     let begun = stopped.get().map_or_else(Instant::now, |stopped| *stopped);
     let end = (begun + deadline).max(Instant::now() + LEAST_TIME_FOR_CLEANUP);
     let cleaned = clean_up(&cleanups, client, default_backoff, end).await;

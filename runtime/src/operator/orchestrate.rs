@@ -11,18 +11,24 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::governors::{Governed, Governors};
+use super::watched::Watched;
 use super::{Error, Namespaces, Operator};
-use crate::activity::Switch;
 use crate::admission::engine::Engine as Admission;
 use crate::background::Staff;
 use crate::engine::posting;
+use crate::health;
+use crate::health::probe::Probing;
+use crate::index::gate::{self, Gate};
+use crate::indexing::{self, Clerk};
 use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::resource::Scope;
 use crate::settings::Settings;
 use crate::task::Tasks;
-use crate::watch::stream::{self, Stream, StreamSettings};
+use crate::vitals::Stage;
+use crate::watch::observed::Observed;
+use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{KindIndex, News, ObjectKey};
 
 /// News on their way to the queue; a full channel makes the streams wait.
@@ -33,9 +39,19 @@ const QUEUE_MARGIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(
     operator: Operator,
+    watched: &mut Watched,
     client: Client,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
+    let Watched {
+        switch,
+        activity,
+        vitals,
+        metrics,
+        questions,
+        served,
+    } = watched;
+    let activity = activity.clone();
     let settings = Arc::new(operator.settings);
     let persistence = Arc::new(settings.persistence.clone());
     let mut kinds: Vec<Kind> = Vec::new();
@@ -47,11 +63,26 @@ pub(super) async fn run(
         }
         let declared = std::mem::take(&mut resource.webhooks);
         webhooks.extend(declared.into_iter().map(|webhook| (spec, webhook)));
-        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence));
+        let counted = metrics.kind(spec.kind, spec.group);
+        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence), counted);
         kinds.push(made.map_err(|source| Error::Declaration {
             kind: spec.kind,
             source,
         })?);
+    }
+
+    let mut essentials = Tasks::default();
+    if served.is_somewhere() {
+        essentials.spawn("runtime", health::beat(vitals.pulse("the runtime")));
+    }
+    if let Some(questions) = questions.take() {
+        let probing = Probing {
+            probes: operator.handlers.probes,
+            client: client.clone(),
+            indices: operator.indices.clone(),
+            cached_for: settings.health.probe_cache,
+        };
+        essentials.spawn("probes", probing.run(questions));
     }
 
     let mut admission = None;
@@ -62,13 +93,14 @@ pub(super) async fn run(
             webhooks,
             operator.namespaces.names(),
             client.clone(),
+            vitals,
+            metrics,
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
     }
-    let (switch, activity) = Switch::new();
     let mut governors = Governors::start(
-        &switch,
+        switch,
         &activity,
         &Governed {
             client: client.clone(),
@@ -79,11 +111,12 @@ pub(super) async fn run(
             identity: operator.identity,
             clock: operator.clock,
             streams: stream_settings(&settings),
+            metrics: metrics.clone(),
         },
     )?;
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
-        let (poster, posting) = posting::poster(client, activity.clone());
+        let (poster, posting) = posting::poster(client, activity.clone(), metrics.posting());
         engines.spawn("posting of events", posting);
         poster
     });
@@ -92,7 +125,14 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let staff = Staff::new(Arc::clone(&settings), poster.clone(), activity.clone());
+    let indices = operator.indices;
+    let gate = Gate::new();
+    let staff = Staff::new(
+        Arc::clone(&settings),
+        poster.clone(),
+        activity.clone(),
+        indices.clone(),
+    );
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
     let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
@@ -113,9 +153,14 @@ pub(super) async fn run(
             let stream = Stream {
                 api: kind.api().clone(),
                 kind: index,
-                namespace,
                 retain: kind.retain(),
                 settings: stream_settings(&settings),
+                observed: Observed::new(
+                    vitals,
+                    Arc::clone(kind.metrics()),
+                    &kind.api().describe(namespace.as_deref()),
+                ),
+                namespace,
             };
             let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
             let sweep = kind.may_hide_leftovers().then(|| Sweep {
@@ -125,10 +170,27 @@ pub(super) async fn run(
                 activity: activity.clone(),
                 finalizer: persistence.finalizer.clone(),
             });
-            let stream = stream::run(stream, sink.clone(), activity.clone());
+            let (outlet, clerk) = if kind.indexers().is_empty() {
+                (Sink::Queue(sink.clone()), None)
+            } else {
+                let shared = indexing::Shared {
+                    indexers: kind.indexers().to_vec(),
+                    resource: *kind.spec(),
+                    api: kind.api().clone(),
+                    activity: activity.clone(),
+                    indices: indices.clone(),
+                    default_backoff: settings.execution.default_backoff,
+                };
+                let queue = (!kind.only_indexes()).then(|| sink.clone());
+                let ticket = gate.ticket(kind.api().describe(stream.namespace.as_deref()));
+                let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
+                let clerk = Clerk::new(shared, queue, ticket).run(told);
+                (Sink::Indices(outlet), Some(clerk))
+            };
+            let stream = stream::run(stream, outlet, activity.clone());
             streams.spawn(name, async {
                 let sweeping = OptionFuture::from(sweep.map(Sweep::run));
-                tokio::join!(sweeping, stream);
+                tokio::join!(sweeping, stream, OptionFuture::from(clerk));
             });
         }
     }
@@ -142,14 +204,36 @@ pub(super) async fn run(
         poster,
         Arc::clone(&settings),
         activity.clone(),
+        indices,
         halt.clone(),
     ));
+    if pipeline.keeps_indices() {
+        couriers.spawn(
+            "patience with indices",
+            gate::remind(gate.clone(), activity.clone()),
+        );
+    }
     let mut workers = Tasks::default();
     let grace = settings.shutdown.grace;
     workers.spawn(
         "queue",
-        queue::run(pipeline, news, limits, activity, halt.clone(), grace),
+        queue::run(
+            pipeline,
+            news,
+            limits,
+            activity,
+            gate,
+            queue::Observed {
+                pulse: vitals.pulse("the queue"),
+                metrics: metrics.queue(),
+            },
+            queue::Halt {
+                stop: halt.clone(),
+                grace,
+            },
+        ),
     );
+    vitals.enter(Stage::Running);
 
     let ended = tokio::select! {
         () = stop => Ok(()),
@@ -160,7 +244,13 @@ pub(super) async fn run(
         ended = governors.ended() => Err(Error::ended(&ended)),
         failed = failed(admission.as_mut()) => Err(failed),
         ended = couriers.ended(), if !couriers.is_empty() => Err(Error::ended(&ended)),
+        ended = essentials.ended(), if !essentials.is_empty() => Err(Error::ended(&ended)),
+        ended = served.ended() => Err(Error::ended(&ended)),
     };
+    vitals.enter(match &ended {
+        Ok(()) => Stage::Stopping,
+        Err(error) => Stage::Broken(error.to_string()),
+    });
     streams.cancel().await;
     couriers.cancel().await;
     halt.cancel();

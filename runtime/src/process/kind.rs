@@ -13,7 +13,9 @@ use super::batch::Keep;
 use crate::api::KindApi;
 use crate::background::duty::{Duty, Work};
 use crate::declare::{Function, ResourceHandlers};
+use crate::indexing::Indexer;
 use crate::memo::Memos;
+use crate::metrics::{HandlerMetrics, KindMetrics};
 use crate::resource::ResourceSpec;
 use crate::shim::{ChangeFunction, EventFunction};
 use crate::watch::census::Retain;
@@ -25,11 +27,20 @@ pub(crate) struct Kind {
     registry: Arc<Registry>,
     persistence: Arc<Persistence>,
     /// The functions of the registry's handlers, in the same order.
-    functions: Vec<(Function, Option<Arc<Value>>)>,
+    callees: Vec<Callee>,
     /// Daemons and timers, in the order of the registry.
     duties: Vec<Arc<Duty>>,
+    indexers: Vec<Indexer>,
     keep: Keep,
     memos: Option<Arc<Memos>>,
+    metrics: Arc<KindMetrics>,
+}
+
+/// What a handler calls, and where that is counted.
+struct Callee {
+    function: Function,
+    param: Option<Arc<Value>>,
+    metrics: Arc<HandlerMetrics>,
 }
 
 impl Kind {
@@ -37,28 +48,35 @@ impl Kind {
         resource: ResourceHandlers,
         client: Client,
         persistence: Arc<Persistence>,
+        metrics: Arc<KindMetrics>,
     ) -> Result<Self, Error> {
-        let (specs, functions): (Vec<_>, Vec<_>) = resource
-            .handlers
-            .into_iter()
-            .map(|handler| (handler.spec, (handler.function, handler.param)))
-            .unzip();
-        let shows_events = functions
+        let handlers = resource.handlers.into_iter().map(|handler| {
+            let metrics = metrics.handler(handler.spec.id.as_str(), handler.function.form());
+            let callee = Callee {
+                function: handler.function,
+                param: handler.param,
+                metrics,
+            };
+            (handler.spec, callee)
+        });
+        let (specs, callees): (Vec<_>, Vec<_>) = handlers.unzip();
+        let shows_events = callees
             .iter()
-            .any(|(function, _)| matches!(function, Function::Event(_)));
+            .any(|callee| matches!(callee.function, Function::Event(_)));
         let registry = Registry::new(specs)?;
         let selectors = Selectors::derive(&registry);
         let api = Arc::new(KindApi::new(client, resource.spec, selectors));
-        let duties = registry.handlers().iter().zip(&functions);
-        let duties = duties.filter_map(|(spec, (function, param))| {
-            let work = match function {
+        let duties = registry.handlers().iter().zip(&callees);
+        let duties = duties.filter_map(|(spec, callee)| {
+            let work = match &callee.function {
                 Function::Daemon(part) => Work::Daemon(part.clone()),
                 Function::Timer(part) => Work::Timer(Arc::new(part.clone())),
-                Function::Change(_) | Function::Event(_) => return None,
+                Function::Change(_) | Function::Event(_) | Function::Index(_) => return None,
             };
             Some(Arc::new(Duty {
                 spec: Arc::clone(spec),
-                param: param.clone(),
+                param: callee.param.clone(),
+                metrics: Arc::clone(&callee.metrics),
                 work,
                 resource: resource.spec,
                 api: Arc::clone(&api),
@@ -66,13 +84,26 @@ impl Kind {
             }))
         });
         let duties = duties.collect();
+        let handlers = registry.handlers().iter().zip(&callees);
+        let indexers = handlers.filter_map(|(spec, callee)| match &callee.function {
+            Function::Index(function) => Some(Indexer {
+                spec: Arc::clone(spec),
+                function: Arc::clone(function),
+                param: callee.param.clone(),
+                metrics: Arc::clone(&callee.metrics),
+            }),
+            _ => None,
+        });
+        let indexers = indexers.collect();
         Ok(Self {
             spec: resource.spec,
             api,
             registry: Arc::new(registry),
             persistence,
-            functions,
+            callees,
             duties,
+            metrics,
+            indexers,
             keep: if shows_events {
                 Keep::Events
             } else {
@@ -114,6 +145,20 @@ impl Kind {
         self.memos.as_deref()
     }
 
+    /// Where what happens to its objects is counted.
+    pub(crate) fn metrics(&self) -> &Arc<KindMetrics> {
+        &self.metrics
+    }
+
+    pub(crate) fn indexers(&self) -> &[Indexer] {
+        &self.indexers
+    }
+
+    /// Whether there is anything to do about objects beyond finding them.
+    pub(crate) fn only_indexes(&self) -> bool {
+        self.indexers.len() == self.callees.len()
+    }
+
     pub(crate) fn keep(&self) -> Keep {
         self.keep
     }
@@ -127,30 +172,36 @@ impl Kind {
 
     /// The function of a change handler that came from this kind's registry.
     pub(crate) fn change_function(&self, spec: &Arc<HandlerSpec>) -> Option<ChangeCallee<'_>> {
-        match self.entry(spec)? {
-            (Function::Change(function), param) => Some(ChangeCallee {
+        let callee = self.entry(spec)?;
+        match &callee.function {
+            Function::Change(function) => Some(ChangeCallee {
                 function: &**function,
-                param: param.clone(),
+                param: callee.param.clone(),
+                metrics: &callee.metrics,
             }),
-            (Function::Event(_) | Function::Daemon(_) | Function::Timer(_), _) => None,
+            _ => None,
         }
     }
 
     /// The function of an event handler that came from this kind's registry.
-    pub(crate) fn event_function(&self, spec: &Arc<HandlerSpec>) -> Option<&dyn EventFunction> {
-        match self.entry(spec)? {
-            (Function::Event(function), _) => Some(&**function),
-            (Function::Change(_) | Function::Daemon(_) | Function::Timer(_), _) => None,
+    pub(crate) fn event_function(
+        &self,
+        spec: &Arc<HandlerSpec>,
+    ) -> Option<(&dyn EventFunction, &HandlerMetrics)> {
+        let callee = self.entry(spec)?;
+        match &callee.function {
+            Function::Event(function) => Some((&**function, &callee.metrics)),
+            _ => None,
         }
     }
 
-    fn entry(&self, spec: &Arc<HandlerSpec>) -> Option<&(Function, Option<Arc<Value>>)> {
+    fn entry(&self, spec: &Arc<HandlerSpec>) -> Option<&Callee> {
         let position = self
             .registry
             .handlers()
             .iter()
             .position(|handler| Arc::ptr_eq(handler, spec))?;
-        self.functions.get(position)
+        self.callees.get(position)
     }
 }
 
@@ -158,4 +209,5 @@ impl Kind {
 pub(crate) struct ChangeCallee<'a> {
     pub(crate) function: &'a dyn ChangeFunction,
     pub(crate) param: Option<Arc<Value>>,
+    pub(crate) metrics: &'a HandlerMetrics,
 }

@@ -131,16 +131,19 @@ impl Case<'_> {
                         .function
                         .call(facts, allowance.time_left)
                         .instrument(span);
+                    let measured = callee.metrics.begin(allowance.retry);
                     let mut attempt = self.activity.while_leading(call).await?;
+                    measured.end(attempt.verdict.counted());
                     let result = attempt.effects.result.take();
                     let verdict = attempt.verdict;
                     let outcome = verdict.into_outcome(result, cycle.reason(), &spec.policy);
                     (attempt.effects, outcome)
                 }
-                Err(limit) => (
-                    Effects::default(),
-                    Outcome::Error(Failure::Exhausted(limit)),
-                ),
+                Err(limit) => {
+                    callee.metrics.exhausted();
+                    let exhausted = Failure::Exhausted(limit);
+                    (Effects::default(), Outcome::Error(exhausted))
+                }
             };
             let call = Called {
                 spec,

@@ -93,6 +93,7 @@ struct Bench {
     recorder: Arc<Recorder>,
     stop: CancellationToken,
     source: Source,
+    gate: Gate,
 }
 
 impl Bench {
@@ -112,13 +113,21 @@ impl Bench {
         let (switch, activity) = Switch::new();
         let source = switch.source();
         source.resume();
+        let gate = Gate::new();
         let queue = run(
             Arc::clone(&recorder),
             inbox,
             limits,
             activity,
-            stop.clone(),
-            Duration::from_secs(30),
+            gate.clone(),
+            Observed {
+                pulse: Pulse::unobserved(),
+                metrics: Arc::default(),
+            },
+            Halt {
+                stop: stop.clone(),
+                grace: Duration::from_secs(30),
+            },
         );
         let bench = Self {
             news,
@@ -126,6 +135,7 @@ impl Bench {
             recorder,
             stop,
             source,
+            gate,
         };
         (bench, queue)
     }
@@ -285,6 +295,43 @@ async fn a_pause_that_is_over_at_once_drops_what_has_not_begun_all_the_same() {
         bench.source.resume();
         bench.tell("waits", 3, 0, Next::Rest).await;
         assert_eq!(bench.call().await, ("waits", vec![3], SHELVED, 3));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_begun_before_the_gate_is_open() {
+    check(1, async |bench| {
+        let ticket = bench.gate.ticket("pods".to_owned());
+        for key in ["a", "b", "c"] {
+            bench.tell(key, 1, 0, Next::Rest).await;
+        }
+        bench.tell("a", 2, 0, Next::Rest).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(bench.calls.is_empty());
+        ticket.listed(0);
+        assert_eq!(bench.call().await, ("a", vec![1, 2], 0, 60));
+        assert_eq!(bench.call().await, ("b", vec![1], 0, 60));
+        assert_eq!(bench.call().await, ("c", vec![1], 0, 60));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_closes_the_gate_until_all_is_listed_again() {
+    check(1, async |bench| {
+        let ticket = bench.gate.ticket("pods".to_owned());
+        ticket.listed(0);
+        bench.tell("a", 1, 0, Next::Rest).await;
+        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
+        bench.source.pause(Pause::LeaseLost);
+        bench.source.resume();
+        bench.tell("a", 2, 0, Next::Rest).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(bench.calls.is_empty());
+        ticket.listed(1);
+        let (key, numbers, _, at) = bench.call().await;
+        assert_eq!((key, numbers, at), ("a", vec![2], 60));
     })
     .await;
 }

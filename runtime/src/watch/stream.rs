@@ -17,10 +17,12 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
 use super::census::{Census, Report, Retain};
-use super::{EventType, Glance, KindIndex, News, ObjectKey};
+use super::observed::Observed;
+use super::{EventType, Glance, KindIndex, News, ObjectKey, Told};
 use crate::activity::Activity;
-use crate::api::{self, KindApi};
+use crate::api::{self, KindApi, RESPONSE_TIMEOUT};
 use crate::backoff::Backoff;
+use crate::metrics::Restart;
 
 /// A watch that ends sooner is no reason to open the next one without a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
@@ -32,6 +34,7 @@ pub(crate) struct Stream {
     pub(crate) namespace: Option<String>,
     pub(crate) retain: Retain,
     pub(crate) settings: StreamSettings,
+    pub(crate) observed: Observed,
 }
 
 /// How patient a stream is.
@@ -66,7 +69,13 @@ enum Error {
 struct Unheard;
 
 /// Where sightings go.
-type Sink = mpsc::Sender<(Arc<ObjectKey>, News)>;
+#[derive(Debug, Clone)]
+pub(crate) enum Sink {
+    /// Straight to the queue.
+    Queue(mpsc::Sender<(Arc<ObjectKey>, News)>),
+    /// To those who keep the indices of the kind, and from there to the queue.
+    Indices(mpsc::Sender<Told>),
+}
 
 enum State {
     Unlisted,
@@ -92,11 +101,11 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
     let mut state = State::Unlisted;
     let mut census = Census::new(stream.kind, stream.retain);
     let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
-    let mut epoch = activity.running().await;
+    let mut epoch = stream.may_run(&activity).await;
     loop {
         let pass = async {
             match &mut state {
-                State::Unlisted => stream.list(&mut census, &sink).await,
+                State::Unlisted => stream.list(&mut census, &sink, epoch).await,
                 State::Listed { version } => {
                     stream
                         .watch(version, &mut census, &sink, &mut backoff)
@@ -110,7 +119,7 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
             pass = pass => Some(pass),
         };
         let Some(pass) = pass else {
-            epoch = activity.running().await;
+            epoch = stream.may_run(&activity).await;
             state = State::Unlisted;
             backoff.reset();
             continue;
@@ -121,6 +130,15 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
             Err(error) => {
                 let pause = backoff.next(error.retry_after());
                 stream.report(&error, pause);
+                stream.observed.moves_within(pause);
+                if let Some(restart) = error.restart() {
+                    stream.observed.restarts(restart);
+                }
+                if let Error::List(cause) = &error
+                    && sink.unlisted(epoch, cause).await.is_err()
+                {
+                    return;
+                }
                 if error.needs_list() {
                     state = State::Unlisted;
                 }
@@ -136,10 +154,18 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
 // === impl Stream ===
 
 impl Stream {
-    async fn list(&self, census: &mut Census, sink: &Sink) -> Result<Pass, Error> {
+    /// Waits until the operator runs, and returns the epoch.
+    async fn may_run(&self, activity: &Activity) -> u64 {
+        self.observed.paused();
+        activity.running().await
+    }
+
+    async fn list(&self, census: &mut Census, sink: &Sink, epoch: u64) -> Result<Pass, Error> {
         census.begin();
+        self.observed.listing();
         let mut next = None;
         loop {
+            self.observed.waits();
             let page = self
                 .api
                 .list_page(self.namespace.as_deref(), self.settings.page_size, next)
@@ -150,7 +176,7 @@ impl Stream {
                     continue;
                 };
                 if let Some(report) = census.saw(EventType::Listed, &glance, Arc::clone(text))
-                    && tell(sink, report).await.is_err()
+                    && self.tell(sink, report).await.is_err()
                 {
                     return Ok(Pass::NobodyListens);
                 }
@@ -158,9 +184,13 @@ impl Stream {
             next = page.next;
             if next.is_none() {
                 for report in census.vanished() {
-                    if tell(sink, report).await.is_err() {
+                    if self.tell(sink, report).await.is_err() {
                         return Ok(Pass::NobodyListens);
                     }
+                }
+                self.observed.listed();
+                if sink.listed(epoch).await.is_err() {
+                    return Ok(Pass::NobodyListens);
                 }
                 return Ok(Pass::Continue(State::Listed {
                     version: page.resource_version,
@@ -177,21 +207,28 @@ impl Stream {
         backoff: &mut Backoff,
     ) -> Result<Pass, Error> {
         let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
+        self.observed.moves_within(RESPONSE_TIMEOUT);
         let opened = self
             .api
             .watch(self.namespace.as_deref(), version, server_timeout)
             .await;
         let mut lines = Lines::new(opened.map_err(Error::Open)?);
         let opened_at = Instant::now();
+        self.observed.watching();
         loop {
+            self.observed.moves_within(self.settings.inactivity_timeout);
             let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
                 debug!(kind = %self.describe(), "no news for too long, reconnecting");
+                self.observed.restarts(Restart::Silent);
                 break;
             };
+            // Whoever takes the sighting may take his time.
+            self.observed.waits();
             let Some(line) = line.map_err(Error::Read)? else {
                 if opened_at.elapsed() < SHORTEST_WATCH {
                     return Err(Error::Hollow);
                 }
+                self.observed.restarts(Restart::Closed);
                 break;
             };
             let event: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
@@ -217,7 +254,7 @@ impl Stream {
             };
             let text = event.object.to_owned().into();
             if let Some(report) = census.saw(event_type, &glance, text)
-                && tell(sink, report).await.is_err()
+                && self.tell(sink, report).await.is_err()
             {
                 return Ok(Pass::NobodyListens);
             }
@@ -225,6 +262,11 @@ impl Stream {
         Ok(Pass::Continue(State::Listed {
             version: std::mem::take(version),
         }))
+    }
+
+    async fn tell(&self, sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
+        self.observed.saw(sighting.event_type);
+        sink.tell((key, sighting)).await
     }
 
     /// Looks at an object; one that has no shape must not stop the others.
@@ -239,13 +281,17 @@ impl Stream {
     fn report(&self, error: &Error, pause: Duration) {
         let kind = self.describe();
         let pause = pause.as_secs_f32();
+        let absent = matches!(error, Error::List(api::Error::NotFound));
         let story = match std::error::Error::source(error) {
-            _ if matches!(error, Error::List(api::Error::NotFound)) => {
-                "the server does not serve this kind (yet)".to_owned()
-            }
+            _ if absent => "the server does not serve this kind (yet)".to_owned(),
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         };
+        match error {
+            _ if absent => self.observed.absent(story.clone()),
+            _ if error.is_routine() => {}
+            _ => self.observed.failing(story.clone()),
+        }
         if error.is_routine() {
             info!(%kind, "{story}; trying again in {pause:.1} s");
         } else {
@@ -267,6 +313,20 @@ impl Error {
             Self::List(_) | Self::InStream(_) | Self::Decode(_) => true,
             Self::Open(error) => !error.is_transient(),
             Self::Read(_) | Self::Hollow => false,
+        }
+    }
+
+    /// What became of a watch, if there was one.
+    fn restart(&self) -> Option<Restart> {
+        match self {
+            Self::List(_) => None,
+            Self::Open(api::Error::Expired) | Self::InStream(api::Error::Expired) => {
+                Some(Restart::Expired)
+            }
+            Self::Hollow => Some(Restart::Closed),
+            Self::Open(_) | Self::InStream(_) | Self::Read(_) | Self::Decode(_) => {
+                Some(Restart::Failed)
+            }
         }
     }
 
@@ -314,9 +374,41 @@ impl<R: AsyncBufRead> Lines<R> {
     }
 }
 
-async fn tell(sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
-    let told = sink.send((key, News::Seen(sighting))).await;
-    told.map_err(|_| Unheard)
+// === impl Sink ===
+
+impl Sink {
+    async fn tell(&self, (key, sighting): Report) -> Result<(), Unheard> {
+        match self {
+            Self::Queue(queue) => {
+                let told = queue.send((key, News::Seen(sighting))).await;
+                told.map_err(|_| Unheard)
+            }
+            Self::Indices(indices) => {
+                let told = indices.send(Told::Seen(key, sighting)).await;
+                told.map_err(|_| Unheard)
+            }
+        }
+    }
+
+    async fn listed(&self, epoch: u64) -> Result<(), Unheard> {
+        self.mark(|| Told::Listed(epoch)).await
+    }
+
+    async fn unlisted(&self, epoch: u64, cause: &api::Error) -> Result<(), Unheard> {
+        let mark = || match cause {
+            api::Error::NotFound => Told::Unserved(epoch),
+            cause => Told::Hindered(cause.to_string()),
+        };
+        self.mark(mark).await
+    }
+
+    /// Says something that concerns nobody but those who keep indices.
+    async fn mark(&self, mark: impl FnOnce() -> Told) -> Result<(), Unheard> {
+        match self {
+            Self::Queue(_) => Ok(()),
+            Self::Indices(indices) => indices.send(mark()).await.map_err(|_| Unheard),
+        }
+    }
 }
 
 fn in_stream_error(status: &RawValue) -> api::Error {

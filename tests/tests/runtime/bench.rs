@@ -159,9 +159,18 @@ impl Bench {
         resource: ResourceHandlers,
         settings: Settings,
     ) -> Result<Running, Failure> {
+        self.start_all([resource], settings).await
+    }
+
+    /// The same with several kinds.
+    pub(crate) async fn start_all(
+        &mut self,
+        resources: impl IntoIterator<Item = ResourceHandlers>,
+        settings: Settings,
+    ) -> Result<Running, Failure> {
         let identity = self.identity();
         let client = self.sandbox.control_plane().client(&identity).await?;
-        Ok(self.run(resource, settings, client, identity))
+        Ok(self.run(resources, settings, client, identity))
     }
 
     /// Starts an operator that talks to the control plane through a proxy.
@@ -172,7 +181,7 @@ impl Bench {
         let identity = self.identity();
         let proxy = FaultProxy::start(self.sandbox.control_plane(), &identity).await?;
         let client = proxy.client().await?;
-        let running = self.run(resource, Settings::default(), client, identity);
+        let running = self.run([resource], Settings::default(), client, identity);
         Ok((proxy, running))
     }
 
@@ -184,14 +193,15 @@ impl Bench {
 
     fn run(
         &self,
-        resource: ResourceHandlers,
+        resources: impl IntoIterator<Item = ResourceHandlers>,
         settings: Settings,
         client: Client,
         identity: Identity,
     ) -> Running {
         let (stop, stopped) = oneshot::channel();
-        let operator = Operator::new("bench")
-            .resource(resource)
+        let operator = resources
+            .into_iter()
+            .fold(Operator::new("bench"), Operator::resource)
             .namespaces(Namespaces::Only(vec![self.sandbox.namespace().to_owned()]))
             .settings(settings);
         let task = tokio::spawn(operator.run(client, async {

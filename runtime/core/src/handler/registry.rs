@@ -147,7 +147,9 @@ impl Registry {
     #[must_use]
     pub fn essence_rules(&self, ignored: &[FieldPath]) -> EssenceRules {
         let mut watched: Vec<FieldPath> = Vec::new();
-        for field in self.handlers.iter().filter_map(|handler| handler.field()) {
+        let counting = |handler: &&Arc<HandlerSpec>| handler.trigger != Trigger::Index;
+        let handlers = self.handlers.iter().filter(counting);
+        for field in handlers.filter_map(|handler| handler.field()) {
             if !watched.contains(field) {
                 watched.push(field.clone());
             }

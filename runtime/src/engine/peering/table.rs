@@ -14,6 +14,7 @@ use crate::api::{self, KindApi, PatchBody, Target};
 use crate::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
 use crate::watch::census::Retain;
+use crate::watch::observed::Observed;
 use crate::watch::stream::{Stream, StreamSettings};
 
 /// The API groups that peerings are defined in: today's, and that of old versions of Kopf.
@@ -182,6 +183,7 @@ impl Table {
             namespace: self.seat.namespace.clone(),
             retain: Retain::Identity,
             settings: settings.clone(),
+            observed: Observed::unobserved(),
         })
     }
 

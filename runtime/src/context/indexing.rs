@@ -1,0 +1,105 @@
+//! The context of functions that put objects into an index.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_core::handler::HandlerId;
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client};
+use serde_json::Value;
+
+use crate::index::{Index, IndexView};
+use crate::surroundings::Surroundings;
+
+/// One object that is about to be found in an index.
+pub struct Indexing<K> {
+    object: K,
+    facts: IndexFacts,
+}
+
+/// What is known before the function is called.
+pub(crate) struct IndexFacts {
+    pub(crate) around: Surroundings,
+    pub(crate) raw: Arc<Value>,
+    pub(crate) handler: HandlerId,
+    pub(crate) param: Option<Arc<Value>>,
+    pub(crate) retry: u32,
+    pub(crate) started: Timestamp,
+    pub(crate) runtime: Duration,
+}
+
+impl<K> Indexing<K> {
+    pub(crate) fn new(object: K, facts: IndexFacts) -> Self {
+        Self { object, facts }
+    }
+
+    /// The object.
+    pub fn object(&self) -> &K {
+        &self.object
+    }
+
+    /// The object as the server sent it.
+    pub fn raw(&self) -> &Value {
+        &self.facts.raw
+    }
+
+    /// The name of the object.
+    pub fn name(&self) -> &str {
+        &self.facts.around.subject.name
+    }
+
+    /// The namespace of the object; none for cluster-wide kinds.
+    pub fn namespace(&self) -> Option<&str> {
+        self.facts.around.subject.namespace.as_deref()
+    }
+
+    /// The identity of the object, which a namesake does not share.
+    pub fn uid(&self) -> &str {
+        &self.facts.around.subject.uid
+    }
+
+    /// How many attempts failed in a row before this one.
+    pub fn retry(&self) -> u32 {
+        self.facts.retry
+    }
+
+    /// When the first of these attempts was made.
+    pub fn started(&self) -> Timestamp {
+        self.facts.started
+    }
+
+    /// How long that is ago.
+    pub fn runtime(&self) -> Duration {
+        self.facts.runtime
+    }
+
+    /// What the manifest says in `param`.
+    pub fn param(&self) -> Option<&Value> {
+        self.facts.param.as_deref()
+    }
+
+    /// The name of the index.
+    pub fn handler_id(&self) -> &str {
+        self.facts.handler.as_str()
+    }
+
+    /// A client for everything else in the cluster. Mind that handlers wait for the indices.
+    pub fn client(&self) -> &Client {
+        &self.facts.around.client
+    }
+
+    /// The objects of a kind in the namespace of this object, or in that of the client if this one
+    /// is cluster-wide.
+    pub fn api<T>(&self) -> Api<T>
+    where
+        T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        self.facts.around.api()
+    }
+
+    /// An index as far as it has come: here, none is known to be complete.
+    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
+        self.facts.around.indices.get(index)
+    }
+}

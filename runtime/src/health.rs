@@ -1,0 +1,81 @@
+//! Tells Kubernetes, and whoever else asks by HTTP, how the operator is.
+//!
+//! The endpoint is served by a thread of its own: when handlers block all threads of the operator,
+//! there is still somebody to say so.
+
+pub(crate) mod endpoint;
+pub(crate) mod probe;
+mod report;
+mod server;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use self::endpoint::Endpoint;
+use self::probe::Prober;
+use crate::activity::Activity;
+use crate::metrics::Metrics;
+use crate::settings::HealthSettings;
+use crate::task::Thread;
+use crate::vitals::{Pulse, Vitals};
+
+/// How often the runtime shows that it lets tasks run.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// What the endpoint tells about.
+pub(crate) struct Health {
+    pub(crate) vitals: Vitals,
+    pub(crate) activity: Activity,
+    pub(crate) metrics: Metrics,
+    pub(crate) prober: Prober,
+    pub(crate) settings: HealthSettings,
+    /// Whether API requests of others wait for this operator.
+    pub(crate) serves_webhooks: bool,
+}
+
+/// The endpoint cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {endpoint} for health checks")]
+pub(crate) struct Error {
+    endpoint: Endpoint,
+    #[source]
+    source: io::Error,
+}
+
+impl Health {
+    /// Begins to serve the endpoint, until `stop`.
+    pub(crate) fn serve(
+        self,
+        endpoint: &Endpoint,
+        stop: CancellationToken,
+    ) -> Result<Thread, Error> {
+        let failed = |source| Error {
+            endpoint: endpoint.clone(),
+            source,
+        };
+        let listener = bind(endpoint).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        info!("health is served at {}", endpoint.at(address));
+        let path = endpoint.path().to_owned();
+        Thread::start("health", move || server::run(listener, self, path, &stop)).map_err(failed)
+    }
+}
+
+/// Shows again and again that tasks of this runtime are run.
+pub(crate) async fn beat(pulse: Pulse) {
+    loop {
+        pulse.within(HEARTBEAT);
+        tokio::time::sleep(HEARTBEAT).await;
+    }
+}
+
+fn bind(endpoint: &Endpoint) -> io::Result<TcpListener> {
+    let addresses: Vec<SocketAddr> = endpoint.addresses()?;
+    let listener = TcpListener::bind(&*addresses)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}

@@ -1,0 +1,317 @@
+//! Indices as handlers see them: values of objects found by a key, kept in memory.
+//!
+//! Who writes waits for a moment when nobody reads, and lets readers pass meanwhile: a reader
+//! never waits for somebody who waits, so that one may look into an index while looking into it.
+
+pub(crate) mod gate;
+
+use std::any::{Any, TypeId};
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+
+use kopf_core::index::Index as Shelves;
+
+use crate::error::HandlerError;
+use crate::watch::ObjectKey;
+
+/// What is found by what: implemented by the types that kopf-gen makes of the indices in
+/// `kopf.yaml`, and given to [`index`](crate::Change::index) of any context.
+pub trait Index: Send + Sync + 'static {
+    /// What one looks for.
+    type Key: Eq + Hash + Send + Sync + 'static;
+    /// What one finds: one of each object that has the key.
+    type Value: Send + Sync + 'static;
+    /// The name in `kopf.yaml`.
+    const NAME: &'static str;
+}
+
+/// What a function of an index returns: all entries of the object, which is in the index no longer
+/// if there are none.
+pub type IndexResult<I> = Result<Vec<(<I as Index>::Key, <I as Index>::Value)>, HandlerError>;
+
+/// All indices of an operator; cheap to clone.
+///
+/// An operator has its own ones. Whoever needs them elsewhere, such as the operator's struct for
+/// its predicates, makes them first and passes them to
+/// [`Operator::indices`](crate::Operator::indices).
+#[derive(Clone, Default)]
+pub struct Indices {
+    /// Each is an `Arc<Storage<I>>`; the lock is held for looking only.
+    by_type: Arc<Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>,
+}
+
+/// One index, always as it is now; cheap to clone, and free to be kept.
+pub struct IndexView<I: Index> {
+    storage: Arc<Storage<I>>,
+}
+
+/// One index as it is, and stays, as long as this is kept: the index is not updated meanwhile, so
+/// do not keep it for long. It cannot be kept across an `await`.
+pub struct IndexSnapshot<'a, I: Index> {
+    shelves: RwLockReadGuard<'a, Shelves<Arc<ObjectKey>, I::Key, I::Value>>,
+}
+
+/// Where the entries of one index are.
+struct Storage<I: Index> {
+    shelves: RwLock<Shelves<Arc<ObjectKey>, I::Key, I::Value>>,
+}
+
+/// The new entries of an object, on their way into an index.
+pub(crate) trait Update: Send {
+    /// Puts them there, unless somebody is reading.
+    fn try_apply(&mut self, object: &Arc<ObjectKey>) -> bool;
+}
+
+struct Entries<I: Index> {
+    view: IndexView<I>,
+    entries: Vec<(I::Key, I::Value)>,
+}
+
+// === impl Indices ===
+
+impl Indices {
+    /// One of the indices, which is empty if the operator does not have it.
+    pub fn get<I: Index>(&self, _: I) -> IndexView<I> {
+        self.view()
+    }
+
+    pub(crate) fn view<I: Index>(&self) -> IndexView<I> {
+        let mut by_type = self.by_type.lock().unwrap_or_else(PoisonError::into_inner);
+        let storage = by_type
+            .entry(TypeId::of::<I>())
+            .or_insert_with(|| Arc::<Storage<I>>::default());
+        let storage = Arc::clone(storage)
+            .downcast::<Storage<I>>()
+            .expect("each index is kept under its own type");
+        IndexView { storage }
+    }
+
+    /// Entries that replace all that an object has in an index.
+    pub(crate) fn update<I: Index>(&self, entries: Vec<(I::Key, I::Value)>) -> Box<dyn Update> {
+        let view = self.view::<I>();
+        Box::new(Entries { view, entries })
+    }
+}
+
+impl fmt::Debug for Indices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Indices").finish_non_exhaustive()
+    }
+}
+
+// === impl IndexView ===
+
+impl<I: Index> IndexView<I> {
+    /// The values of all objects that have this key, in no particular order.
+    pub fn get<Q>(&self, key: &Q) -> Vec<I::Value>
+    where
+        I::Key: Borrow<Q>,
+        I::Value: Clone,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.read().get(key).cloned().collect()
+    }
+
+    /// The value of some object that has this key.
+    pub fn first<Q>(&self, key: &Q) -> Option<I::Value>
+    where
+        I::Key: Borrow<Q>,
+        I::Value: Clone,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.read().get(key).next().cloned()
+    }
+
+    /// Whether any object has this key.
+    pub fn contains_key<Q>(&self, key: &Q) -> bool
+    where
+        I::Key: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.read().contains_key(key)
+    }
+
+    /// All keys, in no particular order.
+    pub fn keys(&self) -> Vec<I::Key>
+    where
+        I::Key: Clone,
+    {
+        self.read().keys().cloned().collect()
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
+    /// The index as it is at this moment, for several looks that have to fit together, and for
+    /// values that are not to be cloned.
+    pub fn read(&self) -> IndexSnapshot<'_, I> {
+        let shelves = self.storage.shelves.read();
+        IndexSnapshot {
+            shelves: shelves.unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+impl<I: Index> Clone for IndexView<I> {
+    fn clone(&self) -> Self {
+        Self {
+            storage: Arc::clone(&self.storage),
+        }
+    }
+}
+
+impl<I: Index> fmt::Debug for IndexView<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = I::NAME;
+        f.debug_struct("IndexView")
+            .field("name", &name)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl IndexSnapshot ===
+
+impl<I: Index> IndexSnapshot<'_, I> {
+    /// The values of all objects that have this key, in no particular order.
+    pub fn get<Q>(&self, key: &Q) -> impl ExactSizeIterator<Item = &I::Value>
+    where
+        I::Key: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.shelves.get(key)
+    }
+
+    /// Whether any object has this key.
+    pub fn contains_key<Q>(&self, key: &Q) -> bool
+    where
+        I::Key: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.shelves.contains_key(key)
+    }
+
+    /// All keys, in no particular order.
+    pub fn keys(&self) -> impl Iterator<Item = &I::Key> {
+        self.shelves.keys()
+    }
+
+    /// All keys with their values, in no particular order.
+    pub fn iter(
+        &self,
+    ) -> impl Iterator<Item = (&I::Key, impl ExactSizeIterator<Item = &I::Value>)> {
+        self.shelves.iter()
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.shelves.len()
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.shelves.is_empty()
+    }
+}
+
+impl<I: Index> fmt::Debug for IndexSnapshot<'_, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexSnapshot")
+            .field("name", &I::NAME)
+            .field("keys", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Storage ===
+
+impl<I: Index> Default for Storage<I> {
+    fn default() -> Self {
+        Self {
+            shelves: RwLock::default(),
+        }
+    }
+}
+
+// === impl Update ===
+
+impl<I: Index> Update for Entries<I> {
+    fn try_apply(&mut self, object: &Arc<ObjectKey>) -> bool {
+        let mut shelves = match self.view.storage.shelves.try_write() {
+            Ok(shelves) => shelves,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        shelves.replace(object, self.entries.drain(..));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::KindIndex;
+
+    struct Names;
+
+    impl Index for Names {
+        type Key = String;
+        type Value = u32;
+        const NAME: &'static str = "names";
+    }
+
+    fn object(name: &str) -> Arc<ObjectKey> {
+        Arc::new(ObjectKey {
+            kind: KindIndex(0),
+            uid: name.into(),
+            namespace: None,
+            name: name.into(),
+        })
+    }
+
+    fn put(indices: &Indices, name: &str, entries: &[(&str, u32)]) -> bool {
+        let entries = entries
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), *value));
+        let mut update = indices.update::<Names>(entries.collect());
+        update.try_apply(&object(name))
+    }
+
+    #[test]
+    fn all_views_show_the_same() {
+        let indices = Indices::default();
+        let early = indices.get(Names);
+        assert!(early.is_empty());
+        assert!(put(&indices, "a", &[("x", 1), ("y", 2)]));
+        assert!(put(&indices, "b", &[("x", 3)]));
+        let mut found = early.get("x");
+        found.sort_unstable();
+        assert_eq!(found, [1, 3]);
+        assert_eq!(early.first("y"), Some(2));
+        assert!(put(&indices, "a", &[]));
+        assert_eq!(early.keys(), ["x"]);
+    }
+
+    #[test]
+    fn what_is_read_does_not_change_and_may_be_read_again_meanwhile() {
+        let indices = Indices::default();
+        assert!(put(&indices, "a", &[("x", 1)]));
+        let view = indices.get(Names);
+        let snapshot = view.read();
+        assert!(!put(&indices, "a", &[("y", 1)]));
+        assert_eq!(view.get("x"), [1]);
+        assert_eq!(snapshot.get("x").copied().collect::<Vec<_>>(), [1]);
+        drop(snapshot);
+        assert!(put(&indices, "a", &[("y", 1)]));
+        assert!(!view.contains_key("x"));
+    }
+}

@@ -1,0 +1,268 @@
+//! Counts the requests to the API server, whoever sends them with the operator's client.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode, Uri};
+use kube::Client;
+use kube::client::Body;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::instrument::{Counter, Histogram};
+use super::labels;
+use super::page::{Page, Type};
+
+labels! {
+    /// What a request asks for, in the words of Kubernetes.
+    Verb {
+        Get = "get",
+        List = "list",
+        Watch = "watch",
+        Create = "create",
+        Update = "update",
+        Patch = "patch",
+        Delete = "delete",
+        /// About the server itself, for example which kinds it serves.
+        Other = "other",
+    }
+}
+
+/// The codes that are told apart.
+const CODES: [u16; 21] = [
+    200, 201, 202, 204, 400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429, 500, 501, 502,
+    503, 504,
+];
+
+/// The place of all other codes.
+const OTHER: usize = CODES.len();
+
+/// The place of requests without an answer.
+const UNANSWERED: usize = CODES.len() + 1;
+
+const PLACES: usize = CODES.len() + 2;
+
+/// What is counted of requests.
+#[derive(Debug)]
+pub(crate) struct ApiMetrics {
+    verbs: [VerbMetrics; Verb::ALL.len()],
+}
+
+#[derive(Debug)]
+struct VerbMetrics {
+    codes: [Counter; PLACES],
+    durations: Histogram,
+}
+
+/// Puts [`Metered`] around a service.
+#[derive(Debug, Clone)]
+pub(crate) struct Meter(pub(crate) Arc<ApiMetrics>);
+
+/// A service whose requests are counted.
+#[derive(Debug, Clone)]
+pub(crate) struct Metered<S> {
+    service: S,
+    metrics: Arc<ApiMetrics>,
+}
+
+/// A client as a service, to put something around it.
+#[derive(Clone)]
+struct Sender(Client);
+
+/// A client like this one, whose requests are counted.
+pub(crate) fn metered(client: Client, metrics: Arc<ApiMetrics>) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    Client::new(Meter(metrics).layer(Sender(client)), namespace)
+}
+
+// === impl ApiMetrics ===
+
+impl Default for ApiMetrics {
+    fn default() -> Self {
+        Self {
+            verbs: std::array::from_fn(|_| VerbMetrics {
+                codes: std::array::from_fn(|_| Counter::default()),
+                durations: Histogram::default(),
+            }),
+        }
+    }
+}
+
+impl ApiMetrics {
+    fn answered(&self, verb: Verb, code: Option<StatusCode>, begun: Instant) {
+        let metrics = &self.verbs[verb as usize];
+        let place = match code {
+            Some(code) => CODES.binary_search(&code.as_u16()).unwrap_or(OTHER),
+            None => UNANSWERED,
+        };
+        metrics.codes[place].add();
+        metrics.durations.observe(begun.elapsed());
+    }
+
+    /// Codes that never came are not told, but for 200.
+    pub(super) fn tell(&self, page: &mut Page) {
+        let mut requests = page.family(
+            "kopf_api_requests_total",
+            Type::Counter,
+            "Requests to the API server, by the code of the answer.",
+        );
+        for verb in Verb::ALL {
+            let codes = &self.verbs[verb as usize].codes;
+            for (place, count) in codes.iter().enumerate() {
+                if count.get() == 0 && place != 0 {
+                    continue;
+                }
+                let code = match place {
+                    OTHER => "other".to_owned(),
+                    UNANSWERED => "none".to_owned(),
+                    known => CODES[known].to_string(),
+                };
+                requests.count(&[("verb", verb.text()), ("code", &code)], count);
+            }
+        }
+        let mut durations = page.family(
+            "kopf_api_request_duration_seconds",
+            Type::Histogram,
+            "How long the API server took to begin its answer.",
+        );
+        for verb in Verb::ALL {
+            let histogram = &self.verbs[verb as usize].durations;
+            durations.histogram(&[("verb", verb.text())], histogram);
+        }
+    }
+}
+
+// === impl Metered ===
+
+impl<S> Layer<S> for Meter {
+    type Service = Metered<S>;
+
+    fn layer(&self, service: S) -> Metered<S> {
+        Metered {
+            service,
+            metrics: Arc::clone(&self.0),
+        }
+    }
+}
+
+impl<S, B> Service<Request<Body>> for Metered<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let verb = Verb::of(request.method(), request.uri());
+        let begun = Instant::now();
+        let metrics = Arc::clone(&self.metrics);
+        let answer = self.service.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            let code = answer.as_ref().ok().map(Response::status);
+            metrics.answered(verb, code, begun);
+            answer
+        })
+    }
+}
+
+// === impl Sender ===
+
+impl Service<Request<Body>> for Sender {
+    type Response = Response<Body>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let client = self.0.clone();
+        Box::pin(async move { client.send(request).await })
+    }
+}
+
+// === impl Verb ===
+
+impl Verb {
+    fn of(method: &Method, uri: &Uri) -> Self {
+        let mut parts = uri.path().split('/').filter(|part| !part.is_empty());
+        let versioned = match parts.next() {
+            Some("api") => parts.next(),
+            Some("apis") => parts.nth(1),
+            _ => None,
+        };
+        let below: Vec<&str> = parts.take(4).collect();
+        let place = match &*below {
+            ["namespaces", _, rest @ ..] if !rest.is_empty() => rest,
+            all => all,
+        };
+        if versioned.is_none() || place.is_empty() {
+            return Self::Other;
+        }
+        match *method {
+            Method::GET if uri.query().is_some_and(is_watch) => Self::Watch,
+            Method::GET if place.len() == 1 => Self::List,
+            Method::GET => Self::Get,
+            Method::POST => Self::Create,
+            Method::PUT => Self::Update,
+            Method::PATCH => Self::Patch,
+            Method::DELETE => Self::Delete,
+            _ => Self::Other,
+        }
+    }
+}
+
+fn is_watch(query: &str) -> bool {
+    query
+        .split('&')
+        .any(|part| matches!(part, "watch=true" | "watch=1" | "watch"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_in_order_to_be_found() {
+        assert!(CODES.is_sorted());
+    }
+
+    #[test]
+    fn requests_are_named_as_kubernetes_names_them() {
+        for (method, uri, verb) in [
+            (Method::GET, "/api/v1/pods?limit=500", Verb::List),
+            (Method::GET, "/api/v1/pods?watch=true&x=y", Verb::Watch),
+            (Method::GET, "/api/v1/namespaces", Verb::List),
+            (Method::GET, "/api/v1/namespaces/a", Verb::Get),
+            (Method::GET, "/api/v1/namespaces/a/pods", Verb::List),
+            (Method::GET, "/api/v1/namespaces/a/pods/p", Verb::Get),
+            (Method::GET, "/apis/kopf.dev/v1/things", Verb::List),
+            (Method::GET, "/apis/kopf.dev/v1/things/t/scale", Verb::Get),
+            (Method::POST, "/api/v1/namespaces/a/events", Verb::Create),
+            (
+                Method::PATCH,
+                "/apis/kopf.dev/v1/namespaces/a/things/t/status",
+                Verb::Patch,
+            ),
+            (Method::PUT, "/api/v1/nodes/n", Verb::Update),
+            (Method::DELETE, "/api/v1/nodes/n", Verb::Delete),
+            (Method::GET, "/apis", Verb::Other),
+            (Method::GET, "/apis/kopf.dev/v1", Verb::Other),
+            (Method::GET, "/version", Verb::Other),
+            (Method::GET, "/", Verb::Other),
+        ] {
+            let uri: Uri = uri.parse().unwrap();
+            assert_eq!(Verb::of(&method, &uri), verb, "{method} {uri}");
+        }
+    }
+}

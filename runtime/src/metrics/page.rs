@@ -1,0 +1,158 @@
+//! The text format of Prometheus.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::instrument::{Counter, Histogram};
+
+/// A page of metrics in the making.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    text: String,
+}
+
+/// Samples of one name.
+pub(super) struct Family<'a> {
+    text: &'a mut String,
+    name: &'static str,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+type Labels<'a> = [(&'static str, &'a str)];
+
+// === impl Page ===
+
+impl Page {
+    /// Begins a family; its samples follow at once.
+    pub(super) fn family(&mut self, name: &'static str, kind: Type, help: &str) -> Family<'_> {
+        let kind = match kind {
+            Type::Counter => "counter",
+            Type::Gauge => "gauge",
+            Type::Histogram => "histogram",
+        };
+        self.text.push_str("# HELP ");
+        self.text.push_str(name);
+        self.text.push(' ');
+        self.text.push_str(help);
+        self.text.push_str("\n# TYPE ");
+        self.text.push_str(name);
+        self.text.push(' ');
+        self.text.push_str(kind);
+        self.text.push('\n');
+        Family {
+            text: &mut self.text,
+            name,
+        }
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+// === impl Family ===
+
+impl Family<'_> {
+    pub(super) fn sample(&mut self, labels: &Labels<'_>, value: i64) {
+        self.line("", labels, None, value);
+    }
+
+    pub(super) fn count(&mut self, labels: &Labels<'_>, counter: &Counter) {
+        self.line("", labels, None, counter.get());
+    }
+
+    pub(super) fn seconds(&mut self, labels: &Labels<'_>, duration: Duration) {
+        self.line("", labels, None, duration.as_secs_f64());
+    }
+
+    pub(super) fn histogram(&mut self, labels: &Labels<'_>, histogram: &Histogram) {
+        let told = histogram.distribution();
+        for (bound, count) in &told.cumulative {
+            let bound = bound.as_secs_f64().to_string();
+            self.line("_bucket", labels, Some(&bound), count);
+        }
+        self.line("_bucket", labels, Some("+Inf"), told.count);
+        self.line("_sum", labels, None, told.sum.as_secs_f64());
+        self.line("_count", labels, None, told.count);
+    }
+
+    fn line(
+        &mut self,
+        suffix: &str,
+        labels: &Labels<'_>,
+        bound: Option<&str>,
+        value: impl std::fmt::Display,
+    ) {
+        self.text.push_str(self.name);
+        self.text.push_str(suffix);
+        let labels = labels.iter().copied().chain(bound.map(|it| ("le", it)));
+        let mut mark = '{';
+        for (name, value) in labels {
+            self.text.push(mark);
+            self.text.push_str(name);
+            self.text.push_str("=\"");
+            self.text.extend(value.chars().flat_map(escaped));
+            self.text.push('"');
+            mark = ',';
+        }
+        if mark == ',' {
+            self.text.push('}');
+        }
+        writeln!(self.text, " {value}").expect("text takes whatever is written to it");
+    }
+}
+
+/// A character as it may stand in the value of a label.
+fn escaped(character: char) -> impl Iterator<Item = char> {
+    let (mark, character) = match character {
+        '\\' | '"' => (Some('\\'), character),
+        '\n' => (Some('\\'), 'n'),
+        other => (None, other),
+    };
+    mark.into_iter().chain([character])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_has_its_help_its_type_and_its_samples() {
+        let mut page = Page::default();
+        let mut family = page.family("a_total", Type::Counter, "All of it.");
+        family.sample(&[], 1);
+        family.sample(&[("b", "x\"y\\z\nw"), ("c", "")], -2);
+        assert_eq!(
+            page.into_text(),
+            "# HELP a_total All of it.\n# TYPE a_total counter\na_total 1\n\
+             a_total{b=\"x\\\"y\\\\z\\nw\",c=\"\"} -2\n"
+        );
+    }
+
+    #[test]
+    fn a_histogram_tells_how_many_were_up_to_each_bound() {
+        let histogram = Histogram::default();
+        histogram.observe(Duration::from_millis(3));
+        let mut page = Page::default();
+        page.family("t_seconds", Type::Histogram, "Time.")
+            .histogram(&[("a", "b")], &histogram);
+        let text = page.into_text();
+        for line in [
+            "t_seconds_bucket{a=\"b\",le=\"0.001\"} 0\n",
+            "t_seconds_bucket{a=\"b\",le=\"0.005\"} 1\n",
+            "t_seconds_bucket{a=\"b\",le=\"300\"} 1\n",
+            "t_seconds_bucket{a=\"b\",le=\"+Inf\"} 1\n",
+            "t_seconds_sum{a=\"b\"} 0.003\n",
+            "t_seconds_count{a=\"b\"} 1\n",
+        ] {
+            assert!(text.contains(line), "{text} lacks {line}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! How the operator's parts are: whether each still moves, and what it still lacks.
+//!
+//! A part that must never stop owns a [`Pulse`] and says by when it moves again; one that waits
+//! for the world owns a [`Condition`]. The health endpoint reads both, from a thread of its own.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// Nobody waits for it.
+const NEVER: u64 = u64::MAX;
+
+/// The view of all parts; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Vitals {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    watch: Arc<Watch>,
+    /// Never held across an await; nobody takes it on a path that is taken often.
+    parts: Mutex<Parts>,
+}
+
+/// The time that the observer has seen pass, in milliseconds.
+///
+/// It stands still while the whole process does: whoever was stopped or starved with the rest is
+/// not to blame for that.
+#[derive(Debug, Default)]
+struct Watch(AtomicU64);
+
+#[derive(Debug, Default)]
+struct Parts {
+    pulses: Vec<(String, Weak<Beat>)>,
+    conditions: Vec<(String, Weak<Mutex<State>>)>,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+struct Beat {
+    /// When the part has to move again, by the observer's watch.
+    due: AtomicU64,
+    watch: Arc<Watch>,
+}
+
+/// The sign of life of one part; the part is forgotten when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    beat: Arc<Beat>,
+}
+
+/// What one part lacks; the part is forgotten when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    state: Arc<Mutex<State>>,
+}
+
+/// How a part gets along with the world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing is expected of it at the moment.
+    Idle,
+    /// It has not come so far yet.
+    Pending(String),
+    /// All is well.
+    Fine,
+    /// What it is about does not exist.
+    Absent(String),
+    /// It cannot do its work.
+    Failing(String),
+}
+
+/// Where the operator as a whole is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Not all of its parts have been started.
+    #[default]
+    Starting,
+    /// It does what it is for.
+    Running,
+    /// It was told to stop.
+    Stopping,
+    /// Something without which it cannot go on is gone.
+    Broken(String),
+}
+
+/// A part that has not moved for longer than it may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stuck {
+    pub(crate) part: String,
+    pub(crate) late: Duration,
+}
+
+// === impl Vitals ===
+
+impl Vitals {
+    /// A sign of life for a part; it is not waited for until it says so.
+    pub(crate) fn pulse(&self, part: impl Into<String>) -> Pulse {
+        let beat = Arc::new(Beat {
+            due: AtomicU64::new(NEVER),
+            watch: Arc::clone(&self.shared.watch),
+        });
+        let mut parts = self.parts();
+        parts.pulses.retain(|(_, beat)| beat.strong_count() > 0);
+        parts.pulses.push((part.into(), Arc::downgrade(&beat)));
+        Pulse { beat }
+    }
+
+    /// A place for a part to say what it lacks.
+    pub(crate) fn condition(&self, part: impl Into<String>, state: State) -> Condition {
+        let state = Arc::new(Mutex::new(state));
+        let mut parts = self.parts();
+        parts.conditions.retain(|(_, it)| it.strong_count() > 0);
+        parts.conditions.push((part.into(), Arc::downgrade(&state)));
+        Condition { state }
+    }
+
+    /// Says where the operator as a whole is; what is broken stays broken.
+    pub(crate) fn enter(&self, stage: Stage) {
+        let mut parts = self.parts();
+        if !matches!(parts.stage, Stage::Broken(_)) {
+            parts.stage = stage;
+        }
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        self.parts().stage.clone()
+    }
+
+    /// Lets time pass.
+    pub(crate) fn advance(&self, by: Duration) {
+        self.shared.watch.0.fetch_add(millis(by), Ordering::Relaxed);
+    }
+
+    /// Who is late by more than `tolerance`.
+    pub(crate) fn stuck(&self, tolerance: Duration) -> Vec<Stuck> {
+        let now = self.shared.watch.now();
+        let parts = self.parts();
+        let beats = parts.pulses.iter().filter_map(|(part, beat)| {
+            let late = now.checked_sub(beat.upgrade()?.due.load(Ordering::Relaxed))?;
+            (late > millis(tolerance)).then(|| Stuck {
+                part: part.clone(),
+                late: Duration::from_millis(late),
+            })
+        });
+        beats.collect()
+    }
+
+    /// The state of every part that has one.
+    pub(crate) fn conditions(&self) -> Vec<(String, State)> {
+        let parts = self.parts();
+        let states = parts
+            .conditions
+            .iter()
+            .filter_map(|(part, state)| Some((part.clone(), locked(&*state.upgrade()?).clone())));
+        states.collect()
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        locked(&self.shared.parts)
+    }
+}
+
+// === impl Watch ===
+
+impl Watch {
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+// === impl Pulse ===
+
+impl Pulse {
+    /// Of a part that nobody looks at.
+    pub(crate) fn unobserved() -> Self {
+        Vitals::default().pulse("")
+    }
+
+    /// The part moves again within this time.
+    pub(crate) fn within(&self, time: Duration) {
+        let due = self.beat.watch.now().saturating_add(millis(time));
+        self.beat.due.store(due, Ordering::Relaxed);
+    }
+
+    /// The part waits for something that may never come.
+    pub(crate) fn rest(&self) {
+        self.beat.due.store(NEVER, Ordering::Relaxed);
+    }
+}
+
+// === impl Condition ===
+
+impl Condition {
+    /// Of a part that nobody looks at.
+    pub(crate) fn unobserved() -> Self {
+        Vitals::default().condition("", State::Idle)
+    }
+
+    pub(crate) fn set(&self, state: State) {
+        *locked(&self.state) = state;
+    }
+
+    /// Something is expected from now on; what is known already stays known.
+    pub(crate) fn begin(&self, story: &str) {
+        let mut state = locked(&self.state);
+        if *state == State::Idle {
+            *state = State::Pending(story.to_owned());
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(NEVER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn late(vitals: &Vitals) -> Vec<String> {
+        let stuck = vitals.stuck(10 * SECOND).into_iter();
+        stuck.map(|it| it.part).collect()
+    }
+
+    #[test]
+    fn a_part_is_stuck_when_it_is_late_by_more_than_is_tolerated() {
+        let vitals = Vitals::default();
+        let (queue, stream) = (vitals.pulse("queue"), vitals.pulse("stream"));
+        queue.within(SECOND);
+        stream.within(60 * SECOND);
+        vitals.advance(11 * SECOND);
+        assert!(late(&vitals).is_empty());
+        vitals.advance(SECOND);
+        assert_eq!(late(&vitals), ["queue"]);
+        queue.within(SECOND);
+        assert!(late(&vitals).is_empty());
+    }
+
+    #[test]
+    fn nobody_is_late_who_rests_or_has_ended() {
+        let vitals = Vitals::default();
+        let (queue, stream) = (vitals.pulse("queue"), vitals.pulse("stream"));
+        queue.within(SECOND);
+        stream.within(SECOND);
+        vitals.advance(60 * SECOND);
+        queue.rest();
+        drop(stream);
+        assert!(late(&vitals).is_empty());
+    }
+
+    #[test]
+    fn nobody_is_late_as_long_as_nobody_observes() {
+        let vitals = Vitals::default();
+        let queue = vitals.pulse("queue");
+        queue.within(Duration::ZERO);
+        assert!(vitals.stuck(Duration::ZERO).is_empty());
+    }
+
+    #[test]
+    fn a_condition_is_known_as_long_as_its_part() {
+        let vitals = Vitals::default();
+        let stream = vitals.condition("widgets", State::Idle);
+        stream.set(State::Failing("no".to_owned()));
+        let failing = State::Failing("no".to_owned());
+        assert_eq!(vitals.conditions(), [("widgets".to_owned(), failing)]);
+        drop(stream);
+        assert!(vitals.conditions().is_empty());
+    }
+
+    #[test]
+    fn what_is_broken_stays_broken() {
+        let vitals = Vitals::default();
+        vitals.enter(Stage::Running);
+        let broken = Stage::Broken("the queue has ended".to_owned());
+        vitals.enter(broken.clone());
+        vitals.enter(Stage::Stopping);
+        assert_eq!(vitals.stage(), broken);
+    }
+}

@@ -1,0 +1,138 @@
+//! An operator that can be made to misbehave, for tests of its health checks.
+//!
+//! `HEALTH_GROUP` is the API group of the widgets. `HEALTH_STUCK_AFTER` is how many seconds a part
+//! may be late. `HEALTH_SICK` names a file: while it is there, a probe handler fails.
+//! `HEALTH_WEBHOOK` makes the operator serve a webhook, `HEALTH_LEASE` names a lease.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kopf_runtime::admission::{Server, Webhooks};
+use kopf_runtime::prelude::*;
+use kopf_runtime::{
+    ChangeHandler, DaemonHandler, EventHandler, HookHandler, Hooks, LeaderElectionSettings, On,
+    Operator, Probe, Resource, ResourceSpec, Scope, Settings, StatusSubresource, TextTest,
+    TimerHandler, WebhookHandler,
+};
+
+/// More tasks than the runtime has threads.
+const HOGS: usize = 16;
+
+struct Patient {
+    sick: Option<PathBuf>,
+    asked: AtomicU64,
+}
+
+impl Patient {
+    /// Does what `spec.do` says.
+    async fn work(&self, cx: &mut Change<Value>) -> HandlerResult {
+        let seconds = Duration::from_secs(cx.raw()["spec"]["seconds"].as_u64().unwrap_or(1));
+        match cx.raw()["spec"]["do"].as_str() {
+            Some("wait") => {
+                info!("waiting for ever");
+                std::future::pending::<()>().await;
+            }
+            Some("block") => {
+                info!("blocking all threads");
+                for _ in 0..HOGS {
+                    tokio::spawn(async move { std::thread::sleep(seconds) });
+                }
+            }
+            Some("fail") if cx.retry() == 0 => {
+                return Err(HandlerError::temporary("not yet").after(Duration::from_millis(100)));
+            }
+            _ => {}
+        }
+        cx.patch().status(json!({"done": true}));
+        Ok(())
+    }
+
+    async fn count(&self, cx: &mut Probe) -> HandlerResult {
+        cx.set_result(&self.asked.fetch_add(1, Ordering::Relaxed))?;
+        Ok(())
+    }
+
+    async fn well(&self) -> HandlerResult {
+        match &self.sick {
+            Some(file) if file.exists() => Err(HandlerError::permanent("I do not feel well")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let group = env::var("HEALTH_GROUP").unwrap_or_else(|_| "health.kopf.test".to_owned());
+    let spec = ResourceSpec {
+        group: group.leak(),
+        version: "v1",
+        kind: "Widget",
+        plural: "widgets",
+        scope: Scope::Namespaced,
+        status: StatusSubresource::Present,
+    };
+    let patient = Arc::new(Patient {
+        sick: env::var_os("HEALTH_SICK").map(PathBuf::from),
+        asked: AtomicU64::new(0),
+    });
+    let attended = ("attended", TextTest::Present);
+    let mut widgets = Resource::<Value, Patient>::new(spec, &patient)
+        .change(ChangeHandler::new("work", On::create()), |patient, cx| {
+            Box::pin(patient.work(cx))
+        })
+        .event(EventHandler::new("seen"), |_, _| Box::pin(async { Ok(()) }))
+        .daemon(
+            DaemonHandler::new("guard").label(attended.0, attended.1.clone()),
+            |_, cx| {
+                Box::pin(async move {
+                    cx.stop().wait().await;
+                    Ok(())
+                })
+            },
+        )
+        .timer(
+            TimerHandler::every("tick", Duration::from_secs(1)).label(attended.0, attended.1),
+            |_, _| Box::pin(async { Ok(()) }),
+        );
+    if env::var_os("HEALTH_WEBHOOK").is_some() {
+        widgets = widgets.validate::<Value>(WebhookHandler::new("check"), |_, cx| {
+            Box::pin(async move {
+                match cx.raw()["spec"]["do"].as_str() {
+                    Some("refuse") => Err(AdmissionError::denied("no")),
+                    _ => Ok(()),
+                }
+            })
+        });
+    }
+    let mut settings = Settings::default();
+    if let Some(seconds) = env::var("HEALTH_STUCK_AFTER")
+        .ok()
+        .and_then(|it| it.parse().ok())
+    {
+        settings.health.stuck_after = Duration::from_secs(seconds);
+    }
+    let probes = Hooks::new(&patient)
+        .probe(HookHandler::new("count"), |patient, cx| {
+            Box::pin(patient.count(cx))
+        })
+        .probe(HookHandler::new("well"), |patient, _| {
+            Box::pin(patient.well())
+        });
+    let webhooks = Webhooks::default()
+        .managed(spec.group)
+        .server(Server::local("localhost"));
+    let mut operator = Operator::new("health-operator")
+        .resource(widgets.build())
+        .webhooks(webhooks)
+        .settings(settings)
+        .handlers(probes.build());
+    if let Ok(lease) = env::var("HEALTH_LEASE") {
+        operator = operator.leader_election(LeaderElectionSettings {
+            name: Some(lease),
+            ..LeaderElectionSettings::default()
+        });
+    }
+    operator.main()
+}

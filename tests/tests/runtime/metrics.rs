@@ -1,0 +1,154 @@
+//! What an operator counts, as Prometheus sees it, and as the documentation says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kopf_tests::prometheus::Metrics;
+use kopf_tests::{Failure, TestResult, eventually};
+use serde_json::json;
+
+use crate::health::{Patient, Ward};
+
+/// Where the metrics are documented.
+const DOCUMENTED: &str = include_str!("../../../docs/observability.md");
+
+async fn metrics(patient: &Patient) -> Result<Metrics, Failure> {
+    let answer = patient.get("/metrics").await?;
+    assert_eq!(answer.status, 200);
+    assert!(answer.head.contains("text/plain; version=0.0.4"));
+    Ok(Metrics::parse(&answer.body)?)
+}
+
+/// Waits until a sample has a value.
+async fn until(
+    patient: &Patient,
+    name: &str,
+    labels: &[(&str, &str)],
+    holds: impl Fn(f64) -> bool,
+) -> Result<Metrics, Failure> {
+    eventually(&format!("{name} {labels:?}"), async || {
+        let metrics = metrics(patient).await.ok()?;
+        let value = metrics.value(name, labels)?;
+        holds(value).then_some(metrics)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_documented_metrics_are_served_and_no_others() -> TestResult {
+    let ward = Ward::open("documented").await?;
+    let patient = ward.admit(&[("HEALTH_WEBHOOK", "yes")]).await?;
+    patient.until("/readyz", 200).await?;
+    let served: BTreeMap<String, (String, BTreeSet<String>)> = metrics(&patient)
+        .await?
+        .families()
+        .iter()
+        .map(|(name, family)| (name.clone(), (family.kind.clone(), family.labels())))
+        .collect();
+    let documented: BTreeMap<String, (String, BTreeSet<String>)> = DOCUMENTED
+        .lines()
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix("| `kopf_")?.split('|').map(str::trim);
+            let name = format!("kopf_{}", cells.next()?.trim_matches('`'));
+            let kind = cells.next()?.to_owned();
+            let labels = cells
+                .next()?
+                .split(',')
+                .map(|it| it.trim().trim_matches('`'));
+            let labels = labels.filter(|it| !it.is_empty()).map(str::to_owned);
+            Some((name, (kind, labels.collect())))
+        })
+        .collect();
+    assert_eq!(served, documented);
+    patient.operator.terminate().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_happens_is_counted_by_kind_and_handler() -> TestResult {
+    let ward = Ward::open("counted").await?;
+    ward.widgets.create("old", json!({})).await?;
+    let patient = ward.admit(&[("HEALTH_WEBHOOK", "yes")]).await?;
+    patient
+        .operator
+        .wait_for_log("the API server knows the webhooks")
+        .await?;
+    patient.until("/readyz", 200).await?;
+    let kind = format!("Widget.{}", ward.sandbox.group());
+    let kind = ("kind", &*kind);
+
+    ward.widgets
+        .create("fails", json!({"spec": {"do": "fail"}}))
+        .await?;
+    let refused = json!({"spec": {"do": "refuse"}});
+    eventually("the webhook refuses", async || {
+        ward.widgets.create("refused", refused.clone()).await.err()
+    })
+    .await?;
+    let work = |outcome| [kind, ("handler", "work"), ("outcome", outcome)];
+    let outcomes = "kopf_handler_outcomes_total";
+    let counted = until(&patient, outcomes, &work("succeeded"), |it| it >= 2.0).await?;
+    let value = |name, labels: &[(&str, &str)]| counted.value(name, labels).unwrap_or(-1.0);
+    assert_eq!(value(outcomes, &work("temporary")), 1.0);
+    let handler = [kind, ("handler", "work")];
+    assert_eq!(value("kopf_handler_retries_total", &handler), 1.0);
+    assert_eq!(value("kopf_handler_duration_seconds_count", &handler), 3.0);
+    let event = |of| [kind, ("type", of)];
+    assert_eq!(value("kopf_events_total", &event("listed")), 1.0);
+    assert_eq!(value("kopf_events_total", &event("added")), 1.0);
+    assert!(value("kopf_events_total", &event("modified")) >= 3.0);
+    let webhook = [kind, ("webhook", "check")];
+    let review = |verdict| [webhook[0], webhook[1], ("verdict", verdict)];
+    assert!(value("kopf_webhook_reviews_total", &review("allowed")) >= 1.0);
+    assert!(value("kopf_webhook_reviews_total", &review("denied")) >= 1.0);
+    assert!(value("kopf_webhook_duration_seconds_count", &webhook) >= 2.0);
+    let request = |verb, code| [("verb", verb), ("code", code)];
+    assert!(value("kopf_api_requests_total", &request("list", "200")) >= 1.0);
+    assert!(value("kopf_api_requests_total", &request("watch", "200")) >= 1.0);
+    assert!(value("kopf_api_requests_total", &request("patch", "200")) >= 3.0);
+    assert_eq!(value("kopf_ready", &[]), 1.0);
+    assert_eq!(value("kopf_paused", &[("reason", "peers")]), 0.0);
+    let posted = [("outcome", "posted")];
+    until(&patient, "kopf_kubernetes_events_total", &posted, |it| {
+        it >= 1.0
+    })
+    .await?;
+
+    let attended = json!({"metadata": {"labels": {"attended": "yes"}}});
+    ward.widgets.create("attended", attended).await?;
+    for (name, handler) in [("kopf_daemons", "guard"), ("kopf_timers", "tick")] {
+        let labels = [kind, ("handler", handler)];
+        until(&patient, name, &labels, |it| it == 1.0).await?;
+    }
+    ward.widgets.delete("attended").await?;
+    for (name, handler) in [("kopf_daemons", "guard"), ("kopf_timers", "tick")] {
+        let labels = [kind, ("handler", handler)];
+        until(&patient, name, &labels, |it| it == 0.0).await?;
+    }
+    patient.operator.terminate().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_label_tells_an_object() -> TestResult {
+    let ward = Ward::open("cardinality").await?;
+    ward.widgets.create("very-special-name", json!({})).await?;
+    let patient = ward.admit(&[]).await?;
+    patient.until("/readyz", 200).await?;
+    let before = patient.get("/metrics").await?.body.lines().count();
+    let kind = format!("Widget.{}", ward.sandbox.group());
+    let work = [
+        ("kind", &*kind),
+        ("handler", "work"),
+        ("outcome", "succeeded"),
+    ];
+    until(&patient, "kopf_handler_outcomes_total", &work, |it| {
+        it >= 1.0
+    })
+    .await?;
+    let body = patient.get("/metrics").await?.body;
+    assert!(!body.contains("very-special-name"));
+    // Only codes that the API server has answered with come to those at the start.
+    let added = body.lines().count() - before;
+    assert!(added < 10, "{added} more lines");
+    Ok(())
+}
