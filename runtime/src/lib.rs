@@ -89,6 +89,7 @@ mod span;
 mod stop;
 mod surroundings;
 mod task;
+mod vault;
 mod version;
 mod vitals;
 mod watch;
@@ -111,7 +112,10 @@ pub use handler::{
     TimerHandler,
 };
 pub use health::endpoint::{HealthEndpoint, InvalidHealthEndpoint};
-pub use hook::{Cleanup, Failed, HookHandler, Hooks, OperatorHandlers, Probe, Startup};
+pub use hook::{
+    Cleanup, Credentials, Failed, HookHandler, Hooks, Login, LoginResult, OperatorHandlers, Probe,
+    Startup,
+};
 pub use index::{Index, IndexResult, IndexSnapshot, IndexView, Indices};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::admission::certificate::Certificate;
@@ -135,6 +139,7 @@ pub use settings::{
     WatchingSettings,
 };
 pub use stop::StopSignal;
+pub use vault::Exhausted;
 pub use watch::EventType;
 
 /// The contract between generated code and this crate; it changes when they no longer fit.

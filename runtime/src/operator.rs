@@ -1,6 +1,7 @@
 //! The operator: its kinds with their handlers, run from a command line or inside a program.
 
 mod args;
+mod connect;
 mod freeze;
 mod governors;
 mod identity;
@@ -18,20 +19,21 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use jiff::SignedDuration;
 use kopf_core::election;
 use kopf_core::handler::registry;
-use kube::client::ClientBuilder;
-use kube::{Client, Config};
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
+use self::connect::{Access, connect};
 use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
 use crate::health::endpoint::HealthEndpoint;
 use crate::hook::{Failed, OperatorHandlers};
 use crate::index::Indices;
-use crate::metrics::api::{ApiMetrics, Meter, metered};
+use crate::metrics::api::{ApiMetrics, metered};
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
+use crate::vault::Exhausted;
 
 /// An operator, as generated code puts it together.
 #[must_use]
@@ -104,6 +106,9 @@ pub enum Error {
     /// A second signal came before all handlers had finished.
     #[error("stopped at once: handlers were interrupted")]
     Forced,
+    /// Login handlers have found no credentials that the cluster accepts.
+    #[error(transparent)]
+    Login(Exhausted),
     /// There is no configuration of a cluster, in the environment or a kubeconfig.
     #[error("no cluster to connect to")]
     Config(#[source] Box<kube::config::InferConfigError>),
@@ -271,7 +276,27 @@ impl Operator {
     /// for.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let client = metered(client, Arc::clone(&self.requests));
-        life::live(self, async || Ok(client), stop).await
+        let access = async |logins: Vec<_>, _| {
+            if !logins.is_empty() {
+                warn!("login handlers are not called: the operator was given a client");
+            }
+            Ok(Access {
+                client,
+                vault: None,
+            })
+        };
+        life::live(self, access, stop).await
+    }
+
+    /// The same, but finds the cluster as the command line does: by login handlers if there are
+    /// any, or else by a kubeconfig or the service account of the pod.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and if there is no cluster or no access to it.
+    pub async fn connect_and_run(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        let requests = Arc::clone(&self.requests);
+        let access = async |logins, backoff| connect(requests, logins, backoff).await;
+        life::live(self, access, stop).await
     }
 
     fn print_crds(&self) -> std::io::Result<()> {
@@ -333,24 +358,28 @@ impl Operator {
     }
 
     fn with_cluster(
-        self,
+        mut self,
         act: impl AsyncFnOnce(Self, Client) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
-        block_on(async { act(self, connect(requests).await?).await })
+        let logins = std::mem::take(&mut self.handlers.logins);
+        let backoff = self.settings.execution.default_backoff;
+        block_on(async {
+            let access = connect(requests, logins, backoff).await?;
+            act(self, access.client).await
+        })
     }
 
     async fn serve(self) -> Result<(), Error> {
         let stop = CancellationToken::new();
         let name = self.name;
-        let requests = Arc::clone(&self.requests);
         info!("{name} starts");
         tokio::select! {
             forced = shutdown::signals(stop.clone()) => {
                 forced.map_err(Error::Process)?;
                 return Err(Error::Forced);
             }
-            ended = life::live(self, async || connect(requests).await, stop.cancelled()) => ended?,
+            ended = self.connect_and_run(stop.cancelled()) => ended?,
         }
         info!("{name} has stopped");
         Ok(())
@@ -366,17 +395,6 @@ fn block_on(done: impl Future<Output = Result<(), Error>>) -> Result<(), Error> 
     // A handler may block a thread for ever; the grace for it is over.
     runtime.shutdown_background();
     done
-}
-
-/// A client whose requests are counted.
-async fn connect(requests: Arc<ApiMetrics>) -> Result<Client, Error> {
-    let mut config = Config::infer()
-        .await
-        .map_err(|error| Error::Config(Box::new(error)))?;
-    // Whoever sends a request here knows how long to try, and when not to.
-    config.default_retry = false;
-    let client = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
-    Ok(client.with_layer(&Meter(requests)).build())
 }
 
 /// An error with its causes in one line.

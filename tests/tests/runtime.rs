@@ -26,6 +26,8 @@ mod hooks;
 mod indices;
 #[path = "runtime/kinds.rs"]
 mod kinds;
+#[path = "runtime/logins.rs"]
+mod logins;
 #[path = "runtime/memos.rs"]
 mod memos;
 #[path = "runtime/metrics.rs"]

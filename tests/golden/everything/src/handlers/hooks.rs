@@ -23,4 +23,10 @@ impl Hooks for Operator {
         info!("tear_down was called: attempt {}", cx.retry() + 1);
         Ok(())
     }
+
+    /// Called when credentials for the cluster are needed, or those in use do not work any more.
+    async fn sign_in(&self, cx: &mut Login) -> LoginResult {
+        info!("sign_in was called: attempt {}", cx.retry() + 1);
+        Credentials::infer().await
+    }
 }
