@@ -23,6 +23,8 @@ pub enum List {
     Admission(usize),
     /// `handlers` of the operator as a whole.
     OperatorHandlers,
+    /// `indices` of the resource at this place in `resources`.
+    Indices(usize),
 }
 
 /// The manifest is written in a way that cannot be edited safely.
@@ -101,13 +103,14 @@ fn owner(root: &Node, list: List) -> Result<(&Node, &'static str), TooUnusual> {
     match list {
         List::Resources => Ok((root, "resources")),
         List::OperatorHandlers => Ok((root.get("operator").ok_or(TooUnusual)?, "handlers")),
-        List::Handlers(index) | List::Admission(index) => {
+        List::Handlers(index) | List::Admission(index) | List::Indices(index) => {
             let resources = root
                 .get("resources")
                 .and_then(Node::as_seq)
                 .ok_or(TooUnusual)?;
             let key = match list {
                 List::Admission(_) => "admission",
+                List::Indices(_) => "indices",
                 _ => "handlers",
             };
             Ok((resources.get(index).ok_or(TooUnusual)?, key))

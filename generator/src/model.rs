@@ -6,6 +6,7 @@ mod builtin;
 pub mod field;
 pub mod handler;
 pub mod hook;
+pub mod index;
 pub mod initial;
 pub mod kind;
 mod limits;

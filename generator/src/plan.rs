@@ -19,6 +19,7 @@ use crate::view::deploy::{
     RbacView, ReadmeView,
 };
 use crate::view::hook::HooksView;
+use crate::view::indices::IndicesView;
 use crate::view::kind::KindView;
 use crate::view::operator::{OperatorView, TypesView};
 use crate::view::scaffold::{CargoView, GitignoreView, HandlersView, MainView, TestsView};
@@ -87,6 +88,9 @@ pub fn operator(
                 )
             }));
         }
+    }
+    if let Some(indices) = IndicesView::new(operator) {
+        files.push(generated_rust("src/generated/indices.rs", &indices));
     }
     if let Some(hooks) = HooksView::new(&operator.hooks) {
         files.push(generated_rust("src/generated/hooks.rs", &hooks));

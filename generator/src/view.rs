@@ -5,6 +5,7 @@ mod docs;
 mod enumeration;
 pub mod hook;
 mod imports;
+pub mod indices;
 pub mod kind;
 pub mod layout;
 pub mod memo;

@@ -359,10 +359,6 @@ fn handlers_are_added_and_removed_by_commands() {
     exit 1
     error: kopf.yaml has no kind `Wigdet`; did you mean `Widget`?
     ");
-    insta::assert_snapshot!(shell.run(&["add", "index", "Widget", "by_size"]), @r"
-    exit 1
-    error: `add index` is not available yet: this version cannot make it
-    ");
 }
 
 #[test]

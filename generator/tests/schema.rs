@@ -273,3 +273,29 @@ fn schema_and_parser_agree_on_webhooks() {
         assert_eq!(both(&operator(admission)), (fits, fits), "{admission}");
     }
 }
+
+#[test]
+fn schema_and_parser_agree_on_indices() {
+    let with = |index: &str| with("").replace("handlers: []", &format!("indices: [{index}]"));
+    for good in [
+        "{index: a}",
+        "{index: a, keys: '(String, u32)', values: Vec<u8>, errors: permanent, param: [1]}",
+        "{index: a, field: spec.a, value: {predicate: p}, labels: {a: b}, annotations: {a: absent}, when: p}",
+        "{index: a, keys: ~, timeout: 1h, retries: 3, backoff: 5s}",
+    ] {
+        assert_eq!(both(&with(good)), (true, true), "{good}");
+    }
+    for bad in [
+        "a",
+        "{}",
+        "{index: 1}",
+        "{index: a, key: String}",
+        "{index: a, keys: [String]}",
+        "{index: a, field: [spec.a, spec.b]}",
+        "{index: a, errors: never}",
+        "{index: a, id: b}",
+        "{index: a, old: 1}",
+    ] {
+        assert_eq!(both(&with(bad)), (false, false), "{bad}");
+    }
+}

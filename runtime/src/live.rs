@@ -21,6 +21,8 @@ pub(crate) struct Snapshot {
     pub(crate) text: Arc<RawValue>,
     /// Counts the states that were seen.
     pub(crate) generation: u32,
+    /// Whether the text was decoded into the type of its kind before.
+    pub(crate) fits: bool,
     version: Option<Version>,
 }
 
@@ -30,6 +32,7 @@ impl Live {
             newest: Mutex::new(Snapshot {
                 text,
                 generation: 0,
+                fits: false,
                 version,
             }),
             news: Notify::new(),
@@ -56,6 +59,14 @@ impl Live {
         self.put(self.lock(), text, version);
     }
 
+    /// The text of this generation could be decoded into the type of its kind.
+    pub(crate) fn found_fitting(&self, generation: u32) {
+        let mut newest = self.lock();
+        if newest.generation == generation {
+            newest.fits = true;
+        }
+    }
+
     fn put(
         &self,
         mut newest: MutexGuard<'_, Snapshot>,
@@ -65,6 +76,7 @@ impl Live {
         *newest = Snapshot {
             text,
             generation: newest.generation.wrapping_add(1),
+            fits: false,
             version,
         };
         drop(newest);

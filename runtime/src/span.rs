@@ -28,3 +28,9 @@ pub(crate) fn object(
 pub(crate) fn handler(id: &str) -> Span {
     error_span!(target: TARGET, HANDLER, id)
 }
+
+/// Both in one, for calls that are many and short.
+pub(crate) fn handler_of(subject: [&str; 4], namespace: Option<&str>, id: &str) -> Span {
+    let [api_version, kind, name, uid] = subject;
+    error_span!(target: TARGET, HANDLER, id, api_version, kind, namespace, name, uid)
+}

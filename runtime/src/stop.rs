@@ -13,7 +13,12 @@ use tokio::sync::futures::Notified;
 /// It can be polled, awaited, and slept on, by tasks and by threads.
 #[derive(Clone)]
 pub struct StopSignal {
-    signal: Arc<Signal>,
+    source: Arc<dyn Stoppable>,
+}
+
+/// Whatever has a signal: most of them are parts of something that is shared anyway.
+pub(crate) trait Stoppable: Send + Sync {
+    fn signal(&self) -> &Signal;
 }
 
 /// The side of the signal that raises it.
@@ -30,8 +35,8 @@ pub(crate) struct Signal {
 // === impl StopSignal ===
 
 impl StopSignal {
-    pub(crate) fn new(signal: Arc<Signal>) -> Self {
-        Self { signal }
+    pub(crate) fn new(source: Arc<dyn Stoppable>) -> Self {
+        Self { source }
     }
 
     /// Whether it is time to stop.
@@ -43,12 +48,15 @@ impl StopSignal {
     /// Why it is time to stop; empty if it is not. Reasons may be added later.
     #[must_use]
     pub fn reasons(&self) -> StopReasons {
-        self.signal.reasons()
+        self.source.signal().reasons()
     }
 
     /// Waits until it is time to stop.
     pub async fn wait(&self) {
-        self.signal.until(|reasons| !reasons.is_empty()).await;
+        self.source
+            .signal()
+            .until(|reasons| !reasons.is_empty())
+            .await;
     }
 
     /// Sleeps, but not beyond the time to stop. Tells whether to go on.
@@ -61,13 +69,14 @@ impl StopSignal {
     #[must_use = "it tells whether to go on"]
     pub fn sleep_blocking(&self, duration: Duration) -> bool {
         let deadline = Instant::now() + duration;
-        let mut reasons = self.signal.lock();
+        let signal = self.source.signal();
+        let mut reasons = signal.lock();
         while reasons.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return true;
             }
-            let woken = self.signal.raised.wait_timeout(reasons, left);
+            let woken = signal.raised.wait_timeout(reasons, left);
             (reasons, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
         false
@@ -127,6 +136,12 @@ impl Signal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Stoppable for Signal {
+        fn signal(&self) -> &Signal {
+            self
+        }
+    }
 
     fn signal() -> (Arc<Signal>, StopSignal) {
         let signal = Arc::new(Signal::default());

@@ -21,7 +21,7 @@ pub trait {{ handlers_trait }}: Send + Sync + 'static {
     {% endfor -%}
     {% match method.shape -%}
     {% when MethodShape::Handler with { context } -%}
-    fn {{ method.name }}(&self, cx: &mut {{ context }}) -> impl Future<Output = {{ context.result() }}> + Send;
+    fn {{ method.name }}(&self, cx: &mut {{ context }}) -> impl Future<Output = {{ context.full_result() }}> + Send;
     {% when MethodShape::Delay with { object } -%}
     fn {{ method.name }}(&self, object: {{ object }}) -> Duration;
     {% when MethodShape::Predicate with { argument, argument_type } -%}

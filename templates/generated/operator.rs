@@ -4,6 +4,9 @@
 {% for kind in kinds -%}
 pub mod {{ kind.module }};
 {% endfor -%}
+{% if has_indices -%}
+pub mod indices;
+{% endif -%}
 {% if has_hooks -%}
 pub mod hooks;
 {% endif -%}

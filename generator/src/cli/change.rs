@@ -32,7 +32,7 @@ enum Addition {
     /// A function that runs as long as an object is there
     Daemon(Box<DaemonArgs>),
     /// Objects found by a key
-    Index(NotYet),
+    Index(Box<IndexArgs>),
     /// A function that validates or mutates objects
     Webhook(Box<WebhookArgs>),
     /// A function that has to succeed before the operator asks anything of the cluster
@@ -58,13 +58,8 @@ enum Removal {
     Webhook(RemoveHandlerArgs),
     /// A handler of the operator as a whole; your function stays until you delete it
     Hook(RemoveHookArgs),
-}
-
-/// The arguments of something that cannot be made yet.
-#[derive(Debug, Args)]
-struct NotYet {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _rest: Vec<String>,
+    /// An index; your function stays until you delete it
+    Index(RemoveHandlerArgs),
 }
 
 #[derive(Debug, Args)]
@@ -154,6 +149,32 @@ struct CommonArgs {
 }
 
 #[derive(Debug, Args)]
+struct IndexArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The name of the index, and of the function that says by which keys an object is found
+    index: String,
+    /// The Rust type of the keys; String if left out
+    #[arg(long, value_name = "TYPE")]
+    keys: Option<String>,
+    /// The Rust type of what is found; String if left out
+    #[arg(long, value_name = "TYPE")]
+    values: Option<String>,
+    /// Only objects that have this field
+    #[arg(long, value_name = "PATH")]
+    field: Option<String>,
+    /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+    /// The name of a function that decides whether an object is looked at
+    #[arg(long, value_name = "NAME")]
+    when: Option<String>,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 struct WebhookArgs {
     /// The kind, as in kopf.yaml or its CRD
     kind: String,
@@ -218,41 +239,34 @@ struct RemoveHandlerArgs {
 }
 
 pub(super) fn add(args: &AddArgs, report: &mut Report) -> Status {
-    let name = match &args.what {
-        Addition::Handler(args) => return append(&args.kind, &args.common, &args.item(), report),
-        Addition::Timer(args) => return append(&args.kind, &args.common, &args.item(), report),
-        Addition::Daemon(args) => return append(&args.kind, &args.common, &args.item(), report),
+    let (manifest, kind, list, item): (_, _, fn(usize) -> List, _) = match &args.what {
+        Addition::Handler(args) => (
+            &args.common.manifest,
+            &args.kind,
+            List::Handlers,
+            args.item(),
+        ),
+        Addition::Timer(args) => (
+            &args.common.manifest,
+            &args.kind,
+            List::Handlers,
+            args.item(),
+        ),
+        Addition::Daemon(args) => (
+            &args.common.manifest,
+            &args.kind,
+            List::Handlers,
+            args.item(),
+        ),
+        Addition::Index(args) => (&args.manifest, &args.kind, List::Indices, args.item()),
+        Addition::Webhook(args) => (&args.manifest, &args.kind, List::Admission, args.item()),
         Addition::Startup(args) => return hook::add("startup", args, report),
         Addition::Cleanup(args) => return hook::add("cleanup", args, report),
         Addition::Login(args) => return hook::add("login", args, report),
-        Addition::Index(_) => "index",
-        Addition::Webhook(args) => {
-            let item = args.item();
-            return change(
-                args.manifest.as_deref(),
-                &args.kind,
-                report,
-                |text, index, _| {
-                    edit::append(text, List::Admission(index), &item)
-                        .map_err(|error| error.to_string())
-                },
-            );
-        }
     };
-    report.fail(&format!(
-        "`add {name}` is not available yet: this version cannot make it"
-    ))
-}
-
-fn append(kind: &str, common: &CommonArgs, item: &Item, report: &mut Report) -> Status {
-    change(
-        common.manifest.as_deref(),
-        kind,
-        report,
-        |text, index, _| {
-            edit::append(text, List::Handlers(index), item).map_err(|error| error.to_string())
-        },
-    )
+    change(manifest.as_deref(), kind, report, |text, index, _| {
+        edit::append(text, list(index), &item).map_err(|error| error.to_string())
+    })
 }
 
 pub(super) fn remove(args: &RemoveArgs, report: &mut Report) -> Status {
@@ -260,6 +274,7 @@ pub(super) fn remove(args: &RemoveArgs, report: &mut Report) -> Status {
         Removal::Handler(args) => args,
         Removal::Webhook(args) => return remove_webhook(args, report),
         Removal::Hook(args) => return hook::remove(args, report),
+        Removal::Index(args) => return remove_index(args, report),
     };
     change(
         args.manifest.as_deref(),
@@ -307,6 +322,25 @@ fn remove_webhook(args: &RemoveHandlerArgs, report: &mut Report) -> Status {
                     format!("{} has no webhook `{}`; {help}", args.kind, args.handler)
                 })?;
             edit::remove(text, List::Admission(index), place).map_err(|error| error.to_string())
+        },
+    )
+}
+
+fn remove_index(args: &RemoveHandlerArgs, report: &mut Report) -> Status {
+    change(
+        args.manifest.as_deref(),
+        &args.kind,
+        report,
+        |text, index, manifest| {
+            let indices = manifest.resources[index].indices.iter();
+            let names: Vec<&str> = indices.map(|it| it.index.value.as_str()).collect();
+            let place = names.iter().position(|name| *name == args.handler);
+            let place = place.ok_or_else(|| {
+                let help = did_you_mean(&args.handler, names.iter().copied())
+                    .unwrap_or_else(|| format!("it has {}", names.join(", ")));
+                format!("{} has no index `{}`; {help}", args.kind, args.handler)
+            })?;
+            edit::remove(text, List::Indices(index), place).map_err(|error| error.to_string())
         },
     )
 }
@@ -437,16 +471,29 @@ impl DaemonArgs {
     }
 }
 
+// === impl IndexArgs ===
+
+impl IndexArgs {
+    fn item(&self) -> Item {
+        item(
+            [
+                ("index", Some(scalar(&self.index))),
+                ("keys", text(self.keys.as_ref())),
+                ("values", text(self.values.as_ref())),
+                ("field", text(self.field.as_ref())),
+                ("labels", label_filters(&self.labels)),
+                ("when", text(self.when.as_ref())),
+            ]
+            .into_iter(),
+        )
+    }
+}
+
 // === impl CommonArgs ===
 
 impl CommonArgs {
     fn keys(&self) -> [(&'static str, Option<String>); 6] {
-        let labels: Vec<_> = self
-            .labels
-            .iter()
-            .map(|label| label_filter(label))
-            .collect();
-        let labels = (!labels.is_empty()).then(|| format!("{{{}}}", labels.join(", ")));
+        let labels = label_filters(&self.labels);
         [
             ("id", text(self.id.as_ref())),
             ("retries", self.retries.map(|retries| retries.to_string())),
@@ -483,9 +530,8 @@ impl WebhookArgs {
         ];
         let set = flags.into_iter().filter(|(_, set)| *set);
         keys.extend(set.map(|(key, _)| format!("{key}: true")));
-        let labels: Vec<_> = self.labels.iter().map(|it| label_filter(it)).collect();
-        if !labels.is_empty() {
-            keys.push(format!("labels: {{{}}}", labels.join(", ")));
+        if let Some(labels) = label_filters(&self.labels) {
+            keys.push(format!("labels: {labels}"));
         }
         if let Some(when) = &self.when {
             keys.push(format!("when: {}", scalar(when)));
@@ -516,6 +562,11 @@ pub(super) fn text(text: Option<&String>) -> Option<String> {
 
 fn word(set: bool) -> Option<String> {
     set.then(|| "true".to_owned())
+}
+
+fn label_filters(labels: &[String]) -> Option<String> {
+    let filters: Vec<_> = labels.iter().map(|label| label_filter(label)).collect();
+    (!filters.is_empty()).then(|| format!("{{{}}}", filters.join(", ")))
 }
 
 fn label_filter(label: &str) -> String {

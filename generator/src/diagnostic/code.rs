@@ -240,6 +240,14 @@ codes! {
     /// `lease_duration`. Lifetimes and leases are whole seconds, because other programs read them
     /// as such. Peerings and Leases are objects, and are named like objects.
     PeersOption = "KG0630",
+    /// The types of an index cannot be used.
+    ///
+    /// `keys` and `values` are Rust types that own what they hold: `String` and not `&str`. Keys can
+    /// be compared for equality and hashed, so there are no floating-point numbers in them. Types
+    /// of the standard library, and those of the operator's kinds, are known by their names; a type
+    /// of your own is written with its path, such as `crate::handlers::PodInfo`. All kinds that are
+    /// found in one index have the same types there.
+    IndexType = "KG0640",
     /// A file of yours is not valid Rust.
     ///
     /// Stubs are added at places found by parsing, so a file that does not parse cannot get any.

@@ -130,9 +130,48 @@ pub struct ResourceSection {
     pub handlers: Vec<HandlerSection>,
     /// The name of your own type of which one is kept in memory for each object.
     pub memo: Option<Spanned<String>>,
+    /// What the objects are found by, in memory.
+    #[schemars(with = "Option<Vec<IndexSection>>")]
+    pub indices: Vec<IndexSection>,
     /// Functions that the API server asks before it stores an object.
     #[schemars(with = "Option<Vec<WebhookSection>>")]
     pub admission: Vec<WebhookSection>,
+}
+
+/// An index: objects, or what a function makes of them, found by a key.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "snake_case")]
+pub struct IndexSection {
+    /// Where the entry stands.
+    #[schemars(skip)]
+    pub span: Span,
+    /// The name of the index, and of the function that says by which keys an object is found.
+    pub index: Spanned<String>,
+    /// The Rust type of the keys, such as `"(String, String)"`; `String` if left out.
+    pub keys: Option<Spanned<String>>,
+    /// The Rust type of what is found, such as `crate::handlers::PodInfo`; `String` if left out.
+    pub values: Option<Spanned<String>>,
+    /// Only objects that have this field, such as `spec.nodeName`.
+    pub field: Option<Spanned<String>>,
+    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub value: Option<Spanned<ValueFilter>>,
+    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub labels: Option<Filters>,
+    /// Only objects with these annotations, as for labels.
+    pub annotations: Option<Filters>,
+    /// The name of a function that decides whether an object is looked at.
+    pub when: Option<Spanned<String>>,
+    /// Anything that the function wants to be told; it is the same for every call.
+    pub param: Option<Spanned<serde_json::Value>>,
+    /// What an error means that says nothing itself about retrying: `ignored` if left out.
+    pub errors: Option<Spanned<ErrorMode>>,
+    /// How long to keep trying, from the first failure.
+    pub timeout: Option<Spanned<ManifestDuration>>,
+    /// How many attempts are made in a row.
+    #[schemars(range(max = 4_294_967_295u32))]
+    pub retries: Option<Spanned<u32>>,
+    /// How long to wait before the next attempt.
+    pub backoff: Option<Spanned<ManifestDuration>>,
 }
 
 /// A function that the API server asks before it stores an object; either `validate` or `mutate`

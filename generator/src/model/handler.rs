@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use super::index::Index;
 use crate::load::manifest::{ErrorMode, Trigger};
 
 /// One method of a kind's trait, and what it is wired to.
@@ -44,6 +45,17 @@ pub enum Cause {
     Daemon(Daemon),
     /// The object is there: it is looked after from time to time.
     Timer(Timer),
+    /// The object was seen: it is found in an index.
+    Index(Indexing),
+}
+
+/// What belongs to an index alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Indexing {
+    /// The field that has to be there.
+    pub field: Option<FieldPath>,
+    /// The index that is filled.
+    pub index: Index,
 }
 
 /// What belongs to a daemon alone.
@@ -184,9 +196,9 @@ impl Handler {
     /// The id as live objects carry it: with the field of a field handler.
     #[must_use]
     pub fn full_id(&self) -> String {
-        match self.field() {
-            Some(field) => format!("{}/{field}", self.id),
-            None => self.id.clone(),
+        match (&self.cause, self.field()) {
+            (Cause::Index(_), _) | (_, None) => self.id.clone(),
+            (_, Some(field)) => format!("{}/{field}", self.id),
         }
     }
 
@@ -197,7 +209,8 @@ impl Handler {
             Cause::Field { field, .. } => Some(field),
             Cause::Event { field }
             | Cause::Daemon(Daemon { field, .. })
-            | Cause::Timer(Timer { field, .. }) => field.as_ref(),
+            | Cause::Timer(Timer { field, .. })
+            | Cause::Index(Indexing { field, .. }) => field.as_ref(),
             Cause::Change(_) => None,
         }
     }
@@ -211,7 +224,16 @@ impl Handler {
                 Some(Delay::Computed(method)) => Some(method),
                 Some(Delay::Fixed(_)) | None => None,
             },
-            Cause::Change(_) | Cause::Field { .. } | Cause::Event { .. } => None,
+            Cause::Change(_) | Cause::Field { .. } | Cause::Event { .. } | Cause::Index(_) => None,
+        }
+    }
+
+    /// The index that it fills.
+    #[must_use]
+    pub fn index(&self) -> Option<&Index> {
+        match &self.cause {
+            Cause::Index(indexing) => Some(&indexing.index),
+            _ => None,
         }
     }
 
@@ -228,7 +250,7 @@ impl Handler {
             Cause::Change(kinds) | Cause::Field { within: kinds, .. } => {
                 kinds.triggers.contains(&Trigger::Delete) && !kinds.optional
             }
-            Cause::Event { .. } => false,
+            Cause::Event { .. } | Cause::Index(_) => false,
             Cause::Daemon(_) | Cause::Timer(_) => true,
         }
     }
@@ -242,7 +264,7 @@ impl Handler {
     /// Whether it writes to objects for sure, if only a finalizer or a result.
     #[must_use]
     pub fn writes(&self) -> bool {
-        !matches!(self.cause, Cause::Event { .. })
+        !matches!(self.cause, Cause::Event { .. } | Cause::Index(_))
     }
 }
 

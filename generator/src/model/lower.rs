@@ -4,6 +4,7 @@ mod check;
 mod field;
 mod handler;
 mod hook;
+mod index;
 mod kind_handlers;
 mod memo;
 mod webhook;
@@ -85,12 +86,15 @@ pub fn operator(
         kinds.push((kind, section));
     }
     tell_apart(&mut kinds);
+    let named: Vec<&HandledKind> = kinds.iter().map(|(kind, _)| kind).collect();
+    let kind_types = index::kind_types(&named);
     let kinds: Vec<HandledKind> = kinds
         .into_iter()
         .map(|(mut kind, section)| {
             (kind.handlers, kind.webhooks) = Handlers {
                 source: manifest.source,
                 kind: &kind,
+                kind_types: &kind_types,
                 diagnostics,
             }
             .lower(section);
@@ -98,6 +102,7 @@ pub fn operator(
             kind
         })
         .collect();
+    index::check_shared(manifest, &kinds, diagnostics);
     let crd_files = crds
         .iter()
         .map(|(path, file)| CrdFile {
@@ -197,9 +202,9 @@ fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Admission {
 /// Kinds of the same name get the version, and if need be the group, into theirs.
 fn tell_apart(kinds: &mut [(HandledKind, &ResourceSection)]) {
     let names: Vec<_> = kinds.iter().map(|(kind, _)| kind.module.clone()).collect();
-    // The types and the handlers of the operator have modules of their own next to the kinds'.
+    // These modules are next to those of the kinds.
     let clash = |name: &String| {
-        matches!(name.as_str(), "types" | "hooks")
+        matches!(name.as_str(), "hooks" | "indices" | "types")
             || names.iter().filter(|other| *other == name).count() > 1
     };
     let short = |kind: &HandledKind| {

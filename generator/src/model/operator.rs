@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::handler::Handler;
 use super::hook::Hook;
+use super::index::Index;
 use super::kind::Status;
 use super::peers::{LeaderElection, Peering};
 use super::resource::Resource;
@@ -111,6 +112,18 @@ impl Operator {
         self.kinds.iter().any(|kind| !kind.webhooks.is_empty())
     }
 
+    /// All indices, each once, in the order of the manifest.
+    #[must_use]
+    pub fn indices(&self) -> Vec<&Index> {
+        let mut indices: Vec<&Index> = Vec::new();
+        for index in self.kinds.iter().flat_map(HandledKind::indices) {
+            if indices.iter().all(|known| known.name != index.name) {
+                indices.push(index);
+            }
+        }
+        indices
+    }
+
     /// The name of the Service that leads to its webhooks, and of the Secret with their certificates.
     #[must_use]
     pub fn webhook_service(&self) -> String {
@@ -125,6 +138,11 @@ impl HandledKind {
     #[must_use]
     pub fn handlers_trait(&self) -> String {
         format!("{}Handlers", self.trait_prefix)
+    }
+
+    /// The indices in which its objects are found.
+    pub fn indices(&self) -> impl Iterator<Item = &Index> {
+        self.handlers.iter().filter_map(Handler::index)
     }
 
     /// Whether its objects are listed and watched.

@@ -167,13 +167,18 @@ fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
     } else {
         format!("seen by {all}")
     };
-    let mut verbs: Vec<_> = ["get", "list", "watch"]
-        .map(|verb| Grant {
-            verb,
-            reason: seen_by.clone(),
-        })
-        .into_iter()
-        .collect();
+    let only_indexed = !kind.handlers.is_empty() && kind.indices().count() == kind.handlers.len();
+    let reading: &[&'static str] = if only_indexed {
+        &["list", "watch"]
+    } else {
+        &["get", "list", "watch"]
+    };
+    let seen_by = if only_indexed {
+        format!("found in {all}")
+    } else {
+        seen_by
+    };
+    let mut verbs = grants(reading, &seen_by);
     let writing = names(&Handler::writes);
     let mut rules = Vec::new();
     if !writing.is_empty() {

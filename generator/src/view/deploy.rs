@@ -252,6 +252,7 @@ impl<'a> ReadmeHandler<'a> {
             Cause::Event { field: Some(field) } => format!("all events, with `{field}`"),
             Cause::Daemon(_) => "as long as the object is there".to_owned(),
             Cause::Timer(timer) => method::pace(&timer.pace),
+            Cause::Index(_) => "says by which keys an object is found".to_owned(),
         };
         Self {
             method: &handler.method,

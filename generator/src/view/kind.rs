@@ -77,6 +77,7 @@ impl KindView {
             "ErrorMode",
             "EventHandler",
             "FieldHandler",
+            "IndexHandler",
             "On",
             "Operation",
             "TextTest",
@@ -143,8 +144,12 @@ fn exported(kind: &HandledKind) -> Vec<String> {
         .iter()
         .filter_map(Handler::field)
         .chain(webhook_fields);
+    let indices = kind
+        .indices()
+        .map(|index| format!("super::indices::{}", index.type_name));
     let paths = fields
         .flat_map(|field| field.rust_type.paths.clone())
+        .chain(indices)
         .chain([object]);
     let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (module, name) in paths.filter_map(|path| {
@@ -261,6 +266,10 @@ fn wire(handler: &Handler) -> Wire {
         Cause::Event { .. } => ("event", format!("EventHandler::new({:?})", handler.id)),
         Cause::Daemon(daemon) => ("daemon", daemon_declaration(&handler.id, daemon)),
         Cause::Timer(timer) => ("timer", timer_declaration(&handler.id, timer)),
+        Cause::Index(indexing) => {
+            let index = &indexing.index.type_name;
+            ("index", format!("{index}, IndexHandler::new()"))
+        }
     };
     let options = [
         policy(&handler.policy),
@@ -378,7 +387,8 @@ fn duration(duration: Duration) -> String {
 /// The conditions on the handler's own field.
 fn field_filters(handler: &Handler) -> String {
     let (value, old, new) = tests(&handler.filters);
-    let without_change = matches!(handler.cause, Cause::Event { .. }) || handler.is_background();
+    let without_change =
+        matches!(handler.cause, Cause::Event { .. } | Cause::Index(_)) || handler.is_background();
     if without_change && let Some(field) = handler.field() {
         let value = value.unwrap_or_else(|| "ValueTest::Present".to_owned());
         return format!(".value({:?}, {value})", field.to_string());
@@ -477,7 +487,8 @@ impl std::fmt::Display for Context {
             | Self::Validation(object)
             | Self::Mutation(object)
             | Self::Daemon(object)
-            | Self::Tick(object) => {
+            | Self::Tick(object)
+            | Self::Indexing(object, _) => {
                 write!(f, "{}<{object}>", self.runtime_type())
             }
             Self::Field(object, field) => {

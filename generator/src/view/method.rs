@@ -66,6 +66,8 @@ pub enum Context {
     Daemon(String),
     /// `Tick<Kind>`.
     Tick(String),
+    /// `Indexing<Kind>`, for the index of this type.
+    Indexing(String, String),
     /// `Startup`.
     Startup,
     /// `Cleanup`.
@@ -147,6 +149,7 @@ pub fn context(kind: &HandledKind, handler: &Handler) -> Context {
         Cause::Event { .. } => Context::Seen(object),
         Cause::Daemon(_) => Context::Daemon(object),
         Cause::Timer(_) => Context::Tick(object),
+        Cause::Index(indexing) => Context::Indexing(object, indexing.index.type_name.clone()),
     }
 }
 
@@ -319,6 +322,10 @@ fn sentence(kind: &HandledKind, handler: &Handler) -> String {
             let pace = pace(&timer.pace);
             format!("Called for {object}{field} {pace}.")
         }
+        Cause::Index(indexing) => {
+            let (field, name) = (with(indexing.field.as_ref()), &indexing.index.name);
+            format!("Says by which keys of `{name}` {object}{field} is found, and what is found.")
+        }
     }
 }
 
@@ -393,13 +400,14 @@ impl Context {
             Self::Mutation(_) => "Mutation",
             Self::Daemon(_) => "Daemon",
             Self::Tick(_) => "Tick",
+            Self::Indexing(..) => "Indexing",
             Self::Startup => "Startup",
             Self::Cleanup => "Cleanup",
             Self::Login => "Login",
         }
     }
 
-    /// What the method returns.
+    /// What the method returns, without what that is generic over.
     #[must_use]
     pub const fn result(&self) -> &'static str {
         match self {
@@ -412,6 +420,25 @@ impl Context {
             | Self::Cleanup => "HandlerResult",
             Self::Login => "LoginResult",
             Self::Validation(_) | Self::Mutation(_) => "AdmissionResult",
+            Self::Indexing(..) => "IndexResult",
+        }
+    }
+
+    /// The index that the method fills.
+    #[must_use]
+    pub fn index(&self) -> Option<&str> {
+        match self {
+            Self::Indexing(_, index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// What the method returns.
+    #[must_use]
+    pub fn full_result(&self) -> String {
+        match self.index() {
+            Some(index) => format!("{}<{index}>", self.result()),
+            None => self.result().to_owned(),
         }
     }
 }

@@ -19,6 +19,7 @@ pub struct OperatorView<'a> {
     name: &'a str,
     abi: u32,
     kinds: Vec<KindLine<'a>>,
+    has_indices: bool,
     has_hooks: bool,
     /// What the state has to implement.
     bounds: Vec<String>,
@@ -98,6 +99,7 @@ impl<'a> OperatorView<'a> {
                 .chain(has_hooks.then(|| format!("{}::{}", hook::MODULE, hook::TRAIT)))
                 .collect(),
             kinds: operator.kinds.iter().map(line).collect(),
+            has_indices: !operator.indices().is_empty(),
             has_hooks,
             has_types: custom_modules(operator).next().is_some(),
             crd_files: operator

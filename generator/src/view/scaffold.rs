@@ -169,7 +169,8 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                     | Context::Validation(object)
                     | Context::Mutation(object)
                     | Context::Daemon(object)
-                    | Context::Tick(object),
+                    | Context::Tick(object)
+                    | Context::Indexing(object, _),
             } => (Some(object), None),
             MethodShape::Handler {
                 context: Context::Field(object, field),
@@ -194,6 +195,9 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                 ..
             } => (None, None),
         };
+        if let MethodShape::Handler { context } = &method.shape {
+            names.extend(context.index().map(str::to_owned));
+        }
         names.extend(object.filter(|object| *object != JSON).cloned());
         let paths = field.into_iter().flat_map(|field| &field.paths);
         names.extend(

@@ -36,7 +36,7 @@ struct StubView<'a> {
 pub fn stub(method: &Method, names: Names<'_>) -> String {
     let (head, argument, result) = match &method.shape {
         MethodShape::Handler { context } => {
-            let result = names.prelude(context.result());
+            let result = names.result(context);
             let context = names.context(context);
             (
                 format!("async fn {}", method.name),
@@ -97,6 +97,7 @@ fn body(method: &Method, names: Names<'_>) -> Vec<String> {
             "cx.operation()".to_owned(),
         ],
         Context::Daemon(_) => return daemon_body(name, names),
+        Context::Indexing(..) => return index_body(name, names),
         Context::Startup | Context::Cleanup | Context::Login => vec![
             format!("\"{name} was called: attempt {{}}\""),
             "cx.retry() + 1".to_owned(),
@@ -132,11 +133,31 @@ fn daemon_body(name: &str, names: Names<'_>) -> Vec<String> {
     ]
 }
 
+/// Nothing is found; it is said quietly, for there may be many objects.
+fn index_body(name: &str, names: Names<'_>) -> Vec<String> {
+    let arguments = [
+        format!("\"{name} was called: {{}}\""),
+        "cx.name()".to_owned(),
+    ];
+    let debug = format!("{}!", names.prelude("debug"));
+    let mut lines = call(2 * INDENT, &debug, &arguments, ";");
+    lines.push("Ok(Vec::new())".to_owned());
+    lines
+}
+
 // === impl Names ===
 
 impl Names<'_> {
     pub(super) fn prelude(self, name: &str) -> String {
         self.write(PRELUDE, name)
+    }
+
+    fn result(self, context: &Context) -> String {
+        let result = self.prelude(context.result());
+        match context.index() {
+            Some(index) => format!("{result}<{}>", self.of_kind(index)),
+            None => result,
+        }
     }
 
     fn context(self, context: &Context) -> String {
@@ -147,7 +168,8 @@ impl Names<'_> {
             | Context::Validation(object)
             | Context::Mutation(object)
             | Context::Daemon(object)
-            | Context::Tick(object) => {
+            | Context::Tick(object)
+            | Context::Indexing(object, _) => {
                 format!("{generic}<{}>", self.object(object))
             }
             Context::Field(object, field) => {

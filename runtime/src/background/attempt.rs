@@ -21,7 +21,6 @@ use crate::execute::invoke::Verdict;
 use crate::execute::report;
 use crate::live::Live;
 use crate::persist::deliver::Delivery;
-use crate::span;
 use crate::surroundings::Surroundings;
 
 /// A daemon or timer with its surroundings.
@@ -49,10 +48,7 @@ impl Site {
     /// Makes an attempt; `alive` is kept by all work that it leaves behind.
     pub(super) async fn attempt(&self, record: &mut Record, alive: Arc<dyn Send + Sync>) -> Ended {
         let around = self.surroundings();
-        let handler = around
-            .subject
-            .span()
-            .in_scope(|| span::handler(self.run.duty.spec.id.as_str()));
+        let handler = around.subject.handler_span(self.run.duty.spec.id.as_str());
         // Large enough for moves to be felt: it stays where it is made.
         Box::pin(self.attempt_within(record, around, alive))
             .instrument(handler)
@@ -65,10 +61,14 @@ impl Site {
         around: Surroundings,
         alive: Arc<dyn Send + Sync>,
     ) -> Ended {
-        // Whoever is to stop for a pause is told so in a moment.
-        tokio::select! {
-            _ = self.shared.activity.running() => {}
-            () = self.run.signal.until(|reasons| !reasons.is_empty()) => return Ended::Interrupted,
+        if !self.shared.activity.is_running() {
+            // Whoever is to stop for a pause is told so in a moment.
+            tokio::select! {
+                _ = self.shared.activity.running() => {}
+                () = self.run.signal.until(|reasons| !reasons.is_empty()) => {
+                    return Ended::Interrupted;
+                }
+            }
         }
         let spec = &self.run.duty.spec;
         let (mut effects, verdict) = match spec.policy.allow(record.retries, self.runtime(record)) {
@@ -97,7 +97,9 @@ impl Site {
         if let Outcome::Success(result) = &outcome {
             patch.deliver(spec.id.as_str(), result);
         }
-        if let Err(rejected) = self.delivery().deliver(patch).await {
+        if !patch.is_empty()
+            && let Err(rejected) = self.delivery().deliver(patch).await
+        {
             let message = format!("the server does not accept what it wants written: {rejected}");
             outcome = Outcome::Error(Failure::Other { message });
         }
@@ -135,9 +137,9 @@ impl Site {
             .map(|timeout| timeout.saturating_sub(self.runtime(record)));
         match &self.run.duty.work {
             Work::Daemon(daemon) => {
-                let signal = Arc::clone(&self.run.signal);
+                let run = Arc::clone(&self.run);
                 let interrupted = async move {
-                    signal
+                    run.signal
                         .until(|reasons| reasons.contains(StopReason::Cancelled))
                         .await;
                 };

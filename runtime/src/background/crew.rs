@@ -7,13 +7,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use futures::future::BoxFuture;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
+use futures::{FutureExt as _, StreamExt as _};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
+use tokio_util::time::delay_queue::Expired;
 use tracing::{error, warn};
 
 use super::timer::{Due, Timer};
@@ -61,21 +62,24 @@ pub(super) async fn run(
         tokio::select! {
             () = quit.cancelled() => break,
             Some(order) = orders.recv() => crew.obey(order),
-            Some(due) = crew.clock.next(), if !crew.clock.is_empty() => {
-                let timer = due.into_inner();
-                timer.take();
-                crew.look_at(timer);
-            }
-            Some(done) = crew.tasks.join_next() => {
-                if let Err(error) = done {
-                    error!("a daemon or timer was lost: {error}");
-                }
-            }
-            Ok(permit) = permit, if !crew.ready.is_empty() => {
-                if let Some(timer) = crew.ready.pop_front() {
-                    crew.tasks.spawn(counted(timer.tick(), permit, limits.patience));
-                }
-            }
+            Some(due) = crew.clock.next(), if !crew.clock.is_empty() => crew.strike(due),
+            Some(done) = crew.tasks.join_next() => see_out(done),
+            Ok(permit) = permit, if !crew.ready.is_empty() => crew.call(permit, limits.patience),
+        }
+        // Timers come in crowds, and waiting for one event at a time costs more than a tick.
+        while let Ok(order) = orders.try_recv() {
+            crew.obey(order);
+        }
+        while let Some(Some(due)) = crew.clock.next().now_or_never() {
+            crew.strike(due);
+        }
+        while let Some(done) = crew.tasks.try_join_next() {
+            see_out(done);
+        }
+        while !crew.ready.is_empty()
+            && let Ok(permit) = Arc::clone(&permits).try_acquire_owned()
+        {
+            crew.call(permit, limits.patience);
         }
     }
     crew.dismiss().await;
@@ -93,6 +97,19 @@ impl Crew {
                     self.clock.try_remove(&key);
                 }
             }
+        }
+    }
+
+    fn strike(&mut self, due: Expired<Arc<Timer>>) {
+        let timer = due.into_inner();
+        timer.take();
+        self.look_at(timer);
+    }
+
+    /// Calls the timer that has waited longest.
+    fn call(&mut self, permit: OwnedSemaphorePermit, patience: Duration) {
+        if let Some(timer) = self.ready.pop_front() {
+            self.tasks.spawn(counted(timer.tick(), permit, patience));
         }
     }
 
@@ -121,5 +138,11 @@ impl Crew {
             );
             self.tasks.detach_all();
         }
+    }
+}
+
+fn see_out(done: Result<(), JoinError>) {
+    if let Err(error) = done {
+        error!("a daemon or timer was lost: {error}");
     }
 }

@@ -10,14 +10,14 @@ use tracing::{info, warn};
 
 use super::Shared;
 use super::duty::Duty;
-use crate::stop::{Signal, StopSignal};
+use crate::stop::{Signal, StopSignal, Stoppable};
 use crate::watch::ObjectKey;
 
 /// A daemon or timer that was started.
 pub(super) struct Run {
     pub(super) duty: Arc<Duty>,
     pub(super) key: Arc<ObjectKey>,
-    pub(super) signal: Arc<Signal>,
+    pub(super) signal: Signal,
     /// Never held across an await.
     state: Mutex<State>,
 }
@@ -46,13 +46,13 @@ impl Run {
         Self {
             duty: Arc::clone(duty),
             key: Arc::clone(key),
-            signal: Arc::default(),
+            signal: Signal::default(),
             state: Mutex::new(State::There { for_good: false }),
         }
     }
 
-    pub(super) fn stop(&self) -> StopSignal {
-        StopSignal::new(Arc::clone(&self.signal))
+    pub(super) fn stop(self: &Arc<Self>) -> StopSignal {
+        StopSignal::new(Arc::<Self>::clone(self))
     }
 
     pub(super) fn presence(&self) -> Presence {
@@ -160,6 +160,12 @@ impl Run {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stoppable for Run {
+    fn signal(&self) -> &Signal {
+        &self.signal
     }
 }
 

@@ -1,5 +1,6 @@
 //! The context of timers, which look after an object from time to time.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,6 +9,7 @@ use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::background::{BackgroundFacts, background_context};
 use super::change::Effects;
@@ -21,28 +23,41 @@ use crate::stop::StopSignal;
 
 /// One tick of a timer of an object.
 pub struct Tick<K> {
-    object: K,
+    text: Arc<RawValue>,
+    /// Decoded when it is asked for: most ticks of most timers find nothing to do.
+    object: OnceLock<K>,
     facts: BackgroundFacts,
     pub(crate) effects: Effects,
 }
 
 impl<K: DeserializeOwned> Tick<K> {
     pub(crate) fn new(facts: BackgroundFacts) -> Result<Self, serde_json::Error> {
-        let text = facts.object.live.snapshot().text;
+        let live = &facts.object.live;
+        let snapshot = live.snapshot();
+        let object = if snapshot.fits {
+            OnceLock::new()
+        } else {
+            let object: K = serde_json::from_str(snapshot.text.get())?;
+            live.found_fitting(snapshot.generation);
+            OnceLock::from(object)
+        };
         Ok(Self {
-            object: serde_json::from_str(text.get())?,
+            text: snapshot.text,
+            object,
             facts,
             effects: Effects::default(),
+        })
+    }
+
+    /// The object as it was when the tick began.
+    pub fn object(&self) -> &K {
+        self.object.get_or_init(|| {
+            serde_json::from_str(self.text.get()).expect("the same text was decoded before")
         })
     }
 }
 
 impl<K> Tick<K> {
-    /// The object as it was when the tick began.
-    pub fn object(&self) -> &K {
-        &self.object
-    }
-
     /// The object as the server sent it, as it is now.
     pub fn raw(&self) -> Value {
         self.facts.object.newest()

@@ -54,6 +54,12 @@ impl Subject {
             &self.uid,
         )
     }
+
+    /// The span of one call of a handler that has no other span around it.
+    pub(crate) fn handler_span(&self, id: &str) -> Span {
+        let subject = [&*self.api_version, &*self.kind, &*self.name, &*self.uid];
+        span::handler_of(subject, self.namespace.as_deref(), id)
+    }
 }
 
 struct Post {

@@ -31,6 +31,11 @@ impl Delivery {
         if patch.is_empty() {
             return Ok(());
         }
+        // Large and seldom needed: whoever could need it stays small.
+        Box::pin(self.write(patch)).await
+    }
+
+    async fn write(&self, patch: Patch) -> Result<(), Rejected> {
         let known = Arc::new(self.newest());
         let place = Place {
             api: &self.api,

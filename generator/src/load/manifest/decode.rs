@@ -4,7 +4,7 @@ use super::fields::{Fields, Planned, Reader};
 use super::peers::whole;
 use super::{
     API_VERSION, AdmissionSection, ApiVersion, Configuration, ErrorMode, FILE_NAME, Filters,
-    HandlerSection, InitialDelay, Manifest, ManifestDuration, OneOrMany, Operation,
+    HandlerSection, IndexSection, InitialDelay, Manifest, ManifestDuration, OneOrMany, Operation,
     OperatorSection, ResourceSection, Spanned, Trigger, ValueFilter, WebhookSection, duration,
 };
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
@@ -26,16 +26,10 @@ pub(super) const PLANNED_FOR_HOOKS: &[Planned] = &[Planned {
     purpose: "values for the liveness endpoint",
 }];
 
-const PLANNED_FOR_RESOURCES: &[Planned] = &[
-    Planned {
-        key: "indices",
-        purpose: "objects found by a key",
-    },
-    Planned {
-        key: "track",
-        purpose: "keeping the last state without a handler",
-    },
-];
+const PLANNED_FOR_RESOURCES: &[Planned] = &[Planned {
+    key: "track",
+    purpose: "keeping the last state without a handler",
+}];
 
 const CONFIGURATIONS: &[(&str, Configuration)] = &[
     ("managed", Configuration::Managed),
@@ -161,6 +155,12 @@ impl Reader<'_> {
             handlers: match fields.optional("handlers") {
                 Some(node) => self
                     .list(node, "`handlers`", Self::handler)
+                    .unwrap_or_default(),
+                None => Vec::new(),
+            },
+            indices: match fields.optional("indices") {
+                Some(node) => self
+                    .list(node, "`indices`", Self::index)
                     .unwrap_or_default(),
                 None => Vec::new(),
             },
@@ -301,6 +301,48 @@ impl Reader<'_> {
         Some(Spanned {
             value: InitialDelay::Computed(function?),
             span: node.span,
+        })
+    }
+
+    fn index(&mut self, node: &Node) -> Option<IndexSection> {
+        let mut fields = self.fields(node, "an index")?;
+        let span = fields.place();
+        let index = fields
+            .required(self, "index")
+            .and_then(|node| self.string(node, "`index`"));
+        let keys = self.optional_string(&mut fields, "keys");
+        let values = self.optional_string(&mut fields, "values");
+        let field = self.optional_string(&mut fields, "field");
+        let value = self.value_filter(&mut fields, "value");
+        let labels = self.filters(&mut fields, "labels");
+        let annotations = self.filters(&mut fields, "annotations");
+        let when = self.optional_string(&mut fields, "when");
+        let param = fields.optional("param").map(|node| Spanned {
+            value: node.to_json(),
+            span: node.span,
+        });
+        let errors = fields
+            .optional("errors")
+            .and_then(|node| self.word(node, "`errors`", ErrorMode::NAMES));
+        let timeout = self.duration(&mut fields, "timeout");
+        let retries = self.count(&mut fields, "retries");
+        let backoff = self.duration(&mut fields, "backoff");
+        fields.finish(self, &[]);
+        Some(IndexSection {
+            span,
+            index: index?,
+            keys,
+            values,
+            field,
+            value,
+            labels,
+            annotations,
+            when,
+            param,
+            errors,
+            timeout,
+            retries,
+            backoff,
         })
     }
 

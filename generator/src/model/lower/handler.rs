@@ -232,20 +232,8 @@ impl Lowering<'_> {
     /// The name of a method: a Rust identifier in snake case.
     pub(super) fn identifier(&mut self, name: &Spanned<String>, what: &str) -> Option<String> {
         let text = &name.value;
-        let snake_case = text
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-            && text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-            && text.chars().any(|c| c != '_');
-        let escaped = format!("r#{text}");
-        let usable = snake_case
-            && (syn::parse_str::<syn::Ident>(text).is_ok()
-                || syn::parse_str::<syn::Ident>(&escaped).is_ok());
-        if usable && syn::parse_str::<syn::Ident>(text).is_ok() {
-            return Some(text.clone());
-        }
-        if usable {
-            return Some(escaped);
+        if let Some(method) = method_name(text) {
+            return Some(method);
         }
         let suggestion = snake(std::slice::from_ref(text));
         let help = if syn::parse_str::<syn::Ident>(&suggestion).is_ok() && suggestion != *text {
@@ -279,6 +267,18 @@ impl Lowering<'_> {
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
+}
+
+/// The text as the name of a method, if it can be one.
+pub(super) fn method_name(text: &str) -> Option<String> {
+    let snake_case = text
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && text.chars().any(|c| c != '_');
+    let names = [text.to_owned(), format!("r#{text}")];
+    let is_name = |name: &String| snake_case && syn::parse_str::<syn::Ident>(name).is_ok();
+    names.into_iter().find(is_name)
 }
 
 fn cause(
@@ -333,7 +333,7 @@ fn policy(section: &HandlerSection) -> Policy {
 }
 
 /// `spec.nodeName` as a part of a method name: `spec_node_name`.
-fn snake(keys: &[String]) -> String {
+pub(super) fn snake(keys: &[String]) -> String {
     let mut name = String::new();
     let mut previous_lower = false;
     for c in keys.join("_").chars() {

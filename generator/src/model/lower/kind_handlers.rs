@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::field::Fields;
 use super::handler::Lowering;
+use super::index;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
 use crate::model::handler::{Cause, Expected, Filter, Handler, Subject};
@@ -14,6 +15,8 @@ use crate::model::webhook::{Role, Webhook};
 pub(super) struct Handlers<'a> {
     pub(super) source: SourceId,
     pub(super) kind: &'a HandledKind,
+    /// The types of all kinds of the operator, with their paths.
+    pub(super) kind_types: &'a BTreeMap<String, String>,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
@@ -44,6 +47,19 @@ impl Handlers<'_> {
                 if self.is_new(&handler, written, &handlers) {
                     handlers.push((handler, written));
                 }
+            }
+        }
+        let indices: Vec<HandlerSection> = section.indices.iter().map(index::as_handler).collect();
+        for (written, as_handler) in section.indices.iter().zip(&indices) {
+            let lowering = Lowering {
+                source,
+                resolve: &resolve,
+                diagnostics: self.diagnostics,
+            };
+            if let Some(handler) = lowering.index(written, as_handler, self.kind_types)
+                && self.is_new(&handler, as_handler, &handlers)
+            {
+                handlers.push((handler, as_handler));
             }
         }
         let mut webhooks: Vec<(Webhook, &WebhookSection)> = Vec::new();
@@ -115,9 +131,11 @@ impl Handlers<'_> {
             )
             .at(self.source, name(written), "the same id again")
             .at(self.source, name(first), "first used here")
-            .help(
-                "list all occasions in one `on: [...]`, or give one of them another `fn` or `id`",
-            ),
+            .help(if handler.index().is_some() {
+                "give the index another name"
+            } else {
+                "list all occasions in one `on: [...]`, or give one of them another `fn` or `id`"
+            }),
         );
         false
     }
@@ -239,6 +257,7 @@ fn uses(handler: &Handler, written: &HandlerSection) -> Vec<(String, Use)> {
         Cause::Event { .. } => "an event".to_owned(),
         Cause::Daemon(_) => "an object to accompany".to_owned(),
         Cause::Timer(_) => "a tick".to_owned(),
+        Cause::Index(indexing) => format!("an object for `{}`", indexing.index.name),
     };
     let mut uses = vec![(
         handler.method.clone(),

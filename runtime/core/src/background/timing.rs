@@ -29,19 +29,23 @@ pub enum Timing {
 pub struct Ticker {
     next: Next,
     /// When the object last changed in what counts; its first sight is a change, too.
-    changed: Moment,
+    changed: Stamp,
     /// What the grid of a sharp timer is counted from: the planned time of the last full tick.
-    planned: Moment,
+    planned: Stamp,
     /// When the running attempt began.
-    began: Moment,
+    began: Stamp,
 }
+
+/// A moment in half the memory, as there may be very many timers: nanoseconds, for 584 years.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Stamp(u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// Not before this moment, nor before the idle time is over.
-    Tick(Moment),
+    Tick(Stamp),
     /// Another attempt of a tick that failed.
-    Retry(Moment),
+    Retry(Stamp),
     /// Nothing until the object changes.
     Change,
 }
@@ -99,6 +103,20 @@ impl Timing {
     }
 }
 
+// === impl Stamp ===
+
+impl Stamp {
+    fn moment(self) -> Moment {
+        Duration::from_nanos(self.0)
+    }
+}
+
+impl From<Moment> for Stamp {
+    fn from(moment: Moment) -> Self {
+        Self(u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
 // === impl Ticker ===
 
 impl Ticker {
@@ -107,37 +125,42 @@ impl Ticker {
     pub fn start(now: Moment, delay: Duration) -> Self {
         let first = now.saturating_add(delay);
         Self {
-            next: Next::Tick(first),
-            changed: now,
-            planned: first,
-            began: first,
+            next: Next::Tick(first.into()),
+            changed: now.into(),
+            planned: first.into(),
+            began: first.into(),
         }
     }
 
     /// When the timer is due; none if only a change of the object makes it due.
     #[must_use]
     pub fn due(&self, timing: &Timing) -> Option<Moment> {
-        let quiet = timing.idle().map(|idle| self.changed.saturating_add(idle));
+        let quiet = timing
+            .idle()
+            .map(|idle| self.changed.moment().saturating_add(idle));
         match self.next {
-            Next::Tick(at) | Next::Retry(at) => Some(quiet.map_or(at, |quiet| at.max(quiet))),
+            Next::Tick(at) | Next::Retry(at) => {
+                let at = at.moment();
+                Some(quiet.map_or(at, |quiet| at.max(quiet)))
+            }
             Next::Change => None,
         }
     }
 
     /// The object has changed in what counts.
     pub fn change(&mut self, now: Moment) {
-        self.changed = now;
+        self.changed = now.into();
         if self.next == Next::Change {
-            self.next = Next::Tick(now);
+            self.next = Next::Tick(self.changed);
         }
     }
 
     /// An attempt begins.
     pub fn begin(&mut self, timing: &Timing, now: Moment) {
         if let (Next::Tick(_), Some(due)) = (self.next, self.due(timing)) {
-            self.planned = due.min(now);
+            self.planned = due.min(now).into();
         }
-        self.began = now;
+        self.began = now.into();
     }
 
     /// The tick is over, well or as good as well.
@@ -147,16 +170,16 @@ impl Ticker {
                 interval,
                 sharp: true,
                 ..
-            } => Next::Tick(next_on_grid(self.planned, interval, now)),
-            Timing::Every { interval, .. } => Next::Tick(now.saturating_add(interval)),
-            Timing::Idle(_) if self.changed > self.began => Next::Tick(now),
+            } => Next::Tick(next_on_grid(self.planned.moment(), interval, now).into()),
+            Timing::Every { interval, .. } => Next::Tick(now.saturating_add(interval).into()),
+            Timing::Idle(_) if self.changed > self.began => Next::Tick(now.into()),
             Timing::Idle(_) => Next::Change,
         };
     }
 
     /// The attempt failed, and another one follows.
     pub fn retry(&mut self, delay: Duration, now: Moment) {
-        self.next = Next::Retry(now.saturating_add(delay));
+        self.next = Next::Retry(now.saturating_add(delay).into());
     }
 }
 

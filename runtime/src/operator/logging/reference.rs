@@ -32,6 +32,12 @@ pub(super) struct References;
 // === impl Reference ===
 
 impl Reference {
+    fn of(attributes: &Attributes<'_>) -> Self {
+        let mut reference = Self::default();
+        attributes.record(&mut reference);
+        reference
+    }
+
     /// As Kopf begins its lines.
     pub(super) fn prefix(&self) -> String {
         match &self.namespace {
@@ -93,14 +99,16 @@ where
         };
         match span.name() {
             span::OBJECT => {
-                let mut reference = Reference::default();
-                attributes.record(&mut reference);
-                span.extensions_mut().insert(reference);
+                span.extensions_mut().insert(Reference::of(attributes));
             }
             span::HANDLER => {
                 let mut handler = HandlerId::default();
                 attributes.record(&mut handler);
-                span.extensions_mut().insert(handler);
+                let mut extensions = span.extensions_mut();
+                extensions.insert(handler);
+                if span.metadata().fields().field("uid").is_some() {
+                    extensions.insert(Reference::of(attributes));
+                }
             }
             _ => {}
         }

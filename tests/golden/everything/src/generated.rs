@@ -8,6 +8,7 @@ pub mod warehouse;
 pub mod pod;
 pub mod deployment;
 pub mod config_map;
+pub mod indices;
 pub mod hooks;
 pub mod types;
 

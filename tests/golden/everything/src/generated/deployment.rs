@@ -3,11 +3,22 @@
 
 use std::sync::Arc;
 
-use kopf_runtime::{Resource, ResourceHandlers, ResourceSpec, Scope, StatusSubresource};
+use kopf_runtime::{
+    IndexHandler, IndexResult, Indexing, Resource, ResourceHandlers, ResourceSpec, Scope,
+    StatusSubresource,
+};
+
 pub use k8s_openapi::api::apps::v1::Deployment;
+pub use super::indices::Everybody;
 
 /// The handlers of Deployment that `kopf.yaml` declares.
-pub trait DeploymentHandlers: Send + Sync + 'static {}
+pub trait DeploymentHandlers: Send + Sync + 'static {
+    /// Says by which keys of `everybody` a Deployment is found, and what is found.
+    fn everybody(
+        &self,
+        cx: &mut Indexing<Deployment>,
+    ) -> impl Future<Output = IndexResult<Everybody>> + Send;
+}
 
 /// How Deployment is reached, and which method answers to what.
 pub(super) fn resource<S: DeploymentHandlers>(state: &Arc<S>) -> ResourceHandlers {
@@ -19,5 +30,7 @@ pub(super) fn resource<S: DeploymentHandlers>(state: &Arc<S>) -> ResourceHandler
         scope: Scope::Namespaced,
         status: StatusSubresource::Present,
     };
-    Resource::<Deployment, S>::new(spec, state).build()
+    Resource::<Deployment, S>::new(spec, state)
+        .index(Everybody, IndexHandler::new(), |state, cx| Box::pin(state.everybody(cx)))
+        .build()
 }

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use kopf_runtime::{
     AdmissionResult, Change, ChangeHandler, Daemon, DaemonHandler, ErrorMode,
-    EventHandler, FieldChange, FieldHandler, HandlerResult, Memo, Mutation, On,
-    Operation, Resource, ResourceHandlers, ResourceSpec, Scope, Seen, StatusSubresource,
-    TextTest, Tick, TimerHandler, Validation, ValueTest, WebhookHandler, predicate,
+    EventHandler, FieldChange, FieldHandler, HandlerResult, IndexHandler, IndexResult,
+    Indexing, Memo, Mutation, On, Operation, Resource, ResourceHandlers, ResourceSpec,
+    Scope, Seen, StatusSubresource, TextTest, Tick, TimerHandler, Validation, ValueTest,
+    WebhookHandler, predicate,
 };
 
 pub use serde_json::Value;
 pub use std::collections::BTreeMap;
+pub use super::indices::{ByClass, Mirror};
 pub use super::types::ephemeral_volume_claim::v1::{
     EphemeralVolumeClaim, EphemeralVolumeClaimClass, Mount, Quantity,
 };
@@ -143,6 +145,19 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
         cx: &mut Daemon<EphemeralVolumeClaim>,
     ) -> impl Future<Output = HandlerResult> + Send;
 
+    /// Says by which keys of `by_class` an EphemeralVolumeClaim with `spec.class` is found, and
+    /// what is found.
+    fn by_class(
+        &self,
+        cx: &mut Indexing<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = IndexResult<ByClass>> + Send;
+
+    /// Says by which keys of `mirror` an EphemeralVolumeClaim is found, and what is found.
+    fn mirror(
+        &self,
+        cx: &mut Indexing<EphemeralVolumeClaim>,
+    ) -> impl Future<Output = IndexResult<Mirror>> + Send;
+
     /// Whether the new `spec.extra.any.depth` is one for `extra_changed`.
     fn is_wanted(&self, value: Option<&Value>) -> bool;
 
@@ -155,6 +170,7 @@ pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
 
     /// Whether an EphemeralVolumeClaim is one for `filtered`.
     /// Whether an EphemeralVolumeClaim is one for `beat`.
+    /// Whether an EphemeralVolumeClaim is one for `mirror`.
     fn is_due(&self, object: &EphemeralVolumeClaim) -> bool;
 
     /// Whether `spec.size` is one for `settle`.
@@ -365,6 +381,17 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
                 .value("spec.mounts", ValueTest::Present)
                 .annotation("kopf.dev/pause", TextTest::Absent),
             |state, cx| Box::pin(state.follow_spec_mounts(cx)),
+        )
+        .index(
+            ByClass,
+            IndexHandler::new().value("spec.class", ValueTest::Present),
+            |state, cx| Box::pin(state.by_class(cx)),
+        )
+        .index(
+            Mirror,
+            IndexHandler::new()
+                .when(predicate::object(state, |state, object| state.is_due(object))),
+            |state, cx| Box::pin(state.mirror(cx)),
         )
         .validate(
             WebhookHandler::new("check_size")

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Daemon, DaemonHandler, EventHandler, FieldChange, FieldHandler, HandlerResult, Memo,
-    Resource, ResourceHandlers, ResourceSpec, Scope, Seen, StatusSubresource, TextTest,
-    Tick, TimerHandler,
+    Daemon, DaemonHandler, ErrorMode, EventHandler, FieldChange, FieldHandler,
+    HandlerResult, IndexHandler, IndexResult, Indexing, Memo, Resource, ResourceHandlers,
+    ResourceSpec, Scope, Seen, StatusSubresource, TextTest, Tick, TimerHandler, predicate,
 };
 
 pub use k8s_openapi::api::core::v1::Pod;
+pub use super::indices::{Everybody, PodsByClaim};
 
 /// The handlers of Pod that `kopf.yaml` declares.
 pub trait PodHandlers: Send + Sync + 'static {
@@ -37,6 +38,24 @@ pub trait PodHandlers: Send + Sync + 'static {
         &self,
         cx: &mut Daemon<Pod>,
     ) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Says by which keys of `pods_by_claim` a Pod with `status.phase` is found, and what is found.
+    fn pods_by_claim(
+        &self,
+        cx: &mut Indexing<Pod>,
+    ) -> impl Future<Output = IndexResult<PodsByClaim>> + Send;
+
+    /// Says by which keys of `everybody` a Pod is found, and what is found.
+    fn everybody(
+        &self,
+        cx: &mut Indexing<Pod>,
+    ) -> impl Future<Output = IndexResult<Everybody>> + Send;
+
+    /// Whether the label `size` is one for `pods_by_claim`.
+    fn is_label(&self, value: Option<&str>) -> bool;
+
+    /// Whether `status.phase` is one for `pods_by_claim`.
+    fn is_active(&self, value: Option<&String>) -> bool;
 }
 
 /// How Pod is reached, and which method answers to what.
@@ -67,5 +86,26 @@ pub(super) fn resource<S: PodHandlers>(state: &Arc<S>) -> ResourceHandlers {
             DaemonHandler::new("follow_pod").label("evc", TextTest::Present),
             |state, cx| Box::pin(state.follow_pod(cx)),
         )
+        .index(
+            PodsByClaim,
+            IndexHandler::new()
+                .errors(ErrorMode::Temporary)
+                .timeout(Duration::from_secs(3600))
+                .retries(3)
+                .backoff(Duration::from_secs(5))
+                .value(
+                    "status.phase",
+                    predicate::value(state, |state, value| state.is_active(value)),
+                )
+                .label("evc", TextTest::Present)
+                .label(
+                    "size",
+                    predicate::text(state, |state, value| state.is_label(value)),
+                )
+                .annotation("kopf.dev/pause", TextTest::Absent)
+                .param("volumes"),
+            |state, cx| Box::pin(state.pods_by_claim(cx)),
+        )
+        .index(Everybody, IndexHandler::new(), |state, cx| Box::pin(state.everybody(cx)))
         .build()
 }

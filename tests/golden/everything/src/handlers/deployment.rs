@@ -1,6 +1,14 @@
 //! What happens to a Deployment.
 
-use super::Operator;
-use crate::generated::deployment::DeploymentHandlers;
+use kopf_runtime::prelude::*;
 
-impl DeploymentHandlers for Operator {}
+use super::Operator;
+use crate::generated::deployment::{Deployment, DeploymentHandlers, Everybody};
+
+impl DeploymentHandlers for Operator {
+    /// Says by which keys of `everybody` a Deployment is found, and what is found.
+    async fn everybody(&self, cx: &mut Indexing<Deployment>) -> IndexResult<Everybody> {
+        debug!("everybody was called: {}", cx.name());
+        Ok(Vec::new())
+    }
+}

@@ -4,8 +4,8 @@ use kopf_runtime::prelude::*;
 
 use super::Operator;
 use crate::generated::ephemeral_volume_claim::{
-    BTreeMap, EphemeralVolumeClaim, EphemeralVolumeClaimClass, EphemeralVolumeClaimHandlers, Mount,
-    Quantity, Value,
+    BTreeMap, ByClass, EphemeralVolumeClaim, EphemeralVolumeClaimClass,
+    EphemeralVolumeClaimHandlers, Mirror, Mount, Quantity, Value,
 };
 
 impl EphemeralVolumeClaimHandlers for Operator {
@@ -151,6 +151,19 @@ impl EphemeralVolumeClaimHandlers for Operator {
         Ok(())
     }
 
+    /// Says by which keys of `by_class` an EphemeralVolumeClaim with `spec.class` is found, and
+    /// what is found.
+    async fn by_class(&self, cx: &mut Indexing<EphemeralVolumeClaim>) -> IndexResult<ByClass> {
+        debug!("by_class was called: {}", cx.name());
+        Ok(Vec::new())
+    }
+
+    /// Says by which keys of `mirror` an EphemeralVolumeClaim is found, and what is found.
+    async fn mirror(&self, cx: &mut Indexing<EphemeralVolumeClaim>) -> IndexResult<Mirror> {
+        debug!("mirror was called: {}", cx.name());
+        Ok(Vec::new())
+    }
+
     /// Whether the new `spec.extra.any.depth` is one for `extra_changed`.
     fn is_wanted(&self, _value: Option<&Value>) -> bool {
         true
@@ -169,6 +182,7 @@ impl EphemeralVolumeClaimHandlers for Operator {
 
     /// Whether an EphemeralVolumeClaim is one for `filtered`.
     /// Whether an EphemeralVolumeClaim is one for `beat`.
+    /// Whether an EphemeralVolumeClaim is one for `mirror`.
     fn is_due(&self, _object: &EphemeralVolumeClaim) -> bool {
         true
     }

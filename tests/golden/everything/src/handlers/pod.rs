@@ -3,7 +3,7 @@
 use kopf_runtime::prelude::*;
 
 use super::Operator;
-use crate::generated::pod::{Pod, PodHandlers};
+use crate::generated::pod::{Everybody, Pod, PodHandlers, PodsByClaim};
 
 /// What is remembered of a Pod while the operator runs; all of its handlers share it.
 #[derive(Debug, Default)]
@@ -38,5 +38,27 @@ impl PodHandlers for Operator {
             info!("follow_pod is running");
         }
         Ok(())
+    }
+
+    /// Says by which keys of `pods_by_claim` a Pod with `status.phase` is found, and what is found.
+    async fn pods_by_claim(&self, cx: &mut Indexing<Pod>) -> IndexResult<PodsByClaim> {
+        debug!("pods_by_claim was called: {}", cx.name());
+        Ok(Vec::new())
+    }
+
+    /// Says by which keys of `everybody` a Pod is found, and what is found.
+    async fn everybody(&self, cx: &mut Indexing<Pod>) -> IndexResult<Everybody> {
+        debug!("everybody was called: {}", cx.name());
+        Ok(Vec::new())
+    }
+
+    /// Whether the label `size` is one for `pods_by_claim`.
+    fn is_label(&self, _value: Option<&str>) -> bool {
+        true
+    }
+
+    /// Whether `status.phase` is one for `pods_by_claim`.
+    fn is_active(&self, _value: Option<&String>) -> bool {
+        true
     }
 }

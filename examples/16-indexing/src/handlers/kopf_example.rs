@@ -1,0 +1,39 @@
+//! What happens to a KopfExample.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::indices::{ByLabel, IsRunning};
+use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
+
+impl KopfExampleHandlers for Operator {
+    /// Called for a KopfExample every 5s.
+    async fn intervalled(&self, cx: &mut Tick<KopfExample>) -> HandlerResult {
+        let running = running_in(&cx.index(IsRunning), cx.namespace().unwrap_or_default());
+        info!("running here: {running:?}");
+        cx.patch().set("status.running-pods", running);
+
+        let by_label = cx.index(ByLabel);
+        let mut alike: Vec<String> = Vec::new();
+        for (label, value) in cx.object().labels() {
+            alike.extend(by_label.get(&(label.clone(), value.clone())));
+        }
+        alike.sort();
+        alike.dedup();
+        info!("with one of the same labels: {alike:?}");
+        cx.patch().set("status.alike", alike);
+        Ok(())
+    }
+}
+
+/// The names of the Pods that are running in a namespace.
+fn running_in(index: &IndexView<IsRunning>, namespace: &str) -> Vec<String> {
+    let index = index.read();
+    let mut names: Vec<String> = index
+        .iter()
+        .filter(|((place, _), _)| place == namespace)
+        .filter_map(|((_, name), mut values)| values.any(|running| *running).then(|| name.clone()))
+        .collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,204 @@
+//! From an index as it is written to a handler that fills it.
+
+use std::collections::BTreeMap;
+
+use super::handler::{Lowering, method_name, snake};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
+use crate::load::manifest::{HandlerSection, IndexSection, Manifest, OneOrMany, Spanned, Trigger};
+use crate::model::handler::{Cause, Handler, Indexing};
+use crate::model::index::{Index, NoType, RustType, is_taken};
+use crate::model::name::TypeName;
+use crate::model::operator::HandledKind;
+
+/// What keys and values are if nothing is said.
+const USUAL: &str = "String";
+
+/// The types of the operator's kinds by their names, as seen from a module next to theirs; those
+/// whose names several kinds share are not among them.
+pub(super) fn kind_types(kinds: &[&HandledKind]) -> BTreeMap<String, String> {
+    let unique = |kind: &&&HandledKind| {
+        let same = kinds
+            .iter()
+            .filter(|other| other.type_name == kind.type_name);
+        same.count() == 1
+    };
+    let path = |kind: &HandledKind| format!("super::{}::{}", kind.module, kind.type_name);
+    let kinds = kinds.iter().filter(unique);
+    kinds
+        .map(|kind| (kind.type_name.clone(), path(kind)))
+        .collect()
+}
+
+impl Lowering<'_> {
+    /// The handler that fills an index, if the entry makes sense.
+    pub(super) fn index(
+        mut self,
+        section: &IndexSection,
+        written: &HandlerSection,
+        kinds: &BTreeMap<String, String>,
+    ) -> Option<Handler> {
+        if let Some(value) = section.value.as_ref().filter(|_| section.field.is_none()) {
+            let message = "`value` needs `field`: it is about the value of a field";
+            self.push(
+                Diagnostic::error(Code::HandlerOption, message)
+                    .at(self.source, value.span, "the value of which field?")
+                    .help("the type of what is found in the index is `values`"),
+            );
+            return None;
+        }
+        self.check_name(&section.index)?;
+        let keys = self.rust_type(section.keys.as_ref(), |text| RustType::of_keys(text, kinds));
+        let values = self.rust_type(section.values.as_ref(), |text| {
+            RustType::of_values(text, kinds)
+        });
+        // Everything that it has in common with a handler is checked as for one.
+        let handler = self.handler(written).into_iter().next()?;
+        let field = handler.field().cloned();
+        let index = Index {
+            name: section.index.value.clone(),
+            type_name: type_name(&section.index.value),
+            keys: keys?,
+            values: values?,
+        };
+        Some(Handler {
+            cause: Cause::Index(Indexing { field, index }),
+            ..handler
+        })
+    }
+
+    /// The name of an index is that of a function and, in another case, that of a type.
+    fn check_name(&mut self, name: &Spanned<String>) -> Option<()> {
+        let text = &name.value;
+        let message = format!("an index cannot be called `{text}`");
+        let diagnostic = Diagnostic::error(Code::HandlerName, message);
+        if method_name(text).is_none() {
+            let suggestion = method_name(&snake(std::slice::from_ref(text)));
+            let help = suggestion.unwrap_or_else(|| "pods_by_node".to_owned());
+            self.push(
+                diagnostic
+                    .at(self.source, name.span, "not a function name in snake case")
+                    .help(format!("write it like `{help}`")),
+            );
+            return None;
+        }
+        let type_name = type_name(text);
+        if is_taken(&type_name) {
+            let label = format!("its type would be `{type_name}`, which has a meaning already");
+            self.push(diagnostic.at(self.source, name.span, label));
+            return None;
+        }
+        Some(())
+    }
+
+    fn rust_type(
+        &mut self,
+        written: Option<&Spanned<String>>,
+        read: impl Fn(&str) -> Result<RustType, NoType>,
+    ) -> Option<RustType> {
+        let Some(written) = written else {
+            return read(USUAL).ok();
+        };
+        let help = |problem: &NoType| match problem {
+            NoType::Unknown(name) => {
+                format!("a type of your own is written with its path: `crate::handlers::{name}`")
+            }
+            NoType::Syntax(_) => "write it like `String` or `\"(String, u32)\"`".to_owned(),
+            NoType::NotOwned(_) => "write `String` instead of `&str`, and so on".to_owned(),
+            NoType::NotAKey(_) => "put it into the values".to_owned(),
+        };
+        match read(&written.value) {
+            Ok(found) => Some(found),
+            Err(problem) => {
+                let diagnostic = Diagnostic::error(Code::IndexType, problem.to_string());
+                self.push(
+                    diagnostic
+                        .at(self.source, written.span, "not a type for an index")
+                        .help(help(&problem)),
+                );
+                None
+            }
+        }
+    }
+}
+
+fn type_name(index: &str) -> String {
+    TypeName::new(index).to_string()
+}
+
+/// One name is one index, so all kinds that are found in it must agree on its types.
+pub(super) fn check_shared(
+    manifest: &Manifest,
+    kinds: &[HandledKind],
+    diagnostics: &mut Diagnostics,
+) {
+    let written = |name: &str| place(manifest, name);
+    let mut known: Vec<&Index> = Vec::new();
+    for index in kinds.iter().flat_map(HandledKind::indices) {
+        let Some(first) = known.iter().find(|it| it.type_name == index.type_name) else {
+            known.push(index);
+            continue;
+        };
+        if *first == index {
+            continue;
+        }
+        let message = if first.name == index.name {
+            format!("the index `{}` would have two types", index.name)
+        } else {
+            format!(
+                "`{}` and `{}` look the same as types",
+                first.name, index.name
+            )
+        };
+        let spans = written(&index.name);
+        let mut diagnostic = Diagnostic::error(Code::IndexType, message);
+        for (source, span) in spans {
+            let label = "all kinds of an index agree on `keys` and `values`";
+            diagnostic = diagnostic.at(source, span, label);
+        }
+        diagnostics.push(diagnostic.help("give one of them another name"));
+    }
+}
+
+fn place(manifest: &Manifest, name: &str) -> Vec<(SourceId, crate::diagnostic::Span)> {
+    let sections = manifest.resources.iter().flat_map(|it| &it.indices);
+    let named = sections.filter(|section| section.index.value == name);
+    named
+        .map(|section| (manifest.source, section.index.span))
+        .collect()
+}
+
+/// The same entry with the keys that it shares with handlers.
+pub(super) fn as_handler(section: &IndexSection) -> HandlerSection {
+    HandlerSection {
+        span: section.span,
+        on: Some(OneOrMany::One(Spanned {
+            value: Trigger::Event,
+            span: section.span,
+        })),
+        function: section.index.clone(),
+        timer: None,
+        daemon: None,
+        id: None,
+        field: section.field.clone().map(OneOrMany::One),
+        value: section.value.clone(),
+        old: None,
+        new: None,
+        labels: section.labels.clone(),
+        annotations: section.annotations.clone(),
+        when: section.when.clone(),
+        param: section.param.clone(),
+        errors: section.errors,
+        timeout: section.timeout,
+        retries: section.retries,
+        backoff: section.backoff,
+        optional: None,
+        deleted: None,
+        interval: None,
+        sharp: None,
+        idle: None,
+        initial_delay: None,
+        cancellation_backoff: None,
+        cancellation_timeout: None,
+        cancellation_polling: None,
+    }
+}

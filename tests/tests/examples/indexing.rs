@@ -1,0 +1,46 @@
+//! `16-indexing`: a timer knows the Pods without asking for them.
+
+use kopf_tests::TestResult;
+use kopf_tests::operator::Ending;
+use serde_json::json;
+
+use crate::stage::{EXAMPLE, Stage};
+
+#[tokio::test]
+async fn a_timer_finds_pods_by_label_and_by_whether_they_run() -> TestResult {
+    let stage = Stage::open("16-indexing", "indexing-operator").await?;
+    let pods = stage.sandbox.objects("v1", "Pod").await?;
+    let pod = json!({
+        "metadata": {"labels": {"somelabel": "somevalue"}},
+        "spec": {"containers": [{"name": "the-only-one", "image": "busybox"}]},
+    });
+    pods.create("before", pod.clone()).await?;
+    let runs = json!({"phase": "Running"});
+    pods.merge_status("before", runs.clone()).await?;
+    stage.apply_object().await?;
+    let operator = stage.start()?;
+    operator.wait_for_log("running here: [\"before\"]").await?;
+    let first = operator.wait_for_log("with one of the same labels").await?;
+    assert!(first.ends_with(": [\"before\"]"), "{first}");
+
+    pods.create("after", pod).await?;
+    pods.merge_status("after", runs).await?;
+    let label = json!({"metadata": {"labels": {"somelabel": "another"}}});
+    pods.merge("before", label).await?;
+    let examples = stage.kopf_examples().await?;
+    examples
+        .wait_until(EXAMPLE, "both Pods run, and one is alike", |it| {
+            it.data["status"]["running-pods"] == json!(["after", "before"])
+                && it.data["status"]["alike"] == json!(["after"])
+        })
+        .await?;
+    pods.delete("after").await?;
+    examples
+        .wait_until(EXAMPLE, "nothing of the deleted Pod is left", |it| {
+            it.data["status"]["running-pods"] == json!(["before"])
+                && it.data["status"]["alike"] == json!([])
+        })
+        .await?;
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}
