@@ -2,6 +2,8 @@
 
 mod args;
 mod connect;
+mod crd;
+mod exit;
 mod freeze;
 mod governors;
 mod identity;
@@ -11,7 +13,6 @@ mod orchestrate;
 mod shutdown;
 mod watched;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use tracing::{error, info, warn};
 
 use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
 use self::connect::{Access, connect};
+use self::shutdown::Patience;
 use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
@@ -52,6 +54,7 @@ pub struct Operator {
     liveness: Option<HealthEndpoint>,
     requests: Arc<ApiMetrics>,
     indices: Indices,
+    patience: Patience,
 }
 
 /// Where objects are handled.
@@ -103,9 +106,15 @@ pub enum Error {
     /// An essential part ended, which only a defect can cause.
     #[error("the operator cannot go on: {0}")]
     Ended(String),
-    /// A second signal came before all handlers had finished.
-    #[error("stopped at once: handlers were interrupted")]
-    Forced,
+    /// A CustomResourceDefinition could not be put into the cluster.
+    #[error("the CustomResourceDefinition {} was not applied", name.as_deref().unwrap_or("in the program"))]
+    Definition {
+        /// Its name, if it could be read.
+        name: Option<String>,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Login handlers have found no credentials that the cluster accepts.
     #[error(transparent)]
     Login(Exhausted),
@@ -154,6 +163,7 @@ impl Operator {
             liveness: None,
             requests: Arc::default(),
             indices: Indices::default(),
+            patience: Patience::default(),
         }
     }
 
@@ -244,6 +254,10 @@ impl Operator {
         };
         let done = match request {
             Request::PrintCrds => self.print_crds().map_err(Error::Process),
+            Request::ApplyCrds { force } => {
+                logging::init(&LoggingArgs::plain());
+                self.with_cluster(async |operator, client| operator.apply_crds(client, force).await)
+            }
             Request::Run(args) => {
                 logging::init(&args.logging);
                 self.run_process(&args)
@@ -261,7 +275,7 @@ impl Operator {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {
                 error!("{}", chain(&failure));
-                ExitCode::FAILURE
+                ExitCode::from(failure.exit_code())
             }
         }
     }
@@ -297,16 +311,6 @@ impl Operator {
         let requests = Arc::clone(&self.requests);
         let access = async |logins, backoff| connect(requests, logins, backoff).await;
         life::live(self, access, stop).await
-    }
-
-    fn print_crds(&self) -> std::io::Result<()> {
-        let mut stdout = std::io::stdout().lock();
-        for crd in &self.crds {
-            let crd = crd.trim();
-            let mark = if crd.starts_with("---") { "" } else { "---\n" };
-            writeln!(stdout, "{mark}{crd}")?;
-        }
-        Ok(())
     }
 
     fn run_process(mut self, args: &RunArgs) -> Result<(), Error> {
@@ -374,13 +378,8 @@ impl Operator {
         let stop = CancellationToken::new();
         let name = self.name;
         info!("{name} starts");
-        tokio::select! {
-            forced = shutdown::signals(stop.clone()) => {
-                forced.map_err(Error::Process)?;
-                return Err(Error::Forced);
-            }
-            ended = self.connect_and_run(stop.cancelled()) => ended?,
-        }
+        shutdown::listen(stop.clone(), self.patience.clone()).map_err(Error::Process)?;
+        self.connect_and_run(stop.cancelled()).await?;
         info!("{name} has stopped");
         Ok(())
     }

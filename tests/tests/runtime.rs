@@ -34,6 +34,8 @@ mod memos;
 mod metrics;
 #[path = "runtime/peering.rs"]
 mod peering;
+#[path = "runtime/process.rs"]
+mod process;
 #[path = "runtime/replicas.rs"]
 mod replicas;
 #[path = "runtime/stopping.rs"]

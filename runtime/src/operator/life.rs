@@ -41,6 +41,7 @@ pub(super) async fn live(
             return Ok(());
         }
     }
+    operator.patience.settle(&operator.settings.shutdown);
     let cleanups = std::mem::take(&mut operator.handlers.cleanups);
     let default_backoff = operator.settings.execution.default_backoff;
     let logins = std::mem::take(&mut operator.handlers.logins);

@@ -26,6 +26,8 @@ pub(super) fn init(args: &LoggingArgs) {
             reference_key: args.log_refkey.clone(),
         })
         .with_ansi(stderr().is_terminal())
+        // To whom, if nobody listens?
+        .log_internal_errors(false)
         .with_writer(stderr);
     let installed = tracing_subscriber::registry()
         .with(filter)

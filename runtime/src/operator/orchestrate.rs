@@ -142,6 +142,8 @@ pub(super) async fn run(
         let pauses = Arc::clone(&background).follow_pauses();
         couriers.spawn("pauses of daemons and timers", pauses);
         couriers.spawn("news of daemons and timers", forward(nudges, sink.clone()));
+    } else {
+        drop(staff);
     }
     let mut streams = Tasks::default();
     for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
@@ -269,6 +271,8 @@ pub(super) async fn run(
     }
     quit.cancel();
     crew.drain(2 * QUEUE_MARGIN).await;
+    // With the last of those who may post something, the posting ends by itself.
+    drop(background);
     engines.drain(settings.shutdown.posting_grace).await;
     // Only now may others act instead.
     governors.stop().await;
