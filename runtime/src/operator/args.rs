@@ -409,6 +409,21 @@ mod tests {
     }
 
     #[test]
+    fn every_option_of_a_run_has_a_variable_named_after_it() {
+        let command = Cli::command();
+        let run = command.find_subcommand("run").unwrap();
+        for option in run.get_opts().chain(run.get_arguments()) {
+            let Some(long) = option.get_long().filter(|long| *long != "help") else {
+                continue;
+            };
+            let variable = format!("KOPF_RUN_{}", long.to_uppercase().replace('-', "_"));
+            let actual = option.get_env().and_then(|name| name.to_str());
+            assert_eq!(actual, Some(variable.as_str()));
+            assert!(option.get_help().is_some(), "--{long} says nothing");
+        }
+    }
+
+    #[test]
     fn the_whole_cluster_and_a_namespace_exclude_each_other() {
         assert!(Cli::try_parse_from(["operator", "-A", "-n", "a"]).is_err());
     }
