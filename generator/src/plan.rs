@@ -25,6 +25,7 @@ use crate::view::operator::{OperatorView, TypesView};
 use crate::view::scaffold::{CargoView, GitignoreView, HandlersView, MainView, TestsView};
 use crate::view::webhooks::WebhooksView;
 
+pub(crate) use user::KUSTOMIZATION;
 pub use user::UserFiles;
 
 /// A path inside the operator crate, always with forward slashes and never leaving the crate.
@@ -114,6 +115,7 @@ pub fn operator(
         inside(".kopf-gen/schema.json"),
         schema,
     ));
+    user::check_deployment(&files, user, diagnostics);
     files.extend(user::additions(operator, user, diagnostics));
     files
 }
@@ -150,7 +152,7 @@ pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
         scaffold(".gitignore", &GitignoreView),
         scaffold("deploy/deployment.yaml", &DeploymentView::new(operator)),
         scaffold(
-            "deploy/kustomization.yaml",
+            KUSTOMIZATION,
             &KustomizationView {
                 name,
                 has_crds: !operator.crd_files.is_empty(),

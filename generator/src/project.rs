@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Sources;
-use crate::plan::{CratePath, UserFiles};
+use crate::plan::{CratePath, KUSTOMIZATION, UserFiles};
 
 /// Why the user's files could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub struct ReadError {
     source: io::Error,
 }
 
-/// Reads every Rust file below `src/` that is not generated.
+/// Reads every Rust file below `src/` that is not generated, and what applies the deployment.
 pub fn user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, ReadError> {
     let mut files = UserFiles::default();
     let mut folders = vec!["src".to_owned()];
@@ -28,15 +28,19 @@ pub fn user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, ReadE
             if place.is_dir() {
                 folders.push(path);
             } else if let (true, Ok(path)) = (name.ends_with(".rs"), CratePath::new(path)) {
-                let text = std::fs::read_to_string(&place).map_err(|source| ReadError {
-                    path: place,
-                    source,
-                })?;
-                files.add(sources, path, text);
+                files.add(sources, path, read(place)?);
             }
         }
     }
+    let kustomization = root.join(KUSTOMIZATION);
+    if kustomization.exists() {
+        files.add_kustomization(sources, read(kustomization)?);
+    }
     Ok(files)
+}
+
+fn read(path: PathBuf) -> Result<String, ReadError> {
+    std::fs::read_to_string(&path).map_err(|source| ReadError { path, source })
 }
 
 /// The entries of a folder, sorted; a folder that does not exist has none.

@@ -447,6 +447,14 @@ fn removed_kind_leaves_the_user_code_and_says_so() {
     );
     insta::assert_snapshot!(shell.run(&["generate"]), @r"
     exit 0
+    warning[KG0622]: `kubectl apply -k deploy` fails: there is no deploy/crds.yaml
+     --> deploy/kustomization.yaml:4:5
+      |
+    4 |   - crds.yaml
+      |     ^^^^^^^^^ nothing in kopf.yaml needs it any more
+      |
+      = help: remove it from the `resources`
+
     kopf.yaml no longer handles what src/handlers/widget.rs is for: the file stays; move what you need, then delete it and `mod widget;`
     updated src/generated.rs
     created src/generated/pod.rs
@@ -576,14 +584,26 @@ fn webhooks_are_added_and_removed_by_commands() {
     ];
     insta::assert_snapshot!(shell.run(&check), @r"
     exit 0
+    warning[KG0622]: `kubectl apply -k deploy` leaves out deploy/webhooks.yaml
+     --> deploy/kustomization.yaml:3:1
+      |
+    3 | resources:
+      | ^^^^^^^^^^ not in this list
+      |
+      = help: add `- webhooks.yaml` to the `resources`
+
     updated src/generated/widget.rs
     updated deploy/rbac.yaml
     created deploy/webhooks.yaml
     updated src/handlers/widget.rs
     updated kopf.yaml
     ");
+    let list = shell.read("deploy/kustomization.yaml");
+    let list = list.replace("- rbac.yaml", "- rbac.yaml\n  - webhooks.yaml");
+    shell.write("deploy/kustomization.yaml", &list);
     let added = shell.run(&["add", "webhook", "widget", "fill_in", "--mutate"]);
     assert!(added.starts_with("exit 0"), "{added}");
+    assert!(!added.contains("KG0622"), "{added}");
     let written = shell.read("kopf.yaml");
     let entries: Vec<_> = written
         .lines()
@@ -620,6 +640,10 @@ fn webhooks_are_added_and_removed_by_commands() {
     let removed = shell.run(&["remove", "webhook", "Widget", "fill_in"]);
     assert!(
         removed.contains("deleted deploy/webhooks.yaml"),
+        "{removed}"
+    );
+    assert!(
+        removed.contains("fails: there is no deploy/webhooks.yaml"),
         "{removed}"
     );
 }
@@ -660,6 +684,42 @@ resources:
     ] {
         assert!(output.contains(expected), "{expected}: {output}");
     }
+}
+
+#[test]
+fn a_probe_becomes_a_stub_and_is_not_repeated() {
+    let shell = Shell::with_operator();
+    let manifest = |handlers: &str| {
+        format!(
+            "apiVersion: kopf-gen.dev/v1\noperator: {{name: widgets, handlers: [{handlers}]}}\n\
+             resources: [{{crd: crds/widget.yaml}}]\n"
+        )
+    };
+    for (mistaken, expected) in [
+        (
+            "{probe: disk, retries: 3}",
+            "`retries` makes no sense for a probe",
+        ),
+        (
+            "{probe: disk, backoff: 5s}",
+            "`backoff` makes no sense for a probe",
+        ),
+        ("{probe: disk}, {startup: disk}", "`disk` is named twice"),
+        (
+            "{probe: a, startup: b}",
+            "a handler of the operator has one of `startup`, `cleanup`, `login` and `probe`",
+        ),
+    ] {
+        shell.write("kopf.yaml", &manifest(mistaken));
+        let output = shell.run(&["generate", "--color", "never"]);
+        assert!(output.contains(expected), "{expected}: {output}");
+    }
+    shell.write("kopf.yaml", &manifest("{probe: disk, timeout: 2s}"));
+    shell.run(&["generate"]);
+    let stub = "    async fn disk(&self, cx: &mut Probe) -> HandlerResult {\n        \
+                cx.set_result(&\"well\")?;\n        Ok(())\n    }\n";
+    let hooks = fs::read_to_string(shell.here.join("src/handlers/hooks.rs")).expect("a file");
+    assert!(hooks.contains(stub), "{hooks}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use tracing::info;
 use self::endpoint::Endpoint;
 use self::probe::Prober;
 use crate::activity::Activity;
+use crate::index::Indices;
 use crate::metrics::Metrics;
 use crate::settings::HealthSettings;
 use crate::task::Thread;
@@ -31,10 +32,27 @@ pub(crate) struct Health {
     pub(crate) vitals: Vitals,
     pub(crate) activity: Activity,
     pub(crate) metrics: Metrics,
+    pub(crate) indices: Indices,
     pub(crate) prober: Prober,
     pub(crate) settings: HealthSettings,
     /// Whether API requests of others wait for this operator.
     pub(crate) serves_webhooks: bool,
+}
+
+/// Why the operator is not ready, as the endpoint would tell it; nothing if it is.
+pub(crate) fn unreadiness(
+    vitals: &Vitals,
+    activity: &Activity,
+    serves_webhooks: bool,
+) -> Vec<String> {
+    let standing = report::Standing {
+        stage: vitals.stage(),
+        stuck: Vec::new(),
+        conditions: vitals.conditions(),
+        pause: activity.pause(),
+        serves_webhooks,
+    };
+    standing.unreadiness()
 }
 
 /// The endpoint cannot be served.

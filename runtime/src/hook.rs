@@ -16,6 +16,7 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::error::HandlerResult;
+use crate::index::{Index, IndexView, Indices};
 use crate::settings::{PeeringSettings, Settings};
 
 pub use self::credentials::Credentials;
@@ -83,12 +84,14 @@ pub struct Startup {
     attempt: Attempt,
     pub(crate) settings: Settings,
     pub(crate) peering: PeeringSettings,
+    indices: Indices,
 }
 
 /// The operator after all of its other handlers have ended.
 pub struct Cleanup {
     attempt: Attempt,
     client: Option<Client>,
+    indices: Indices,
 }
 
 struct Shim<S, C> {
@@ -281,12 +284,18 @@ hook_context!(Probe);
 // === impl Startup ===
 
 impl Startup {
-    pub(crate) fn new(settings: Settings, peering: PeeringSettings) -> Self {
+    pub(crate) fn new(settings: Settings, peering: PeeringSettings, indices: Indices) -> Self {
         Self {
             attempt: Attempt::none(),
             settings,
             peering,
+            indices,
         }
+    }
+
+    /// The indices, to be looked into later: there is nothing in them yet.
+    pub fn indices(&self) -> &Indices {
+        &self.indices
     }
 
     /// The settings with which the operator is going to run.
@@ -303,11 +312,17 @@ impl Startup {
 // === impl Cleanup ===
 
 impl Cleanup {
-    pub(crate) fn new(client: Option<Client>) -> Self {
+    pub(crate) fn new(client: Option<Client>, indices: Indices) -> Self {
         Self {
             attempt: Attempt::none(),
             client,
+            indices,
         }
+    }
+
+    /// An index of the operator as it was in the end.
+    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
+        self.indices.get(index)
     }
 
     /// A client for the cluster; none if the operator ends because it found no cluster.

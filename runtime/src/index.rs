@@ -39,8 +39,17 @@ pub type IndexResult<I> = Result<Vec<(<I as Index>::Key, <I as Index>::Value)>, 
 /// [`Operator::indices`](crate::Operator::indices).
 #[derive(Clone, Default)]
 pub struct Indices {
-    /// Each is an `Arc<Storage<I>>`; the lock is held for looking only.
-    by_type: Arc<Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>,
+    /// The lock is held for looking only.
+    by_type: Arc<Mutex<HashMap<TypeId, Kept>>>,
+}
+
+/// One index, whatever its type.
+struct Kept {
+    name: &'static str,
+    /// An `Arc<Storage<I>>`.
+    storage: Arc<dyn Any + Send + Sync>,
+    /// How many keys there are.
+    size: Box<dyn Fn() -> usize + Send + Sync>,
 }
 
 /// One index, always as it is now; cheap to clone, and free to be kept.
@@ -80,13 +89,24 @@ impl Indices {
 
     pub(crate) fn view<I: Index>(&self) -> IndexView<I> {
         let mut by_type = self.by_type.lock().unwrap_or_else(PoisonError::into_inner);
-        let storage = by_type
+        let kept = by_type
             .entry(TypeId::of::<I>())
-            .or_insert_with(|| Arc::<Storage<I>>::default());
-        let storage = Arc::clone(storage)
+            .or_insert_with(Kept::new::<I>);
+        let storage = Arc::clone(&kept.storage)
             .downcast::<Storage<I>>()
             .expect("each index is kept under its own type");
         IndexView { storage }
+    }
+
+    /// How many keys each index has, in the order of their names.
+    pub(crate) fn sizes(&self) -> Vec<(&'static str, usize)> {
+        let by_type = self.by_type.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sizes: Vec<_> = by_type
+            .values()
+            .map(|kept| (kept.name, (kept.size)()))
+            .collect();
+        sizes.sort_unstable();
+        sizes
     }
 
     /// Entries that replace all that an object has in an index.
@@ -99,6 +119,22 @@ impl Indices {
 impl fmt::Debug for Indices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Indices").finish_non_exhaustive()
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    fn new<I: Index>() -> Self {
+        let storage = Arc::<Storage<I>>::default();
+        let view = IndexView {
+            storage: Arc::clone(&storage),
+        };
+        Self {
+            name: I::NAME,
+            storage,
+            size: Box::new(move || view.len()),
+        }
     }
 }
 

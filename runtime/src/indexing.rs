@@ -61,7 +61,8 @@ pub(crate) struct Clerk {
     shared: Arc<Shared>,
     /// Where sightings go afterwards, if anybody wants them.
     queue: Option<mpsc::Sender<(Arc<ObjectKey>, News)>>,
-    ticket: Ticket,
+    /// Of all who wait until everything is listed.
+    tickets: [Ticket; 2],
     jobs: FuturesOrdered<BoxFuture<'static, Done>>,
     /// Objects for which a function has failed, and is not just to be called again.
     failures: HashMap<Arc<ObjectKey>, Failed>,
@@ -130,12 +131,12 @@ impl Clerk {
     pub(crate) fn new(
         shared: Shared,
         queue: Option<mpsc::Sender<(Arc<ObjectKey>, News)>>,
-        ticket: Ticket,
+        tickets: [Ticket; 2],
     ) -> Self {
         Self {
             shared: Arc::new(shared),
             queue,
-            ticket,
+            tickets,
             jobs: FuturesOrdered::new(),
             failures: HashMap::new(),
             due: DelayQueue::new(),
@@ -192,7 +193,11 @@ impl Clerk {
                 self.jobs
                     .push_back(std::future::ready(Done::Listed(epoch)).boxed());
             }
-            Told::Hindered(obstacle) => self.ticket.hindered(obstacle),
+            Told::Hindered(obstacle) => {
+                for ticket in &self.tickets {
+                    ticket.hindered(obstacle.clone());
+                }
+            }
         }
     }
 
@@ -251,7 +256,9 @@ impl Clerk {
         let looked = match done {
             Done::Object(looked) => *looked,
             Done::Listed(epoch) => {
-                self.ticket.listed(epoch);
+                for ticket in &self.tickets {
+                    ticket.listed(epoch);
+                }
                 return Ok(());
             }
         };
@@ -271,6 +278,8 @@ impl Clerk {
                     shared.discard(&key, at).await;
                     None
                 }
+                // It was given up while this attempt was on its way.
+                Looking::Called { .. } if self.is_given_up(&key, at) => self.record(&key, at),
                 Looking::Called {
                     record,
                     outcome,
@@ -290,6 +299,12 @@ impl Clerk {
             }
             _ => Ok(()),
         }
+    }
+
+    fn is_given_up(&self, key: &Arc<ObjectKey>, at: usize) -> bool {
+        let records = self.failures.get(key).map(|failed| &failed.records);
+        let record = records.and_then(|records| records.get(at)?.as_ref());
+        record.is_some_and(Record::is_finished)
     }
 
     fn record(&self, key: &Arc<ObjectKey>, at: usize) -> Option<Record> {

@@ -130,7 +130,7 @@ pub use kopf_core::peering::Ties;
 pub use kopf_core::persistence::Persistence;
 pub use kopf_core::{diffbase, progress};
 pub use memo::Memo;
-pub use operator::{Error, Namespaces, Operator};
+pub use operator::{Error, Namespaces, NeverReady, Operator, RunningOperator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{

@@ -98,12 +98,14 @@ pub(crate) struct Share {
 }
 
 /// What is known of the operator as a whole when metrics are told.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Standing {
     /// Why it pauses, if it does.
     pub(crate) pause: Option<&'static str>,
     pub(crate) leads: bool,
     pub(crate) ready: bool,
+    /// Indices with the number of their keys.
+    pub(crate) indices: Vec<(&'static str, usize)>,
 }
 
 macro_rules! labels {
@@ -255,7 +257,7 @@ impl Metrics {
     }
 
     /// Everything in Prometheus' text format.
-    pub(crate) fn tell(&self, standing: Standing) -> String {
+    pub(crate) fn tell(&self, standing: &Standing) -> String {
         let mut page = Page::default();
         let build = [
             ("operator", self.shared.operator),
@@ -278,7 +280,7 @@ impl Metrics {
         page.into_text()
     }
 
-    fn tell_standing(&self, page: &mut Page, standing: Standing) {
+    fn tell_standing(&self, page: &mut Page, standing: &Standing) {
         page.family(
             "kopf_ready",
             Type::Gauge,
@@ -306,6 +308,11 @@ impl Metrics {
             "Other operators that are alive in the peering.",
         )
         .sample(&[], self.shared.peers.get());
+        let mut keys = page.family("kopf_index_keys", Type::Gauge, "Keys of an index.");
+        for (index, count) in &standing.indices {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            keys.sample(&[("index", index)], count);
+        }
     }
 }
 
@@ -623,10 +630,11 @@ mod tests {
     use super::*;
 
     fn told(metrics: &Metrics) -> String {
-        metrics.tell(Standing {
+        metrics.tell(&Standing {
             pause: Some("peers"),
             leads: true,
             ready: false,
+            indices: vec![("by_size", 3)],
         })
     }
 
@@ -651,6 +659,7 @@ mod tests {
             "kopf_paused{reason=\"peers\"} 1\n",
             "kopf_paused{reason=\"standby\"} 0\n",
             "kopf_ready 0\n",
+            "kopf_index_keys{index=\"by_size\"} 3\n",
             "kopf_leader 1\n",
             "kopf_queue_depth 3\n",
         ] {

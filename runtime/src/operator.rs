@@ -3,6 +3,7 @@
 mod args;
 mod connect;
 mod crd;
+mod embedded;
 mod exit;
 mod freeze;
 mod governors;
@@ -26,6 +27,8 @@ use tracing::{error, info, warn};
 
 use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
 use self::connect::{Access, connect};
+use self::embedded::Insight;
+pub use self::embedded::{NeverReady, RunningOperator};
 use self::shutdown::Patience;
 use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
@@ -55,6 +58,7 @@ pub struct Operator {
     requests: Arc<ApiMetrics>,
     indices: Indices,
     patience: Patience,
+    insight: Insight,
 }
 
 /// Where objects are handled.
@@ -164,6 +168,7 @@ impl Operator {
             requests: Arc::default(),
             indices: Indices::default(),
             patience: Patience::default(),
+            insight: Insight::default(),
         }
     }
 

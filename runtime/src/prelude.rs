@@ -10,6 +10,6 @@ pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
     AdmissionError, AdmissionResult, Change, Cleanup, Credentials, Daemon, EventSeverity,
     EventType, FieldChange, HandlerError, HandlerResult, IndexResult, IndexView, Indexing, Login,
-    LoginResult, Memo, Mutation, Old, Operation, Reason, Seen, Startup, StopReason, StopSignal,
-    SubHandler, Tick, Validation,
+    LoginResult, Memo, Mutation, Old, Operation, Probe, Reason, Seen, Startup, StopReason,
+    StopSignal, SubHandler, Tick, Validation,
 };

@@ -117,10 +117,6 @@ impl Pipeline {
         }
     }
 
-    pub(crate) fn keeps_indices(&self) -> bool {
-        self.kinds.iter().any(|kind| !kind.indexers().is_empty())
-    }
-
     fn kind(&self, key: &ObjectKey) -> &Kind {
         &self.kinds[usize::from(key.kind.0)]
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 
 /// Named tasks that live and end together.
 #[derive(Default)]
@@ -24,6 +24,12 @@ pub(crate) struct Crowd {
 pub(crate) struct Thread {
     name: &'static str,
     ended: oneshot::Receiver<std::io::Result<()>>,
+}
+
+/// A task whose result somebody wants; it goes on if nobody does any more.
+pub(crate) struct Joined<T> {
+    /// None when the result was taken.
+    handle: Option<JoinHandle<T>>,
 }
 
 /// A task that is over, though it was meant to run until the group is stopped.
@@ -78,6 +84,25 @@ impl Tasks {
 
     fn forget(&mut self, id: Id) -> String {
         self.names.remove(&id).unwrap_or_default()
+    }
+}
+
+impl<T: Send + 'static> Joined<T> {
+    pub(crate) fn spawn(task: impl Future<Output = T> + Send + 'static) -> Self {
+        Self {
+            handle: Some(tokio::spawn(task)),
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.handle.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for the result; none if the task panicked, or the result was taken before.
+    pub(crate) async fn result(&mut self) -> Option<T> {
+        let result = self.handle.as_mut()?.await.ok();
+        self.handle = None;
+        result
     }
 }
 

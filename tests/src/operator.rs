@@ -43,6 +43,7 @@ pub struct Builder {
     program: OsString,
     arguments: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
+    removed: Vec<OsString>,
     folder: Option<PathBuf>,
     log: Arc<Log>,
 }
@@ -115,6 +116,13 @@ impl Builder {
         self
     }
 
+    /// Takes a variable away that the test process has.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.removed.push(name.as_ref().to_owned());
+        self
+    }
+
     /// Runs it in this folder.
     #[must_use]
     pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -132,6 +140,9 @@ impl Builder {
         let mut leash = Command::new(guard::program()?);
         if let Some(folder) = &self.folder {
             leash.current_dir(folder);
+        }
+        for name in &self.removed {
+            leash.env_remove(name);
         }
         let mut leash = leash
             .arg("leash")
@@ -207,6 +218,7 @@ impl Operator {
             program: program.into(),
             arguments: Vec::new(),
             variables: Vec::new(),
+            removed: Vec::new(),
             folder: None,
             log,
         }

@@ -97,6 +97,16 @@ impl PythonKopf {
         Ok(Self { packages })
     }
 
+    /// Prepares to run a script that only uses Kopf as a library.
+    pub fn script(&self, script: &Path) -> Command {
+        let mut python = Command::new(PYTHON);
+        python
+            .arg(script)
+            .env("PYTHONPATH", &self.packages)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        python
+    }
+
     /// Prepares to run the handlers in `script` on the sandbox's namespace, as `identity`, as if
     /// there was no other operator. The script may import modules beside it.
     pub fn operator(

@@ -8,6 +8,8 @@ mod builtins;
 mod children;
 #[path = "examples/daemons.rs"]
 mod daemons;
+#[path = "examples/deployment.rs"]
+mod deployment;
 #[path = "examples/events.rs"]
 mod events;
 #[path = "examples/exceptions.rs"]

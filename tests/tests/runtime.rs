@@ -14,6 +14,8 @@ mod continuity;
 mod daemons;
 #[path = "runtime/election.rs"]
 mod election;
+#[path = "runtime/embedding.rs"]
+mod embedding;
 #[path = "runtime/errors.rs"]
 mod errors;
 #[path = "runtime/events.rs"]

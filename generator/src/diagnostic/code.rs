@@ -224,11 +224,13 @@ codes! {
     /// system and the operator's own are always left out; `ignore_failures: true` lets requests
     /// pass everywhere when nobody answers.
     BlockingWebhook = "KG0621",
-    /// What webhooks need in the cluster is in a file of its own.
+    /// What is applied from `deploy/` is not what was generated there.
     ///
-    /// `deploy/webhooks.yaml` has the Service that leads the API server to the operator, and
-    /// what belongs to it. `deploy/kustomization.yaml` is yours and may not name that file yet.
-    WebhookDeployment = "KG0622",
+    /// `deploy/kustomization.yaml` is yours, and says what `kubectl apply -k deploy` applies. A new
+    /// handler can bring a new file, such as `deploy/webhooks.yaml` with the Service that leads the
+    /// API server to the operator: add it to the `resources` there. If the last such handler goes,
+    /// so does the file, and the list must not name it any more.
+    DeploymentList = "KG0622",
     /// A memo is declared where none can last.
     ///
     /// What is remembered of an object is kept as long as the operator watches it. A kind with

@@ -177,15 +177,6 @@ fn admission(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Admission {
             );
         }
     }
-    if manifest.resources.iter().any(|it| !it.admission.is_empty()) {
-        diagnostics.push(
-            Diagnostic::note(
-                Code::WebhookDeployment,
-                "webhooks need what is in deploy/webhooks.yaml",
-            )
-            .help("name it in the `resources` of deploy/kustomization.yaml"),
-        );
-    }
     Admission {
         is_named: section.name.is_some(),
         name: section.name.map_or_else(

@@ -17,6 +17,7 @@ use crate::view::stub::{Names, stub};
 #[derive(Clone, Debug, Default)]
 pub struct UserFiles {
     files: BTreeMap<CratePath, UserFile>,
+    kustomization: Option<UserFile>,
 }
 
 #[derive(Clone, Debug)]
@@ -24,6 +25,9 @@ struct UserFile {
     source: SourceId,
     text: String,
 }
+
+/// What applies everything in `deploy/`.
+pub(crate) const KUSTOMIZATION: &str = "deploy/kustomization.yaml";
 
 /// What has to be added to which file; several additions to one file follow each other.
 struct Additions<'a> {
@@ -81,6 +85,61 @@ pub(super) fn additions(
     additions.finish()
 }
 
+/// The files in `deploy/` that come and go with what the manifest declares.
+const DEPLOYED: [&str; 4] = ["crds.yaml", "rbac.yaml", "peering.yaml", "webhooks.yaml"];
+
+/// Tells where the user's list of what is applied does not fit the files that are planned.
+pub(super) fn check_deployment(
+    files: &[PlannedFile],
+    user: &UserFiles,
+    diagnostics: &mut Diagnostics,
+) {
+    let Some(UserFile { source, text }) = &user.kustomization else {
+        return;
+    };
+    let resources = text.find("resources:").unwrap_or_default();
+    let end = text[resources..]
+        .find('\n')
+        .map_or(text.len(), |at| resources + at);
+    for name in DEPLOYED {
+        let is_planned = files
+            .iter()
+            .any(|file| file.path.as_str().strip_prefix("deploy/") == Some(name));
+        let listed = listed(text, name);
+        let (message, span, label, help) = match (is_planned, listed) {
+            (true, None) => (
+                format!("`kubectl apply -k deploy` leaves out deploy/{name}"),
+                Span::new(resources, end),
+                "not in this list",
+                format!("add `- {name}` to the `resources`"),
+            ),
+            (false, Some(at)) => (
+                format!("`kubectl apply -k deploy` fails: there is no deploy/{name}"),
+                Span::new(at, at + name.len()),
+                "nothing in kopf.yaml needs it any more",
+                "remove it from the `resources`".to_owned(),
+            ),
+            (true, Some(_)) | (false, None) => continue,
+        };
+        diagnostics.push(
+            Diagnostic::warning(Code::DeploymentList, message)
+                .at(*source, span, label)
+                .help(help),
+        );
+    }
+}
+
+/// Where a Kustomization names a file, comments aside.
+fn listed(text: &str, name: &str) -> Option<usize> {
+    let mut start = 0;
+    text.split_inclusive('\n').find_map(|line| {
+        let code = line.split('#').next().unwrap_or_default();
+        let found = code.find(name).map(|at| start + at);
+        start += line.len();
+        found
+    })
+}
+
 fn handlers_file() -> CratePath {
     CratePath::new("src/handlers.rs").expect("it is inside the crate")
 }
@@ -125,6 +184,12 @@ impl UserFiles {
     pub fn add(&mut self, sources: &mut Sources, path: CratePath, text: String) {
         let source = sources.add(path.as_str(), text.clone());
         self.files.insert(path, UserFile { source, text });
+    }
+
+    /// Adds `deploy/kustomization.yaml`, which is the user's too.
+    pub fn add_kustomization(&mut self, sources: &mut Sources, text: String) {
+        let source = sources.add(KUSTOMIZATION, text.clone());
+        self.kustomization = Some(UserFile { source, text });
     }
 
     fn source(&self, path: &CratePath) -> SourceId {

@@ -61,6 +61,10 @@ fn method(hook: &Hook) -> Method {
             Context::Login,
             "Called when credentials for the cluster are needed, or those in use do not work any more.",
         ),
+        Moment::Probe => (
+            Context::Probe,
+            "Called when Kubernetes asks whether the operator is alive, but not more often than every ten seconds; its result is shown under its id, and its failure makes Kubernetes restart the operator.",
+        ),
     };
     Method {
         name: hook.method.clone(),
@@ -76,6 +80,7 @@ fn wire(hook: &Hook) -> Wire {
             Moment::Startup => "startup",
             Moment::Cleanup => "cleanup",
             Moment::Login => "login",
+            Moment::Probe => "probe",
         },
         declaration: new + &policy(&hook.policy) + &param(hook.param.as_ref()),
         method: hook.method.clone(),

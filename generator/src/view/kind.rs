@@ -494,7 +494,9 @@ impl std::fmt::Display for Context {
             Self::Field(object, field) => {
                 write!(f, "{}<{object}, {}>", self.runtime_type(), field.text)
             }
-            Self::Startup | Self::Cleanup | Self::Login => f.write_str(self.runtime_type()),
+            Self::Startup | Self::Cleanup | Self::Login | Self::Probe => {
+                f.write_str(self.runtime_type())
+            }
         }
     }
 }

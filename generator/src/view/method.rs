@@ -74,6 +74,8 @@ pub enum Context {
     Cleanup,
     /// `Login`.
     Login,
+    /// `Probe`.
+    Probe,
 }
 
 /// What a predicate is given.
@@ -404,6 +406,7 @@ impl Context {
             Self::Startup => "Startup",
             Self::Cleanup => "Cleanup",
             Self::Login => "Login",
+            Self::Probe => "Probe",
         }
     }
 
@@ -417,7 +420,8 @@ impl Context {
             | Self::Daemon(_)
             | Self::Tick(_)
             | Self::Startup
-            | Self::Cleanup => "HandlerResult",
+            | Self::Cleanup
+            | Self::Probe => "HandlerResult",
             Self::Login => "LoginResult",
             Self::Validation(_) | Self::Mutation(_) => "AdmissionResult",
             Self::Indexing(..) => "IndexResult",

@@ -187,7 +187,7 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
                 ..
             } => (None, Some(field)),
             MethodShape::Handler {
-                context: Context::Startup | Context::Cleanup | Context::Login,
+                context: Context::Startup | Context::Cleanup | Context::Login | Context::Probe,
             }
             | MethodShape::Delay { .. }
             | MethodShape::Predicate {

@@ -14,6 +14,7 @@ use super::reviewer::{Reviewer, configured};
 use super::session::{ServeError, Session, WebhookServer};
 use super::{Configuration, Serving, Webhooks, place};
 use crate::declare::Webhook;
+use crate::index::gate::Lookup;
 use crate::metrics::Metrics;
 use crate::resource::ResourceSpec;
 use crate::task::Tasks;
@@ -24,6 +25,13 @@ pub(crate) struct Engine {
     tasks: Tasks,
     failures: mpsc::Receiver<Error>,
     leaving: CancellationToken,
+}
+
+/// What webhooks share with the rest of the operator.
+pub(crate) struct Around<'a> {
+    pub(crate) lookup: Lookup,
+    pub(crate) vitals: &'a Vitals,
+    pub(crate) metrics: &'a Metrics,
 }
 
 /// Why an operator has no webhooks, or no longer.
@@ -51,9 +59,13 @@ impl Engine {
         webhooks: Vec<(ResourceSpec, Webhook)>,
         namespaces: Option<Vec<String>>,
         client: Client,
-        vitals: &Vitals,
-        metrics: &Metrics,
+        around: Around<'_>,
     ) -> Result<Self, Error> {
+        let Around {
+            lookup,
+            vitals,
+            metrics,
+        } = around;
         let (server, own): (Arc<dyn WebhookServer>, Vec<String>) = match options.serving {
             Serving::Automatic(local) => {
                 let server = place::fitting(operator, &local, &client).await;
@@ -98,7 +110,7 @@ impl Engine {
         let leaving = CancellationToken::new();
         let over = CancellationToken::new();
         let session = Session {
-            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone(), metrics),
+            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone(), lookup, metrics),
             announcements,
             over: over.clone(),
             client: client.clone(),

@@ -16,6 +16,7 @@ use tracing::{Instrument as _, debug, error, info_span};
 
 use crate::context::validation::{Caller, ReviewFacts, States};
 use crate::declare::Webhook;
+use crate::index::gate::Lookup;
 use crate::memo::{AnyMemo, Memos};
 use crate::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
 use crate::resource::ResourceSpec;
@@ -32,6 +33,7 @@ struct Routes {
     webhooks: HashMap<String, Route>,
     reach: Reach,
     client: Client,
+    lookup: Lookup,
 }
 
 struct Route {
@@ -82,6 +84,7 @@ impl Reviewer {
         webhooks: Vec<(ResourceSpec, Webhook)>,
         reach: Reach,
         client: Client,
+        lookup: Lookup,
         metrics: &Metrics,
     ) -> Self {
         let webhooks = webhooks.into_iter().map(|(resource, webhook)| {
@@ -102,6 +105,7 @@ impl Reviewer {
                 webhooks: webhooks.collect(),
                 reach,
                 client,
+                lookup,
             }),
         }
     }
@@ -177,6 +181,18 @@ impl Routes {
         {
             return Answer::allowed();
         }
+        let began = Instant::now();
+        let limit = limit(spec.timeout, patience);
+        // Conditions may look into the indices, too.
+        if let Err(missing) = self.lookup.complete(limit).await {
+            let message = format!("the indices are not complete yet; missing: {missing}");
+            let answer = |denial, warnings| Answer {
+                denial,
+                warnings,
+                patch: None,
+            };
+            return conclude(spec, Verdict::Failed(message), Vec::new(), answer);
+        }
         let mut states = None;
         if spec.is_conditional() {
             let read = States::read(request);
@@ -189,6 +205,7 @@ impl Routes {
             request: Arc::clone(request),
             caller: Arc::new(caller),
             client: self.client.clone(),
+            indices: self.lookup.indices.clone(),
             handler: spec.id.clone(),
             param: route.param.clone(),
             states,
@@ -202,11 +219,10 @@ impl Routes {
             namespace,
             name = request.name.as_deref(),
         );
-        let limit = limit(spec.timeout, patience);
         let begun = Instant::now();
         let reviewed = route
             .function
-            .call(facts, limit)
+            .call(facts, limit.saturating_sub(began.elapsed()))
             .instrument(span.clone())
             .await;
         let counted = match &reviewed.verdict {

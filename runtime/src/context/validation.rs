@@ -15,6 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Old;
+use crate::index::{Index, IndexView, Indices};
 use crate::memo::{self, AnyMemo, Memo};
 
 /// One request to the API server, as a validating webhook sees it.
@@ -34,6 +35,7 @@ pub(crate) struct ReviewFacts {
     pub(crate) request: Arc<Request>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) client: Client,
+    pub(crate) indices: Indices,
     pub(crate) handler: HandlerId,
     pub(crate) param: Option<Arc<Value>>,
     /// The object before and after, if somebody had to look at them already.
@@ -188,6 +190,12 @@ impl<K> Validation<K> {
     /// A client for everything else in the cluster.
     pub fn client(&self) -> &Client {
         &self.facts.client
+    }
+
+    /// An index of the operator, always as it is now; as it was when the operator paused, if it
+    /// has.
+    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
+        self.facts.indices.get(index)
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one

@@ -67,6 +67,17 @@ impl Standing {
         }
     }
 
+    /// What keeps the operator from being ready; nothing if it is.
+    pub(super) fn unreadiness(&self) -> Vec<String> {
+        let report = self.readiness();
+        let problems = report.body["problems"].as_array().into_iter().flatten();
+        let problems = problems.filter_map(|problem| problem.as_str().map(str::to_owned));
+        match report.status {
+            Status::Well => Vec::new(),
+            Status::Unavailable | Status::Failed => problems.collect(),
+        }
+    }
+
     /// What to answer to whoever wants to know if the operator does its work.
     ///
     /// A pause is work, too: another replica acts, and this one stands by.

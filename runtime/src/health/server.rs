@@ -195,10 +195,11 @@ impl Desk {
     fn metrics(&self) -> Response<Full<Bytes>> {
         let health = &self.health;
         let standing = self.standing();
-        let told = health.metrics.tell(metrics::Standing {
+        let told = health.metrics.tell(&metrics::Standing {
             pause: standing.pause.as_ref().map(Pause::reason),
             leads: health.activity.may_write(),
             ready: standing.readiness().status == Status::Well,
+            indices: health.indices.sizes(),
         });
         let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
         response(StatusCode::OK, content_type, told)

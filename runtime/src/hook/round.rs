@@ -130,6 +130,7 @@ mod tests {
     use super::super::{Cleanup, HookHandler, Hooks};
     use super::*;
     use crate::error::{HandlerError, HandlerResult};
+    use crate::index::Indices;
 
     const BACKOFF: Duration = Duration::from_secs(60);
 
@@ -156,7 +157,7 @@ mod tests {
             .cleanup(declared, bad)
             .cleanup(HookHandler::new("good"), good)
             .build();
-        let mut cx = Cleanup::new(None);
+        let mut cx = Cleanup::new(None, Indices::default());
         let failed = round(&handlers.cleanups, &mut cx, on_failure, BACKOFF).await;
         let count = |of: &AtomicU32| of.load(Ordering::Relaxed);
         (failed, count(&calls.bad), count(&calls.good))

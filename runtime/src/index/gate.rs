@@ -11,7 +11,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::Indices;
 use crate::activity::Activity;
+use crate::vitals::{Condition, State as Wellbeing};
+use crate::watch::stream::Attendance;
 
 /// How long listing may take before people should know that handlers wait for it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,6 +33,14 @@ pub(crate) struct Gate {
 pub(crate) struct Ticket {
     gate: Gate,
     number: u32,
+}
+
+/// The indices for those who are called from outside, at any time.
+#[derive(Debug, Clone)]
+pub(crate) struct Lookup {
+    pub(crate) indices: Indices,
+    pub(crate) gate: Gate,
+    pub(crate) activity: Activity,
 }
 
 /// Those who are waited for.
@@ -114,9 +125,10 @@ impl Gate {
 }
 
 /// Tells people when handlers wait for long, and why; for ever.
-pub(crate) async fn remind(gate: Gate, activity: Activity) {
+pub(crate) async fn remind(gate: Gate, activity: Activity, condition: Condition) {
     loop {
         let epoch = activity.running().await;
+        condition.set(Wellbeing::Pending("they are not complete yet".to_owned()));
         let mut patience = PATIENCE;
         let mut waited = false;
         loop {
@@ -127,13 +139,39 @@ pub(crate) async fn remind(gate: Gate, activity: Activity) {
             }
             let missing = gate.missing(epoch);
             warn!("no handler is called before the indices are complete; missing: {missing}");
+            condition.set(Wellbeing::Failing(format!("missing: {missing}")));
             patience = REMINDER;
             waited = true;
         }
-        if waited && gate.is_open(epoch) {
-            info!("the indices are complete");
+        if gate.is_open(epoch) {
+            condition.set(Wellbeing::Fine);
+            if waited {
+                info!("the indices are complete");
+            }
         }
         activity.paused_since(epoch).await;
+        condition.set(Wellbeing::Idle);
+    }
+}
+
+// === impl Lookup ===
+
+impl Lookup {
+    /// Waits until the indices are complete. A paused operator follows nothing, so that there is
+    /// nothing to wait for: what it knew before has to do.
+    ///
+    /// # Errors
+    /// Names who is still waited for after `patience`.
+    pub(crate) async fn complete(&self, patience: Duration) -> Result<(), Missing> {
+        let epoch = self.activity.epoch();
+        if !self.activity.is_running() || self.gate.is_open(epoch) {
+            return Ok(());
+        }
+        tokio::select! {
+            () = self.gate.opened(epoch) => Ok(()),
+            () = self.activity.paused_since(epoch) => Ok(()),
+            () = tokio::time::sleep(patience) => Err(self.gate.missing(epoch)),
+        }
     }
 }
 
@@ -173,6 +211,12 @@ impl Ticket {
                 stream.obstacle = Some(obstacle);
             }
         });
+    }
+}
+
+impl Attendance for Ticket {
+    fn listed(&self, epoch: u64) {
+        Self::listed(self, epoch);
     }
 }
 

@@ -4,7 +4,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -43,6 +42,7 @@ pub(super) async fn live(
     }
     operator.patience.settle(&operator.settings.shutdown);
     let cleanups = std::mem::take(&mut operator.handlers.cleanups);
+    let indices = operator.indices.clone();
     let default_backoff = operator.settings.execution.default_backoff;
     let logins = std::mem::take(&mut operator.handlers.logins);
     let deadline = operator.settings.shutdown.deadline;
@@ -65,7 +65,8 @@ pub(super) async fn live(
     watched.vitals.enter(Stage::Stopping);
     let begun = stopped.get().map_or_else(Instant::now, |stopped| *stopped);
     let end = (begun + deadline).max(Instant::now() + LEAST_TIME_FOR_CLEANUP);
-    let cleaned = clean_up(&cleanups, client, default_backoff, end).await;
+    let mut cx = Cleanup::new(client, indices);
+    let cleaned = clean_up(&cleanups, &mut cx, default_backoff, end).await;
     ended?;
     cleaned
 }
@@ -91,7 +92,7 @@ async fn start(operator: &mut Operator) -> Result<(), Error> {
     let settings = std::mem::take(&mut operator.settings);
     let peering = std::mem::take(&mut operator.peering);
     let default_backoff = settings.execution.default_backoff;
-    let mut cx = Startup::new(settings, peering);
+    let mut cx = Startup::new(settings, peering, operator.indices.clone());
     let failed = round(&startups, &mut cx, OnFailure::Stop, default_backoff).await;
     operator.settings = cx.settings;
     operator.peering = cx.peering;
@@ -103,7 +104,7 @@ async fn start(operator: &mut Operator) -> Result<(), Error> {
 
 async fn clean_up(
     cleanups: &[Hook<Cleanup>],
-    client: Option<Client>,
+    cx: &mut Cleanup,
     default_backoff: Duration,
     end: Instant,
 ) -> Result<(), Error> {
@@ -111,8 +112,7 @@ async fn clean_up(
         return Ok(());
     }
     info!("cleaning up");
-    let mut cx = Cleanup::new(client);
-    let round = round(cleanups, &mut cx, OnFailure::GoOn, default_backoff);
+    let round = round(cleanups, cx, OnFailure::GoOn, default_backoff);
     match tokio::time::timeout_at(end, round).await {
         Ok(failed) => failed
             .into_iter()

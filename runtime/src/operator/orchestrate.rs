@@ -13,12 +13,12 @@ use tracing::{error, info};
 use super::governors::{Governed, Governors};
 use super::watched::Watched;
 use super::{Error, Namespaces, Operator};
-use crate::admission::engine::Engine as Admission;
+use crate::admission::engine::{Around, Engine as Admission};
 use crate::background::Staff;
 use crate::engine::posting;
 use crate::health;
 use crate::health::probe::Probing;
-use crate::index::gate::{self, Gate};
+use crate::index::gate::{self, Lookup};
 use crate::indexing::{self, Clerk};
 use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
@@ -26,13 +26,16 @@ use crate::queue::{self, Limits};
 use crate::resource::Scope;
 use crate::settings::Settings;
 use crate::task::Tasks;
-use crate::vitals::Stage;
+use crate::vitals::{Stage, State};
 use crate::watch::observed::Observed;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::{KindIndex, News, ObjectKey};
 
 /// News on their way to the queue; a full channel makes the streams wait.
 const NEWS_IN_FLIGHT: usize = 64;
+
+/// What is waited for as long as nobody knows what else is.
+const START: &str = "the start of the operator";
 
 /// The queue ends by itself after the grace for its workers.
 const QUEUE_MARGIN: Duration = Duration::from_secs(1);
@@ -48,6 +51,8 @@ pub(super) async fn run(
         activity,
         vitals,
         metrics,
+        listed,
+        indexed: gate,
         questions,
         served,
     } = watched;
@@ -71,6 +76,13 @@ pub(super) async fn run(
         })?);
     }
 
+    let indices = operator.indices;
+    let has_indices = kinds.iter().any(|kind| !kind.indexers().is_empty());
+    // Nobody may think that there is nothing to wait for before the streams are there.
+    let starting = (
+        listed.ticket(START.to_owned()),
+        has_indices.then(|| gate.ticket(START.to_owned())),
+    );
     let mut essentials = Tasks::default();
     if served.is_somewhere() {
         essentials.spawn("runtime", health::beat(vitals.pulse("the runtime")));
@@ -79,7 +91,7 @@ pub(super) async fn run(
         let probing = Probing {
             probes: operator.handlers.probes,
             client: client.clone(),
-            indices: operator.indices.clone(),
+            indices: indices.clone(),
             cached_for: settings.health.probe_cache,
         };
         essentials.spawn("probes", probing.run(questions));
@@ -93,8 +105,15 @@ pub(super) async fn run(
             webhooks,
             operator.namespaces.names(),
             client.clone(),
-            vitals,
-            metrics,
+            Around {
+                lookup: Lookup {
+                    indices: indices.clone(),
+                    gate: gate.clone(),
+                    activity: activity.clone(),
+                },
+                vitals,
+                metrics,
+            },
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
@@ -125,8 +144,6 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let indices = operator.indices;
-    let gate = Gate::new();
     let staff = Staff::new(
         Arc::clone(&settings),
         poster.clone(),
@@ -172,8 +189,11 @@ pub(super) async fn run(
                 activity: activity.clone(),
                 finalizer: persistence.finalizer.clone(),
             });
+            let described = kind.api().describe(stream.namespace.as_deref());
+            let attendance = listed.ticket(described.clone());
             let (outlet, clerk) = if kind.indexers().is_empty() {
-                (Sink::Queue(sink.clone()), None)
+                let outlet = Sink::Attended(sink.clone(), Box::new(attendance));
+                (outlet, None)
             } else {
                 let shared = indexing::Shared {
                     indexers: kind.indexers().to_vec(),
@@ -184,9 +204,9 @@ pub(super) async fn run(
                     default_backoff: settings.execution.default_backoff,
                 };
                 let queue = (!kind.only_indexes()).then(|| sink.clone());
-                let ticket = gate.ticket(kind.api().describe(stream.namespace.as_deref()));
+                let tickets = [gate.ticket(described), attendance];
                 let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
-                let clerk = Clerk::new(shared, queue, ticket).run(told);
+                let clerk = Clerk::new(shared, queue, tickets).run(told);
                 (Sink::Indices(outlet), Some(clerk))
             };
             let stream = stream::run(stream, outlet, activity.clone());
@@ -196,6 +216,7 @@ pub(super) async fn run(
             });
         }
     }
+    drop(starting);
     // Without streams, nothing ever comes; the queue need not end because of that.
     let _idle = streams.is_empty().then_some(sink);
 
@@ -209,10 +230,14 @@ pub(super) async fn run(
         indices,
         halt.clone(),
     ));
-    if pipeline.keeps_indices() {
+    if has_indices {
         couriers.spawn(
             "patience with indices",
-            gate::remind(gate.clone(), activity.clone()),
+            gate::remind(
+                gate.clone(),
+                activity.clone(),
+                vitals.condition("indices", State::Idle),
+            ),
         );
     }
     let mut workers = Tasks::default();
@@ -224,7 +249,7 @@ pub(super) async fn run(
             news,
             limits,
             activity,
-            gate,
+            gate.clone(),
             queue::Observed {
                 pulse: vitals.pulse("the queue"),
                 metrics: metrics.queue(),

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::embedded::Insight;
 use super::{Error, Operator};
 use crate::activity::{Activity, Switch};
 use crate::health::Health;
 use crate::health::probe::{Questions, prober};
+use crate::index::gate::Gate;
 use crate::metrics::Metrics;
 use crate::task::{Ended, Thread};
 use crate::vitals::Vitals;
@@ -18,6 +20,10 @@ pub(super) struct Watched {
     pub(super) activity: Activity,
     pub(super) vitals: Vitals,
     pub(super) metrics: Metrics,
+    /// Whether everything was listed that is handled.
+    pub(super) listed: Gate,
+    /// Whether everything was listed that is indexed, and is in the indices.
+    pub(super) indexed: Gate,
     /// What probe handlers are asked.
     pub(super) questions: Option<Questions>,
     pub(super) served: Served,
@@ -32,8 +38,13 @@ pub(super) enum Served {
 impl Watched {
     /// Begins to tell how the operator is, if anybody wants to know.
     pub(super) fn begin(operator: &Operator) -> Result<Self, Error> {
-        let (switch, activity) = Switch::new();
-        let vitals = Vitals::default();
+        let Insight {
+            switch,
+            activity,
+            vitals,
+            listed,
+            indexed,
+        } = operator.insight.clone();
         let metrics = Metrics::new(operator.name, Arc::clone(&operator.requests));
         let (prober, questions) = prober(&operator.handlers.probes);
         let mut watched = Self {
@@ -41,6 +52,8 @@ impl Watched {
             activity,
             vitals,
             metrics,
+            listed,
+            indexed,
             questions: None,
             served: Served::Nowhere,
         };
@@ -52,6 +65,7 @@ impl Watched {
             vitals: watched.vitals.clone(),
             activity: watched.activity.clone(),
             metrics: watched.metrics.clone(),
+            indices: operator.indices.clone(),
             prober,
             settings: operator.settings.health.clone(),
             serves_webhooks: resources.any(|resource| !resource.webhooks.is_empty()),

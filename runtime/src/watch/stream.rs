@@ -69,12 +69,20 @@ enum Error {
 struct Unheard;
 
 /// Where sightings go.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Sink {
     /// Straight to the queue.
     Queue(mpsc::Sender<(Arc<ObjectKey>, News)>),
+    /// The same, and somebody wants to know when everything was listed.
+    Attended(mpsc::Sender<(Arc<ObjectKey>, News)>, Box<dyn Attendance>),
     /// To those who keep the indices of the kind, and from there to the queue.
     Indices(mpsc::Sender<Told>),
+}
+
+/// Who is told when everything was listed.
+pub(crate) trait Attendance: std::fmt::Debug + Send + Sync {
+    /// All that there was in this epoch has been listed.
+    fn listed(&self, epoch: u64);
 }
 
 enum State {
@@ -379,7 +387,7 @@ impl<R: AsyncBufRead> Lines<R> {
 impl Sink {
     async fn tell(&self, (key, sighting): Report) -> Result<(), Unheard> {
         match self {
-            Self::Queue(queue) => {
+            Self::Queue(queue) | Self::Attended(queue, _) => {
                 let told = queue.send((key, News::Seen(sighting))).await;
                 told.map_err(|_| Unheard)
             }
@@ -391,6 +399,9 @@ impl Sink {
     }
 
     async fn listed(&self, epoch: u64) -> Result<(), Unheard> {
+        if let Self::Attended(_, attendance) = self {
+            attendance.listed(epoch);
+        }
         self.mark(|| Told::Listed(epoch)).await
     }
 
@@ -405,7 +416,7 @@ impl Sink {
     /// Says something that concerns nobody but those who keep indices.
     async fn mark(&self, mark: impl FnOnce() -> Told) -> Result<(), Unheard> {
         match self {
-            Self::Queue(_) => Ok(()),
+            Self::Queue(_) | Self::Attended(..) => Ok(()),
             Self::Indices(indices) => indices.send(mark()).await.map_err(|_| Unheard),
         }
     }

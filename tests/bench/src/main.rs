@@ -4,6 +4,7 @@ mod admission;
 mod cold_start;
 mod edit_storm;
 mod growth;
+mod index;
 mod latency;
 mod peer;
 mod process;
@@ -30,6 +31,8 @@ enum Benchmark {
     Admission(admission::Options),
     /// Handle objects that are already there, and start again over handled ones
     ColdStart(cold_start::Options),
+    /// Fill an index, look into it and change it: memory and CPU time
+    Index(index::Options),
     /// Start over more and more objects that were handled before
     Growth(growth::Options),
     /// Create objects at a steady rate and measure the time to their results
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
             Benchmark::EditStorm(options) => edit_storm::run(&options).await,
             Benchmark::Admission(options) => admission::run(&options).await,
             Benchmark::ColdStart(options) => cold_start::run(&options).await,
+            Benchmark::Index(options) => index::run(&options).await,
             Benchmark::Growth(options) => growth::run(&options).await,
             Benchmark::Latency(options) => latency::run(&options).await,
             Benchmark::Timers(options) => timers::run(&options).await,

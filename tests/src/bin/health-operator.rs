@@ -13,13 +13,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::prelude::*;
 use kopf_runtime::{
-    ChangeHandler, DaemonHandler, EventHandler, HookHandler, Hooks, LeaderElectionSettings, On,
-    Operator, Probe, Resource, ResourceSpec, Scope, Settings, StatusSubresource, TextTest,
-    TimerHandler, WebhookHandler,
+    ChangeHandler, DaemonHandler, EventHandler, HookHandler, Hooks, Index, IndexHandler,
+    LeaderElectionSettings, On, Operator, Probe, Resource, ResourceSpec, Scope, Settings,
+    StatusSubresource, TextTest, TimerHandler, WebhookHandler,
 };
 
 /// More tasks than the runtime has threads.
 const HOGS: usize = 16;
+
+/// Widgets by their names.
+struct ByName;
+
+impl Index for ByName {
+    type Key = String;
+    type Value = ();
+    const NAME: &'static str = "by_name";
+}
 
 struct Patient {
     sick: Option<PathBuf>,
@@ -83,6 +92,9 @@ fn main() -> ExitCode {
             Box::pin(patient.work(cx))
         })
         .event(EventHandler::new("seen"), |_, _| Box::pin(async { Ok(()) }))
+        .index(ByName, IndexHandler::new(), |_, cx| {
+            Box::pin(async move { Ok(vec![(cx.name().to_owned(), ())]) })
+        })
         .daemon(
             DaemonHandler::new("guard").label(attended.0, attended.1.clone()),
             |_, cx| {

@@ -8,5 +8,7 @@ mod clients;
 mod configuration;
 #[path = "admission/hall.rs"]
 pub(crate) mod hall;
+#[path = "admission/indices.rs"]
+mod indices;
 #[path = "admission/reviews.rs"]
 mod reviews;

@@ -159,18 +159,15 @@ impl Bench {
         resource: ResourceHandlers,
         settings: Settings,
     ) -> Result<Running, Failure> {
-        self.start_all([resource], settings).await
+        let operator = Operator::new("bench").resource(resource);
+        self.start_operator(operator.settings(settings)).await
     }
 
-    /// The same with several kinds.
-    pub(crate) async fn start_all(
-        &mut self,
-        resources: impl IntoIterator<Item = ResourceHandlers>,
-        settings: Settings,
-    ) -> Result<Running, Failure> {
+    /// Starts an operator of any kind, for the namespace of the sandbox.
+    pub(crate) async fn start_operator(&mut self, operator: Operator) -> Result<Running, Failure> {
         let identity = self.identity();
         let client = self.sandbox.control_plane().client(&identity).await?;
-        Ok(self.run(resources, settings, client, identity))
+        Ok(self.run(operator, client, identity))
     }
 
     /// Starts an operator that talks to the control plane through a proxy.
@@ -178,10 +175,19 @@ impl Bench {
         &mut self,
         resource: ResourceHandlers,
     ) -> Result<(FaultProxy, Running), Failure> {
+        let operator = Operator::new("bench").resource(resource);
+        self.start_operator_through_proxy(operator).await
+    }
+
+    /// The same with an operator of any kind.
+    pub(crate) async fn start_operator_through_proxy(
+        &mut self,
+        operator: Operator,
+    ) -> Result<(FaultProxy, Running), Failure> {
         let identity = self.identity();
         let proxy = FaultProxy::start(self.sandbox.control_plane(), &identity).await?;
         let client = proxy.client().await?;
-        let running = self.run([resource], Settings::default(), client, identity);
+        let running = self.run(operator, client, identity);
         Ok((proxy, running))
     }
 
@@ -191,19 +197,10 @@ impl Bench {
         self.sandbox.administrator(&name)
     }
 
-    fn run(
-        &self,
-        resources: impl IntoIterator<Item = ResourceHandlers>,
-        settings: Settings,
-        client: Client,
-        identity: Identity,
-    ) -> Running {
+    fn run(&self, operator: Operator, client: Client, identity: Identity) -> Running {
         let (stop, stopped) = oneshot::channel();
-        let operator = resources
-            .into_iter()
-            .fold(Operator::new("bench"), Operator::resource)
-            .namespaces(Namespaces::Only(vec![self.sandbox.namespace().to_owned()]))
-            .settings(settings);
+        let namespaces = Namespaces::Only(vec![self.sandbox.namespace().to_owned()]);
+        let operator = operator.namespaces(namespaces);
         let task = tokio::spawn(operator.run(client, async {
             let _ = stopped.await;
         }));

@@ -1,11 +1,16 @@
 //! Health checks of operators in processes of their own: what they say when things go wrong.
 
 use kopf_tests::http_get::{Answer, HealthEndpoint};
-use kopf_tests::operator::{Ending, Operator};
+use kopf_tests::operator::{Builder, Ending, Operator};
 use kopf_tests::{
-    Component, Failure, Identity, Objects, PrivateControlPlane, Sandbox, TestResult, eventually,
+    Component, Failure, Identity, Objects, Peering, PrivateControlPlane, Sandbox, TestResult,
+    eventually,
 };
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::metrics::{metrics, until};
 
 const LIVENESS: &str = "/healthz";
 const READINESS: &str = "/readyz";
@@ -45,24 +50,33 @@ impl Ward {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Result<Patient, Failure> {
-        let mut builder = self
+        let mut builder = self.prepare(account)?.args(arguments);
+        for (name, value) in variables {
+            builder = builder.env(name, value);
+        }
+        Patient::start(builder).await
+    }
+
+    /// An operator that is about to be started.
+    fn prepare(&self, account: &Identity) -> Result<Builder, Failure> {
+        let builder = self
             .sandbox
             .operator(env!("CARGO_BIN_EXE_health-operator"), account)?
             .env("HEALTH_GROUP", self.sandbox.group())
             .args(["run", "--verbose", "--log-format", "plain"])
             .args(["--namespace", self.sandbox.namespace()])
-            .args(["--liveness", "http://127.0.0.1:0/healthz"])
-            .args(arguments);
-        for (name, value) in variables {
-            builder = builder.env(name, value);
-        }
-        let operator = builder.start()?;
-        let endpoint = HealthEndpoint::of(&operator).await?;
-        Ok(Patient { operator, endpoint })
+            .args(["--liveness", "http://127.0.0.1:0/healthz"]);
+        Ok(builder)
     }
 }
 
 impl Patient {
+    async fn start(builder: Builder) -> Result<Self, Failure> {
+        let operator = builder.start()?;
+        let endpoint = HealthEndpoint::of(&operator).await?;
+        Ok(Self { operator, endpoint })
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Result<Answer, Failure> {
         self.endpoint.get(path).await
     }
@@ -133,7 +147,7 @@ async fn without_the_api_server_an_operator_is_alive_but_not_ready_and_says_why(
     patient.until(READINESS, 200).await?;
     plane.kill(Component::ApiServer).await?;
     let unready = patient.until(READINESS, 503).await?;
-    assert!(problems(&unready).contains("the watch failed"), "{unready}");
+    assert!(problems(&unready).contains("request failed"), "{unready}");
     let begun = std::time::Instant::now();
     while begun.elapsed().as_secs() < 5 {
         assert_eq!(patient.get(LIVENESS).await?.status, 200);
@@ -164,5 +178,223 @@ async fn a_missing_permission_is_named() -> TestResult {
     );
     assert!(told.contains(&missing), "{told} lacks {missing}");
     assert_eq!(patient.get(LIVENESS).await?.status, 200);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_results_of_probe_handlers_are_the_body_for_ten_seconds() -> TestResult {
+    let ward = Ward::open("probes").await?;
+    let folder = tempfile::tempdir()?;
+    let sick = folder.path().join("sick");
+    let file = sick.to_string_lossy();
+    let patient = ward.admit(&[("HEALTH_SICK", &file)]).await?;
+    let starting = patient.until(LIVENESS, 200).await?;
+    assert!(
+        [json!({}), json!({"count": 0})].contains(&starting),
+        "{starting}"
+    );
+    patient.until(READINESS, 200).await?;
+    let first = patient.until(LIVENESS, 200).await?;
+    assert_eq!(first, json!({"count": 0}));
+    std::fs::write(&sick, "")?;
+    assert_eq!(patient.get(LIVENESS).await?.json(), first, "cached");
+    let failed = patient.until(LIVENESS, 500).await?;
+    let story = "Probe 'well' failed: I do not feel well";
+    assert_eq!(failed, json!({"problems": [story]}));
+    patient.operator.wait_for_log(story).await?;
+    assert_eq!(patient.get(READINESS).await?.status, 200);
+    std::fs::remove_file(&sick)?;
+    let recovered = patient.until(LIVENESS, 200).await?;
+    assert!(recovered["count"].as_u64() >= Some(2), "{recovered}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn strangers_cannot_keep_the_endpoint_from_answering() -> TestResult {
+    let ward = Ward::open("strangers").await?;
+    let patient = ward.admit(&[]).await?;
+    patient.until(READINESS, 200).await?;
+    let mut slow = Vec::new();
+    for _ in 0..300 {
+        let mut stream = TcpStream::connect(patient.endpoint.address()).await?;
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost:").await?;
+        slow.push(stream);
+    }
+    assert_eq!(patient.get(LIVENESS).await?.status, 200);
+    let long = "x".repeat(1024 * 1024);
+    for (request, status) in [
+        (
+            "POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+            405,
+        ),
+        ("GET /else HTTP/1.1\r\nHost: a\r\n\r\n", 404),
+        ("GET /healthz/ HTTP/1.1\r\nHost: a\r\n\r\n", 404),
+        ("HEAD /readyz HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+        ("GET /readyz HTTP/1.0\r\n\r\n", 200),
+        ("\0\x01\x02 nonsense\r\n\r\n", 400),
+    ] {
+        let answer = patient.endpoint.send(request).await?;
+        assert_eq!(answer.status, status, "{request:?}: {answer:?}");
+        assert!(!request.starts_with("HEAD") || answer.body.is_empty());
+    }
+    // Whether the refusal can be read depends on how much was sent before it.
+    let endless = format!("GET /{long} HTTP/1.1\r\nX: {long}\r\n\r\n");
+    if let Ok(refused) = patient.endpoint.send(&endless).await {
+        assert!([0, 400, 414, 431].contains(&refused.status), "{refused:?}");
+    }
+    assert_eq!(patient.get(LIVENESS).await?.status, 200);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_ends_the_operator_with_the_reason() -> TestResult {
+    let ward = Ward::open("taken").await?;
+    let patient = ward.admit(&[]).await?;
+    let address = format!("http://{}/x", patient.endpoint.address());
+    let account = ward.sandbox.administrator("second");
+    let second = ward.prepare(&account)?.env("KOPF_RUN_LIVENESS", "unused");
+    let second = second.args(["--liveness", &address]).start()?;
+    assert_eq!(second.wait().await?, Ending::Exit(2), "given twice");
+    let second = ward
+        .sandbox
+        .operator(env!("CARGO_BIN_EXE_health-operator"), &account)?
+        .env("KOPF_RUN_LIVENESS", &address)
+        .start()?;
+    assert_eq!(second.wait().await?, Ending::Exit(1));
+    let reason = format!("cannot listen on {address} for health checks");
+    second.wait_for_log(&reason).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn webhooks_and_probes_go_on_while_paused_and_all_say_so() -> TestResult {
+    let ward = Ward::open("paused").await?;
+    let peering = Peering::create(&ward.sandbox, "default").await?;
+    let patient = ward.admit(&[("HEALTH_WEBHOOK", "yes")]).await?;
+    patient
+        .operator
+        .wait_for_log("the API server knows the webhooks")
+        .await?;
+    patient.until(READINESS, 200).await?;
+    let refused = json!({"spec": {"do": "refuse"}});
+    eventually("the webhook refuses", async || {
+        ward.widgets.create("refused", refused.clone()).await.err()
+    })
+    .await?;
+
+    let someone = json!({"someone": {
+        "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
+    }});
+    peering.write(someone).await?;
+    patient
+        .operator
+        .wait_for_log("Pausing operations: in favour of someone (priority 100).")
+        .await?;
+    let paused = json!({"reason": "peers", "message": "in favour of someone (priority 100)"});
+    let alive = patient.until(LIVENESS, 200).await?;
+    assert_eq!(alive["kopf-gen.dev/paused"], paused);
+    assert!(alive["count"].is_u64(), "probe handlers are asked: {alive}");
+    let ready = patient.until(READINESS, 200).await?;
+    assert_eq!(
+        ready,
+        json!({"ready": true, "problems": [], "paused": paused})
+    );
+    let told = metrics(&patient).await?;
+    assert_eq!(told.value("kopf_paused", &[("reason", "peers")]), Some(1.0));
+    assert_eq!(told.value("kopf_paused", &[("reason", "tie")]), Some(0.0));
+    assert_eq!(told.value("kopf_peers", &[]), Some(1.0));
+
+    let denied = ward.widgets.create("refused", refused).await;
+    assert!(denied.is_err(), "the webhook is served");
+    ward.widgets.create("waits", json!({})).await?;
+    let reviews = [
+        ("kind", &*format!("Widget.{}", ward.sandbox.group())),
+        ("webhook", "check"),
+        ("verdict", "allowed"),
+    ];
+    until(&patient, "kopf_webhook_reviews_total", &reviews, |it| {
+        it >= 1.0
+    })
+    .await?;
+    let waits = ward.widgets.get("waits").await?;
+    assert_eq!(waits.data["status"], Value::Null, "nothing is handled");
+
+    peering.write(json!({"someone": null})).await?;
+    ward.widgets
+        .wait_until("waits", "handled", |it| it.data["status"]["done"] == true)
+        .await?;
+    let alive = patient.until(LIVENESS, 200).await?;
+    assert_eq!(alive["kopf-gen.dev/paused"], Value::Null);
+    until(&patient, "kopf_paused", &[("reason", "peers")], |it| {
+        it == 0.0
+    })
+    .await?;
+    until(&patient, "kopf_peers", &[], |it| it == 0.0).await?;
+    assert_eq!(patient.operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_replica_that_stands_by_is_ready_and_says_that_it_is_not_the_leader() -> TestResult {
+    let ward = Ward::open("standby").await?;
+    let account = ward.sandbox.administrator("replicas");
+    let lease = [("HEALTH_LEASE", "ours")];
+    let namespace = ["--lease-namespace", ward.sandbox.namespace()];
+    let leader = ward.admit_as(&account, &namespace, &lease).await?;
+    until(&leader, "kopf_leader", &[], |it| it == 1.0).await?;
+    leader.until(READINESS, 200).await?;
+    let other = ward.admit_as(&account, &namespace, &lease).await?;
+    let ready = other.until(READINESS, 200).await?;
+    assert_eq!(ready["paused"]["reason"], "standby");
+    let told = metrics(&other).await?;
+    assert_eq!(told.value("kopf_leader", &[]), Some(0.0));
+    assert_eq!(
+        told.value("kopf_paused", &[("reason", "standby")]),
+        Some(1.0)
+    );
+    assert_eq!(leader.operator.terminate().await?, Ending::Exit(0));
+    until(&other, "kopf_leader", &[], |it| it == 1.0).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_operator_is_named_after_its_pod_or_its_user_host_and_time() -> TestResult {
+    let ward = Ward::open("identity").await?;
+    let peering = Peering::create(&ward.sandbox, "default").await?;
+    let account = ward.sandbox.administrator("named");
+    let bare = || -> Result<Builder, Failure> {
+        let names = ["POD_ID", "LOGNAME", "USER", "LNAME", "USERNAME"];
+        let names = names.into_iter().chain(["HOSTNAME", "COMPUTERNAME"]);
+        let prepared = ward.prepare(&account)?;
+        Ok(names.fold(prepared, Builder::env_remove))
+    };
+    let pod = |builder: Builder| builder.env("POD_ID", "pod-1").env("USER", "me");
+    let person = |builder: Builder| builder.env("USER", "me").env("HOSTNAME", "laptop.local");
+    for (prepared, name) in [
+        (pod(bare()?), "pod-1"),
+        (person(bare()?).env("POD_ID", ""), "me@laptop/"),
+        (bare()?, "user@"),
+    ] {
+        let patient = Patient::start(prepared).await?;
+        let records = eventually("the operator is in the peering", async || {
+            let records = peering.records().await.ok()?;
+            (!records.is_empty()).then_some(records)
+        })
+        .await?;
+        let identity = records.into_keys().next().unwrap_or_default();
+        assert!(identity.starts_with(name), "{identity} is not {name}");
+        if let Some((_, rest)) = identity.split_once('/') {
+            let (time, random) = rest.split_once('/').unwrap_or_default();
+            assert!(time.len() == 14 && time.bytes().all(|it| it.is_ascii_digit()));
+            let letters = "abcdefhijklmnopqrstuvwxyz0123456789";
+            assert!(random.len() == 3 && random.chars().all(|it| letters.contains(it)));
+            let host = identity.split(['@', '/']).nth(1).unwrap_or_default();
+            assert!(!host.is_empty(), "{identity}");
+        } else {
+            assert_eq!(identity, name);
+        }
+        assert_eq!(patient.operator.terminate().await?, Ending::Exit(0));
+        peering.wait_for(&[]).await?;
+    }
     Ok(())
 }

@@ -1,21 +1,26 @@
 //! Indices: complete before anything is handled, right afterwards, and found from everywhere.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::{
-    ChangeHandler, Index, IndexHandler, On, QueueingSettings, Resource, ResourceHandlers,
-    ResourceSpec, Scope, Settings, StatusSubresource,
+    ChangeHandler, DaemonHandler, ErrorMode, EventHandler, HandlerError, Index, IndexHandler,
+    IndexResult, Indexing, Indices, On, Operator, PeeringSettings, QueueingSettings, Resource,
+    ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource, SubHandler, TextTest,
+    TimerHandler, predicate,
 };
-use kopf_tests::TestResult;
-use serde_json::json;
+use kopf_tests::peering::Peering;
+use kopf_tests::{Failure, Fault, Objects, RequestMatch, TestResult, eventually};
+use serde_json::{Value, json};
 
 use crate::bench::Bench;
 
 /// The names of ConfigMaps by what their `widget` says.
 #[derive(Clone, Copy)]
-struct ByWidget;
+pub(crate) struct ByWidget;
 
 impl Index for ByWidget {
     type Key = String;
@@ -32,34 +37,89 @@ const CONFIG_MAP: ResourceSpec = ResourceSpec {
     status: StatusSubresource::Absent,
 };
 
-/// How long the function of the index takes.
-struct Pace(Duration);
+/// The state of an operator whose function of the index takes some time.
+struct Filler {
+    pace: Duration,
+    failures: AtomicU32,
+}
+
+impl Filler {
+    fn new(pace: Duration) -> Self {
+        Self {
+            pace,
+            failures: AtomicU32::new(0),
+        }
+    }
+
+    /// The ConfigMap by its `widget`, unless its `mood` is bad.
+    async fn by_widget(&self, cx: &mut Indexing<ConfigMap>) -> IndexResult<ByWidget> {
+        tokio::time::sleep(self.pace).await;
+        let data = cx.object().data.clone().unwrap_or_default();
+        match data.get("mood").map(String::as_str) {
+            Some("arbitrary") => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                return Err(std::io::Error::other("oops").into());
+            }
+            Some("temporary") if cx.retry() == 0 => {
+                let soon = Duration::from_secs(1);
+                return Err(HandlerError::temporary("later").after(soon));
+            }
+            Some("permanent") => return Err(HandlerError::permanent("never")),
+            Some("panic") => panic!("told to"),
+            _ => {}
+        }
+        let name = cx.name().to_owned();
+        let widget = data.get("widget").cloned();
+        Ok(widget.map(|widget| (widget, name)).into_iter().collect())
+    }
+}
 
 /// ConfigMaps that have nothing but an index.
-fn indexed(pace: Pace) -> ResourceHandlers {
-    Resource::<ConfigMap, Pace>::new(CONFIG_MAP, &Arc::new(pace))
-        .index(ByWidget, IndexHandler::new(), |pace, cx| {
-            Box::pin(async move {
-                tokio::time::sleep(pace.0).await;
-                let data = cx.object().data.as_ref();
-                let widget = data.and_then(|data| data.get("widget"));
-                let name = cx.name().to_owned();
-                Ok(widget
-                    .map(|widget| (widget.clone(), name))
-                    .into_iter()
-                    .collect())
-            })
+pub(crate) fn indexed(handler: IndexHandler, pace: Duration) -> ResourceHandlers {
+    filled(handler, &Arc::new(Filler::new(pace)))
+}
+
+fn filled(handler: IndexHandler, filler: &Arc<Filler>) -> ResourceHandlers {
+    Resource::<ConfigMap, Filler>::new(CONFIG_MAP, filler)
+        .index(ByWidget, handler, |filler, cx| {
+            Box::pin(filler.by_widget(cx))
         })
         .build()
+}
+
+/// An operator with that index, and the index.
+fn indexing(handler: IndexHandler) -> (Operator, Indices) {
+    let indices = Indices::default();
+    let operator = Operator::new("indexing")
+        .resource(indexed(handler, Duration::ZERO))
+        .indices(indices.clone());
+    (operator, indices)
+}
+
+fn widget(name: &str) -> Value {
+    json!({"data": {"widget": name}})
+}
+
+async fn config_maps(bench: &Bench) -> Result<Objects, Failure> {
+    bench.sandbox.objects("v1", "ConfigMap").await
+}
+
+/// Waits until these are the names under a key.
+async fn found(indices: &Indices, key: &str, names: &[&str]) -> TestResult {
+    eventually(&format!("{names:?} are under {key:?}"), async || {
+        let mut found = indices.get(ByWidget).get(key);
+        found.sort();
+        (found == names).then_some(())
+    })
+    .await
 }
 
 #[tokio::test]
 async fn indices_are_complete_before_any_handler_runs_even_with_one_worker() -> TestResult {
     let mut bench = Bench::new("index-first").await?;
-    let maps = bench.sandbox.objects("v1", "ConfigMap").await?;
+    let maps = config_maps(&bench).await?;
     for number in 0..40 {
-        let body = json!({"data": {"widget": "one"}});
-        maps.create(&format!("map-{number}"), body).await?;
+        maps.create(&format!("map-{number}"), widget("one")).await?;
     }
     for name in ["one", "two", "three"] {
         bench.create(name, 1).await?;
@@ -70,7 +130,6 @@ async fn indices_are_complete_before_any_handler_runs_even_with_one_worker() -> 
         Ok(())
     });
     let widgets = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let maps = indexed(Pace(Duration::from_millis(20)));
     let settings = Settings {
         queueing: QueueingSettings {
             worker_limit: 1,
@@ -78,14 +137,320 @@ async fn indices_are_complete_before_any_handler_runs_even_with_one_worker() -> 
         },
         ..Settings::default()
     };
-    let operator = bench.start_all([widgets, maps], settings).await?;
+    let operator = Operator::new("first")
+        .resource(widgets)
+        .resource(indexed(IndexHandler::new(), Duration::from_millis(20)))
+        .settings(settings);
+    let operator = bench.start_operator(operator).await?;
     for name in ["one", "two", "three"] {
-        bench
-            .objects
-            .wait_until(name, "it has found all", |it| {
-                it.data["status"]["found"] == json!(40)
-            })
-            .await?;
+        let handled = bench.handled(name, 1).await?;
+        assert_eq!(handled.data["status"]["found"], json!(40), "{name}");
     }
+    let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+    assert_eq!(requests.of("configmaps", "get"), 0);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn an_index_follows_its_objects_and_their_filters() -> TestResult {
+    let mut bench = Bench::new("index-follows").await?;
+    let handler = IndexHandler::new()
+        .label("hidden", TextTest::Absent)
+        .when(|subject| subject.body.name() != Some("kube-root-ca.crt"));
+    let (operator, indices) = indexing(handler);
+    let maps = config_maps(&bench).await?;
+    maps.create("before", widget("one")).await?;
+    let operator = bench.start_operator(operator).await?;
+    found(&indices, "one", &["before"]).await?;
+    maps.create("after", widget("one")).await?;
+    found(&indices, "one", &["after", "before"]).await?;
+    maps.merge("before", widget("two")).await?;
+    found(&indices, "one", &["after"]).await?;
+    found(&indices, "two", &["before"]).await?;
+    let hide = |hidden: Value| json!({"metadata": {"labels": {"hidden": hidden}}});
+    maps.merge("after", hide(json!("yes"))).await?;
+    found(&indices, "one", &[]).await?;
+    maps.merge("after", hide(Value::Null)).await?;
+    found(&indices, "one", &["after"]).await?;
+    maps.delete("after").await?;
+    maps.merge("before", json!({"data": null})).await?;
+    eventually("the index is empty", async || {
+        indices.get(ByWidget).is_empty().then_some(())
+    })
+    .await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn errors_keep_or_discard_as_they_say() -> TestResult {
+    let mut bench = Bench::new("index-errors").await?;
+    let (operator, indices) = indexing(IndexHandler::new());
+    let maps = config_maps(&bench).await?;
+    for name in ["stale", "panics", "returns", "excluded"] {
+        maps.create(name, widget(name)).await?;
+    }
+    let operator = bench.start_operator(operator).await?;
+    for name in ["stale", "panics", "returns", "excluded"] {
+        found(&indices, name, &[name]).await?;
+    }
+    let moody = |mood: &str, widget: &str| json!({"data": {"mood": mood, "widget": widget}});
+    maps.merge("excluded", moody("permanent", "new")).await?;
+    found(&indices, "excluded", &[]).await?;
+    maps.merge("excluded", moody("good", "new")).await?;
+    maps.merge("stale", moody("arbitrary", "new")).await?;
+    maps.merge("panics", moody("panic", "new")).await?;
+    maps.merge("returns", moody("temporary", "back")).await?;
+    found(&indices, "returns", &[]).await?;
+    found(&indices, "back", &["returns"]).await?;
+    found(&indices, "stale", &["stale"]).await?;
+    found(&indices, "panics", &["panics"]).await?;
+    found(&indices, "new", &[]).await?;
+    maps.merge("stale", moody("good", "new")).await?;
+    found(&indices, "new", &["stale"]).await?;
+    maps.delete("excluded").await?;
+    maps.create("excluded", widget("new")).await?;
+    found(&indices, "new", &["excluded", "stale"]).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn attempts_end_when_the_retries_do() -> TestResult {
+    let mut bench = Bench::new("index-retries").await?;
+    let handler = IndexHandler::new()
+        .errors(ErrorMode::Temporary)
+        .retries(2)
+        .backoff(Duration::from_millis(100));
+    let filler = Arc::new(Filler::new(Duration::ZERO));
+    let indices = Indices::default();
+    let operator = Operator::new("retrying")
+        .resource(filled(handler, &filler))
+        .indices(indices.clone());
+    let maps = config_maps(&bench).await?;
+    let bad = json!({"data": {"mood": "arbitrary", "widget": "one"}});
+    maps.create("bad", bad).await?;
+    maps.create("good", widget("one")).await?;
+    let operator = bench.start_operator(operator).await?;
+    found(&indices, "one", &["good"]).await?;
+    eventually("all attempts were made", async || {
+        (filler.failures.load(Ordering::Relaxed) == 2).then_some(())
+    })
+    .await?;
+    maps.merge("bad", json!({"data": {"mood": "good"}})).await?;
+    maps.create("later", widget("one")).await?;
+    found(&indices, "one", &["good", "later"]).await?;
+    assert_eq!(filler.failures.load(Ordering::Relaxed), 2);
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn what_is_deleted_while_no_watch_is_open_leaves_the_index() -> TestResult {
+    let mut bench = Bench::new("index-gap").await?;
+    let (operator, indices) = indexing(IndexHandler::new());
+    let maps = config_maps(&bench).await?;
+    maps.create("goes", widget("one")).await?;
+    maps.create("stays", widget("one")).await?;
+    let (proxy, operator) = bench.start_operator_through_proxy(operator).await?;
+    found(&indices, "one", &["goes", "stays"]).await?;
+    let watches = || RequestMatch::any().path("configmaps").watches();
+    proxy.always(watches(), Fault::CutBefore);
+    proxy.cut_all();
+    maps.delete("goes").await?;
+    maps.wait_gone("goes").await?;
+    proxy.heal();
+    proxy.once(watches(), Fault::Answer(StatusCode::GONE));
+    found(&indices, "one", &["stays"]).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_is_not_waited_for_and_found_when_it_is() -> TestResult {
+    let mut bench = Bench::new("index-later").await?;
+    let spec = ResourceSpec {
+        kind: "Gizmo",
+        plural: "gizmos",
+        ..bench.spec()
+    };
+    let gizmos = Resource::<Value, ()>::new(spec, &Arc::new(()))
+        .index(ByWidget, IndexHandler::new(), |(), cx| {
+            Box::pin(async { Ok(vec![("gizmo".to_owned(), cx.name().to_owned())]) })
+        })
+        .build();
+    let indices = Indices::default();
+    let operator = Operator::new("later")
+        .resource(bench.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .resource(gizmos)
+        .indices(indices.clone());
+    bench.create("one", 1).await?;
+    let operator = bench.start_operator(operator).await?;
+    bench.handled("one", 1).await?;
+    let gizmos = bench.sandbox.define("Gizmo").await?;
+    gizmos.create("late", json!({"spec": {}})).await?;
+    found(&indices, "gizmo", &["late"]).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_kind_that_cannot_be_listed_is_waited_for() -> TestResult {
+    let mut bench = Bench::new("index-barred").await?;
+    let operator = Operator::new("barred")
+        .resource(bench.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .resource(indexed(IndexHandler::new(), Duration::ZERO));
+    bench.create("one", 1).await?;
+    let maps = || RequestMatch::any().path("configmaps").not_watches();
+    let (proxy, operator) = bench.start_operator_through_proxy(operator).await?;
+    proxy.always(maps(), Fault::Answer(StatusCode::FORBIDDEN));
+    eventually("it was asked in vain", async || {
+        let requests = proxy.requests();
+        let asked = requests.iter().filter(|it| it.uri.contains("configmaps"));
+        (asked.count() >= 2).then_some(())
+    })
+    .await?;
+    assert!(bench.calls_so_far().is_empty());
+    proxy.heal();
+    bench.handled("one", 1).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn all_sorts_of_handlers_find_what_is_indexed() -> TestResult {
+    let mut bench = Bench::new("index-everywhere").await?;
+    let maps = config_maps(&bench).await?;
+    maps.create("map", widget("one")).await?;
+    let widgets = bench
+        .resource()
+        .event(EventHandler::new("event"), |stage, cx| {
+            Box::pin(async move {
+                stage.tell(format!("event {:?}", cx.index(ByWidget).get("one")));
+                Ok(())
+            })
+        })
+        .daemon(DaemonHandler::new("daemon"), |stage, cx| {
+            Box::pin(async move {
+                stage.tell(format!("daemon {:?}", cx.index(ByWidget).first("one")));
+                Ok(())
+            })
+        })
+        .timer(
+            TimerHandler::every("timer", Duration::from_secs(3600)),
+            |stage, cx| {
+                Box::pin(async move {
+                    stage.tell(format!("timer {:?}", cx.index(ByWidget).keys()));
+                    Ok(())
+                })
+            },
+        )
+        .change(ChangeHandler::new("create_fn", On::create()), |_, cx| {
+            Box::pin(async move {
+                cx.sub(SubHandler::new("sub"), |cx| {
+                    Box::pin(async move {
+                        let index = cx.index(ByWidget);
+                        let all = index.read();
+                        let found: Vec<&String> = all.get("one").collect();
+                        cx.patch().set("status.sub", json!(found));
+                        Ok(())
+                    })
+                });
+                Ok(())
+            })
+        })
+        .build();
+    let operator = Operator::new("everywhere")
+        .resource(widgets)
+        .resource(indexed(IndexHandler::new(), Duration::ZERO));
+    let operator = bench.start_operator(operator).await?;
+    bench.create("one", 1).await?;
+    bench
+        .objects
+        .wait_until("one", "the sub-handler has found it", |it| {
+            it.data["status"]["sub"] == json!(["map"])
+        })
+        .await?;
+    let mut told = Vec::new();
+    while told.len() < 3 {
+        let said = bench.seen().await;
+        if !told.contains(&said) {
+            told.push(said);
+        }
+    }
+    told.sort();
+    assert_eq!(
+        told,
+        ["daemon Some(\"map\")", "event [\"map\"]", "timer [\"one\"]"]
+    );
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_predicate_looks_into_the_indices_that_its_operator_was_given() -> TestResult {
+    struct Chooser {
+        indices: Indices,
+    }
+    impl Chooser {
+        fn is_wanted(&self, object: &Value) -> bool {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            self.indices.get(ByWidget).contains_key(name)
+        }
+    }
+    let mut bench = Bench::new("index-predicate").await?;
+    let maps = config_maps(&bench).await?;
+    maps.create("map", widget("wanted")).await?;
+    bench.create("wanted", 1).await?;
+    bench.create("unwanted", 2).await?;
+    let indices = Indices::default();
+    let state = Arc::new(Chooser {
+        indices: indices.clone(),
+    });
+    let handler = ChangeHandler::new("create_fn", On::create())
+        .when(predicate::object(&state, Chooser::is_wanted));
+    let operator = Operator::new("chooser")
+        .resource(bench.handlers([handler]))
+        .resource(indexed(IndexHandler::new(), Duration::from_millis(200)))
+        .indices(indices);
+    let operator = bench.start_operator(operator).await?;
+    bench.handled("wanted", 1).await?;
+    assert_eq!(bench.call().await.object, "wanted");
+    assert!(bench.calls_so_far().is_empty());
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn after_a_pause_indices_are_right_before_anything_is_handled() -> TestResult {
+    let mut bench = Bench::new("index-pause").await?;
+    let peering = Peering::create(&bench.sandbox, "ours").await?;
+    let maps = config_maps(&bench).await?;
+    maps.create("goes", widget("one")).await?;
+    bench.script("create_fn", |cx| {
+        cx.patch()
+            .set("status.found", cx.index(ByWidget).get("one"));
+        Ok(())
+    });
+    let operator = Operator::new("pausing")
+        .resource(bench.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .resource(indexed(IndexHandler::new(), Duration::from_millis(300)))
+        .peering(PeeringSettings::named("ours"));
+    let operator = bench.start_operator(operator).await?;
+    bench.create("before", 1).await?;
+    let before = bench.handled("before", 1).await?;
+    assert_eq!(before.data["status"]["found"], json!(["goes"]));
+
+    let rival = json!({"priority": 100, "lifetime": 600, "lastseen": "2100-01-01T00:00:00+00:00"});
+    peering.write(json!({"rival": rival})).await?;
+    eventually("the operator has noticed the rival", async || {
+        bench.create("probe", 1).await.ok()?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let probe = bench.objects.get("probe").await.ok()?;
+        bench.objects.delete("probe").await.ok()?;
+        probe.metadata.annotations.is_none().then_some(())
+    })
+    .await?;
+    maps.delete("goes").await?;
+    maps.wait_gone("goes").await?;
+    maps.create("comes", widget("one")).await?;
+    bench.create("after", 2).await?;
+    peering.write(json!({"rival": null})).await?;
+    let after = bench.handled("after", 2).await?;
+    assert_eq!(after.data["status"]["found"], json!(["comes"]));
+    let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+    assert_eq!(requests.of("configmaps", "list"), 2, "it has paused once");
     operator.stop().await
 }

@@ -11,7 +11,7 @@ use crate::health::{Patient, Ward};
 /// Where the metrics are documented.
 const DOCUMENTED: &str = include_str!("../../../docs/observability.md");
 
-async fn metrics(patient: &Patient) -> Result<Metrics, Failure> {
+pub(crate) async fn metrics(patient: &Patient) -> Result<Metrics, Failure> {
     let answer = patient.get("/metrics").await?;
     assert_eq!(answer.status, 200);
     assert!(answer.head.contains("text/plain; version=0.0.4"));
@@ -19,7 +19,7 @@ async fn metrics(patient: &Patient) -> Result<Metrics, Failure> {
 }
 
 /// Waits until a sample has a value.
-async fn until(
+pub(crate) async fn until(
     patient: &Patient,
     name: &str,
     labels: &[(&str, &str)],
@@ -107,6 +107,7 @@ async fn what_happens_is_counted_by_kind_and_handler() -> TestResult {
     assert!(value("kopf_api_requests_total", &request("patch", "200")) >= 3.0);
     assert_eq!(value("kopf_ready", &[]), 1.0);
     assert_eq!(value("kopf_paused", &[("reason", "peers")]), 0.0);
+    assert_eq!(value("kopf_index_keys", &[("index", "by_name")]), 2.0);
     let posted = [("outcome", "posted")];
     until(&patient, "kopf_kubernetes_events_total", &posted, |it| {
         it >= 1.0

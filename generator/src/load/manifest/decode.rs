@@ -21,11 +21,6 @@ const PLANNED_FOR_OPERATORS: &[Planned] = &[
     },
 ];
 
-pub(super) const PLANNED_FOR_HOOKS: &[Planned] = &[Planned {
-    key: "probe",
-    purpose: "values for the liveness endpoint",
-}];
-
 const PLANNED_FOR_RESOURCES: &[Planned] = &[Planned {
     key: "track",
     purpose: "keeping the last state without a handler",

@@ -7,22 +7,26 @@ use super::{ErrorMode, ManifestDuration, Spanned};
 use crate::diagnostic::{Code, Span};
 use crate::load::yaml::Node;
 
-/// A function that is called for the operator as a whole; one of `startup`, `cleanup` and `login`
-/// names it.
+/// A function that is called for the operator as a whole; one of `startup`, `cleanup`,
+/// `login` and `probe` names it.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
     {
         "required": ["startup"],
-        "properties": {"startup": {"type": "string"}, "cleanup": {"type": "null"}, "login": {"type": "null"}},
+        "properties": {"startup": {"type": "string"}, "cleanup": {"type": "null"}, "login": {"type": "null"}, "probe": {"type": "null"}},
     },
     {
         "required": ["cleanup"],
-        "properties": {"startup": {"type": "null"}, "cleanup": {"type": "string"}, "login": {"type": "null"}},
+        "properties": {"startup": {"type": "null"}, "cleanup": {"type": "string"}, "login": {"type": "null"}, "probe": {"type": "null"}},
     },
     {
         "required": ["login"],
-        "properties": {"startup": {"type": "null"}, "cleanup": {"type": "null"}, "login": {"type": "string"}},
+        "properties": {"startup": {"type": "null"}, "cleanup": {"type": "null"}, "login": {"type": "string"}, "probe": {"type": "null"}},
+    },
+    {
+        "required": ["probe"],
+        "properties": {"startup": {"type": "null"}, "cleanup": {"type": "null"}, "login": {"type": "null"}, "probe": {"type": "string"}},
     },
 ]))]
 pub struct HookSection {
@@ -35,18 +39,20 @@ pub struct HookSection {
     pub cleanup: Option<Spanned<String>>,
     /// The name of a function that finds credentials for the cluster.
     pub login: Option<Spanned<String>>,
+    /// The name of a function that is asked whether the operator is alive.
+    pub probe: Option<Spanned<String>>,
     /// The id by which the log tells of it; the name of the function if left out.
     pub id: Option<Spanned<String>>,
     /// Anything that the function wants to be told; it is the same for every call.
     pub param: Option<Spanned<serde_json::Value>>,
     /// What an error means that says nothing itself about retrying.
     pub errors: Option<Spanned<ErrorMode>>,
-    /// How long to keep trying, from the first attempt.
+    /// How long to keep trying, from the first attempt; how long a probe may take.
     pub timeout: Option<Spanned<ManifestDuration>>,
-    /// How many attempts are made.
+    /// How many attempts are made; a probe is not repeated.
     #[schemars(range(max = 4_294_967_295u32))]
     pub retries: Option<Spanned<u32>>,
-    /// How long to wait before the next attempt.
+    /// How long to wait before the next attempt; a probe is not repeated.
     pub backoff: Option<Spanned<ManifestDuration>>,
 }
 
@@ -59,6 +65,8 @@ pub enum Moment {
     Cleanup,
     /// When credentials are needed.
     Login,
+    /// When somebody asks whether the operator is alive.
+    Probe,
 }
 
 // === impl HookSection ===
@@ -75,6 +83,7 @@ impl HookSection {
             (Moment::Startup, &self.startup),
             (Moment::Cleanup, &self.cleanup),
             (Moment::Login, &self.login),
+            (Moment::Probe, &self.probe),
         ];
         all.into_iter()
             .filter_map(|(moment, name)| Some((moment, name.as_ref()?)))
@@ -97,6 +106,7 @@ impl Reader<'_> {
             startup: self.optional_string(&mut fields, "startup"),
             cleanup: self.optional_string(&mut fields, "cleanup"),
             login: self.optional_string(&mut fields, "login"),
+            probe: self.optional_string(&mut fields, "probe"),
             id: self.optional_string(&mut fields, "id"),
             param: fields.optional("param").map(|node| Spanned {
                 value: node.to_json(),
@@ -109,7 +119,7 @@ impl Reader<'_> {
             retries: self.count(&mut fields, "retries"),
             backoff: self.duration(&mut fields, "backoff"),
         };
-        fields.finish(self, super::decode::PLANNED_FOR_HOOKS);
+        fields.finish(self, &[]);
         let mut functions = section.functions();
         let fault = match (functions.next(), functions.next()) {
             (Some(_), None) => None,
@@ -124,7 +134,8 @@ impl Reader<'_> {
         };
         drop(functions);
         if let Some((code, span, label)) = fault {
-            let message = "a handler of the operator has one of `startup`, `cleanup` and `login`";
+            let message =
+                "a handler of the operator has one of `startup`, `cleanup`, `login` and `probe`";
             self.error(code, span, message, label);
             return None;
         }

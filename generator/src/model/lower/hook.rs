@@ -13,6 +13,20 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
         let Some((moment, name)) = section.function() else {
             continue;
         };
+        if moment == Moment::Probe {
+            let repeated = [
+                ("retries", section.retries.as_ref().map(|it| it.span)),
+                ("backoff", section.backoff.as_ref().map(|it| it.span)),
+            ];
+            for (key, span) in repeated {
+                let Some(span) = span else { continue };
+                let message = format!("`{key}` makes no sense for a probe");
+                let error = Diagnostic::error(Code::ManifestValue, message)
+                    .at(manifest.source, span, "a probe is not repeated")
+                    .help("whoever asks again later repeats it: remove the key");
+                diagnostics.push(error);
+            }
+        }
         let mut lowering = Lowering {
             source: manifest.source,
             resolve: &|_, _, _| None,
@@ -59,5 +73,6 @@ fn key(moment: Moment) -> &'static str {
         Moment::Startup => "`startup`",
         Moment::Cleanup => "`cleanup`",
         Moment::Login => "`login`",
+        Moment::Probe => "`probe`",
     }
 }

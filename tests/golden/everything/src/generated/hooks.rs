@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kopf_runtime::{
     Cleanup, ErrorMode, HandlerResult, HookHandler, Login, LoginResult, OperatorHandlers,
-    Startup,
+    Probe, Startup,
 };
 
 /// The handlers of the operator as a whole that `kopf.yaml` declares.
@@ -22,6 +22,16 @@ pub trait Hooks: Send + Sync + 'static {
 
     /// Called when credentials for the cluster are needed, or those in use do not work any more.
     fn sign_in(&self, cx: &mut Login) -> impl Future<Output = LoginResult> + Send;
+
+    /// Called when Kubernetes asks whether the operator is alive, but not more often than every ten
+    /// seconds; its result is shown under its id, and its failure makes Kubernetes restart the
+    /// operator.
+    fn disk(&self, cx: &mut Probe) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Called when Kubernetes asks whether the operator is alive, but not more often than every ten
+    /// seconds; its result is shown under its id, and its failure makes Kubernetes restart the
+    /// operator.
+    fn backlog(&self, cx: &mut Probe) -> impl Future<Output = HandlerResult> + Send;
 }
 
 /// Which method is called for what.
@@ -48,5 +58,13 @@ pub(super) fn handlers<S: Hooks>(state: &Arc<S>) -> OperatorHandlers {
             HookHandler::new("sign_in").retries(1),
             |state, cx| Box::pin(state.sign_in(cx)),
         )
+        .probe(
+            HookHandler::new("disk")
+                .errors(ErrorMode::Ignored)
+                .timeout(Duration::from_secs(2))
+                .param(serde_json::json!([1, 2])),
+            |state, cx| Box::pin(state.disk(cx)),
+        )
+        .probe(HookHandler::new("backlog"), |state, cx| Box::pin(state.backlog(cx)))
         .build()
 }

@@ -1,0 +1,75 @@
+//! What examples are deployed with: a workload that the API server accepts, with probes that are
+//! answered.
+
+use kopf_runtime::HealthEndpoint;
+use kopf_tests::{Failure, Sandbox, TestResult};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, ValidationDirective};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+/// The workload of every example, by the example's name.
+fn deployments() -> Result<Vec<(String, Value)>, Failure> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let file = entry.path().join("deploy/deployment.yaml");
+        let text = std::fs::read_to_string(&file)?;
+        let documents = serde_saphyr::from_multiple::<Value>(&text)?;
+        let deployment = documents.into_iter().find(|it| it["kind"] == "Deployment");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let deployment = deployment.ok_or_else(|| Failure::new(format!("{name} has none")))?;
+        found.push((name, deployment));
+    }
+    Ok(found)
+}
+
+#[test]
+fn probes_ask_where_the_operator_answers() -> TestResult {
+    for (name, deployment) in deployments()? {
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let arguments = container["args"].as_array().cloned().unwrap_or_default();
+        let address = arguments
+            .iter()
+            .find_map(|it| it.as_str()?.strip_prefix("--liveness="))
+            .ok_or_else(|| Failure::new(format!("{name} tells nobody how it is")))?;
+        let endpoint: HealthEndpoint = address.parse()?;
+        let port = &container["ports"][0];
+        assert_eq!(port["name"], "health", "{name}");
+        let served = format!(
+            "http://0.0.0.0:{}{}",
+            port["containerPort"],
+            endpoint.path()
+        );
+        assert_eq!(endpoint.to_string(), served, "{name}");
+        for (probe, path) in [
+            ("livenessProbe", endpoint.path()),
+            ("readinessProbe", "/readyz"),
+        ] {
+            let asked = json!({"path": path, "port": "health"});
+            assert_eq!(container[probe]["httpGet"], asked, "{name}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_api_server_accepts_every_workload_to_the_last_field() -> TestResult {
+    let sandbox = Sandbox::open("deployments").await?;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(sandbox.client(), sandbox.namespace(), &kind);
+    let params = PatchParams {
+        dry_run: true,
+        field_manager: Some("test".to_owned()),
+        field_validation: Some(ValidationDirective::Strict),
+        ..PatchParams::default()
+    };
+    for (name, mut deployment) in deployments()? {
+        deployment["metadata"]["namespace"] = json!(sandbox.namespace());
+        let named = deployment["metadata"]["name"].as_str().unwrap_or_default();
+        let applied = api.patch(named, &params, &Patch::Apply(&deployment)).await;
+        applied.map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    }
+    Ok(())
+}
