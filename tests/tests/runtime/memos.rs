@@ -156,7 +156,8 @@ async fn webhooks_see_the_memo_of_the_object_but_not_of_one_that_is_being_create
     )));
     let second = sees(&told(refusal(hall.widgets.merge("one", tell).await)));
     assert!(first > 10, "the event handler shares it: {first}");
-    assert_eq!(second, first + 1, "the other review shares it");
+    // What the operator itself writes is reviewed, too.
+    assert!(second > first, "the other review shares it: {second}");
     operator.stop().await?;
     let deleting = DeleteParams::default();
     hall.widgets.api().delete("one", &deleting).await?;
