@@ -4,6 +4,7 @@ mod change;
 mod draft;
 mod explain;
 mod generate;
+mod hook;
 mod inspect;
 mod new;
 mod report;

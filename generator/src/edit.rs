@@ -21,6 +21,8 @@ pub enum List {
     Handlers(usize),
     /// `admission` of the resource at this place in `resources`.
     Admission(usize),
+    /// `handlers` of the operator as a whole.
+    OperatorHandlers,
     /// `indices` of the resource at this place in `resources`.
     Indices(usize),
 }
@@ -100,6 +102,7 @@ fn read(text: &str) -> Result<Node, TooUnusual> {
 fn owner(root: &Node, list: List) -> Result<(&Node, &'static str), TooUnusual> {
     match list {
         List::Resources => Ok((root, "resources")),
+        List::OperatorHandlers => Ok((root.get("operator").ok_or(TooUnusual)?, "handlers")),
         List::Handlers(index) | List::Admission(index) | List::Indices(index) => {
             let resources = root
                 .get("resources")
@@ -108,7 +111,7 @@ fn owner(root: &Node, list: List) -> Result<(&Node, &'static str), TooUnusual> {
             let key = match list {
                 List::Admission(_) => "admission",
                 List::Indices(_) => "indices",
-                List::Handlers(_) | List::Resources => "handlers",
+                _ => "handlers",
             };
             Ok((resources.get(index).ok_or(TooUnusual)?, key))
         }

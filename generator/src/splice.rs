@@ -20,6 +20,8 @@ pub struct UserSource<'a> {
 pub struct TraitImpl {
     /// Its functions, in order.
     pub methods: Vec<Method>,
+    /// The names of its types.
+    pub types: Vec<String>,
     /// The text that the functions are indented with, if there is one to go by.
     indentation: Option<String>,
     /// The whole block.
@@ -109,7 +111,7 @@ impl<'a> UserSource<'a> {
         });
         let mut added = String::new();
         for (number, stub) in stubs.iter().enumerate() {
-            if number > 0 || !block.methods.is_empty() {
+            if number > 0 || !block.methods.is_empty() || !block.types.is_empty() {
                 added.push_str(newline);
             }
             for line in stub.lines() {
@@ -130,6 +132,14 @@ impl<'a> UserSource<'a> {
                 &format!("{newline}{added}{outer}"),
             )
         }
+    }
+
+    /// The file with more items at its end; they have `\n` and no final line break.
+    #[must_use]
+    pub fn with_items(&self, items: &str) -> String {
+        let newline = line_break(self.text);
+        let items = items.replace('\n', newline);
+        format!("{}{newline}{newline}{items}{newline}", self.text.trim_end())
     }
 
     /// The file with one more `mod name;`, sorted into those that it has.
@@ -208,6 +218,10 @@ impl<'a> UserSource<'a> {
                 offset: self.bytes(function.sig.ident.span()).start,
             })
             .collect();
+        let types = item.items.iter().filter_map(|item| match item {
+            syn::ImplItem::Type(item) => Some(item.ident.to_string()),
+            _ => None,
+        });
         let indentation = item
             .items
             .last()
@@ -215,6 +229,7 @@ impl<'a> UserSource<'a> {
             .filter(|indentation| !indentation.is_empty());
         TraitImpl {
             methods,
+            types: types.collect(),
             indentation,
             item: self.bytes(item.span()),
             body: self.bytes(item.brace_token.span.open()).end

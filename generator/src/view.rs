@@ -9,6 +9,7 @@ mod imports;
 pub mod indices;
 pub mod kind;
 pub mod layout;
+pub mod memo;
 pub mod method;
 pub(crate) mod module;
 pub mod operator;

@@ -883,3 +883,97 @@ fn options_of_the_page_about_types_work_as_written() {
     }
     assert!(tried > 8, "only {tried} options were found");
 }
+
+#[test]
+fn handlers_of_the_operator_are_added_and_removed_by_commands() {
+    let shell = Shell::with_operator();
+    for line in [
+        "add startup prepare --retries 3 --backoff 5s",
+        "add cleanup tear_down --id Widgets.end",
+    ] {
+        let output = shell.run(&line.split(' ').collect::<Vec<_>>());
+        assert!(output.starts_with("exit 0"), "{output}");
+    }
+    let manifest = shell.read("kopf.yaml");
+    for entry in [
+        "{startup: prepare, retries: 3, backoff: 5s}",
+        "{cleanup: tear_down, id: Widgets.end}",
+    ] {
+        assert!(manifest.contains(entry), "{manifest}");
+    }
+    let stubs = shell.read("src/handlers/hooks.rs");
+    for stub in [
+        "async fn prepare(&self, cx: &mut Startup) -> HandlerResult",
+        "async fn tear_down(&self, cx: &mut Cleanup) -> HandlerResult",
+    ] {
+        assert!(stubs.contains(stub), "{stubs}");
+    }
+    assert!(
+        shell
+            .run(&["remove", "hook", "tear_donw"])
+            .contains("did you mean `tear_down`?")
+    );
+    let output = shell.run(&["remove", "hook", "Widgets.end"]);
+    assert!(
+        output.contains("is not a handler of the operator any more"),
+        "{output}"
+    );
+    assert!(!shell.read("src/generated/hooks.rs").contains("tear_down"));
+}
+
+#[test]
+fn memo_becomes_a_type_of_the_user_in_new_and_old_files() {
+    let shell = Shell::with_operator();
+    let manifest = shell.read("kopf.yaml");
+    shell.write(
+        "kopf.yaml",
+        &manifest.replace("handlers:", "memo: WidgetMemo\n    handlers:"),
+    );
+    let output = shell.run(&["generate"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    let handlers = shell.read("src/handlers/widget.rs");
+    for part in [
+        "    type Memo = WidgetMemo;\n",
+        "#[derive(Debug, Default)]\npub struct WidgetMemo {}\n",
+        "Memo<Widget> for WidgetMemo {}\n",
+    ] {
+        assert_eq!(handlers.matches(part).count(), 1, "{handlers}");
+    }
+    assert!(
+        shell
+            .run(&["generate"])
+            .contains("everything is up to date")
+    );
+    shell.write(
+        "kopf.yaml",
+        &manifest.replace("handlers:", "memo: widget\n    handlers:"),
+    );
+    let output = shell.run(&["generate"]);
+    assert!(
+        output.contains("`widget` cannot name the type of a memo"),
+        "{output}"
+    );
+    assert!(output.contains("write it like `WidgetMemo`"), "{output}");
+}
+
+#[test]
+fn mistakes_in_handlers_of_the_operator_are_shown_together() {
+    let shell = Shell::with_operator();
+    let handlers = "{startup: a, cleanup: b}, {retries: 3}, {startup: c}, {cleanup: c}, {startup: Bad}, {startup: d, interval: 1s}";
+    shell.write(
+        "kopf.yaml",
+        &format!(
+            "apiVersion: kopf-gen.dev/v1\noperator: {{name: widgets, handlers: [{handlers}]}}\n"
+        ),
+    );
+    let output = shell.run(&["generate"]);
+    for fault in [
+        "one is too many",
+        "what is it called for?",
+        "`c` is named twice",
+        "`startup` must be a Rust function name, and `Bad` is not",
+        "`interval`",
+    ] {
+        assert!(output.contains(fault), "no {fault} in {output}");
+    }
+}

@@ -26,6 +26,7 @@ use crate::handler::{
     TimerHandler,
 };
 use crate::index::{Index, IndexResult};
+use crate::memo::{Memo, Memos};
 use crate::metrics::Form;
 use crate::resource::ResourceSpec;
 use crate::shim::admission::{MutationShim, ReviewFunction, ValidationShim};
@@ -42,6 +43,7 @@ pub struct Resource<K, S> {
     state: Arc<S>,
     handlers: Vec<Handler>,
     webhooks: Vec<Webhook>,
+    memos: Option<Arc<Memos>>,
     object: PhantomData<fn() -> K>,
 }
 
@@ -50,6 +52,7 @@ pub struct ResourceHandlers {
     pub(crate) spec: ResourceSpec,
     pub(crate) handlers: Vec<Handler>,
     pub(crate) webhooks: Vec<Webhook>,
+    pub(crate) memos: Option<Arc<Memos>>,
 }
 
 /// One declared handler with its function.
@@ -64,6 +67,7 @@ pub(crate) struct Webhook {
     pub(crate) spec: WebhookSpec,
     pub(crate) function: Arc<dyn ReviewFunction>,
     pub(crate) param: Option<Arc<Value>>,
+    pub(crate) memos: Option<Arc<Memos>>,
 }
 
 /// What is called.
@@ -117,8 +121,15 @@ where
             state: Arc::clone(state),
             handlers: Vec::new(),
             webhooks: Vec::new(),
+            memos: None,
             object: PhantomData,
         }
+    }
+
+    /// Remembers this of each object, for all of its handlers.
+    pub fn memo<M: Memo<K>>(mut self) -> Self {
+        self.memos = Some(Arc::new(Memos::of::<K, M>()));
+        self
     }
 
     /// Adds a handler of creations, updates, deletions or resumptions.
@@ -225,11 +236,15 @@ where
     }
 
     /// All of it, for [`Operator::resource`](crate::Operator::resource).
-    pub fn build(self) -> ResourceHandlers {
+    pub fn build(mut self) -> ResourceHandlers {
+        for webhook in &mut self.webhooks {
+            webhook.memos.clone_from(&self.memos);
+        }
         ResourceHandlers {
             spec: self.spec,
             handlers: self.handlers,
             webhooks: self.webhooks,
+            memos: self.memos,
         }
     }
 
@@ -244,6 +259,7 @@ where
             spec,
             function,
             param,
+            memos: None,
         });
         self
     }

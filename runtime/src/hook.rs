@@ -1,5 +1,7 @@
 //! Handlers of the operator as a whole: what it does before it sees objects, and when it ends.
 
+mod credentials;
+pub(crate) mod login;
 pub(crate) mod probe;
 mod round;
 
@@ -17,6 +19,8 @@ use crate::error::HandlerResult;
 use crate::index::{Index, IndexView, Indices};
 use crate::settings::{PeeringSettings, Settings};
 
+pub use self::credentials::Credentials;
+pub use self::login::{Login, LoginResult};
 pub use self::probe::Probe;
 pub use self::round::Failed;
 pub(crate) use self::round::{OnFailure, round};
@@ -42,6 +46,7 @@ pub struct Hooks<S> {
 pub struct OperatorHandlers {
     pub(crate) startups: Vec<Hook<Startup>>,
     pub(crate) cleanups: Vec<Hook<Cleanup>>,
+    pub(crate) logins: Vec<Hook<Login>>,
     pub(crate) probes: Vec<Hook<Probe>>,
 }
 
@@ -182,6 +187,18 @@ impl<S: Send + Sync + 'static> Hooks<S> {
         self
     }
 
+    /// Adds a handler that finds credentials for the cluster. With any such handler, nothing else
+    /// is looked for.
+    pub fn login(
+        mut self,
+        declared: HookHandler,
+        function: for<'a> fn(&'a S, &'a mut Login) -> BoxFuture<'a, LoginResult>,
+    ) -> Self {
+        let hook = login::hook(&self.state, declared, function);
+        self.handlers.logins.push(hook);
+        self
+    }
+
     /// All of them, for [`Operator::handlers`](crate::Operator::handlers).
     pub fn build(self) -> OperatorHandlers {
         self.handlers
@@ -261,6 +278,7 @@ macro_rules! hook_context {
 
 hook_context!(Startup);
 hook_context!(Cleanup);
+hook_context!(Login);
 hook_context!(Probe);
 
 // === impl Startup ===

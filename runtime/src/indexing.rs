@@ -485,6 +485,8 @@ impl Shared {
             client: self.api.client().clone(),
             poster: None,
             activity: self.activity.clone(),
+            // An index says what the object is, and not what was done about it.
+            memo: None,
             indices: self.indices.clone(),
         }
     }

@@ -72,6 +72,7 @@ mod hook;
 mod index;
 mod indexing;
 mod live;
+mod memo;
 mod memory;
 mod metrics;
 mod operator;
@@ -90,6 +91,7 @@ mod surroundings;
 mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod vault;
 mod version;
 mod vitals;
 mod watch;
@@ -114,7 +116,10 @@ pub use handler::{
     TimerHandler,
 };
 pub use health::endpoint::{HealthEndpoint, InvalidHealthEndpoint};
-pub use hook::{Cleanup, Failed, HookHandler, Hooks, OperatorHandlers, Probe, Startup};
+pub use hook::{
+    Cleanup, Credentials, Failed, HookHandler, Hooks, Login, LoginResult, OperatorHandlers, Probe,
+    Startup,
+};
 pub use index::{Index, IndexResult, IndexSnapshot, IndexView, Indices};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::admission::certificate::Certificate;
@@ -129,6 +134,7 @@ pub use kopf_core::peering::Ties;
 pub use kopf_core::persistence::Persistence;
 pub use kopf_core::scope::NamespacePattern;
 pub use kopf_core::{diffbase, progress};
+pub use memo::Memo;
 pub use operator::{Error, Namespaces, NeverReady, Operator, RunningOperator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
@@ -138,6 +144,7 @@ pub use settings::{
     ScanningSettings, Settings, ShutdownSettings, WatchingSettings,
 };
 pub use stop::StopSignal;
+pub use vault::Exhausted;
 pub use watch::EventType;
 
 /// The contract between generated code and this crate; it changes when they no longer fit.

@@ -1,7 +1,10 @@
 //! The operator: its kinds with their handlers, run from a command line or inside a program.
 
 mod args;
+mod connect;
+mod crd;
 mod embedded;
+mod exit;
 mod freeze;
 mod governors;
 mod identity;
@@ -15,7 +18,6 @@ mod telemetry;
 mod territory;
 mod watched;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -25,22 +27,24 @@ use kopf_core::admission::configuration::Reach;
 use kopf_core::election;
 use kopf_core::handler::registry;
 use kopf_core::scope::NamespacePattern;
-use kube::client::ClientBuilder;
-use kube::{Client, Config};
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
+use self::connect::{Access, connect};
 use self::embedded::Insight;
 pub use self::embedded::{NeverReady, RunningOperator};
+use self::shutdown::Patience;
 use crate::admission::{Serving, Webhooks};
 use crate::clock::WallClock;
 use crate::declare::ResourceHandlers;
 use crate::health::endpoint::HealthEndpoint;
 use crate::hook::{Failed, OperatorHandlers};
 use crate::index::Indices;
-use crate::metrics::api::{ApiMetrics, Meter, metered};
+use crate::metrics::api::{ApiMetrics, metered};
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
+use crate::vault::Exhausted;
 
 /// An operator, as generated code puts it together.
 #[must_use]
@@ -59,6 +63,7 @@ pub struct Operator {
     liveness: Option<HealthEndpoint>,
     requests: Arc<ApiMetrics>,
     indices: Indices,
+    patience: Patience,
     insight: Insight,
 }
 
@@ -114,9 +119,18 @@ pub enum Error {
     /// An essential part ended, which only a defect can cause.
     #[error("the operator cannot go on: {0}")]
     Ended(String),
-    /// A second signal came before all handlers had finished.
-    #[error("stopped at once: handlers were interrupted")]
-    Forced,
+    /// A CustomResourceDefinition could not be put into the cluster.
+    #[error("the CustomResourceDefinition {} was not applied", name.as_deref().unwrap_or("in the program"))]
+    Definition {
+        /// Its name, if it could be read.
+        name: Option<String>,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Login handlers have found no credentials that the cluster accepts.
+    #[error(transparent)]
+    Login(Exhausted),
     /// There is no configuration of a cluster, in the environment or a kubeconfig.
     #[error("no cluster to connect to")]
     Config(#[source] Box<kube::config::InferConfigError>),
@@ -177,6 +191,7 @@ impl Operator {
             liveness: None,
             requests: Arc::default(),
             indices: Indices::default(),
+            patience: Patience::default(),
             insight: Insight::default(),
         }
     }
@@ -268,6 +283,10 @@ impl Operator {
         };
         let done = match request {
             Request::PrintCrds => self.print_crds().map_err(Error::Process),
+            Request::ApplyCrds { force } => {
+                logging::init(&LoggingArgs::plain());
+                self.with_cluster(async |operator, client| operator.apply_crds(client, force).await)
+            }
             Request::Run(args) => {
                 let _traces = logging::init_with_traces(&args.logging, self.name);
                 self.run_process(&args)
@@ -285,7 +304,7 @@ impl Operator {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {
                 error!("{}", chain(&failure));
-                ExitCode::FAILURE
+                ExitCode::from(failure.exit_code())
             }
         }
     }
@@ -300,17 +319,27 @@ impl Operator {
     /// for.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let client = metered(client, Arc::clone(&self.requests));
-        life::live(self, async || Ok(client), stop).await
+        let access = async |logins: Vec<_>, _| {
+            if !logins.is_empty() {
+                warn!("login handlers are not called: the operator was given a client");
+            }
+            Ok(Access {
+                client,
+                vault: None,
+            })
+        };
+        life::live(self, access, stop).await
     }
 
-    fn print_crds(&self) -> std::io::Result<()> {
-        let mut stdout = std::io::stdout().lock();
-        for crd in &self.crds {
-            let crd = crd.trim();
-            let mark = if crd.starts_with("---") { "" } else { "---\n" };
-            writeln!(stdout, "{mark}{crd}")?;
-        }
-        Ok(())
+    /// The same, but finds the cluster as the command line does: by login handlers if there are
+    /// any, or else by a kubeconfig or the service account of the pod.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and if there is no cluster or no access to it.
+    pub async fn connect_and_run(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        let requests = Arc::clone(&self.requests);
+        let access = async |logins, backoff| connect(requests, logins, backoff).await;
+        life::live(self, access, stop).await
     }
 
     fn run_process(mut self, args: &RunArgs) -> Result<(), Error> {
@@ -362,25 +391,24 @@ impl Operator {
     }
 
     fn with_cluster(
-        self,
+        mut self,
         act: impl AsyncFnOnce(Self, Client) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
-        block_on(async { act(self, connect(requests).await?).await })
+        let logins = std::mem::take(&mut self.handlers.logins);
+        let backoff = self.settings.execution.default_backoff;
+        block_on(async {
+            let access = connect(requests, logins, backoff).await?;
+            act(self, access.client).await
+        })
     }
 
     async fn serve(self) -> Result<(), Error> {
         let stop = CancellationToken::new();
         let name = self.name;
-        let requests = Arc::clone(&self.requests);
         info!("{name} starts");
-        tokio::select! {
-            forced = shutdown::signals(stop.clone()) => {
-                forced.map_err(Error::Process)?;
-                return Err(Error::Forced);
-            }
-            ended = life::live(self, async || connect(requests).await, stop.cancelled()) => ended?,
-        }
+        shutdown::listen(stop.clone(), self.patience.clone()).map_err(Error::Process)?;
+        self.connect_and_run(stop.cancelled()).await?;
         info!("{name} has stopped");
         Ok(())
     }
@@ -395,17 +423,6 @@ fn block_on(done: impl Future<Output = Result<(), Error>>) -> Result<(), Error> 
     // A handler may block a thread for ever; the grace for it is over.
     runtime.shutdown_background();
     done
-}
-
-/// A client whose requests are counted.
-async fn connect(requests: Arc<ApiMetrics>) -> Result<Client, Error> {
-    let mut config = Config::infer()
-        .await
-        .map_err(|error| Error::Config(Box::new(error)))?;
-    // Whoever sends a request here knows how long to try, and when not to.
-    config.default_retry = false;
-    let client = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
-    Ok(client.with_layer(&Meter(requests)).build())
 }
 
 /// An error with its causes in one line.

@@ -8,7 +8,8 @@ pub use tracing::{debug, error, info, warn};
 
 pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
-    AdmissionError, AdmissionResult, Change, Cleanup, Daemon, EventSeverity, EventType,
-    FieldChange, HandlerError, HandlerResult, IndexResult, IndexView, Indexing, Mutation, Old,
-    Operation, Probe, Reason, Seen, Startup, StopReason, StopSignal, SubHandler, Tick, Validation,
+    AdmissionError, AdmissionResult, Change, Cleanup, Credentials, Daemon, EventSeverity,
+    EventType, FieldChange, HandlerError, HandlerResult, IndexResult, IndexView, Indexing, Login,
+    LoginResult, Memo, Mutation, Old, Operation, Probe, Reason, Seen, Startup, StopReason,
+    StopSignal, SubHandler, Tick, Validation,
 };

@@ -214,11 +214,11 @@ impl Case<'_> {
             memory.listed = newest.event_type == EventType::Listed;
             if newest.event_type == EventType::Deleted {
                 if self.has_only_left_the_view().await {
-                    return Ok(Next::Forget);
+                    return Ok(self.forget());
                 }
                 self.background.gone(self.key);
                 self.tell_event_handlers(memory, &batch).await?;
-                return Ok(Next::Forget);
+                return Ok(self.forget());
             }
             if is_news(memory, newest) {
                 self.take_in(memory, newest).await?;
@@ -231,7 +231,7 @@ impl Case<'_> {
             if memory.acquaintance.is_none() {
                 // The object is gone, and what was beside it is, too.
                 self.background.gone(self.key);
-                return Ok(Next::Forget);
+                return Ok(self.forget());
             }
             memory.current = self.background.newest(self.key).map(Arc::new);
         }
@@ -254,6 +254,14 @@ impl Case<'_> {
             }
         }
         Ok(Next::Rest)
+    }
+
+    /// The object is gone, and so is what was remembered of it.
+    fn forget(&self) -> Next {
+        if let Some(memos) = self.kind.memos() {
+            memos.forget(&self.key.uid);
+        }
+        Next::Forget
     }
 
     /// Makes a sighting the newest state, asking for what found no room to wait.
@@ -382,6 +390,7 @@ impl Case<'_> {
             client: self.kind.api().client().clone(),
             poster: self.poster.cloned(),
             activity: self.activity.clone(),
+            memo: self.kind.memos().map(|memos| memos.recall(&self.key.uid)),
             indices: self.indices.clone(),
         }
     }

@@ -10,6 +10,7 @@ use crate::engine::posting::{EventSeverity, Poster, Subject};
 use crate::engine::reporter::Reporter;
 use crate::engine::voice::Voice;
 use crate::index::Indices;
+use crate::memo::AnyMemo;
 use crate::settings::{PostingLevel, ProgressPosting};
 
 /// The client, the way to tell people about the object, and the leave to do so.
@@ -19,6 +20,8 @@ pub(crate) struct Surroundings {
     pub(crate) client: Client,
     pub(crate) poster: Option<Poster>,
     pub(crate) activity: Activity,
+    /// None if the kind has no memos.
+    pub(crate) memo: Option<AnyMemo>,
     pub(crate) indices: Indices,
 }
 

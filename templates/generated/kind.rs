@@ -11,6 +11,10 @@ use kopf_runtime::{ {{ runtime_names|join(", ") }} };
 {% endfor %}
 /// The handlers of {{ type_name }} that `kopf.yaml` declares.
 pub trait {{ handlers_trait }}: Send + Sync + 'static {
+    {% if memo -%}
+    /// What is remembered of each {{ type_name }} while the operator runs; it begins as the default.
+    type Memo: Memo<{{ type_name }}>;
+    {% endif -%}
     {% for method in methods -%}
     {% for line in method.doc -%}
     /// {{ line }}
@@ -37,6 +41,9 @@ pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandl
         status: StatusSubresource::{{ status }},
     };
     Resource::<{{ type_name }}, S>::new(spec, state)
+    {% if memo -%}
+        .memo::<S::Memo>()
+    {% endif -%}
     {% for wire in wires -%}
         .{{ wire.register }}({{ wire.declaration }}, |state, cx| Box::pin(state.{{ wire.method }}(cx)))
     {% endfor -%}

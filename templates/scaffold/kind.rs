@@ -3,6 +3,9 @@
 {% for import in imports -%}
 {{ import }}
 {% endfor -%}
+{% for line in memo -%}
+{{ line }}
+{% endfor -%}
 impl {{ handlers_trait }} for Operator {
 {%- for stub in stubs %}
 {{ stub }}

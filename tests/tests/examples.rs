@@ -20,6 +20,8 @@ mod exceptions;
 mod filtering;
 #[path = "examples/handlers.rs"]
 mod handlers;
+#[path = "examples/hooks.rs"]
+mod hooks;
 #[path = "examples/indexing.rs"]
 mod indexing;
 #[path = "examples/minimal.rs"]

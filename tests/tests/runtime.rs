@@ -30,12 +30,18 @@ mod hooks;
 mod indices;
 #[path = "runtime/kinds.rs"]
 mod kinds;
+#[path = "runtime/logins.rs"]
+mod logins;
+#[path = "runtime/memos.rs"]
+mod memos;
 #[path = "runtime/metrics.rs"]
 mod metrics;
 #[path = "runtime/peering.rs"]
 mod peering;
 #[path = "runtime/posting.rs"]
 mod posting;
+#[path = "runtime/process.rs"]
+mod process;
 #[path = "runtime/replicas.rs"]
 mod replicas;
 #[path = "runtime/scopes.rs"]

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::draft::Draft;
 use super::generate::{Mode, find_root, finish, settle};
+use super::hook::{self, HookArgs, RemoveHookArgs};
 use super::runtime_source::RuntimeArgs;
 use super::{Report, Status};
 use crate::diagnostic::{Diagnostics, Sources};
@@ -34,6 +35,12 @@ enum Addition {
     Index(Box<IndexArgs>),
     /// A function that validates or mutates objects
     Webhook(Box<WebhookArgs>),
+    /// A function that has to succeed before the operator asks anything of the cluster
+    Startup(HookArgs),
+    /// A function that is called when the operator stops
+    Cleanup(HookArgs),
+    /// A function that finds credentials for the cluster
+    Login(HookArgs),
 }
 
 /// Remove something from kopf.yaml, keeping its comments, then generate
@@ -49,6 +56,8 @@ enum Removal {
     Handler(RemoveHandlerArgs),
     /// A webhook; your function stays until you delete it
     Webhook(RemoveHandlerArgs),
+    /// A handler of the operator as a whole; your function stays until you delete it
+    Hook(RemoveHookArgs),
     /// An index; your function stays until you delete it
     Index(RemoveHandlerArgs),
 }
@@ -251,6 +260,9 @@ pub(super) fn add(args: &AddArgs, report: &mut Report) -> Status {
         ),
         Addition::Index(args) => (&args.manifest, &args.kind, List::Indices, args.item()),
         Addition::Webhook(args) => (&args.manifest, &args.kind, List::Admission, args.item()),
+        Addition::Startup(args) => return hook::add("startup", args, report),
+        Addition::Cleanup(args) => return hook::add("cleanup", args, report),
+        Addition::Login(args) => return hook::add("login", args, report),
     };
     change(manifest.as_deref(), kind, report, |text, index, _| {
         edit::append(text, list(index), &item).map_err(|error| error.to_string())
@@ -261,6 +273,7 @@ pub(super) fn remove(args: &RemoveArgs, report: &mut Report) -> Status {
     let args = match &args.what {
         Removal::Handler(args) => args,
         Removal::Webhook(args) => return remove_webhook(args, report),
+        Removal::Hook(args) => return hook::remove(args, report),
         Removal::Index(args) => return remove_index(args, report),
     };
     change(
@@ -339,15 +352,25 @@ fn change(
     report: &mut Report,
     edit: impl FnOnce(&str, usize, &Manifest) -> Result<String, String>,
 ) -> Status {
+    edit_manifest(manifest, report, |text, operator, manifest| {
+        edit(text, find_kind(operator, kind)?, manifest)
+    })
+}
+
+/// Changes the manifest of a crate, then generates.
+pub(super) fn edit_manifest(
+    manifest: Option<&std::path::Path>,
+    report: &mut Report,
+    edit: impl FnOnce(&str, &Operator, &Manifest) -> Result<String, String>,
+) -> Status {
     let changed = (|| {
         let root = find_root(manifest).map_err(|message| report.fail(&message))?;
         settle(&root, Mode::WRITE, report)?;
         let mut draft = Draft::open(&root).map_err(|error| report.fail_with(&error))?;
         let operator = draft.load(report)?.operator;
-        let index = find_kind(&operator, kind).map_err(|message| report.fail(&message))?;
         let manifest = parse(draft.manifest());
-        let text =
-            edit(draft.manifest(), index, &manifest).map_err(|message| report.fail(&message))?;
+        let text = edit(draft.manifest(), &operator, &manifest)
+            .map_err(|message| report.fail(&message))?;
         draft.set_manifest(text);
         let plan = draft.plan(&RuntimeArgs::default(), report)?;
         Ok((root, plan))
@@ -522,7 +545,7 @@ impl WebhookArgs {
 }
 
 /// An entry of the manifest with the keys that have a value.
-fn item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> Item {
+pub(super) fn item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> Item {
     let keys: Vec<String> = keys
         .filter_map(|(key, value)| Some(format!("{key}: {}", value?)))
         .collect();
@@ -533,7 +556,7 @@ fn item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> Item {
     }
 }
 
-fn text(text: Option<&String>) -> Option<String> {
+pub(super) fn text(text: Option<&String>) -> Option<String> {
     text.map(|text| scalar(text))
 }
 
@@ -560,7 +583,7 @@ fn label_filter(label: &str) -> String {
 }
 
 /// A text as YAML, in quotes unless nobody can misread it.
-fn scalar(text: &str) -> String {
+pub(super) fn scalar(text: &str) -> String {
     const WORDS: &[&str] = &["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text

@@ -236,6 +236,11 @@ codes! {
     /// API server to the operator: add it to the `resources` there. If the last such handler goes,
     /// so does the file, and the list must not name it any more.
     DeploymentList = "KG0622",
+    /// A memo is declared where none can last.
+    ///
+    /// What is remembered of an object is kept as long as the operator watches it. A kind with
+    /// webhooks alone is not watched, so each of their calls begins with an empty memo.
+    UselessMemo = "KG0625",
     /// What is said about other operators or replicas cannot work.
     ///
     /// A leader has to stop before another may begin: `retry_period` < `renew_deadline` <

@@ -132,6 +132,8 @@ pub struct ResourceSection {
     /// What happens to the objects.
     #[schemars(with = "Option<Vec<HandlerSection>>")]
     pub handlers: Vec<HandlerSection>,
+    /// The name of your own type of which one is kept in memory for each object.
+    pub memo: Option<Spanned<String>>,
     /// What the objects are found by, in memory.
     #[schemars(with = "Option<Vec<IndexSection>>")]
     pub indices: Vec<IndexSection>,

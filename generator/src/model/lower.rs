@@ -6,6 +6,7 @@ mod handler;
 mod hook;
 mod index;
 mod kind_handlers;
+mod memo;
 mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,6 +101,7 @@ pub fn operator(
                 diagnostics,
             }
             .lower(section);
+            kind.memo = memo::memo(manifest, section, &kind, diagnostics);
             kind
         })
         .collect();
@@ -308,6 +310,7 @@ impl<'a> Kinds<'a> {
             sample: None,
             handlers: Vec::new(),
             webhooks: Vec::new(),
+            memo: None,
         })
     }
 
@@ -342,6 +345,7 @@ impl<'a> Kinds<'a> {
             sample: Some(sample),
             handlers: Vec::new(),
             webhooks: Vec::new(),
+            memo: None,
         })
     }
 

@@ -87,6 +87,8 @@ pub struct HandledKind {
     pub handlers: Vec<Handler>,
     /// The webhooks, in the order of the manifest.
     pub webhooks: Vec<Webhook>,
+    /// The user's type of which one is kept for each object.
+    pub memo: Option<String>,
 }
 
 /// Where the Rust type of a kind comes from.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{CratePath, PlannedFile};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::model::operator::{HandledKind, Operator};
-use crate::splice::UserSource;
+use crate::splice::{TraitImpl, UserSource};
 use crate::view::hook::{self, HooksScaffoldView};
 use crate::view::layout::article;
+use crate::view::memo;
 use crate::view::method::{Method, methods};
 use crate::view::scaffold::{HandlersView, KindHandlersView};
 use crate::view::stub::{Names, stub};
@@ -40,6 +41,8 @@ struct Part {
     trait_name: String,
     module: String,
     methods: Vec<Method>,
+    /// The kind, if something is remembered of its objects.
+    remembers: Option<HandledKind>,
     /// What its methods handle: "a Pod".
     subject: String,
     /// Whose handlers they are: "Pod".
@@ -149,6 +152,7 @@ impl Part {
             trait_name: kind.handlers_trait(),
             module: kind.module.clone(),
             methods: methods(kind),
+            remembers: kind.memo.is_some().then(|| kind.clone()),
             subject: format!("{} {}", article(&kind.type_name), kind.type_name),
             owner: kind.kind.clone(),
             scaffold: super::text(&KindHandlersView::new(kind)),
@@ -160,6 +164,7 @@ impl Part {
             trait_name: hook::TRAIT.to_owned(),
             module: hook::MODULE.to_owned(),
             methods: hook::methods(&operator.hooks),
+            remembers: None,
             subject: "the operator as a whole".to_owned(),
             owner: "the operator".to_owned(),
             scaffold: super::text(&HooksScaffoldView::new(&operator.hooks)),
@@ -299,7 +304,12 @@ impl Additions<'_> {
                 ),
             );
         }
-        if missing.is_empty() {
+        let unnamed = |kind: &&HandledKind| {
+            let is_named = |block: &TraitImpl| block.types.iter().any(|it| it == memo::ASSOCIATED);
+            kind.memo.is_some() && !blocks.iter().any(is_named)
+        };
+        let remembers = part.remembers.as_ref().filter(unnamed);
+        if missing.is_empty() && remembers.is_none() {
             return;
         }
         let imports = source.imports();
@@ -308,12 +318,29 @@ impl Additions<'_> {
             imports: &imports,
             module: &module,
         };
-        let stubs: Vec<_> = missing
+        let association = remembers.and_then(memo::association);
+        let stubs: Vec<_> = association
             .into_iter()
-            .map(|method| stub(method, names))
+            .chain(missing.into_iter().map(|method| stub(method, names)))
             .collect();
-        let after = source.with_methods(&blocks[0], &stubs);
+        let mut after = source.with_methods(&blocks[0], &stubs);
+        if let Some(kind) = remembers.filter(|kind| !self.declares_memo(kind)) {
+            let items = memo::declaration(kind, names).join("\n");
+            let source = UserSource::parse(&after).expect("stubs are valid Rust");
+            after = source.with_items(&items);
+        }
         self.changed.insert(path.clone(), after);
+    }
+
+    /// Whether some file of the user has the type of the memo already.
+    fn declares_memo(&self, kind: &HandledKind) -> bool {
+        let name = kind.memo.as_deref().unwrap_or_default();
+        let declares = |file: &UserFile| {
+            ["struct", "enum", "type"]
+                .iter()
+                .any(|word| file.text.contains(&format!("{word} {name}")))
+        };
+        self.user.files.values().any(declares)
     }
 
     fn add_parts(&mut self, operator: &Operator, parts: &[Part], diagnostics: &mut Diagnostics) {

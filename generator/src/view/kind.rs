@@ -27,6 +27,7 @@ pub struct KindView {
     exported: Vec<String>,
     type_name: String,
     handlers_trait: String,
+    memo: bool,
     methods: Vec<Method>,
     group: String,
     version: String,
@@ -89,6 +90,7 @@ impl KindView {
                 runtime_names.insert(name);
             }
         }
+        runtime_names.extend(kind.memo.as_ref().map(|_| "Memo"));
         let delays = |method: &Method| matches!(method.shape, MethodShape::Delay { .. });
         let uses_duration = text("Duration::") || methods.iter().any(delays);
         Self {
@@ -98,6 +100,7 @@ impl KindView {
             exported: exported(kind),
             type_name: kind.type_name.clone(),
             handlers_trait: kind.handlers_trait(),
+            memo: kind.memo.is_some(),
             methods,
             group: kind.group.clone(),
             version: kind.version.clone(),

@@ -7,6 +7,7 @@ use askama::Template;
 use super::hook;
 use super::imports;
 use super::layout::article;
+use super::memo;
 use super::method::{Context, JSON, Method, MethodShape, PredicateArgument, methods};
 use super::stub::{Names, stub};
 use crate::load::manifest::API_VERSION;
@@ -43,6 +44,8 @@ pub struct KindHandlersView {
     type_name: String,
     handlers_trait: String,
     imports: Vec<String>,
+    /// The type of the memo, with what it needs.
+    memo: Vec<String>,
     stubs: Vec<String>,
 }
 
@@ -118,12 +121,21 @@ impl KindHandlersView {
     #[must_use]
     pub fn new(kind: &HandledKind) -> Self {
         let methods = methods(kind);
+        let methods_stubs = indented_stubs(&methods);
+        let mut memo_lines = memo::declaration(kind, Names::Imported);
+        if !memo_lines.is_empty() {
+            memo_lines.push(String::new());
+        }
         Self {
             article: article(&kind.type_name),
             type_name: kind.type_name.clone(),
             handlers_trait: kind.handlers_trait(),
             imports: imports(kind, &methods),
-            stubs: indented_stubs(&methods),
+            memo: memo_lines,
+            stubs: memo::in_impl(kind)
+                .into_iter()
+                .chain(methods_stubs)
+                .collect(),
         }
     }
 }
@@ -144,11 +156,12 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
     let handles = methods
         .iter()
         .any(|method| matches!(method.shape, MethodShape::Handler { .. }));
-    if handles {
+    if handles || kind.memo.is_some() {
         lines.push("use kopf_runtime::prelude::*;\n".to_owned());
     }
     lines.push("use super::Operator;".to_owned());
     let mut names = BTreeSet::from([kind.handlers_trait()]);
+    names.extend(kind.memo.as_ref().map(|_| kind.type_name.clone()));
     for method in methods {
         let (object, field) = match &method.shape {
             MethodShape::Handler {

@@ -154,7 +154,7 @@ fn index_body(name: &str, names: Names<'_>) -> Vec<String> {
 // === impl Names ===
 
 impl Names<'_> {
-    fn prelude(self, name: &str) -> String {
+    pub(super) fn prelude(self, name: &str) -> String {
         self.write(PRELUDE, name)
     }
 
@@ -228,7 +228,7 @@ impl Names<'_> {
         }
     }
 
-    fn of_kind(self, name: &str) -> String {
+    pub(super) fn of_kind(self, name: &str) -> String {
         match self {
             Self::Imported => name.to_owned(),
             Self::Qualified { module, .. } => self.write(module, name),

@@ -6,16 +6,18 @@ use std::time::{Duration, Instant};
 
 use kopf_core::admission::configuration::{Reach, Webhook as Configured};
 use kopf_core::admission::review::{Answer, Denial, Malformed, Request, Review};
-use kopf_core::admission::{OnFailure, Sight, WebhookSpec};
+use kopf_core::admission::{OnFailure, Operation, Sight, WebhookSpec};
 use kopf_core::object::diff::Baseline;
 use kopf_core::object::essence::Essence;
 use kube::Client;
+use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Instrument as _, debug, error, info_span};
 
 use crate::context::validation::{Caller, ReviewFacts, States};
 use crate::declare::Webhook;
 use crate::index::gate::Lookup;
+use crate::memo::{AnyMemo, Memos};
 use crate::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
 use crate::resource::ResourceSpec;
 use crate::shim::admission::{ReviewFunction, Verdict};
@@ -39,6 +41,7 @@ struct Route {
     spec: WebhookSpec,
     function: Arc<dyn ReviewFunction>,
     param: Option<Arc<Value>>,
+    memos: Option<Arc<Memos>>,
     metrics: Arc<WebhookMetrics>,
 }
 
@@ -93,6 +96,7 @@ impl Reviewer {
                 spec: webhook.spec,
                 function: webhook.function,
                 param: webhook.param,
+                memos: webhook.memos,
             };
             (path, route)
         });
@@ -140,6 +144,27 @@ impl Reviewer {
     }
 }
 
+/// The memo of the object that a request is about; one that is being created has none to last.
+fn recall(memos: &Memos, request: &Request) -> AnyMemo {
+    #[derive(Deserialize)]
+    struct Identified {
+        metadata: Identity,
+    }
+    #[derive(Deserialize)]
+    struct Identity {
+        uid: String,
+    }
+    let body = match request.operation {
+        Operation::Create => None,
+        _ => request.body(),
+    };
+    let known = body.and_then(|body| serde_json::from_str::<Identified>(body.get()).ok());
+    match known {
+        Some(known) => memos.find(&known.metadata.uid),
+        None => memos.fresh(),
+    }
+}
+
 impl Routes {
     async fn decide(
         &self,
@@ -184,6 +209,7 @@ impl Routes {
             handler: spec.id.clone(),
             param: route.param.clone(),
             states,
+            memo: route.memos.as_ref().map(|memos| recall(memos, request)),
         };
         let span = info_span!(
             "review",

@@ -196,6 +196,7 @@ impl Site {
             client: duty.api.client().clone(),
             poster: self.shared.poster.clone(),
             activity: self.shared.activity.clone(),
+            memo: duty.memos.as_ref().map(|memos| memos.find(&key.uid)),
             indices: self.shared.indices.clone(),
         }
     }

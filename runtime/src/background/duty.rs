@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::api::KindApi;
 use crate::declare::{DaemonPart, TimerPart};
 use crate::execute::report;
+use crate::memo::Memos;
 use crate::metrics::HandlerMetrics;
 use crate::resource::ResourceSpec;
 
@@ -22,6 +23,7 @@ pub(crate) struct Duty {
     pub(crate) work: Work,
     pub(crate) resource: ResourceSpec,
     pub(crate) api: Arc<KindApi>,
+    pub(crate) memos: Option<Arc<Memos>>,
 }
 
 /// What is to be done.

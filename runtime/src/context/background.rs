@@ -150,6 +150,12 @@ macro_rules! background_context {
                 self.effects.result.put(result)
             }
 
+            /// What is remembered of the object while the operator runs; `memo` in the manifest
+            /// names the type.
+            pub fn memo<M: Memo<K>>(&self) -> &M {
+                memo::typed::<K, M>(self.facts.around.memo.as_ref())
+            }
+
             /// A client for everything else in the cluster.
             pub fn client(&self) -> &Client {
                 &self.facts.around.client

@@ -20,6 +20,7 @@ use super::sub::Registered;
 use crate::context::report::reporting;
 use crate::hierarchy::{self, Adoption, Child};
 use crate::index::{Index, IndexView};
+use crate::memo::{self, Memo};
 use crate::patch::Patch;
 use crate::settings::ExecutionSettings;
 use crate::surroundings::Surroundings;
@@ -193,6 +194,12 @@ impl<K> Change<K> {
     /// If the value cannot be expressed in JSON.
     pub fn set_result(&self, result: &impl Serialize) -> Result<(), serde_json::Error> {
         self.effects.result.put(result)
+    }
+
+    /// What is remembered of the object while the operator runs; `memo` in the manifest names the
+    /// type.
+    pub fn memo<M: Memo<K>>(&self) -> &M {
+        memo::typed::<K, M>(self.facts.around.memo.as_ref())
     }
 
     /// A client for everything else in the cluster.

@@ -18,6 +18,7 @@ use crate::error::{HandlerError, HandlerResult};
 use crate::hierarchy::{self, Adoption, Child};
 use crate::index::{Index, IndexView};
 use crate::live::Snapshot;
+use crate::memo::{self, Memo};
 use crate::patch::Patch;
 use crate::stop::StopSignal;
 

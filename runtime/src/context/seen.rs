@@ -11,6 +11,7 @@ use super::change::Slot;
 use crate::context::report::reporting;
 use crate::hierarchy::{self, Adoption, Child};
 use crate::index::{Index, IndexView};
+use crate::memo::{self, Memo};
 use crate::patch::Patch;
 use crate::surroundings::Surroundings;
 use crate::watch::EventType;
@@ -84,6 +85,12 @@ impl<K> Seen<K> {
     /// The identity of the object, which a namesake does not share.
     pub fn uid(&self) -> &str {
         &self.around.subject.uid
+    }
+
+    /// What is remembered of the object while the operator runs; `memo` in the manifest names the
+    /// type.
+    pub fn memo<M: Memo<K>>(&self) -> &M {
+        memo::typed::<K, M>(self.around.memo.as_ref())
     }
 
     /// A client for everything else in the cluster.

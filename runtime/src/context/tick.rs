@@ -17,6 +17,7 @@ use crate::context::report::reporting;
 use crate::error::{HandlerError, HandlerResult};
 use crate::hierarchy::{self, Adoption, Child};
 use crate::index::{Index, IndexView};
+use crate::memo::{self, Memo};
 use crate::patch::Patch;
 use crate::stop::StopSignal;
 

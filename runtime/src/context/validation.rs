@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use super::Old;
 use crate::index::{Index, IndexView, Indices};
+use crate::memo::{self, AnyMemo, Memo};
 
 /// One request to the API server, as a validating webhook sees it.
 pub struct Validation<K> {
@@ -39,6 +40,8 @@ pub(crate) struct ReviewFacts {
     pub(crate) param: Option<Arc<Value>>,
     /// The object before and after, if somebody had to look at them already.
     pub(crate) states: Option<Arc<States>>,
+    /// None if the kind has no memos.
+    pub(crate) memo: Option<AnyMemo>,
 }
 
 /// Who asks for a review: usually an API server.
@@ -176,6 +179,12 @@ impl<K> Validation<K> {
     /// The id of the webhook.
     pub fn handler_id(&self) -> &str {
         self.facts.handler.as_str()
+    }
+
+    /// What is remembered of the object while the operator runs; `memo` in the manifest names the
+    /// type. Of an object that is being created, and of one that is not handled, nothing is kept.
+    pub fn memo<M: Memo<K>>(&self) -> &M {
+        memo::typed::<K, M>(self.facts.memo.as_ref())
     }
 
     /// A client for everything else in the cluster.

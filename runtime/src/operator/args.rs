@@ -9,12 +9,30 @@ use kopf_core::scope::{Flaw, NamespacePattern};
 use self::webhooks::WebhookArgs;
 use crate::health::endpoint::HealthEndpoint;
 
+/// What people see below the options.
+const EXIT_CODES: &str = "\
+The cluster is that of $KUBECONFIG or ~/.kube/config, or the one in which the operator runs.
+Every option of `run` can also be set by the environment variable that stands beside it.
+
+Exit codes:
+  0  it was asked to stop, and has; or the command is done
+  1  a part of the operator ended by itself
+  2  the command line makes no sense
+  3  the operator contradicts itself
+  4  a startup handler has failed
+  5  there is no cluster, or no access to it
+  6  webhooks, health checks, peering or CustomResourceDefinitions cannot be had
+  7  a cleanup handler has failed
+  8  it did not stop in time
+  130, 143  a second signal (SIGINT, SIGTERM) interrupted its handlers";
+
 /// The whole command line; without a command the operator runs.
 #[derive(Debug, Parser)]
 #[command(
     disable_help_subcommand = true,
     about = "A Kubernetes operator; without a command it runs",
-    long_about = None
+    long_about = None,
+    after_help = EXIT_CODES
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
@@ -27,8 +45,8 @@ pub(super) struct Cli {
 enum Command {
     /// Run the operator (this is the default)
     Run(RunArgs),
-    /// Print the CustomResourceDefinitions that the operator handles
-    Crd,
+    /// Print the CustomResourceDefinitions that the operator handles, or apply them
+    Crd(CrdArgs),
     /// Make the operators of a peering pause for a while
     ///
     /// They go on when the time is over, or after `resume`. Operators that run with `--standalone`, or
@@ -36,6 +54,18 @@ enum Command {
     Freeze(FreezeArgs),
     /// Let the operators of a peering go on after `freeze`
     Resume(ResumeArgs),
+}
+
+/// What becomes of the CustomResourceDefinitions.
+#[derive(Debug, Clone, Args)]
+struct CrdArgs {
+    /// Make the definitions in the cluster as they are here, and tell what that changed
+    #[arg(long)]
+    apply: bool,
+
+    /// Also where somebody else has set another value
+    #[arg(long, requires = "apply")]
+    force: bool,
 }
 
 /// How the operator is to run.
@@ -269,6 +299,7 @@ pub(super) enum Verbosity {
 pub(super) enum Request {
     Run(RunArgs),
     PrintCrds,
+    ApplyCrds { force: bool },
     Freeze(FreezeArgs),
     Resume(ResumeArgs),
 }
@@ -286,7 +317,8 @@ impl From<Cli> for Request {
         match cli.command {
             None => Self::Run(cli.run),
             Some(Command::Run(args)) => Self::Run(args),
-            Some(Command::Crd) => Self::PrintCrds,
+            Some(Command::Crd(CrdArgs { apply: false, .. })) => Self::PrintCrds,
+            Some(Command::Crd(CrdArgs { force, .. })) => Self::ApplyCrds { force },
             Some(Command::Freeze(args)) => Self::Freeze(args),
             Some(Command::Resume(args)) => Self::Resume(args),
         }
@@ -391,6 +423,21 @@ mod tests {
     }
 
     #[test]
+    fn every_option_of_a_run_has_a_variable_named_after_it() {
+        let command = Cli::command();
+        let run = command.find_subcommand("run").unwrap();
+        for option in run.get_opts().chain(run.get_arguments()) {
+            let Some(long) = option.get_long().filter(|long| *long != "help") else {
+                continue;
+            };
+            let variable = format!("KOPF_RUN_{}", long.to_uppercase().replace('-', "_"));
+            let actual = option.get_env().and_then(|name| name.to_str());
+            assert_eq!(actual, Some(variable.as_str()));
+            assert!(option.get_help().is_some(), "--{long} says nothing");
+        }
+    }
+
+    #[test]
     fn the_whole_cluster_and_a_namespace_exclude_each_other() {
         assert!(Cli::try_parse_from(["operator", "-A", "-n", "a"]).is_err());
     }
@@ -409,6 +456,11 @@ mod tests {
     #[test]
     fn the_definitions_are_printed_on_request() {
         assert!(matches!(request(&["crd"]), Request::PrintCrds));
+        assert!(matches!(
+            request(&["crd", "--apply"]),
+            Request::ApplyCrds { force: false }
+        ));
+        assert!(Cli::try_parse_from(["operator", "crd", "--force"]).is_err());
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! The life of an operator: startup, the cluster, objects, and cleanup.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
+use super::connect::Access;
 use super::watched::Watched;
 use super::{Error, Operator, orchestrate};
-use crate::hook::{Cleanup, Failed, Hook, OnFailure, Startup, round};
+use crate::hook::{Cleanup, Failed, Hook, Login, OnFailure, Startup, round};
+use crate::vault::{Exhausted, Vault};
 use crate::vitals::Stage;
 
 /// What cleanup handlers get when those before them took all the time.
@@ -22,7 +24,7 @@ const LEAST_TIME_FOR_CLEANUP: Duration = Duration::from_secs(1);
 /// whatever happened since.
 pub(super) async fn live(
     mut operator: Operator,
-    connect: impl AsyncFnOnce() -> Result<Client, Error>,
+    connect: impl AsyncFnOnce(Vec<Hook<Login>>, Duration) -> Result<Access, Error>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let mut watched = Watched::begin(&operator)?;
@@ -38,17 +40,23 @@ pub(super) async fn live(
             return Ok(());
         }
     }
+    operator.patience.settle(&operator.settings.shutdown);
     let cleanups = std::mem::take(&mut operator.handlers.cleanups);
     let indices = operator.indices.clone();
     let default_backoff = operator.settings.execution.default_backoff;
+    let logins = std::mem::take(&mut operator.handlers.logins);
     let deadline = operator.settings.shutdown.deadline;
     let connected = tokio::select! {
-        connected = connect() => connected.map(Some),
+        connected = connect(logins, default_backoff) => connected.map(Some),
         () = &mut stop => Ok(None),
     };
     let (client, ended) = match connected {
-        Ok(Some(client)) => {
-            let ended = orchestrate::run(operator, &mut watched, client.clone(), stop).await;
+        Ok(Some(Access { client, vault })) => {
+            let running = orchestrate::run(operator, &mut watched, client.clone(), stop);
+            let ended = tokio::select! {
+                ended = running => ended,
+                locked_out = locked_out(vault) => Err(Error::Login(locked_out)),
+            };
             (Some(client), ended)
         }
         Ok(None) => (None, Ok(())),
@@ -61,6 +69,19 @@ pub(super) async fn live(
     let cleaned = clean_up(&cleanups, &mut cx, default_backoff, end).await;
     ended?;
     cleaned
+}
+
+/// Never, as long as there are credentials or others may be found.
+///
+/// Without, nothing that a handler does can be recorded any more: it is given a moment and no more.
+async fn locked_out(vault: Option<Arc<Vault>>) -> Exhausted {
+    let Some(vault) = vault else {
+        return std::future::pending().await;
+    };
+    let exhausted = vault.exhausted().await;
+    error!("{exhausted}");
+    tokio::time::sleep(LEAST_TIME_FOR_CLEANUP).await;
+    exhausted
 }
 
 async fn start(operator: &mut Operator) -> Result<(), Error> {

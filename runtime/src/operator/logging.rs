@@ -64,6 +64,8 @@ fn install(args: &LoggingArgs, traces: Option<impl Layer<Registry> + Send + Sync
             reference_key: args.log_refkey.clone(),
         })
         .with_ansi(stderr().is_terminal())
+        // To whom, if nobody listens?
+        .log_internal_errors(false)
         .with_writer(stderr);
     let installed = tracing_subscriber::registry()
         .with(traces)

@@ -173,6 +173,8 @@ pub(super) async fn run(
         let pauses = Arc::clone(&background).follow_pauses();
         couriers.spawn("pauses of daemons and timers", pauses);
         couriers.spawn("news of daemons and timers", forward(nudges, sink.clone()));
+    } else {
+        drop(staff);
     }
     let course = Course {
         settings: stream_settings(&settings),
@@ -268,6 +270,8 @@ pub(super) async fn run(
     }
     quit.cancel();
     crew.drain(2 * QUEUE_MARGIN).await;
+    // With the last of those who may post something, the posting ends by itself.
+    drop(background);
     engines.drain(settings.shutdown.posting_grace).await;
     // Only now may others act instead.
     governors.stop().await;

@@ -14,6 +14,7 @@ use crate::api::KindApi;
 use crate::background::duty::{Duty, Work};
 use crate::declare::{Function, ResourceHandlers};
 use crate::indexing::Indexer;
+use crate::memo::Memos;
 use crate::metrics::{HandlerMetrics, KindMetrics};
 use crate::resource::ResourceSpec;
 use crate::shim::{ChangeFunction, EventFunction};
@@ -31,6 +32,7 @@ pub(crate) struct Kind {
     duties: Vec<Arc<Duty>>,
     indexers: Vec<Indexer>,
     keep: Keep,
+    memos: Option<Arc<Memos>>,
     metrics: Arc<KindMetrics>,
 }
 
@@ -78,6 +80,7 @@ impl Kind {
                 work,
                 resource: resource.spec,
                 api: Arc::clone(&api),
+                memos: resource.memos.clone(),
             }))
         });
         let duties = duties.collect();
@@ -106,6 +109,7 @@ impl Kind {
             } else {
                 Keep::Newest
             },
+            memos: resource.memos,
         })
     }
 
@@ -134,6 +138,11 @@ impl Kind {
 
     pub(crate) fn duties(&self) -> &[Arc<Duty>] {
         &self.duties
+    }
+
+    /// What is remembered of its objects, if anything is.
+    pub(crate) fn memos(&self) -> Option<&Memos> {
+        self.memos.as_deref()
     }
 
     /// Where what happens to its objects is counted.

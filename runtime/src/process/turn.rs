@@ -325,6 +325,9 @@ impl Case<'_> {
         if duties.is_empty() {
             return false;
         }
+        if let Some(memos) = self.kind.memos() {
+            memos.recall(&self.key.uid);
+        }
         let view = situation.view();
         let life = if view.is_being_deleted() {
             Life::Deleting

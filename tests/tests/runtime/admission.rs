@@ -7,7 +7,7 @@ mod clients;
 #[path = "admission/configuration.rs"]
 mod configuration;
 #[path = "admission/hall.rs"]
-mod hall;
+pub(crate) mod hall;
 #[path = "admission/indices.rs"]
 mod indices;
 #[path = "admission/reviews.rs"]

@@ -367,7 +367,7 @@ async fn operators_are_frozen_and_resumed_by_hand() -> TestResult {
 
     let elsewhere = ["resume", "-P", "nowhere", "-n", stage.sandbox.namespace()];
     let (ending, log) = stage.command(&elsewhere).await?;
-    assert_eq!(ending, Ending::Exit(1));
+    assert_eq!(ending, Ending::Exit(6));
     assert!(log.contains("there is no KopfPeering \"nowhere\""), "{log}");
     Ok(())
 }

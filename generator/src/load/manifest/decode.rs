@@ -142,6 +142,7 @@ impl Reader<'_> {
             kind: self.optional_string(&mut fields, "kind"),
             version: self.optional_string(&mut fields, "version"),
             builtin: self.optional_string(&mut fields, "builtin"),
+            memo: self.optional_string(&mut fields, "memo"),
             handlers: match fields.optional("handlers") {
                 Some(node) => self
                     .list(node, "`handlers`", Self::handler)

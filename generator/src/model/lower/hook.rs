@@ -13,15 +13,6 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
         let Some((moment, name)) = section.function() else {
             continue;
         };
-        if moment == Moment::Login {
-            let message = "this version of kopf-gen does not make login handlers yet";
-            diagnostics.push(Diagnostic::error(Code::ManifestPlanned, message).at(
-                manifest.source,
-                name.span,
-                "own ways to authenticate",
-            ));
-            continue;
-        }
         if moment == Moment::Probe {
             let repeated = [
                 ("retries", section.retries.as_ref().map(|it| it.span)),

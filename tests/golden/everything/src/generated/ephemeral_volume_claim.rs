@@ -7,8 +7,8 @@ use std::time::Duration;
 use kopf_runtime::{
     AdmissionResult, Change, ChangeHandler, Daemon, DaemonHandler, ErrorMode,
     EventHandler, FieldChange, FieldHandler, HandlerResult, IndexHandler, IndexResult,
-    Indexing, Mutation, On, Operation, Resource, ResourceHandlers, ResourceSpec, Scope,
-    Seen, StatusSubresource, TextTest, Tick, TimerHandler, Validation, ValueTest,
+    Indexing, Memo, Mutation, On, Operation, Resource, ResourceHandlers, ResourceSpec,
+    Scope, Seen, StatusSubresource, TextTest, Tick, TimerHandler, Validation, ValueTest,
     WebhookHandler, predicate,
 };
 
@@ -21,6 +21,9 @@ pub use super::types::ephemeral_volume_claim::v1::{
 
 /// The handlers of EphemeralVolumeClaim that `kopf.yaml` declares.
 pub trait EphemeralVolumeClaimHandlers: Send + Sync + 'static {
+    /// What is remembered of each EphemeralVolumeClaim while the operator runs; it begins as the default.
+    type Memo: Memo<EphemeralVolumeClaim>;
+
     /// Called when an EphemeralVolumeClaim is created.
     fn create_pvc(
         &self,
@@ -225,6 +228,7 @@ pub(super) fn resource<S: EphemeralVolumeClaimHandlers>(
         status: StatusSubresource::Present,
     };
     Resource::<EphemeralVolumeClaim, S>::new(spec, state)
+        .memo::<S::Memo>()
         .change(
             ChangeHandler::new("create_pvc", On::create())
                 .errors(ErrorMode::Permanent)

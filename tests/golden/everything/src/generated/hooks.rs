@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    Cleanup, ErrorMode, HandlerResult, HookHandler, OperatorHandlers, Probe, Startup,
+    Cleanup, ErrorMode, HandlerResult, HookHandler, Login, LoginResult, OperatorHandlers,
+    Probe, Startup,
 };
 
 /// The handlers of the operator as a whole that `kopf.yaml` declares.
@@ -18,6 +19,9 @@ pub trait Hooks: Send + Sync + 'static {
 
     /// Called when the operator stops, after all other handlers have ended.
     fn tear_down(&self, cx: &mut Cleanup) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Called when credentials for the cluster are needed, or those in use do not work any more.
+    fn sign_in(&self, cx: &mut Login) -> impl Future<Output = LoginResult> + Send;
 
     /// Called when Kubernetes asks whether the operator is alive, but not more often than every ten
     /// seconds; its result is shown under its id, and its failure makes Kubernetes restart the
@@ -49,6 +53,10 @@ pub(super) fn handlers<S: Hooks>(state: &Arc<S>) -> OperatorHandlers {
         .cleanup(
             HookHandler::new("tear_down").errors(ErrorMode::Ignored),
             |state, cx| Box::pin(state.tear_down(cx)),
+        )
+        .login(
+            HookHandler::new("sign_in").retries(1),
+            |state, cx| Box::pin(state.sign_in(cx)),
         )
         .probe(
             HookHandler::new("disk")

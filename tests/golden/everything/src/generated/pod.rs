@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kopf_runtime::{
     Daemon, DaemonHandler, ErrorMode, EventHandler, FieldChange, FieldHandler,
-    HandlerResult, IndexHandler, IndexResult, Indexing, Resource, ResourceHandlers,
+    HandlerResult, IndexHandler, IndexResult, Indexing, Memo, Resource, ResourceHandlers,
     ResourceSpec, Scope, Seen, StatusSubresource, TextTest, Tick, TimerHandler, predicate,
 };
 
@@ -15,6 +15,9 @@ pub use super::indices::{Everybody, PodsByClaim};
 
 /// The handlers of Pod that `kopf.yaml` declares.
 pub trait PodHandlers: Send + Sync + 'static {
+    /// What is remembered of each Pod while the operator runs; it begins as the default.
+    type Memo: Memo<Pod>;
+
     /// Called for everything that is seen of a Pod.
     fn pod_seen(&self, cx: &mut Seen<Pod>) -> impl Future<Output = HandlerResult> + Send;
 
@@ -66,6 +69,7 @@ pub(super) fn resource<S: PodHandlers>(state: &Arc<S>) -> ResourceHandlers {
         status: StatusSubresource::Present,
     };
     Resource::<Pod, S>::new(spec, state)
+        .memo::<S::Memo>()
         .event(
             EventHandler::new("pod_seen").label("evc", TextTest::Present),
             |state, cx| Box::pin(state.pod_seen(cx)),

@@ -233,4 +233,13 @@ impl EphemeralVolumeClaimHandlers for Operator {
     fn is_any_due(&self, _object: &Value) -> bool {
         true
     }
+
+    type Memo = ClaimMemo;
 }
+
+/// What is remembered of an EphemeralVolumeClaim while the operator runs; all of its handlers share
+/// it.
+#[derive(Debug, Default)]
+pub struct ClaimMemo {}
+
+impl Memo<EphemeralVolumeClaim> for ClaimMemo {}

@@ -24,6 +24,12 @@ impl Hooks for Operator {
         Ok(())
     }
 
+    /// Called when credentials for the cluster are needed, or those in use do not work any more.
+    async fn sign_in(&self, cx: &mut Login) -> LoginResult {
+        info!("sign_in was called: attempt {}", cx.retry() + 1);
+        Credentials::infer().await
+    }
+
     /// Called when Kubernetes asks whether the operator is alive, but not more often than every ten
     /// seconds; its result is shown under its id, and its failure makes Kubernetes restart the
     /// operator.

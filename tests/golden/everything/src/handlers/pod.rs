@@ -5,7 +5,15 @@ use kopf_runtime::prelude::*;
 use super::Operator;
 use crate::generated::pod::{Everybody, Pod, PodHandlers, PodsByClaim};
 
+/// What is remembered of a Pod while the operator runs; all of its handlers share it.
+#[derive(Debug, Default)]
+pub struct PodMemo {}
+
+impl Memo<Pod> for PodMemo {}
+
 impl PodHandlers for Operator {
+    type Memo = PodMemo;
+
     /// Called for everything that is seen of a Pod.
     async fn pod_seen(&self, cx: &mut Seen<Pod>) -> HandlerResult {
         info!("pod_seen was called: {:?}", cx.event_type());

@@ -1,0 +1,86 @@
+//! `kopf-gen add startup` and its like: handlers of the operator as a whole.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::change::{edit_manifest, item, scalar, text};
+use super::{Report, Status};
+use crate::edit::{self, Item, List};
+use crate::load::manifest::HookSection;
+use crate::suggest::did_you_mean;
+
+#[derive(Debug, Args)]
+pub(super) struct HookArgs {
+    /// The name of the function
+    function: String,
+    /// The id by which the log tells of it, if it is not the name of the function
+    #[arg(long)]
+    id: Option<String>,
+    /// How many attempts are made
+    #[arg(long, value_name = "NUMBER")]
+    retries: Option<u32>,
+    /// How long to wait before the next attempt, such as 30s
+    #[arg(long, value_name = "DURATION")]
+    backoff: Option<String>,
+    /// How long to keep trying, such as 1h
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<String>,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RemoveHookArgs {
+    /// The id of the handler, or the name of its function
+    handler: String,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
+/// Adds a handler under the key that says when it is called.
+pub(super) fn add(moment: &'static str, args: &HookArgs, report: &mut Report) -> Status {
+    let item = args.item(moment);
+    edit_manifest(args.manifest.as_deref(), report, |text, _, _| {
+        edit::append(text, List::OperatorHandlers, &item).map_err(|error| error.to_string())
+    })
+}
+
+pub(super) fn remove(args: &RemoveHookArgs, report: &mut Report) -> Status {
+    edit_manifest(args.manifest.as_deref(), report, |text, _, manifest| {
+        let hooks = &manifest.operator.handlers;
+        let place = hooks
+            .iter()
+            .position(|hook| names(hook).any(|name| name == args.handler))
+            .ok_or_else(|| {
+                let known: Vec<_> = hooks.iter().flat_map(names).collect();
+                let help = did_you_mean(&args.handler, known.iter().copied())
+                    .unwrap_or_else(|| format!("it has {}", known.join(", ")));
+                format!("the operator has no handler `{}`; {help}", args.handler)
+            })?;
+        edit::remove(text, List::OperatorHandlers, place).map_err(|error| error.to_string())
+    })
+}
+
+fn names(hook: &HookSection) -> impl Iterator<Item = &str> {
+    let function = hook.function().map(|(_, name)| name);
+    function
+        .into_iter()
+        .chain(&hook.id)
+        .map(|it| it.value.as_str())
+}
+
+impl HookArgs {
+    fn item(&self, moment: &'static str) -> Item {
+        let keys = [
+            (moment, Some(scalar(&self.function))),
+            ("id", text(self.id.as_ref())),
+            ("retries", self.retries.map(|retries| retries.to_string())),
+            ("backoff", text(self.backoff.as_ref())),
+            ("timeout", text(self.timeout.as_ref())),
+        ];
+        item(keys.into_iter())
+    }
+}

@@ -1,0 +1,51 @@
+//! The type of a memo as it first appears in the user's file.
+
+use super::layout::{article, wrap};
+use super::stub::Names;
+use crate::model::operator::HandledKind;
+
+/// The text of a doc comment outside of any block.
+const DOC_WIDTH: usize = 96;
+
+/// The name of the associated type.
+pub const ASSOCIATED: &str = "Memo";
+
+/// The type, and what makes it the memo of the kind; lines without a final empty one.
+#[must_use]
+pub fn declaration(kind: &HandledKind, names: Names<'_>) -> Vec<String> {
+    let Some(name) = &kind.memo else {
+        return Vec::new();
+    };
+    let object = &kind.type_name;
+    let doc = format!(
+        "What is remembered of {} {object} while the operator runs; all of its handlers share it.",
+        article(object)
+    );
+    let doc = wrap(&doc, DOC_WIDTH);
+    let doc = doc.into_iter().map(|line| format!("/// {line}"));
+    let (memo, object) = (names.prelude(ASSOCIATED), names.of_kind(object));
+    doc.chain([
+        "#[derive(Debug, Default)]".to_owned(),
+        format!("pub struct {name} {{}}"),
+        String::new(),
+        format!("impl {memo}<{object}> for {name} {{}}"),
+    ])
+    .collect()
+}
+
+/// What the trait of the kind is told about it, without indentation.
+#[must_use]
+pub fn association(kind: &HandledKind) -> Option<String> {
+    let name = kind.memo.as_ref()?;
+    Some(format!("type {ASSOCIATED} = {name};"))
+}
+
+/// The same as it stands in a new file.
+pub(super) fn in_impl(kind: &HandledKind) -> Option<String> {
+    let gap = if kind.handlers.is_empty() && kind.webhooks.is_empty() {
+        ""
+    } else {
+        "\n"
+    };
+    Some(format!("    {}{gap}", association(kind)?))
+}

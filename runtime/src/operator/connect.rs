@@ -1,0 +1,47 @@
+//! The way to the cluster: by login handlers if there are any, or else as kubectl finds it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::client::ClientBuilder;
+use kube::{Client, Config};
+
+use super::Error;
+use crate::hook::{Hook, Login};
+use crate::metrics::api::{ApiMetrics, Meter};
+use crate::vault::Vault;
+
+/// A way to the cluster.
+pub(super) struct Access {
+    pub(super) client: Client,
+    /// Where its credentials come from, if not from kube.
+    pub(super) vault: Option<Arc<Vault>>,
+}
+
+/// A client whose requests are counted.
+pub(super) async fn connect(
+    requests: Arc<ApiMetrics>,
+    logins: Vec<Hook<Login>>,
+    default_backoff: Duration,
+) -> Result<Access, Error> {
+    if !logins.is_empty() {
+        let vault = Vault::open(logins, default_backoff)
+            .await
+            .map_err(Error::Login)?;
+        let client = vault.client().await.map_err(Error::Login)?;
+        return Ok(Access {
+            client: client.with_layer(&Meter(requests)).build(),
+            vault: Some(vault),
+        });
+    }
+    let mut config = Config::infer()
+        .await
+        .map_err(|error| Error::Config(Box::new(error)))?;
+    // Whoever sends a request here knows how long to try, and when not to.
+    config.default_retry = false;
+    let client = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
+    Ok(Access {
+        client: client.with_layer(&Meter(requests)).build(),
+        vault: None,
+    })
+}

@@ -1,0 +1,241 @@
+//! The operator as a process: exit codes, hostile surroundings, and stopping in the middle of work.
+
+use std::time::{Duration, Instant};
+
+use kopf_tests::operator::{Builder, Ending, Operator as Process, Signal};
+use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use serde_json::json;
+
+const STORM: &str = env!("CARGO_BIN_EXE_storm-operator");
+
+/// A kind, and an operator for it as a program.
+struct Storm {
+    sandbox: Sandbox,
+    objects: Objects,
+}
+
+impl Storm {
+    async fn new(name: &str) -> Result<Self, Failure> {
+        let sandbox = Sandbox::open(name).await?;
+        let objects = sandbox.define("Widget").await?;
+        Ok(Self { sandbox, objects })
+    }
+
+    fn builder(&self, program: &str) -> Result<Builder, Failure> {
+        let identity = self.sandbox.administrator("operator");
+        let builder = self.sandbox.operator(program, &identity)?;
+        Ok(builder
+            .env("STORM_GROUP", self.sandbox.group())
+            .env("KOPF_RUN_NAMESPACE", self.sandbox.namespace()))
+    }
+
+    /// The operator as a script starts it; `$STORM` is the program.
+    fn scripted(&self, script: &str) -> Result<Builder, Failure> {
+        let builder = self.builder("/bin/bash")?.env("STORM", STORM);
+        Ok(builder.arg("-c").arg(script))
+    }
+
+    async fn is_handled(&self, name: &str) -> TestResult {
+        let handled = |it: &kube::api::DynamicObject| it.data["status"]["quick"] == 1;
+        self.objects
+            .wait_until(name, "it is handled", handled)
+            .await?;
+        Ok(())
+    }
+
+    async fn create(&self, name: &str) -> TestResult {
+        let body = json!({"spec": {"size": 1}});
+        self.objects.create(name, body).await?;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_exit_code_tells_why_the_operator_ended() -> TestResult {
+    let storm = Storm::new("exit-codes").await?;
+    let ending = async |builder: Builder| -> Result<(Ending, String), Failure> {
+        let process = builder.start()?;
+        let ending = process.wait().await?;
+        Ok((ending, process.log()))
+    };
+    for (variable, argument, code, said) in [
+        ("A", "--nonsense", 2, "unexpected argument '--nonsense'"),
+        (
+            "STORM_NO_START",
+            "run",
+            4,
+            "the operator could not start: `prepare` has failed: told to",
+        ),
+        (
+            "A",
+            "--log-format=xml",
+            2,
+            "possible values: full, plain, json",
+        ),
+    ] {
+        let builder = storm.builder(STORM)?.env(variable, "yes").arg(argument);
+        let (ending, log) = ending(builder).await?;
+        assert_eq!(ending, Ending::Exit(code), "{log}");
+        assert!(log.contains(said), "{log}");
+    }
+    let nowhere = storm.builder(STORM)?.env("KUBECONFIG", "/nowhere");
+    let (ended, log) = ending(nowhere).await?;
+    assert_eq!(ended, Ending::Exit(5), "{log}");
+    assert!(log.contains("no cluster to connect to"), "{log}");
+
+    let untidy = storm.builder(STORM)?.env("STORM_NO_END", "yes").start()?;
+    storm.create("one").await?;
+    storm.is_handled("one").await?;
+    assert_eq!(untidy.terminate().await?, Ending::Exit(7));
+    untidy
+        .wait_for_log("the operator could not clean up: `tear_down` has failed: told to")
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn nobody_reads_the_log_and_the_work_goes_on() -> TestResult {
+    let storm = Storm::new("no-reader").await?;
+    let process = storm
+        .scripted("exec \"$STORM\" --verbose > >(head -n 1) 2>&1")?
+        .start()?;
+    for name in ["one", "two", "three"] {
+        storm.create(name).await?;
+        storm.is_handled(name).await?;
+    }
+    assert_eq!(process.terminate().await?, Ending::Exit(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn all_descriptors_are_closed_and_the_work_goes_on() -> TestResult {
+    let storm = Storm::new("closed").await?;
+    let process = storm.scripted("exec \"$STORM\" <&- >&- 2>&-")?.start()?;
+    storm.create("one").await?;
+    storm.is_handled("one").await?;
+    assert_eq!(process.terminate().await?, Ending::Exit(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_home_no_user_no_writable_file_and_the_work_goes_on() -> TestResult {
+    let storm = Storm::new("bare").await?;
+    // A program that writes into any file does not survive a limit of zero bytes.
+    let process = storm
+        .scripted(
+            "ulimit -f 0; cd /; exec env -i KUBECONFIG=\"$KUBECONFIG\" STORM_GROUP=\"$STORM_GROUP\" \
+             KOPF_RUN_NAMESPACE=\"$KOPF_RUN_NAMESPACE\" \"$STORM\"",
+        )?
+        .start()?;
+    storm.create("one").await?;
+    storm.is_handled("one").await?;
+    assert_eq!(process.terminate().await?, Ending::Exit(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reader_of_the_definitions_may_have_seen_enough() -> TestResult {
+    let process = Process::of("/bin/bash")
+        .env("STORM", STORM)
+        .arg("-c")
+        .arg("exec 3> >(true); wait $!; exec \"$STORM\" crd >&3")
+        .start()?;
+    assert_eq!(process.wait().await?, Ending::Exit(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_definitions_are_applied_and_it_is_told_what_changed() -> TestResult {
+    let storm = Storm::new("definitions").await?;
+    let name = format!("storms.{}", storm.sandbox.group());
+    for (description, change) in [
+        ("Wind", "is created"),
+        ("Wind", "is unchanged"),
+        ("Rain", "is changed"),
+    ] {
+        let process = storm
+            .builder(STORM)?
+            .env("STORM_DESCRIPTION", description)
+            .args(["crd", "--apply"])
+            .start()?;
+        assert_eq!(process.wait().await?, Ending::Exit(0), "{}", process.log());
+        let log = process.log();
+        assert!(log.contains(&format!("{name} {change}")), "{log}");
+    }
+    let refused = storm
+        .builder(STORM)?
+        .env("STORM_DESCRIPTION", "[not, a, text]")
+        .args(["crd", "--apply"])
+        .start()?;
+    assert_eq!(refused.wait().await?, Ending::Exit(6));
+    let log = refused.log();
+    assert!(
+        log.contains(&format!(
+            "the CustomResourceDefinition {name} was not applied"
+        )),
+        "{log}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn handlers_that_block_all_threads_cannot_keep_the_operator_from_ending() -> TestResult {
+    let storm = Storm::new("blocked").await?;
+    let blocked = async || -> Result<Process, Failure> {
+        let process = storm
+            .builder(STORM)?
+            .env("TOKIO_WORKER_THREADS", "1")
+            .env("STORM_BLOCKING", "yes")
+            .env("STORM_GRACE", "10")
+            .start()?;
+        process.wait_for_log("blocks its thread").await?;
+        process.signal(Signal::INT)?;
+        process.wait_for_log("another signal stops at once").await?;
+        Ok(process)
+    };
+    storm.create("one").await?;
+    let process = blocked().await?;
+    process.signal(Signal::INT)?;
+    assert_eq!(process.wait().await?, Ending::Exit(130));
+    let process = blocked().await?;
+    assert_eq!(process.wait().await?, Ending::Exit(8), "{}", process.log());
+    process.wait_for_log("the operator does not stop").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn stopping_under_load_is_quick_and_loses_nothing() -> TestResult {
+    const OBJECTS: usize = 200;
+    let storm = Storm::new("load").await?;
+    for number in 0..OBJECTS {
+        storm.create(&format!("object-{number}")).await?;
+    }
+    let busy = || -> Result<Process, Failure> {
+        let builder = storm.builder(STORM)?.env("STORM_PAUSE", "100");
+        Ok(builder.start()?)
+    };
+    let calls = |process: &Process| process.log().matches("is done with object-").count();
+    let first = busy()?;
+    first.wait_for_log("is done with object-").await?;
+    let begin = Instant::now();
+    assert_eq!(first.terminate().await?, Ending::Exit(0));
+    let stopping = begin.elapsed();
+    let second = busy()?;
+    for number in 0..OBJECTS {
+        storm.is_handled(&format!("object-{number}")).await?;
+    }
+    second.terminate().await?;
+    let (before, after) = (calls(&first), calls(&second));
+    let calls_told = format!("{before} of {OBJECTS} calls before, {after} after the restart");
+    print(&format!("stopped in {stopping:?}: {calls_told}"));
+    assert!(before < OBJECTS, "there was no load");
+    assert_eq!(before + after, OBJECTS, "each handler was called once");
+    assert!(stopping < Duration::from_secs(5), "{stopping:?}");
+    Ok(())
+}
+
+/// Prints a figure, which `--nocapture` shows.
+#[expect(clippy::print_stdout, reason = "figures for the documentation")]
+fn print(figure: &str) {
+    println!("{figure}");
+}
