@@ -71,7 +71,8 @@ impl Surroundings {
                 ProgressPosting::Failures,
                 PostingLevel::Error,
                 EventSeverity::Error,
-                "Failure",
+                // As Kopf has it, so that people and their alerts recognise it.
+                "Logging",
             ),
             Progress::Finished => (
                 ProgressPosting::Everything,

@@ -1,7 +1,8 @@
 //! Where Kopf falls short and we do better: each test asserts both.
 
+use k8s_openapi::api::core::v1::Event;
 use kopf_tests::{Failure, TestResult};
-use kube::api::DynamicObject;
+use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
 use crate::stage::{Side, Stage, both, is_settled, waits_after};
@@ -174,5 +175,43 @@ async fn the_same_work_takes_no_more_writes() -> TestResult {
         "one for each of three handlers, and one for each of two results"
     );
     assert!(ours <= kopf, "{ours} writes where Kopf makes {kopf}");
+    Ok(())
+}
+
+/// How many requests it takes to post 10,000 events, of which Kopf's are counted up to a thousand.
+async fn flood(side: Side) -> Result<usize, Failure> {
+    let mut stage = Stage::open("flood", side).await?;
+    stage.start().await?;
+    stage.create("one", json!({"spec": {"size": 1}})).await?;
+    match side {
+        Side::Kopf => {
+            kopf_tests::eventually("Kopf has sent a thousand requests", async || {
+                let requests = stage.event_requests().await.ok()?;
+                (requests >= 1000).then_some(())
+            })
+            .await?;
+        }
+        Side::Ours => {
+            let events: Api<Event> =
+                Api::namespaced(stage.sandbox.client(), stage.sandbox.namespace());
+            kopf_tests::eventually("all are counted", async || {
+                let events = events.list(&ListParams::default()).await.ok()?.items;
+                let counted = events.iter().any(|event| event.count == Some(10_000));
+                counted.then_some(())
+            })
+            .await?;
+        }
+    }
+    stage.event_requests().await
+}
+
+#[tokio::test]
+async fn a_flood_of_events_is_counted_and_not_sent_one_by_one() -> TestResult {
+    let (kopf, ours) = (flood(Side::Kopf).await?, flood(Side::Ours).await?);
+    assert!(kopf >= 1000, "{kopf}");
+    assert!(
+        ours <= 3,
+        "{ours} requests where Kopf makes {kopf} and more"
+    );
     Ok(())
 }

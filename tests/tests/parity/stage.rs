@@ -241,6 +241,16 @@ impl Stage {
         .await
     }
 
+    /// How many requests the operators have made to post events.
+    pub(crate) async fn event_requests(&self) -> Result<usize, Failure> {
+        let mut count = 0;
+        for (identity, _) in &self.operators {
+            let requests = self.sandbox.count_requests_of(identity).await?;
+            count += requests.of("events", "create") + requests.of("events", "patch");
+        }
+        Ok(count)
+    }
+
     /// How many writes the operators have made on an object.
     pub(crate) async fn writes(&self, name: &str) -> Result<usize, Failure> {
         let mut count = 0;

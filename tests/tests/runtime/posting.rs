@@ -190,7 +190,7 @@ async fn log_lines_of_handlers_become_events_if_that_is_asked_for() -> TestResul
     bench.create("one", 1).await?;
     bench
         .events_are(&[
-            "Error Failure 1x Handler 'create_fn' failed permanently: no",
+            "Error Logging 1x Handler 'create_fn' failed permanently: no",
             "Normal Finished 1x Creation is processed: 0 succeeded; 1 failed.",
             "Normal Logging 1x made one size=3",
             "Warning Logging 1x almost full",

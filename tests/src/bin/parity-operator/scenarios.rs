@@ -37,6 +37,7 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
         "limits" => limits(widgets),
         "long_ids" => long_ids(widgets),
         "mid_cycle" => mid_cycle(widgets),
+        "flood" => flood(widgets),
         "optional_delete" => optional_delete(widgets),
         "patches" => patches(widgets),
         "permanent_error" => permanent_error(widgets),
@@ -474,6 +475,17 @@ fn down(widgets: Widgets) -> Widgets {
             Box::pin(async move { note_and_return(cx, &json!({"updated": true})) })
         });
     noted(widgets, ChangeHandler::new("delete_fn", On::delete()))
+}
+
+fn flood(widgets: Widgets) -> Widgets {
+    widgets.change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
+        Box::pin(async move {
+            for _ in 0..10_000 {
+                cx.event("Normal", "Said", "the same again");
+            }
+            Ok(())
+        })
+    })
 }
 
 fn takeover(widgets: Widgets) -> Widgets {
