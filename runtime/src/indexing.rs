@@ -400,7 +400,7 @@ impl Shared {
         }
         let around = self.surroundings(key);
         let span = around.subject.span();
-        let span = span.in_scope(|| span::handler(indexer.spec.id.as_str()));
+        let span = span.in_scope(|| span::handler(indexer.spec.id.as_str(), record.retries));
         let facts = IndexFacts {
             around,
             raw: object,

@@ -88,6 +88,8 @@ mod span;
 mod stop;
 mod surroundings;
 mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod version;
 mod vitals;
 mod watch;

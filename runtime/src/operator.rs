@@ -10,6 +10,8 @@ mod logging;
 mod orchestrate;
 mod reach;
 mod shutdown;
+#[cfg(feature = "otel")]
+mod telemetry;
 mod territory;
 mod watched;
 
@@ -267,7 +269,7 @@ impl Operator {
         let done = match request {
             Request::PrintCrds => self.print_crds().map_err(Error::Process),
             Request::Run(args) => {
-                logging::init(&args.logging);
+                let _traces = logging::init_with_traces(&args.logging, self.name);
                 self.run_process(&args)
             }
             Request::Freeze(args) => {

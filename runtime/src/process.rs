@@ -304,7 +304,7 @@ impl Case<'_> {
                 }
                 let around = self.surroundings();
                 let raw = Arc::clone(&object);
-                let span = span::handler(spec.id.as_str());
+                let span = span::handler(spec.id.as_str(), 0);
                 let call = function
                     .call(around, raw, sighting.event_type, spec.policy.timeout)
                     .instrument(span);

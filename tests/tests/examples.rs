@@ -10,6 +10,8 @@ mod children;
 mod daemons;
 #[path = "examples/deployment.rs"]
 mod deployment;
+#[path = "examples/embedded.rs"]
+mod embedded;
 #[path = "examples/events.rs"]
 mod events;
 #[path = "examples/exceptions.rs"]
@@ -30,6 +32,8 @@ mod reporting;
 mod stage;
 #[path = "examples/subhandlers.rs"]
 mod subhandlers;
+#[path = "examples/testing.rs"]
+mod testing;
 #[path = "examples/timers.rs"]
 mod timers;
 #[path = "examples/up_to_date.rs"]

@@ -17,6 +17,7 @@ use super::operator::{Admission, CrdFile, HandledKind, Operator, Origin};
 use super::options::Options;
 use super::peers;
 use super::resource::{Resource, Versions};
+use super::sample;
 use super::standard;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
@@ -304,6 +305,7 @@ impl<'a> Kinds<'a> {
             type_name: standard.kind.to_owned(),
             trait_prefix: standard.kind.to_owned(),
             origin: Origin::Standard(standard),
+            sample: None,
             handlers: Vec::new(),
             webhooks: Vec::new(),
         })
@@ -313,6 +315,7 @@ impl<'a> Kinds<'a> {
         let crd = self.crd(section, file)?;
         let version = self.version(section, crd)?;
         let (status, name) = (version.status, version.name.clone());
+        let sample = sample::object(&version.schema);
         let versions = Versions::Named(BTreeSet::from([name.clone()]));
         let resource = Resource::new(
             crd.clone(),
@@ -336,6 +339,7 @@ impl<'a> Kinds<'a> {
             type_name: resource.type_name.to_string(),
             trait_prefix: resource.type_name.to_string(),
             origin: Origin::Custom(Box::new(resource)),
+            sample: Some(sample),
             handlers: Vec::new(),
             webhooks: Vec::new(),
         })

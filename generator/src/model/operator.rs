@@ -81,6 +81,8 @@ pub struct HandledKind {
     pub trait_prefix: String,
     /// Where the Rust type comes from.
     pub origin: Origin,
+    /// The body of an object that the server accepts, as far as that can be guessed.
+    pub sample: Option<serde_json::Value>,
     /// The handlers, in the order of the manifest.
     pub handlers: Vec<Handler>,
     /// The webhooks, in the order of the manifest.

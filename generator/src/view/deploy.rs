@@ -7,6 +7,7 @@ use crate::model::handler::{Cause, ChangeKinds, Handler};
 use crate::model::operator::{HandledKind, Operator};
 use crate::model::rbac::{self, Place, Rule};
 use crate::model::webhook::{Role, Webhook};
+use crate::view::cluster_test::ClusterTestView;
 use crate::view::layout::wrap;
 use crate::view::method;
 
@@ -100,6 +101,7 @@ pub struct DockerignoreView;
 #[template(path = "scaffold/README.md")]
 pub struct ReadmeView<'a> {
     name: &'a str,
+    has_cluster_test: bool,
     kinds: Vec<ReadmeKind<'a>>,
 }
 
@@ -228,6 +230,7 @@ impl<'a> ReadmeView<'a> {
     pub fn new(operator: &'a Operator) -> Self {
         Self {
             name: &operator.name,
+            has_cluster_test: ClusterTestView::new(operator).is_some(),
             kinds: operator.kinds.iter().map(ReadmeKind::new).collect(),
         }
     }

@@ -49,7 +49,8 @@ impl Site {
     /// Makes an attempt; `alive` is kept by all work that it leaves behind.
     pub(super) async fn attempt(&self, record: &mut Record, alive: Arc<dyn Send + Sync>) -> Ended {
         let around = self.surroundings();
-        let handler = around.subject.handler_span(self.run.duty.spec.id.as_str());
+        let id = self.run.duty.spec.id.as_str();
+        let handler = around.subject.handler_span(id, record.retries);
         // Large enough for moves to be felt: it stays where it is made.
         Box::pin(self.attempt_within(record, around, alive))
             .instrument(handler)

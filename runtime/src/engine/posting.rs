@@ -111,9 +111,9 @@ impl Subject {
     }
 
     /// The span of one call of a handler that has no other span around it.
-    pub(crate) fn handler_span(&self, id: &str) -> Span {
+    pub(crate) fn handler_span(&self, id: &str, retry: u32) -> Span {
         let subject = [&*self.api_version, &*self.kind, &*self.name, &*self.uid];
-        span::handler_of(subject, self.namespace.as_deref(), id)
+        span::handler_of(subject, self.namespace.as_deref(), id, retry)
     }
 
     fn is_event(&self) -> bool {

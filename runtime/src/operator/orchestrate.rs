@@ -164,7 +164,11 @@ pub(super) async fn run(
         couriers.spawn("following of namespaces", following);
     }
     if kinds.iter().any(|kind| !kind.duties().is_empty()) {
-        let (working, nudges) = staff.crew(limits, quit.clone());
+        let (working, nudges) = staff.crew(
+            limits,
+            vitals.pulse("the crew of daemons and timers"),
+            quit.clone(),
+        );
         crew.spawn("daemons and timers", working);
         let pauses = Arc::clone(&background).follow_pauses();
         couriers.spawn("pauses of daemons and timers", pauses);

@@ -131,7 +131,7 @@ impl Case<'_> {
             let (effects, outcome) = match cycle.begin(&spec.id, Timestamp::now()) {
                 Ok(allowance) => {
                     let facts = self.facts(cycle, &spec, callee.param, allowance);
-                    let span = span::handler(spec.id.as_str());
+                    let span = span::handler(spec.id.as_str(), allowance.retry);
                     let voice = facts.around.voice();
                     let call = callee.function.call(facts, allowance.time_left);
                     let call = Voice::lend(voice, call).instrument(span);
