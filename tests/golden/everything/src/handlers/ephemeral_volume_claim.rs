@@ -8,7 +8,16 @@ use crate::generated::ephemeral_volume_claim::{
     EphemeralVolumeClaimHandlers, Mirror, Mount, Quantity, Value,
 };
 
+/// What is remembered of an EphemeralVolumeClaim while the operator runs; all of its handlers share
+/// it.
+#[derive(Debug, Default)]
+pub struct ClaimMemo {}
+
+impl Memo<EphemeralVolumeClaim> for ClaimMemo {}
+
 impl EphemeralVolumeClaimHandlers for Operator {
+    type Memo = ClaimMemo;
+
     /// Called when an EphemeralVolumeClaim is created.
     async fn create_pvc(&self, cx: &mut Change<EphemeralVolumeClaim>) -> HandlerResult {
         info!("create_pvc was called: {}", cx.reason());
@@ -233,13 +242,4 @@ impl EphemeralVolumeClaimHandlers for Operator {
     fn is_any_due(&self, _object: &Value) -> bool {
         true
     }
-
-    type Memo = ClaimMemo;
 }
-
-/// What is remembered of an EphemeralVolumeClaim while the operator runs; all of its handlers share
-/// it.
-#[derive(Debug, Default)]
-pub struct ClaimMemo {}
-
-impl Memo<EphemeralVolumeClaim> for ClaimMemo {}
