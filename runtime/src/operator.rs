@@ -8,9 +8,11 @@ mod identity;
 mod life;
 mod logging;
 mod orchestrate;
+mod reach;
 mod shutdown;
 #[cfg(feature = "otel")]
 mod telemetry;
+mod territory;
 mod watched;
 
 use std::io::Write as _;
@@ -19,8 +21,10 @@ use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use jiff::SignedDuration;
+use kopf_core::admission::configuration::Reach;
 use kopf_core::election;
 use kopf_core::handler::registry;
+use kopf_core::scope::NamespacePattern;
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
@@ -66,6 +70,9 @@ pub enum Namespaces {
     All,
     /// In these namespaces only, for kinds that live in namespaces.
     Only(Vec<String>),
+    /// In the namespaces that match one of the patterns, as they come and go. That takes the
+    /// permission to list and watch namespaces; without it, patterns that are names are served.
+    Matching(Vec<NamespacePattern>),
 }
 
 /// Why an operator could not run, or ended before it was told to.
@@ -122,11 +129,26 @@ pub enum Error {
 }
 
 impl Namespaces {
-    /// The namespaces by name; none for all.
-    fn names(&self) -> Option<Vec<String>> {
-        match self {
-            Self::All => None,
-            Self::Only(names) => Some(names.clone()),
+    /// The namespaces that match one of these patterns; if all of them are names, only those.
+    pub fn matching<P: Into<NamespacePattern>>(patterns: impl IntoIterator<Item = P>) -> Self {
+        let patterns: Vec<NamespacePattern> = patterns.into_iter().map(Into::into).collect();
+        let names = patterns.iter().map(|it| it.literal().map(str::to_owned));
+        match names.collect() {
+            Some(names) => Self::Only(names),
+            None => Self::Matching(patterns),
+        }
+    }
+}
+
+impl From<&Namespaces> for Reach {
+    fn from(namespaces: &Namespaces) -> Self {
+        match namespaces {
+            Namespaces::All => Self::AllBut(Vec::new()),
+            Namespaces::Only(names) => Self::Only(names.clone()),
+            Namespaces::Matching(patterns) => Self::Matching {
+                patterns: patterns.clone(),
+                but: Vec::new(),
+            },
         }
     }
 }
@@ -305,7 +327,7 @@ impl Operator {
 
     fn restrict(&mut self, args: &ScopeArgs) {
         if !args.namespace.is_empty() {
-            self.namespaces = Namespaces::Only(args.namespace.clone());
+            self.namespaces = Namespaces::matching(args.namespace.iter().cloned());
         } else if args.all_namespaces {
             self.namespaces = Namespaces::All;
         } else if self.namespaces == Namespaces::All {

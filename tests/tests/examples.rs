@@ -24,6 +24,8 @@ mod indexing;
 mod minimal;
 #[path = "examples/peering.rs"]
 mod peering;
+#[path = "examples/reporting.rs"]
+mod reporting;
 #[path = "examples/stage.rs"]
 mod stage;
 #[path = "examples/subhandlers.rs"]

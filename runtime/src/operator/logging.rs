@@ -13,6 +13,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 use self::line::{Lines, NoFields};
 use self::reference::References;
 use super::args::{LoggingArgs, Verbosity};
+use crate::engine::voice::EventLayer;
 
 /// What has to be kept for traces to be exported until the end.
 #[cfg(feature = "otel")]
@@ -68,6 +69,7 @@ fn install(args: &LoggingArgs, traces: Option<impl Layer<Registry> + Send + Sync
         .with(traces)
         .with(filter)
         .with(References)
+        .with(EventLayer)
         .with(lines)
         .try_init();
     if let Err(error) = installed {
