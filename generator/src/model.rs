@@ -19,6 +19,7 @@ pub mod options;
 pub mod peers;
 pub mod rbac;
 pub mod resource;
+pub mod sample;
 pub mod share;
 pub mod standard;
 pub mod types;

@@ -14,6 +14,7 @@ use crate::model::operator::{Operator, Origin};
 use crate::model::options::Options;
 use crate::model::resource::Resource;
 use crate::types;
+use crate::view::cluster_test::ClusterTestView;
 use crate::view::deploy::{
     CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, PeeringView,
     RbacView, ReadmeView,
@@ -139,8 +140,10 @@ pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
     let handlers = (operator.kinds.is_empty() && operator.hooks.is_empty())
         .then(|| scaffold("src/handlers.rs", &HandlersView::new(operator)));
     let tests = TestsView::new(operator).map(|tests| scaffold("tests/operator.rs", &tests));
+    let cluster_test = ClusterTestView::new(operator);
     let cargo = CargoView {
         name,
+        has_cluster_test: cluster_test.is_some(),
         rust_version: env!("CARGO_PKG_RUST_VERSION"),
         runtime,
     };
@@ -165,6 +168,7 @@ pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
     .into_iter()
     .chain(handlers)
     .chain(tests)
+    .chain(cluster_test.map(|test| scaffold("tests/cluster.rs", &test)))
     .collect()
 }
 

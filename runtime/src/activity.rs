@@ -139,6 +139,20 @@ impl Switch {
         }
     }
 
+    /// The same without a pause at first, for somebody who comes while the operator runs.
+    pub(crate) fn late_source(&self) -> Source {
+        let mut place = 0;
+        self.state.send_if_modified(|state| {
+            place = state.pauses.len();
+            state.pauses.push(None);
+            false
+        });
+        Source {
+            switch: self.clone(),
+            place,
+        }
+    }
+
     fn change(&self, change: impl FnOnce(&mut State)) {
         self.state.send_modify(|state| {
             let ran = state.pause().is_none();

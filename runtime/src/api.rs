@@ -119,6 +119,10 @@ impl KindApi {
         !self.selectors.is_empty()
     }
 
+    pub(crate) fn spec(&self) -> &ResourceSpec {
+        &self.spec
+    }
+
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }

@@ -45,6 +45,7 @@ use crate::persist::deliver;
 use crate::queue::Limits;
 use crate::settings::Settings;
 use crate::version::Version;
+use crate::vitals::Pulse;
 use crate::watch::ObjectKey;
 
 /// How long those who disobey may take to be interrupted, when all graces are over.
@@ -156,13 +157,14 @@ impl Staff {
     pub(crate) fn crew(
         self,
         limits: Limits,
+        pulse: Pulse,
         quit: CancellationToken,
     ) -> (
         impl Future<Output = ()> + Send + 'static,
         mpsc::UnboundedReceiver<Arc<ObjectKey>>,
     ) {
         let origin = self.background.shared.origin;
-        let crew = crew::run(origin, self.orders, limits, quit);
+        let crew = crew::run(origin, self.orders, limits, pulse, quit);
         (crew, self.nudges)
     }
 }

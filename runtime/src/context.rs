@@ -6,6 +6,7 @@ pub(crate) mod daemon;
 pub(crate) mod field;
 pub(crate) mod indexing;
 pub(crate) mod mutation;
+mod report;
 pub(crate) mod seen;
 mod sub;
 pub(crate) mod tick;

@@ -3,3 +3,5 @@
 pub(crate) mod election;
 pub(crate) mod peering;
 pub(crate) mod posting;
+pub(crate) mod reporter;
+pub(crate) mod voice;

@@ -146,7 +146,9 @@ impl Clerk {
 
     /// Works until the stream ends, or nobody listens.
     pub(crate) async fn run(mut self, mut told: mpsc::Receiver<Told>) {
-        loop {
+        let mut ended = false;
+        // What the stream said last, when its namespace is gone, counts as well.
+        while !ended || !self.jobs.is_empty() {
             let step = tokio::select! {
                 biased;
                 Some(done) = self.jobs.next(), if !self.jobs.is_empty() => self.settle(done).await,
@@ -154,13 +156,13 @@ impl Clerk {
                     self.again(due.into_inner());
                     Ok(())
                 }
-                told = told.recv(), if self.jobs.len() < AT_ONCE => match told {
-                    Some(told) => {
-                        self.take(told);
-                        Ok(())
+                told = told.recv(), if !ended && self.jobs.len() < AT_ONCE => {
+                    match told {
+                        Some(told) => self.take(told),
+                        None => ended = true,
                     }
-                    None => return,
-                },
+                    Ok(())
+                }
             };
             if step.is_err() {
                 return;
@@ -398,7 +400,7 @@ impl Shared {
         }
         let around = self.surroundings(key);
         let span = around.subject.span();
-        let span = span.in_scope(|| span::handler(indexer.spec.id.as_str()));
+        let span = span.in_scope(|| span::handler(indexer.spec.id.as_str(), record.retries));
         let facts = IndexFacts {
             around,
             raw: object,

@@ -89,6 +89,8 @@ mod span;
 mod stop;
 mod surroundings;
 mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod vault;
 mod version;
 mod vitals;
@@ -105,6 +107,8 @@ pub use context::tick::Tick;
 pub use context::validation::{Caller, Validation};
 pub use declare::{Resource, ResourceHandlers};
 pub use engine::posting::EventSeverity;
+pub use engine::reporter::Reporter;
+pub use engine::voice::EventLayer;
 pub use error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
 pub use handler::webhook::WebhookHandler;
 pub use handler::{
@@ -128,6 +132,7 @@ pub use kopf_core::lifecycle::Lifecycle;
 pub use kopf_core::object::diff::{Diff, DiffItem, DiffOp, OldValue};
 pub use kopf_core::peering::Ties;
 pub use kopf_core::persistence::Persistence;
+pub use kopf_core::scope::NamespacePattern;
 pub use kopf_core::{diffbase, progress};
 pub use memo::Memo;
 pub use operator::{Error, Namespaces, NeverReady, Operator, RunningOperator};
@@ -135,8 +140,8 @@ pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
     BackgroundSettings, ExecutionSettings, HealthSettings, LeaderElectionSettings, PeeringMode,
-    PeeringSettings, PostingSettings, QueueingSettings, Settings, ShutdownSettings,
-    WatchingSettings,
+    PeeringSettings, PostingLevel, PostingSettings, ProgressPosting, QueueingSettings,
+    ScanningSettings, Settings, ShutdownSettings, WatchingSettings,
 };
 pub use stop::StopSignal;
 pub use vault::Exhausted;

@@ -11,7 +11,11 @@ mod identity;
 mod life;
 mod logging;
 mod orchestrate;
+mod reach;
 mod shutdown;
+#[cfg(feature = "otel")]
+mod telemetry;
+mod territory;
 mod watched;
 
 use std::process::ExitCode;
@@ -19,8 +23,10 @@ use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use jiff::SignedDuration;
+use kopf_core::admission::configuration::Reach;
 use kopf_core::election;
 use kopf_core::handler::registry;
+use kopf_core::scope::NamespacePattern;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -69,6 +75,9 @@ pub enum Namespaces {
     All,
     /// In these namespaces only, for kinds that live in namespaces.
     Only(Vec<String>),
+    /// In the namespaces that match one of the patterns, as they come and go. That takes the
+    /// permission to list and watch namespaces; without it, patterns that are names are served.
+    Matching(Vec<NamespacePattern>),
 }
 
 /// Why an operator could not run, or ended before it was told to.
@@ -134,11 +143,26 @@ pub enum Error {
 }
 
 impl Namespaces {
-    /// The namespaces by name; none for all.
-    fn names(&self) -> Option<Vec<String>> {
-        match self {
-            Self::All => None,
-            Self::Only(names) => Some(names.clone()),
+    /// The namespaces that match one of these patterns; if all of them are names, only those.
+    pub fn matching<P: Into<NamespacePattern>>(patterns: impl IntoIterator<Item = P>) -> Self {
+        let patterns: Vec<NamespacePattern> = patterns.into_iter().map(Into::into).collect();
+        let names = patterns.iter().map(|it| it.literal().map(str::to_owned));
+        match names.collect() {
+            Some(names) => Self::Only(names),
+            None => Self::Matching(patterns),
+        }
+    }
+}
+
+impl From<&Namespaces> for Reach {
+    fn from(namespaces: &Namespaces) -> Self {
+        match namespaces {
+            Namespaces::All => Self::AllBut(Vec::new()),
+            Namespaces::Only(names) => Self::Only(names.clone()),
+            Namespaces::Matching(patterns) => Self::Matching {
+                patterns: patterns.clone(),
+                but: Vec::new(),
+            },
         }
     }
 }
@@ -264,7 +288,7 @@ impl Operator {
                 self.with_cluster(async |operator, client| operator.apply_crds(client, force).await)
             }
             Request::Run(args) => {
-                logging::init(&args.logging);
+                let _traces = logging::init_with_traces(&args.logging, self.name);
                 self.run_process(&args)
             }
             Request::Freeze(args) => {
@@ -332,7 +356,7 @@ impl Operator {
 
     fn restrict(&mut self, args: &ScopeArgs) {
         if !args.namespace.is_empty() {
-            self.namespaces = Namespaces::Only(args.namespace.clone());
+            self.namespaces = Namespaces::matching(args.namespace.iter().cloned());
         } else if args.all_namespaces {
             self.namespaces = Namespaces::All;
         } else if self.namespaces == Namespaces::All {

@@ -312,7 +312,7 @@ impl Case<'_> {
                 }
                 let around = self.surroundings();
                 let raw = Arc::clone(&object);
-                let span = span::handler(spec.id.as_str());
+                let span = span::handler(spec.id.as_str(), 0);
                 let call = function
                     .call(around, raw, sighting.event_type, spec.policy.timeout)
                     .instrument(span);
@@ -350,7 +350,7 @@ impl Case<'_> {
             Ok(Landing::Unchanged | Landing::Outdated(_) | Landing::Gone | Landing::Lapsed) => {}
             Err(rejected) => {
                 warn!("what an event handler wants written is not accepted: {rejected}");
-                self.post(EventSeverity::Error, "Patching", &rejected.to_string());
+                self.complain_in_event("Patching", &rejected.to_string());
             }
         }
         Ok(())
@@ -402,12 +402,12 @@ impl Case<'_> {
         self.subject
             .span()
             .in_scope(|| error!("{story}; trying again in {delay:?}"));
-        self.post(EventSeverity::Error, "Handling", &story);
+        self.complain_in_event("Handling", &story);
     }
 
-    fn post(&self, severity: EventSeverity, reason: &str, message: &str) {
+    fn complain_in_event(&self, reason: &str, message: &str) {
         if let Some(poster) = self.poster {
-            poster.post(&self.subject, severity, reason, message);
+            poster.post(&self.subject, &EventSeverity::Error, reason, message);
         }
     }
 }

@@ -36,8 +36,8 @@ use crate::vitals::Pulse;
 /// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
 
-/// How often the queue shows that it moves.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How often those who distribute work show that they move.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// What the queue calls with the news of an object.
 pub(crate) trait Processor: Send + Sync + 'static {

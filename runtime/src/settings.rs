@@ -6,12 +6,15 @@ use kopf_core::election::Terms;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::peering::Ties;
 use kopf_core::persistence::Persistence;
+use kopf_core::posting::Limits;
 
 /// All settings of an operator.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// How objects are listed and watched.
     pub watching: WatchingSettings,
+    /// How namespaces are looked for.
+    pub scanning: ScanningSettings,
     /// How many objects are worked on at once.
     pub queueing: QueueingSettings,
     /// How handlers are run.
@@ -41,6 +44,13 @@ pub struct WatchingSettings {
     pub reconnect_backoff: Duration,
     /// The longest pause between two attempts.
     pub longest_backoff: Duration,
+}
+
+/// How namespaces are looked for.
+#[derive(Debug, Clone, Default)]
+pub struct ScanningSettings {
+    /// Whether they are not: then of the patterns of a scope only those that are names count.
+    pub disabled: bool,
 }
 
 /// How many objects are worked on at once.
@@ -80,6 +90,50 @@ pub struct BackgroundSettings {
 pub struct PostingSettings {
     /// Whether anything is.
     pub enabled: bool,
+    /// The least level of what is posted.
+    pub level: PostingLevel,
+    /// What is told about calls of handlers.
+    pub progress: ProgressPosting,
+    /// Whether log lines of handlers are posted on the object that they are about.
+    pub loggers: bool,
+    /// Who reports, as the events name it.
+    pub reporting_component: String,
+    /// Which instance of it.
+    pub reporting_instance: String,
+    /// What the names of events begin with.
+    pub event_name_prefix: String,
+    /// Requests that the events of one object may cause at once.
+    pub burst: u32,
+    /// The time after which the events of one object may cause one more request.
+    pub refill: Duration,
+    /// Events that may wait to be sent; beyond that the oldest are dropped.
+    pub backlog: usize,
+    /// Pauses before an event is sent again; after the last one it is dropped.
+    pub error_backoffs: Vec<Duration>,
+}
+
+/// How serious something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PostingLevel {
+    /// Of interest to whoever looks for a mistake.
+    Debug,
+    /// As it should be.
+    Info,
+    /// Needs attention.
+    Warning,
+    /// Failed.
+    Error,
+}
+
+/// What is told about calls of handlers in Kubernetes events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProgressPosting {
+    /// Nothing.
+    Nothing,
+    /// That a call failed.
+    Failures,
+    /// Also that one succeeded, and that all are done.
+    Everything,
 }
 
 /// How the operator stops.
@@ -257,7 +311,41 @@ impl Default for BackgroundSettings {
 
 impl Default for PostingSettings {
     fn default() -> Self {
-        Self { enabled: true }
+        let limits = Limits::default();
+        Self {
+            enabled: true,
+            level: PostingLevel::Info,
+            progress: ProgressPosting::Failures,
+            loggers: false,
+            reporting_component: "kopf".to_owned(),
+            reporting_instance: "dev".to_owned(),
+            event_name_prefix: "kopf-event-".to_owned(),
+            burst: limits.burst,
+            refill: limits.refill,
+            backlog: limits.waiting,
+            error_backoffs: limits.retries,
+        }
+    }
+}
+
+impl PostingSettings {
+    /// Who posts the log lines of handlers wants those of the runtime, too.
+    pub(crate) fn wanted_progress(&self) -> ProgressPosting {
+        if self.loggers {
+            ProgressPosting::Everything
+        } else {
+            self.progress
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            burst: self.burst,
+            refill: self.refill,
+            waiting: self.backlog,
+            retries: self.error_backoffs.clone(),
+            ..Limits::default()
+        }
     }
 }
 

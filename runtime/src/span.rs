@@ -24,13 +24,18 @@ pub(crate) fn object(
     error_span!(target: TARGET, OBJECT, api_version, kind, namespace, name, uid)
 }
 
-/// The span of one call of a handler.
-pub(crate) fn handler(id: &str) -> Span {
-    error_span!(target: TARGET, HANDLER, id)
+/// The span of one call of a handler, after so many that failed.
+pub(crate) fn handler(id: &str, retry: u32) -> Span {
+    error_span!(target: TARGET, HANDLER, id, retry)
 }
 
 /// Both in one, for calls that are many and short.
-pub(crate) fn handler_of(subject: [&str; 4], namespace: Option<&str>, id: &str) -> Span {
+pub(crate) fn handler_of(
+    subject: [&str; 4],
+    namespace: Option<&str>,
+    id: &str,
+    retry: u32,
+) -> Span {
     let [api_version, kind, name, uid] = subject;
-    error_span!(target: TARGET, HANDLER, id, api_version, kind, namespace, name, uid)
+    error_span!(target: TARGET, HANDLER, id, retry, api_version, kind, namespace, name, uid)
 }

@@ -7,8 +7,11 @@ use kube::{Api, Client};
 
 use crate::activity::Activity;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
+use crate::engine::reporter::Reporter;
+use crate::engine::voice::Voice;
 use crate::index::Indices;
 use crate::memo::AnyMemo;
+use crate::settings::{PostingLevel, ProgressPosting};
 
 /// The client, the way to tell people about the object, and the leave to do so.
 #[derive(Clone)]
@@ -20,6 +23,17 @@ pub(crate) struct Surroundings {
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
     pub(crate) indices: Indices,
+}
+
+/// How the handling of an object goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// A handler succeeded.
+    Success,
+    /// A handler failed.
+    Failure,
+    /// All handlers are done.
+    Finished,
 }
 
 impl Surroundings {
@@ -34,9 +48,43 @@ impl Surroundings {
         }
     }
 
-    pub(crate) fn post(&self, severity: EventSeverity, reason: &str, message: &str) {
-        if let Some(poster) = &self.poster {
-            poster.post(&self.subject, severity, reason, message);
+    /// The means to tell people about the object.
+    pub(crate) fn reporter(&self) -> Reporter {
+        Reporter::new(Arc::clone(&self.subject), self.poster.clone())
+    }
+
+    /// Whether and how log lines of a handler become events.
+    pub(crate) fn voice(&self) -> Option<Voice> {
+        Voice::of(self.poster.as_ref(), &self.subject)
+    }
+
+    /// Tells people in an event how the handling goes on, if they want to know that.
+    pub(crate) fn tell(&self, progress: Progress, message: &str) {
+        let (least, level, severity, reason) = match progress {
+            Progress::Success => (
+                ProgressPosting::Everything,
+                PostingLevel::Info,
+                EventSeverity::Normal,
+                "Success",
+            ),
+            Progress::Failure => (
+                ProgressPosting::Failures,
+                PostingLevel::Error,
+                EventSeverity::Error,
+                "Failure",
+            ),
+            Progress::Finished => (
+                ProgressPosting::Everything,
+                PostingLevel::Info,
+                EventSeverity::Normal,
+                "Finished",
+            ),
+        };
+        if let Some(poster) = &self.poster
+            && poster.settings().wanted_progress() >= least
+            && poster.wants(level)
+        {
+            poster.post(&self.subject, &severity, reason, message);
         }
     }
 }

@@ -30,6 +30,9 @@ where
     let state = Arc::new(state);
     {% endif -%}
     kopf_runtime::Operator::new("{{ name }}")
+    {% if let Some(namespaces) = namespaces -%}
+        .namespaces({{ namespaces }})
+    {% endif -%}
     {% if let Some(peering) = peering -%}
         .peering({{ peering }})
     {% endif -%}

@@ -15,17 +15,11 @@ pub fn workspace() -> &'static Path {
         .expect("this crate is a member of the workspace")
 }
 
-/// Builds the program of a member of this workspace, in the folder that all members share.
-#[track_caller]
-pub fn build(package: &str) -> Result<PathBuf, Failure> {
-    let failure = Failure::here();
+/// Prepares to run cargo in this workspace.
+#[must_use]
+pub fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    // Together with this crate, so that shared dependencies are built once and not per selection.
-    let selection = ["--package", "kopf-tests", "--package", package, "--bins"];
-    cargo
-        .args(["build", "--quiet", "--message-format=json"])
-        .args(selection)
-        .current_dir(workspace());
+    cargo.current_dir(workspace());
     // Build scripts see what cargo sets for this test, and would run again.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -33,6 +27,19 @@ pub fn build(package: &str) -> Result<PathBuf, Failure> {
             cargo.env_remove(&name);
         }
     }
+    cargo
+}
+
+/// Builds the program of a member of this workspace, in the folder that all members share.
+#[track_caller]
+pub fn build(package: &str) -> Result<PathBuf, Failure> {
+    let failure = Failure::here();
+    let mut cargo = cargo();
+    // Together with this crate, so that shared dependencies are built once and not per selection.
+    let selection = ["--package", "kopf-tests", "--package", package, "--bins"];
+    cargo
+        .args(["build", "--quiet", "--message-format=json"])
+        .args(selection);
     let output = cargo.output()?;
     let executable = String::from_utf8_lossy(&output.stdout)
         .lines()

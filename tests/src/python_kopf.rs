@@ -97,6 +97,20 @@ impl PythonKopf {
         Ok(Self { packages })
     }
 
+    /// Lets Python compute something with Kopf: what the code prints.
+    pub fn evaluate(&self, code: &str, argument: &str) -> Result<String, Failure> {
+        let done = Command::new(PYTHON)
+            .env("PYTHONPATH", &self.packages)
+            .args(["-c", code, argument])
+            .output()
+            .map_err(Error::Python)?;
+        if !done.status.success() {
+            let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
+            return Err(Failure::new(complaint));
+        }
+        Ok(String::from_utf8(done.stdout)?)
+    }
+
     /// Prepares to run a script that only uses Kopf as a library.
     pub fn script(&self, script: &Path) -> Command {
         let mut python = Command::new(PYTHON);

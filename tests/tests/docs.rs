@@ -2,6 +2,8 @@
 
 #[path = "docs/blocks.rs"]
 mod blocks;
+#[path = "docs/settings.rs"]
+mod settings;
 
 use std::fs;
 use std::path::{Path, PathBuf};

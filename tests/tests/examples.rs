@@ -10,6 +10,8 @@ mod children;
 mod daemons;
 #[path = "examples/deployment.rs"]
 mod deployment;
+#[path = "examples/embedded.rs"]
+mod embedded;
 #[path = "examples/events.rs"]
 mod events;
 #[path = "examples/exceptions.rs"]
@@ -26,10 +28,14 @@ mod indexing;
 mod minimal;
 #[path = "examples/peering.rs"]
 mod peering;
+#[path = "examples/reporting.rs"]
+mod reporting;
 #[path = "examples/stage.rs"]
 mod stage;
 #[path = "examples/subhandlers.rs"]
 mod subhandlers;
+#[path = "examples/testing.rs"]
+mod testing;
 #[path = "examples/timers.rs"]
 mod timers;
 #[path = "examples/up_to_date.rs"]

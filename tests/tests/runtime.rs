@@ -12,6 +12,8 @@ mod children;
 mod continuity;
 #[path = "runtime/daemons.rs"]
 mod daemons;
+#[path = "runtime/discovery.rs"]
+mod discovery;
 #[path = "runtime/election.rs"]
 mod election;
 #[path = "runtime/embedding.rs"]
@@ -36,10 +38,14 @@ mod memos;
 mod metrics;
 #[path = "runtime/peering.rs"]
 mod peering;
+#[path = "runtime/posting.rs"]
+mod posting;
 #[path = "runtime/process.rs"]
 mod process;
 #[path = "runtime/replicas.rs"]
 mod replicas;
+#[path = "runtime/scopes.rs"]
+mod scopes;
 #[path = "runtime/stopping.rs"]
 mod stopping;
 #[path = "runtime/streams.rs"]

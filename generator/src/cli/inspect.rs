@@ -81,7 +81,7 @@ pub(super) fn rbac(args: &RbacArgs, report: &mut Report) -> Status {
     let Some(wanted) = &args.explain else {
         return print(&plan::text(&RbacView::new(&operator)), report);
     };
-    let rules = [rbac::rules(&operator), rbac::own_rules(&operator)].concat();
+    let rules = rbac::rules(&operator);
     match explain(&rules, wanted) {
         Ok(text) => print(&text, report),
         Err(message) => report.fail(&message),

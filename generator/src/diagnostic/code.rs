@@ -146,6 +146,11 @@ codes! {
     ///
     /// The key is reserved, and a newer kopf-gen may know it.
     ManifestPlanned = "KG0505",
+    /// The manifest has a setting of Kopf that has no meaning here.
+    ///
+    /// The message says what takes its place, if anything does. `docs/settings.md` has the table of
+    /// all settings.
+    ManifestForeign = "KG0506",
     /// `on` names occasions that do not go together.
     ///
     /// `create`, `update`, `delete` and `resume` can be combined, and the context tells which one

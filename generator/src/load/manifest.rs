@@ -8,7 +8,8 @@ mod duration;
 mod fields;
 mod hooks;
 mod peers;
-mod settings;
+mod scope;
+pub mod settings;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::diagnostic::{Diagnostics, SourceId, Sources, Span};
 
 pub use self::hooks::{HookSection, Moment};
 pub use self::peers::{LeaderElectionSection, PeeringOptions, PeeringSection, Standalone, Ties};
-pub use self::settings::{BackgroundSection, SettingsSection};
+pub use self::settings::{SettingValue, SettingsSection, TunedSection, foreign};
 
 /// The file name of the manifest.
 pub const FILE_NAME: &str = "kopf.yaml";
@@ -76,6 +77,9 @@ pub enum ApiVersion {
 pub struct OperatorSection {
     /// The name of the operator: of its crate, its Deployment, its ServiceAccount.
     pub name: Spanned<String>,
+    /// The namespaces that are served unless the command line says otherwise: names, or patterns
+    /// such as `myapp-*,!*-pr-*`; all if left out.
+    pub namespaces: Option<OneOrMany<String>>,
     /// How the operator gets along with others on the same objects.
     pub peering: Option<PeeringSection>,
     /// Run several replicas, of which one at a time acts.

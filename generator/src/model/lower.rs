@@ -14,14 +14,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::kind_handlers::Handlers;
 use super::kind::Status;
 use super::name::{RustIdent, TypeName};
-use super::operator::{Admission, Background, CrdFile, HandledKind, Operator, Origin};
+use super::operator::{Admission, CrdFile, HandledKind, Operator, Origin};
 use super::options::Options;
 use super::peers;
 use super::resource::{Resource, Versions};
+use super::sample;
 use super::standard;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
-use crate::load::manifest::{Manifest, ResourceSection, Spanned};
+use crate::load::manifest::{
+    Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, TunedSection,
+};
 use crate::suggest::did_you_mean;
 
 /// The files with definitions that the manifest names.
@@ -116,21 +119,23 @@ pub fn operator(
         name: manifest.operator.name.value.clone(),
         peering,
         leader_election,
-        background: background(manifest),
+        namespaces: namespaces(manifest),
+        settings: settings(manifest),
         hooks: hook::hooks(manifest, diagnostics),
         kinds,
         crd_files,
     })
 }
 
-fn background(manifest: &Manifest) -> Background {
+fn namespaces(manifest: &Manifest) -> Vec<String> {
+    let patterns = manifest.operator.namespaces.as_ref();
+    let patterns = patterns.map(OneOrMany::as_slice).unwrap_or_default();
+    patterns.iter().map(|it| it.value.clone()).collect()
+}
+
+fn settings(manifest: &Manifest) -> Vec<TunedSection> {
     let settings = manifest.operator.settings.as_ref();
-    let section = settings.and_then(|settings| settings.background);
-    let section = section.unwrap_or_default();
-    Background {
-        cancellation_polling: section.cancellation_polling.map(|it| it.value.0),
-        initial_spread: section.initial_spread.map(|it| it.value.0),
-    }
+    settings.map(SettingsSection::tuned).unwrap_or_default()
 }
 
 /// Whether a text can name a crate, a Deployment and a ServiceAccount.
@@ -302,6 +307,7 @@ impl<'a> Kinds<'a> {
             type_name: standard.kind.to_owned(),
             trait_prefix: standard.kind.to_owned(),
             origin: Origin::Standard(standard),
+            sample: None,
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
@@ -312,6 +318,7 @@ impl<'a> Kinds<'a> {
         let crd = self.crd(section, file)?;
         let version = self.version(section, crd)?;
         let (status, name) = (version.status, version.name.clone());
+        let sample = sample::object(&version.schema);
         let versions = Versions::Named(BTreeSet::from([name.clone()]));
         let resource = Resource::new(
             crd.clone(),
@@ -335,6 +342,7 @@ impl<'a> Kinds<'a> {
             type_name: resource.type_name.to_string(),
             trait_prefix: resource.type_name.to_string(),
             origin: Origin::Custom(Box::new(resource)),
+            sample: Some(sample),
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,

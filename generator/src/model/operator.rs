@@ -1,6 +1,8 @@
 //! The operator with everything decided: what the views print.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
+
+use kopf_core::scope::NamespacePattern;
 
 use super::handler::Handler;
 use super::hook::Hook;
@@ -11,7 +13,7 @@ use super::resource::Resource;
 use super::standard::StandardKind;
 use super::webhook::Webhook;
 use crate::load::crd::Scope;
-use crate::load::manifest::Configuration;
+use crate::load::manifest::{Configuration, SettingValue, TunedSection};
 
 /// An operator and the kinds that it handles.
 #[derive(Clone, Debug)]
@@ -22,8 +24,10 @@ pub struct Operator {
     pub peering: Peering,
     /// How one of its replicas becomes the leader, if there are several.
     pub leader_election: Option<LeaderElection>,
-    /// How daemons and timers start and stop.
-    pub background: Background,
+    /// The namespaces that are served unless the command line says otherwise; all if empty.
+    pub namespaces: Vec<String>,
+    /// What is tuned.
+    pub settings: Vec<TunedSection>,
     /// The handlers of the operator as a whole, in the order of the manifest.
     pub hooks: Vec<Hook>,
     /// The kinds, in the order of the manifest.
@@ -43,15 +47,6 @@ pub struct Admission {
     pub is_named: bool,
     /// Who writes them.
     pub configuration: Configuration,
-}
-
-/// What is tuned about daemons and timers; what is none is as usual.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Background {
-    /// How often it is told that a daemon does not stop.
-    pub cancellation_polling: Option<Duration>,
-    /// Over how long first ticks are spread at most.
-    pub initial_spread: Option<Duration>,
 }
 
 /// A file with CustomResourceDefinitions.
@@ -86,6 +81,8 @@ pub struct HandledKind {
     pub trait_prefix: String,
     /// Where the Rust type comes from.
     pub origin: Origin,
+    /// The body of an object that the server accepts, as far as that can be guessed.
+    pub sample: Option<serde_json::Value>,
     /// The handlers, in the order of the manifest.
     pub handlers: Vec<Handler>,
     /// The webhooks, in the order of the manifest.
@@ -110,6 +107,25 @@ impl Operator {
     #[must_use]
     pub fn has_webhooks(&self) -> bool {
         self.kinds.iter().any(|kind| !kind.webhooks.is_empty())
+    }
+
+    /// The only namespaces that are served, if they are known by name.
+    #[must_use]
+    pub fn fixed_namespaces(&self) -> Option<BTreeSet<&str>> {
+        let names = self.namespaces.iter().map(|pattern| {
+            let is_name = NamespacePattern::new(pattern).literal().is_some();
+            is_name.then_some(pattern.as_str())
+        });
+        let names: BTreeSet<&str> = names.collect::<Option<_>>()?;
+        (!names.is_empty()).then_some(names)
+    }
+
+    /// Whether namespaces are looked for.
+    #[must_use]
+    pub fn scans_namespaces(&self) -> bool {
+        let disabled = ("disabled", SettingValue::Flag(true));
+        let mut sections = self.settings.iter();
+        !sections.any(|it| it.field == "scanning" && it.fields.contains(&disabled))
     }
 
     /// All indices, each once, in the order of the manifest.

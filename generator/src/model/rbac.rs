@@ -2,14 +2,27 @@
 
 use super::handler::Handler;
 use super::kind::Status;
-use super::operator::{HandledKind, Operator};
+use super::operator::{HandledKind, Operator, Origin};
 use super::peers::{LeaderElection, Membership};
 use crate::load::crd::Scope;
 use crate::load::manifest::Configuration;
 
+/// Where a permission is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// For objects that belong to the cluster, or to find namespaces.
+    Cluster,
+    /// In each served namespace.
+    Served,
+    /// In the namespace of the operator.
+    Own,
+}
+
 /// One rule of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
+    /// Where it is needed.
+    pub place: Place,
     /// The API groups, empty for the core group.
     pub groups: Vec<String>,
     /// The resources or subresources, in plural.
@@ -33,32 +46,23 @@ pub struct Grant {
 #[must_use]
 pub fn rules(operator: &Operator) -> Vec<Rule> {
     let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
-    let mut rules: Vec<Rule> = watched.flat_map(kind_rules).collect();
-    if operator
-        .kinds
-        .iter()
-        .any(|kind| kind.handlers.iter().any(Handler::writes))
-    {
-        rules.push(Rule {
-            groups: vec![String::new()],
-            resources: vec!["events".to_owned()],
-            names: Vec::new(),
-            verbs: vec![Grant {
-                verb: "create",
-                reason: "what happens to an object is reported on it".to_owned(),
-            }],
-        });
-    }
-    rules.extend(operator.peering.membership().map(peering_rule));
+    let mut rules: Vec<Rule> = watched
+        .flat_map(|kind| kind_rules(operator, kind))
+        .collect();
+    rules.extend(event_rules(operator));
+    rules.extend(definition_rule(operator));
+    rules.extend(namespaces_rule(operator));
+    let membership = operator.peering.membership();
+    rules.extend(membership.map(|it| peering_rule(operator, it)));
     if operator.has_webhooks() && operator.admission.configuration == Configuration::Managed {
         rules.push(configuration_rule(operator));
     }
+    rules.extend(own_rules(operator));
     rules
 }
 
 /// What is needed in the namespace of the operator only: its lease, and its certificates.
-#[must_use]
-pub fn own_rules(operator: &Operator) -> Vec<Rule> {
+fn own_rules(operator: &Operator) -> Vec<Rule> {
     let election = operator.leader_election.as_ref();
     let mut rules = election.map(lease_rules).unwrap_or_default();
     if operator.has_webhooks() {
@@ -67,8 +71,82 @@ pub fn own_rules(operator: &Operator) -> Vec<Rule> {
     rules
 }
 
+/// Events about an object are in its namespace, those about objects of the cluster in the
+/// operator's own.
+fn event_rules(operator: &Operator) -> Vec<Rule> {
+    let writes = |scope: Scope| {
+        let kinds = operator.kinds.iter().filter(|kind| kind.scope == scope);
+        let mut handlers = kinds.flat_map(|kind| &kind.handlers);
+        handlers.any(Handler::writes)
+    };
+    let rule = |place| Rule {
+        place,
+        groups: vec![String::new()],
+        resources: vec!["events".to_owned()],
+        names: Vec::new(),
+        verbs: vec![
+            Grant {
+                verb: "create",
+                reason: "what happens to an object is reported on it".to_owned(),
+            },
+            Grant {
+                verb: "patch",
+                reason: "repeats are counted".to_owned(),
+            },
+        ],
+    };
+    let places = match operator.fixed_namespaces() {
+        Some(_) => [
+            writes(Scope::Namespaced).then_some(Place::Served),
+            writes(Scope::Cluster).then_some(Place::Own),
+        ],
+        None => {
+            let any = writes(Scope::Namespaced) || writes(Scope::Cluster);
+            [any.then_some(Place::Cluster), None]
+        }
+    };
+    places.into_iter().flatten().map(rule).collect()
+}
+
+/// What lets a custom kind that is not there yet be noticed as soon as it comes.
+fn definition_rule(operator: &Operator) -> Option<Rule> {
+    let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
+    let custom = watched.filter(|kind| matches!(kind.origin, Origin::Custom(_)));
+    let names: Vec<String> = custom
+        .map(|kind| format!("{}.{}", kind.plural, kind.group))
+        .collect();
+    (!names.is_empty()).then(|| Rule {
+        place: Place::Cluster,
+        groups: vec!["apiextensions.k8s.io".to_owned()],
+        resources: vec!["customresourcedefinitions".to_owned()],
+        names,
+        verbs: grants(
+            &["list", "watch"],
+            "a kind that comes after the operator is noticed at once",
+        ),
+    })
+}
+
+/// Patterns match namespaces as they come and go.
+fn namespaces_rule(operator: &Operator) -> Option<Rule> {
+    let follows = !operator.namespaces.is_empty()
+        && operator.fixed_namespaces().is_none()
+        && operator.scans_namespaces();
+    follows.then(|| Rule {
+        place: Place::Cluster,
+        groups: vec![String::new()],
+        resources: vec!["namespaces".to_owned()],
+        names: Vec::new(),
+        verbs: grants(
+            &["list", "watch"],
+            "those that match are served as they come and go",
+        ),
+    })
+}
+
 fn configuration_rule(operator: &Operator) -> Rule {
     Rule {
+        place: Place::Cluster,
         groups: vec!["admissionregistration.k8s.io".to_owned()],
         resources: [
             "mutatingwebhookconfigurations",
@@ -93,6 +171,7 @@ fn certificate_rule(operator: &Operator) -> Rule {
         Configuration::CertManager => grants(&["get"], "certificates of the webhooks"),
     };
     Rule {
+        place: Place::Own,
         groups: vec![String::new()],
         resources: vec!["secrets".to_owned()],
         names: vec![operator.webhook_service()],
@@ -100,17 +179,23 @@ fn certificate_rule(operator: &Operator) -> Rule {
     }
 }
 
-fn peering_rule(membership: &Membership) -> Rule {
-    let reason = if membership.name.is_some() {
-        "other operators are met here, with -A or -n"
+fn peering_rule(operator: &Operator, membership: &Membership) -> Rule {
+    let is_fixed = operator.fixed_namespaces().is_some();
+    let reason = match (&membership.name, is_fixed) {
+        (Some(_), true) => "other operators are met here",
+        (None, true) => "other operators are met here, if it exists",
+        (Some(_), false) => "other operators are met here, with -A or -n",
+        (None, false) => "other operators are met here, if it exists, with -A or -n",
+    };
+    let (place, resources) = if is_fixed {
+        (Place::Served, vec!["kopfpeerings"])
     } else {
-        "other operators are met here, if it exists, with -A or -n"
+        (Place::Cluster, vec!["clusterkopfpeerings", "kopfpeerings"])
     };
     Rule {
+        place,
         groups: ["kopf.dev", "zalando.org"].map(str::to_owned).to_vec(),
-        resources: ["clusterkopfpeerings", "kopfpeerings"]
-            .map(str::to_owned)
-            .to_vec(),
+        resources: resources.into_iter().map(str::to_owned).collect(),
         names: vec![membership.peering().to_owned()],
         verbs: grants(&["list", "watch", "patch"], reason),
     }
@@ -118,6 +203,7 @@ fn peering_rule(membership: &Membership) -> Rule {
 
 fn lease_rules(election: &LeaderElection) -> Vec<Rule> {
     let rule = |names: Vec<String>, verbs: &[&'static str], reason: &str| Rule {
+        place: Place::Own,
         groups: vec!["coordination.k8s.io".to_owned()],
         resources: vec!["leases".to_owned()],
         names,
@@ -142,16 +228,12 @@ fn grants(verbs: &[&'static str], reason: &str) -> Vec<Grant> {
     verbs.iter().map(grant).collect()
 }
 
-/// Whether all rules are about objects in namespaces, so that roles in namespaces would do.
-#[must_use]
-pub fn fits_namespaces(operator: &Operator) -> bool {
-    operator
-        .kinds
-        .iter()
-        .all(|kind| kind.scope == Scope::Namespaced)
-}
-
-fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
+fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
+    let is_fixed = operator.fixed_namespaces().is_some();
+    let place = match kind.scope {
+        Scope::Namespaced if is_fixed => Place::Served,
+        Scope::Namespaced | Scope::Cluster => Place::Cluster,
+    };
     let names = |matches: &dyn Fn(&Handler) -> bool| {
         let names: Vec<_> = kind
             .handlers
@@ -196,6 +278,7 @@ fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
         });
         if kind.status == Status::Present {
             rules.push(Rule {
+                place,
                 groups: vec![kind.group.clone()],
                 resources: vec![format!("{}/status", kind.plural)],
                 names: Vec::new(),
@@ -209,6 +292,7 @@ fn kind_rules(kind: &HandledKind) -> Vec<Rule> {
     rules.insert(
         0,
         Rule {
+            place,
             groups: vec![kind.group.clone()],
             resources: vec![kind.plural.clone()],
             names: Vec::new(),

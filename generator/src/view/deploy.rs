@@ -5,8 +5,9 @@ use askama::Template;
 use crate::load::manifest::Trigger;
 use crate::model::handler::{Cause, ChangeKinds, Handler};
 use crate::model::operator::{HandledKind, Operator};
-use crate::model::rbac::{self, Rule};
+use crate::model::rbac::{self, Place, Rule};
 use crate::model::webhook::{Role, Webhook};
+use crate::view::cluster_test::ClusterTestView;
 use crate::view::layout::wrap;
 use crate::view::method;
 
@@ -19,6 +20,9 @@ const COMMENT_WIDTH: usize = 96;
 pub struct RbacView<'a> {
     name: &'a str,
     rules: Vec<RuleLines>,
+    /// The namespaces in which the next rules are granted.
+    namespaces: Vec<&'a str>,
+    served_rules: Vec<RuleLines>,
     /// What is granted in the namespace of the operator only.
     own_rules: Vec<RuleLines>,
 }
@@ -54,6 +58,8 @@ pub struct DeploymentView<'a> {
     elects: bool,
     /// Whether others are told the name of the pod.
     is_named: bool,
+    /// Whether the whole cluster is served.
+    is_everywhere: bool,
 }
 
 /// `deploy/peering.yaml`.
@@ -95,6 +101,7 @@ pub struct DockerignoreView;
 #[template(path = "scaffold/README.md")]
 pub struct ReadmeView<'a> {
     name: &'a str,
+    has_cluster_test: bool,
     kinds: Vec<ReadmeKind<'a>>,
 }
 
@@ -123,6 +130,7 @@ impl<'a> DeploymentView<'a> {
             name: &operator.name,
             elects,
             is_named: elects || operator.peering.membership().is_some(),
+            is_everywhere: operator.namespaces.is_empty(),
         }
     }
 }
@@ -147,19 +155,22 @@ impl<'a> RbacView<'a> {
     /// Prepares the permissions of `operator`.
     #[must_use]
     pub fn new(operator: &'a Operator) -> Self {
+        let rules = rbac::rules(operator);
+        let at = |place: Place| -> Vec<RuleLines> {
+            let rules = rules.iter().filter(|rule| rule.place == place);
+            rules.map(RuleLines::new).collect()
+        };
         Self {
             name: &operator.name,
-            rules: RuleLines::all(&rbac::rules(operator)),
-            own_rules: RuleLines::all(&rbac::own_rules(operator)),
+            rules: at(Place::Cluster),
+            namespaces: operator.fixed_namespaces().into_iter().flatten().collect(),
+            served_rules: at(Place::Served),
+            own_rules: at(Place::Own),
         }
     }
 }
 
 impl RuleLines {
-    fn all(rules: &[Rule]) -> Vec<Self> {
-        rules.iter().map(Self::new).collect()
-    }
-
     fn new(rule: &Rule) -> Self {
         let mut reasons: Vec<String> = Vec::new();
         let mut previous: Option<(Vec<&str>, String)> = None;
@@ -219,6 +230,7 @@ impl<'a> ReadmeView<'a> {
     pub fn new(operator: &'a Operator) -> Self {
         Self {
             name: &operator.name,
+            has_cluster_test: ClusterTestView::new(operator).is_some(),
             kinds: operator.kinds.iter().map(ReadmeKind::new).collect(),
         }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use askama::Template;
 
 use super::hook;
-use crate::load::manifest::{Configuration, Ties};
-use crate::model::operator::{Background, HandledKind, Operator, Origin};
+use crate::load::manifest::{Configuration, SettingValue, Ties, TunedSection};
+use crate::model::operator::{HandledKind, Operator, Origin};
 use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 
 /// The version of the seam between generated code and the runtime.
@@ -31,6 +31,8 @@ pub struct OperatorView<'a> {
     webhooks: Option<String>,
     /// The settings, if they differ from what every operator has.
     settings: Option<String>,
+    /// The scope, if it is not the whole cluster.
+    namespaces: Option<String>,
 }
 
 #[derive(Debug)]
@@ -110,30 +112,58 @@ impl<'a> OperatorView<'a> {
             peering: peering(&operator.peering),
             leader_election: operator.leader_election.as_ref().map(leader_election),
             webhooks: webhooks(operator),
-            settings: settings(&operator.background),
+            settings: settings(&operator.settings),
+            namespaces: namespaces(operator),
         }
     }
 }
 
-fn settings(background: &Background) -> Option<String> {
+fn settings(sections: &[TunedSection]) -> Option<String> {
     const SETTINGS: &str = "kopf_runtime::Settings";
-    const BACKGROUND: &str = "kopf_runtime::BackgroundSettings";
-    let all = [
-        ("cancellation_polling", background.cancellation_polling),
-        ("initial_spread", background.initial_spread),
-    ];
-    let fields: Vec<String> = all
-        .iter()
-        .filter_map(|(field, time)| Some(format!("{field}: {}", duration((*time)?))))
+    let fields: Vec<String> = sections.iter().map(section).collect();
+    let default = format!("{SETTINGS}::default()");
+    (!fields.is_empty()).then(|| literal(SETTINGS, &fields, &default))
+}
+
+fn section(section: &TunedSection) -> String {
+    let TunedSection {
+        field, type_name, ..
+    } = section;
+    let fields = section.fields.iter();
+    let fields: Vec<String> = fields
+        .map(|(field, value)| format!("{field}: {}", setting(value)))
         .collect();
-    let tuned = if fields.len() == all.len() {
-        format!("{BACKGROUND} {{ {} }}", fields.join(", "))
+    let name = format!("kopf_runtime::{type_name}");
+    if section.is_complete {
+        format!("{field}: {name} {{ {} }}", fields.join(", "))
     } else {
-        literal(BACKGROUND, &fields, &format!("{BACKGROUND}::default()"))
-    };
-    let field = [format!("background: {tuned}")];
-    let settings = literal(SETTINGS, &field, &format!("{SETTINGS}::default()"));
-    (!fields.is_empty()).then_some(settings)
+        let default = format!("{name}::default()");
+        format!("{field}: {}", literal(&name, &fields, &default))
+    }
+}
+
+fn setting(value: &SettingValue) -> String {
+    match value {
+        SettingValue::Duration(time) => duration(*time),
+        SettingValue::Durations(times) => {
+            let times: Vec<String> = times.iter().copied().map(duration).collect();
+            format!("vec![{}]", times.join(", "))
+        }
+        SettingValue::Flag(flag) => flag.to_string(),
+        SettingValue::Count(number) => number.to_string(),
+        SettingValue::Text(text) => format!("{text:?}.to_owned()"),
+        SettingValue::Variant(variant) => format!("kopf_runtime::{variant}"),
+    }
+}
+
+fn namespaces(operator: &Operator) -> Option<String> {
+    let patterns: Vec<String> = operator
+        .namespaces
+        .iter()
+        .map(|it| format!("{it:?}"))
+        .collect();
+    let patterns = patterns.join(", ");
+    (!patterns.is_empty()).then(|| format!("kopf_runtime::Namespaces::matching([{patterns}])"))
 }
 
 fn peering(peering: &Peering) -> Option<String> {

@@ -55,6 +55,8 @@ pub struct KindHandlersView {
 pub struct CargoView<'a> {
     /// The name of the crate.
     pub name: &'a str,
+    /// Whether there is a test for clusters.
+    pub has_cluster_test: bool,
     /// The oldest compiler that builds it.
     pub rust_version: &'a str,
     /// Where the runtime comes from, as a TOML value.

@@ -86,6 +86,10 @@ pub struct Conclusion {
     pub follow_up: bool,
     /// When the next handler is due; zero for at once.
     pub delay: Option<Duration>,
+    /// How many handlers succeeded so far.
+    pub succeeded: usize,
+    /// How many handlers failed for good so far.
+    pub failed: usize,
 }
 
 // === impl Situation ===
@@ -335,12 +339,15 @@ impl Cycle {
         for id in &self.dropped {
             self.purge(id, patch);
         }
+        let (succeeded, failed) = self.tracker.tally();
         if self.tracker.is_done() {
             let follow_up = self.close(now, patch);
             return Conclusion {
                 ended: true,
                 follow_up,
                 delay: None,
+                succeeded,
+                failed,
             };
         }
         self.store_progress(patch);
@@ -348,6 +355,8 @@ impl Cycle {
             ended: false,
             follow_up: false,
             delay: self.tracker.delay(now),
+            succeeded,
+            failed,
         }
     }
 
@@ -358,6 +367,7 @@ impl Cycle {
             self.purge(id, patch);
         }
         self.store_progress(patch);
+        let (succeeded, failed) = self.tracker.tally();
         Conclusion {
             ended: false,
             follow_up: false,
@@ -366,6 +376,8 @@ impl Cycle {
             } else {
                 self.tracker.delay(now)
             },
+            succeeded,
+            failed,
         }
     }
 

@@ -57,7 +57,7 @@ impl Engine {
         operator: &'static str,
         options: Webhooks,
         webhooks: Vec<(ResourceSpec, Webhook)>,
-        namespaces: Option<Vec<String>>,
+        scope: Reach,
         client: Client,
         around: Around<'_>,
     ) -> Result<Self, Error> {
@@ -78,12 +78,13 @@ impl Engine {
             }
             Serving::Custom(server) => (server, place::protected_namespaces(None)),
         };
-        let reach = match namespaces {
-            Some(mut names) => {
+        let reach = match scope {
+            Reach::AllBut(_) => Reach::AllBut(own),
+            Reach::Only(mut names) => {
                 names.retain(|name| !own.contains(name));
                 Reach::Only(names)
             }
-            None => Reach::AllBut(own),
+            Reach::Matching { patterns, .. } => Reach::Matching { patterns, but: own },
         };
         let specs: Vec<_> = webhooks
             .iter()

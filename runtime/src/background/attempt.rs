@@ -17,6 +17,7 @@ use super::run::Run;
 use crate::context::background::BackgroundFacts;
 use crate::context::change::Effects;
 use crate::engine::posting::Subject;
+use crate::engine::voice::Voice;
 use crate::execute::invoke::Verdict;
 use crate::execute::report;
 use crate::live::Live;
@@ -48,7 +49,8 @@ impl Site {
     /// Makes an attempt; `alive` is kept by all work that it leaves behind.
     pub(super) async fn attempt(&self, record: &mut Record, alive: Arc<dyn Send + Sync>) -> Ended {
         let around = self.surroundings();
-        let handler = around.subject.handler_span(self.run.duty.spec.id.as_str());
+        let id = self.run.duty.spec.id.as_str();
+        let handler = around.subject.handler_span(id, record.retries);
         // Large enough for moves to be felt: it stays where it is made.
         Box::pin(self.attempt_within(record, around, alive))
             .instrument(handler)
@@ -135,6 +137,7 @@ impl Site {
         let limit = policy
             .timeout
             .map(|timeout| timeout.saturating_sub(self.runtime(record)));
+        let voice = facts.around.voice();
         match &self.run.duty.work {
             Work::Daemon(daemon) => {
                 let run = Arc::clone(&self.run);
@@ -143,12 +146,10 @@ impl Site {
                         .until(|reasons| reasons.contains(StopReason::Cancelled))
                         .await;
                 };
-                daemon
-                    .function
-                    .call(facts, interrupted.boxed(), limit)
-                    .await
+                let call = daemon.function.call(facts, interrupted.boxed(), limit);
+                Voice::lend(voice, call).await
             }
-            Work::Timer(timer) => timer.function.call(facts, limit).await,
+            Work::Timer(timer) => Voice::lend(voice, timer.function.call(facts, limit)).await,
         }
     }
 

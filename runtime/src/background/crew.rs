@@ -18,7 +18,8 @@ use tokio_util::time::delay_queue::Expired;
 use tracing::{error, warn};
 
 use super::timer::{Due, Timer};
-use crate::queue::{Limits, counted};
+use crate::queue::{HEARTBEAT, Limits, counted};
+use crate::vitals::Pulse;
 
 /// The wheel is finite; a timer that comes early is sent back.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
@@ -48,6 +49,7 @@ pub(super) async fn run(
     origin: Instant,
     mut orders: mpsc::UnboundedReceiver<Order>,
     limits: Limits,
+    pulse: Pulse,
     quit: CancellationToken,
 ) {
     let permits = Arc::new(Semaphore::new(limits.busy));
@@ -57,10 +59,12 @@ pub(super) async fn run(
         ready: VecDeque::new(),
         tasks: JoinSet::new(),
     };
+    let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
         let permit = Arc::clone(&permits).acquire_owned();
         tokio::select! {
             () = quit.cancelled() => break,
+            _ = heartbeat.tick() => pulse.within(HEARTBEAT),
             Some(order) = orders.recv() => crew.obey(order),
             Some(due) = crew.clock.next(), if !crew.clock.is_empty() => crew.strike(due),
             Some(done) = crew.tasks.join_next() => see_out(done),
@@ -82,6 +86,7 @@ pub(super) async fn run(
             crew.call(permit, limits.patience);
         }
     }
+    pulse.rest();
     crew.dismiss().await;
 }
 

@@ -97,7 +97,7 @@ impl Stage {
         );
         let background = Arc::clone(&staff.background);
         let quit = CancellationToken::new();
-        let (crew, nudges) = staff.crew(limits, quit.clone());
+        let (crew, nudges) = staff.crew(limits, Pulse::unobserved(), quit.clone());
         Self {
             theatre,
             background,

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tracing::{Span, warn};
 
+use crate::engine::voice::Voice;
 use crate::error::HandlerError;
 use crate::persist::deliver::Delivery;
 use crate::stop::StopSignal;
@@ -44,11 +45,12 @@ impl BackgroundFacts {
     ) -> Result<T, HandlerError> {
         let (began, beginning) = oneshot::channel();
         let (stop, alive) = (self.stop.clone(), Arc::clone(&self.alive));
-        let span = Span::current();
+        let (span, voice) = (Span::current(), Voice::current());
         let thread = tokio::task::spawn_blocking(move || {
             // Nobody may be waiting any more, and that is fine.
             let _ = began.send(());
-            let done = span.in_scope(|| catch_unwind(AssertUnwindSafe(|| work(stop))));
+            let work = || catch_unwind(AssertUnwindSafe(|| work(stop)));
+            let done = span.in_scope(|| Voice::lend_sync(voice, work));
             drop(alive);
             done
         });
@@ -208,12 +210,9 @@ macro_rules! background_context {
             ) -> Result<(), serde_json::Error> {
                 hierarchy::adopt(child, &self.raw(), adoption)
             }
-
-            /// Posts a Kubernetes event about the object.
-            pub fn event(&self, severity: EventSeverity, reason: &str, message: &str) {
-                self.facts.around.post(severity, reason, message);
-            }
         }
+
+        reporting!($context, facts.around);
     };
 }
 

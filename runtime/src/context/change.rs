@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::Old;
 use super::sub::Registered;
-use crate::engine::posting::EventSeverity;
+use crate::context::report::reporting;
 use crate::hierarchy::{self, Adoption, Child};
 use crate::index::{Index, IndexView};
 use crate::memo::{self, Memo};
@@ -269,9 +269,6 @@ impl<K> Change<K> {
     ) -> Result<(), serde_json::Error> {
         hierarchy::adopt(child, &self.facts.situation.body, adoption)
     }
-
-    /// Posts a Kubernetes event about the object.
-    pub fn event(&self, severity: EventSeverity, reason: &str, message: &str) {
-        self.facts.around.post(severity, reason, message);
-    }
 }
+
+reporting!(Change, facts.around);

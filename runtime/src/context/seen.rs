@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::change::Slot;
-use crate::engine::posting::EventSeverity;
+use crate::context::report::reporting;
 use crate::hierarchy::{self, Adoption, Child};
 use crate::index::{Index, IndexView};
 use crate::memo::{self, Memo};
@@ -131,9 +131,6 @@ impl<K> Seen<K> {
     ) -> Result<(), serde_json::Error> {
         hierarchy::adopt(child, &self.raw, adoption)
     }
-
-    /// Posts a Kubernetes event about the object.
-    pub fn event(&self, severity: EventSeverity, reason: &str, message: &str) {
-        self.around.post(severity, reason, message);
-    }
 }
+
+reporting!(Seen, around);

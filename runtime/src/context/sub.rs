@@ -144,7 +144,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Change<K> {
                     ),
                     Ok(object) => {
                         let mut cx = Self::new(object, facts);
-                        let span = span::handler(id.as_str());
+                        let span = span::handler(id.as_str(), allowance.retry);
                         let verdict = cx
                             .call(function, allowance.time_left)
                             .instrument(span)

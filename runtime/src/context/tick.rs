@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::background::{BackgroundFacts, background_context};
 use super::change::Effects;
-use crate::engine::posting::EventSeverity;
+use crate::context::report::reporting;
 use crate::error::{HandlerError, HandlerResult};
 use crate::hierarchy::{self, Adoption, Child};
 use crate::index::{Index, IndexView};

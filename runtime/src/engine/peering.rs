@@ -67,7 +67,7 @@ struct Session<'a> {
 /// Takes part as long as this operator leads, until `stop`; then removes the own record.
 pub(crate) async fn run(
     member: Member,
-    source: Source,
+    source: &Source,
     activity: Activity,
     stop: CancellationToken,
 ) {
@@ -78,7 +78,7 @@ pub(crate) async fn run(
         }
         let mut session = Session::new(&member);
         tokio::select! {
-            () = session.take_part(&source) => {}
+            () = session.take_part(source) => {}
             () = stop.cancelled() => return session.leave().await,
             // The next leader goes on with the record.
             () = activity.lapsed() => source.pause(Pause::Starting),

@@ -1,26 +1,29 @@
-//! Posts Kubernetes events about objects, in order, without ever making a handler wait.
+//! Posts Kubernetes events about objects, without ever making a handler wait.
+//!
+//! What is to be posted is entered into a ledger, where repeats are merged while they wait; one
+//! task sends what is due.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use kopf_core::posting::{Due, Key, Ledger, Note};
 use kube::Client;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{Span, debug, warn};
-
-use crate::span;
 
 use crate::activity::Activity;
 use crate::metrics::PostingMetrics;
+use crate::settings::{PostingLevel, PostingSettings};
+use crate::span;
 
-/// Events beyond this number are dropped: they inform people, and nobody reads that many.
-const BACKLOG: usize = 1000;
+/// How long one request may take; events are not worth more.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest message that the API accepts.
-const LONGEST_MESSAGE: usize = 1024;
-
-/// How serious an event is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How serious an event is: its type.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventSeverity {
     /// Something happened as it should.
     Normal,
@@ -28,16 +31,68 @@ pub enum EventSeverity {
     Warning,
     /// Something failed.
     Error,
+    /// A type of one's own, in one word.
+    Other(String),
 }
 
 /// The object that an event is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Subject {
     pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
     pub(crate) uid: String,
+}
+
+/// Hands events to whoever sends them; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Poster {
+    shared: Arc<Shared>,
+    /// Rings when there is something to send; when the last handle is gone, so is the bell.
+    bell: mpsc::Sender<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: PostingSettings,
+    /// Never held across an await.
+    ledger: Mutex<Ledger<Arc<Subject>>>,
+    origin: Instant,
+}
+
+/// The task that sends what is due.
+struct Sender {
+    client: Client,
+    activity: Activity,
+    shared: Arc<Shared>,
+    metrics: Arc<PostingMetrics>,
+    /// Whether it was told that something is not permitted.
+    complained: bool,
+}
+
+// === impl EventSeverity ===
+
+impl EventSeverity {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+            Self::Error => "Error",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl From<&str> for EventSeverity {
+    fn from(word: &str) -> Self {
+        match word {
+            "Normal" => Self::Normal,
+            "Warning" => Self::Warning,
+            "Error" => Self::Error,
+            other => Self::Other(other.to_owned()),
+        }
+    }
 }
 
 // === impl Subject ===
@@ -56,94 +111,225 @@ impl Subject {
     }
 
     /// The span of one call of a handler that has no other span around it.
-    pub(crate) fn handler_span(&self, id: &str) -> Span {
+    pub(crate) fn handler_span(&self, id: &str, retry: u32) -> Span {
         let subject = [&*self.api_version, &*self.kind, &*self.name, &*self.uid];
-        span::handler_of(subject, self.namespace.as_deref(), id)
+        span::handler_of(subject, self.namespace.as_deref(), id, retry)
+    }
+
+    fn is_event(&self) -> bool {
+        let groups = ["v1", "events.k8s.io/v1"];
+        self.kind == "Event" && groups.contains(&&*self.api_version)
     }
 }
 
-struct Post {
-    subject: Arc<Subject>,
-    severity: EventSeverity,
-    reason: String,
-    message: String,
-    at: Timestamp,
-}
-
-/// Hands events to the poster; cheap to clone.
-#[derive(Debug, Clone)]
-pub(crate) struct Poster {
-    sender: mpsc::Sender<Post>,
-    metrics: Arc<PostingMetrics>,
-}
+// === impl Poster ===
 
 /// Makes a handle, and the task that posts what it is given until all handles are gone.
 pub(crate) fn poster(
     client: Client,
     activity: Activity,
+    settings: PostingSettings,
     metrics: Arc<PostingMetrics>,
 ) -> (Poster, impl Future<Output = ()>) {
-    let (sender, mut posts) = mpsc::channel::<Post>(BACKLOG);
-    let counted = Arc::clone(&metrics);
-    let task = async move {
-        while let Some(post) = posts.recv().await {
-            match activity.while_leading(send(&client, &post)).await {
-                Ok(Ok(())) => counted.posted.add(),
-                Ok(Err(error)) => {
-                    counted.failed.add();
-                    debug!("an event could not be posted: {error}");
-                }
-                Err(lapsed) => {
-                    counted.dropped.add();
-                    debug!("an event is not posted: {lapsed}");
-                }
-            }
-        }
+    let (bell, rings) = mpsc::channel(1);
+    let shared = Arc::new(Shared {
+        ledger: Mutex::new(Ledger::new(settings.limits())),
+        settings,
+        origin: Instant::now(),
+    });
+    let sender = Sender {
+        client,
+        activity,
+        shared: Arc::clone(&shared),
+        metrics,
+        complained: false,
     };
-    (Poster { sender, metrics }, task)
+    (Poster { shared, bell }, sender.run(rings))
 }
 
 impl Poster {
+    /// Whether something of this level is of interest.
+    pub(crate) fn wants(&self, level: PostingLevel) -> bool {
+        level >= self.shared.settings.level
+    }
+
+    pub(crate) fn settings(&self) -> &PostingSettings {
+        &self.shared.settings
+    }
+
     pub(crate) fn post(
         &self,
         subject: &Arc<Subject>,
-        severity: EventSeverity,
+        severity: &EventSeverity,
         reason: impl Into<String>,
         message: impl Into<String>,
     ) {
-        let about_an_event = subject.api_version == "v1" && subject.kind == "Event";
-        if about_an_event {
+        // An event about an event would make another one, and so on for ever.
+        if subject.is_event() {
             return;
         }
-        let post = Post {
-            subject: Arc::clone(subject),
-            severity,
+        let note = Note {
+            r#type: severity.as_str().to_owned(),
             reason: reason.into(),
             message: message.into(),
             at: Timestamp::now(),
         };
-        if self.sender.try_send(post).is_err() {
-            self.metrics.dropped.add();
-            warn!("an event about {} is dropped: too many wait", subject.name);
-        }
+        let now = self.shared.now();
+        self.shared.ledger().note(Arc::clone(subject), note, now);
+        // A bell that rings already need not be rung.
+        let _ = self.bell.try_send(());
     }
 }
 
-async fn send(client: &Client, post: &Post) -> Result<(), kube::Error> {
-    let namespace = post
-        .subject
-        .namespace
-        .as_deref()
-        .unwrap_or(client.default_namespace());
-    let request = http::Request::post(format!("/api/v1/namespaces/{namespace}/events"))
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .body(body(post, namespace).to_string().into_bytes())
-        .map_err(kube::Error::HttpError)?;
-    client.request_text(request).await.map(drop)
+// === impl Shared ===
+
+impl Shared {
+    fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger<Arc<Subject>>> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn body(post: &Post, namespace: &str) -> Value {
-    let subject = &post.subject;
+// === impl Sender ===
+
+impl Sender {
+    async fn run(mut self, mut rings: mpsc::Receiver<()>) {
+        loop {
+            self.send_due().await;
+            let wait = self.shared.ledger().wait(self.shared.now());
+            let rung = async {
+                match wait {
+                    Some(wait) => timeout(wait, rings.recv()).await.unwrap_or(Some(())),
+                    None => rings.recv().await,
+                }
+            };
+            if rung.await.is_none() {
+                break;
+            }
+        }
+        self.shared.ledger().hurry();
+        self.send_due().await;
+    }
+
+    async fn send_due(&mut self) {
+        loop {
+            let (due, dropped) = {
+                let mut ledger = self.shared.ledger();
+                (ledger.next(self.shared.now()), ledger.dropped())
+            };
+            for _ in 0..dropped {
+                self.metrics.dropped.add();
+            }
+            if dropped > 0 {
+                warn!("{dropped} events are dropped: too many wait");
+            }
+            let Some(due) = due else {
+                return;
+            };
+            let activity = self.activity.clone();
+            match activity.while_leading(self.send(&due)).await {
+                Ok(()) => {}
+                Err(lapsed) => {
+                    self.metrics.dropped.add();
+                    debug!("an event is not posted: {lapsed}");
+                    self.shared.ledger().forget(&due.key);
+                    // Not to be busy with what must not be done.
+                    sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn send(&mut self, due: &Due<Arc<Subject>>) {
+        let key = &due.key;
+        let answer = timeout(REQUEST_TIMEOUT, self.request(due)).await;
+        let shared = Arc::clone(&self.shared);
+        let mut ledger = shared.ledger();
+        match &answer {
+            Ok(Ok(_)) => self.metrics.posted.add(),
+            _ => self.metrics.failed.add(),
+        }
+        match answer {
+            Ok(Ok(name)) => ledger.sent(key, &name),
+            Ok(Err(kube::Error::Api(status))) if due.update.is_some() && status.code == 404 => {
+                ledger.renew(key);
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+                // Repeats are new events then, as far as the budget of the object goes.
+                if due.update.is_some() {
+                    ledger.renew(key);
+                } else {
+                    ledger.forget(key);
+                }
+                if !std::mem::replace(&mut self.complained, true) {
+                    warn!("events cannot be posted as they should: {}", status.message);
+                }
+            }
+            Ok(Err(kube::Error::Api(status))) if is_final(status.code) => {
+                debug!("an event is not accepted: {}", status.message);
+                ledger.forget(key);
+            }
+            failed => {
+                let story = match failed {
+                    Ok(Err(error)) => error.to_string(),
+                    _ => "no answer".to_owned(),
+                };
+                let retried = ledger.failed(key, shared.now());
+                debug!(retried, "an event could not be posted: {story}");
+            }
+        }
+    }
+
+    /// Creates or updates the event; returns its name.
+    async fn request(&self, due: &Due<Arc<Subject>>) -> Result<String, kube::Error> {
+        let settings = &self.shared.settings;
+        let namespace = due.key.subject.namespace.as_deref();
+        let namespace = namespace.unwrap_or(self.client.default_namespace());
+        let collection = format!("/api/v1/namespaces/{namespace}/events");
+        let (request, body) = match &due.update {
+            Some(name) => (
+                http::Request::patch(format!("{collection}/{name}"))
+                    .header(http::header::CONTENT_TYPE, "application/merge-patch+json"),
+                update(due),
+            ),
+            None => (
+                http::Request::post(collection)
+                    .header(http::header::CONTENT_TYPE, "application/json"),
+                creation(due, namespace, settings),
+            ),
+        };
+        let request = request
+            .body(body.to_string().into_bytes())
+            .map_err(kube::Error::HttpError)?;
+        let stored: Value = self.client.request(request).await?;
+        let name = stored["metadata"]["name"].as_str().unwrap_or_default();
+        Ok(name.to_owned())
+    }
+}
+
+/// Whether the same request would be answered in the same way for ever.
+fn is_final(code: u16) -> bool {
+    (400..500).contains(&code) && ![401, 408, 409, 429].contains(&code)
+}
+
+fn update(due: &Due<Arc<Subject>>) -> Value {
+    json!({
+        "count": due.count,
+        "lastTimestamp": stamp(due.last),
+        "message": due.message,
+    })
+}
+
+fn creation(due: &Due<Arc<Subject>>, namespace: &str, settings: &PostingSettings) -> Value {
+    let Key {
+        subject,
+        r#type,
+        reason,
+        ..
+    } = &due.key;
     let involved: Map<String, Value> = [
         ("apiVersion", &*subject.api_version),
         ("kind", &subject.kind),
@@ -154,36 +340,25 @@ fn body(post: &Post, namespace: &str) -> Value {
     .into_iter()
     .map(|(key, value)| (key.to_owned(), Value::from(value)))
     .collect();
-    let now = format!("{:.6}", post.at);
     json!({
-        "metadata": {"namespace": namespace, "generateName": "kopf-event-"},
+        "metadata": {"namespace": namespace, "generateName": settings.event_name_prefix},
         "action": "Action?",
-        "type": match post.severity {
-            EventSeverity::Normal => "Normal",
-            EventSeverity::Warning => "Warning",
-            EventSeverity::Error => "Error",
-        },
-        "reason": post.reason,
-        "message": shortened(&post.message),
-        "reportingComponent": "kopf",
-        "reportingInstance": "dev",
-        "source": {"component": "kopf"},
+        "type": r#type,
+        "reason": reason,
+        "message": due.message,
+        "count": due.count,
+        "reportingComponent": settings.reporting_component,
+        "reportingInstance": settings.reporting_instance,
+        "source": {"component": settings.reporting_component},
         "involvedObject": involved,
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "eventTime": now,
+        "firstTimestamp": stamp(due.first),
+        "lastTimestamp": stamp(due.last),
+        "eventTime": stamp(due.last),
     })
 }
 
-/// Keeps the beginning and the end of what is too long.
-fn shortened(message: &str) -> String {
-    let length = message.chars().count();
-    if length <= LONGEST_MESSAGE {
-        return message.to_owned();
-    }
-    let head: String = message.chars().take(511).collect();
-    let tail: String = message.chars().skip(length - 510).collect();
-    format!("{head}...{tail}")
+fn stamp(at: Timestamp) -> String {
+    format!("{at:.6}")
 }
 
 #[cfg(test)]
@@ -191,37 +366,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_message_loses_its_middle() {
-        let message = format!("{}{}", "a".repeat(1000), "z".repeat(1000));
-        let short = shortened(&message);
-        assert_eq!(short.chars().count(), LONGEST_MESSAGE);
-        assert!(short.starts_with("aaa") && short.contains("a...z") && short.ends_with("zzz"));
-        assert_eq!(shortened("short"), "short");
-    }
-
-    #[test]
-    fn the_body_is_what_kopf_posts() {
-        let post = Post {
-            subject: Arc::new(Subject {
-                api_version: "kopf.dev/v1".to_owned(),
-                kind: "KopfExample".to_owned(),
-                namespace: None,
-                name: "one".to_owned(),
-                uid: "u".to_owned(),
-            }),
-            severity: EventSeverity::Error,
+    fn the_body_is_what_kopf_posts_with_a_count() {
+        let subject = Arc::new(Subject {
+            api_version: "kopf.dev/v1".to_owned(),
+            kind: "KopfExample".to_owned(),
+            namespace: None,
+            name: "one".to_owned(),
+            uid: "u".to_owned(),
+        });
+        let settings = PostingSettings::default();
+        let mut ledger = Ledger::new(settings.limits());
+        let note = Note {
+            r#type: "Error".to_owned(),
             reason: "Logging".to_owned(),
             message: "no".to_owned(),
             at: "2020-12-31T23:59:59.000001Z".parse().unwrap(),
         };
+        ledger.note(subject, note, Duration::ZERO);
+        let due = ledger.next(Duration::ZERO).unwrap();
         assert_eq!(
-            body(&post, "default"),
+            creation(&due, "default", &settings),
             json!({
                 "metadata": {"namespace": "default", "generateName": "kopf-event-"},
                 "action": "Action?",
                 "type": "Error",
                 "reason": "Logging",
                 "message": "no",
+                "count": 1,
                 "reportingComponent": "kopf",
                 "reportingInstance": "dev",
                 "source": {"component": "kopf"},
@@ -237,5 +408,19 @@ mod tests {
                 "eventTime": "2020-12-31T23:59:59.000001Z",
             })
         );
+    }
+
+    #[test]
+    fn events_are_known_whatever_their_group() {
+        let subject = |api_version: &str, kind: &str| Subject {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: String::new(),
+            uid: String::new(),
+        };
+        assert!(subject("v1", "Event").is_event());
+        assert!(subject("events.k8s.io/v1", "Event").is_event());
+        assert!(!subject("kopf.dev/v1", "Event").is_event());
     }
 }

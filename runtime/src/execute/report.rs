@@ -5,17 +5,15 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kopf_core::cause::Reason;
+use kopf_core::cycle::Conclusion;
 use kopf_core::handler::retry::{ErrorMode, Exhausted, Policy};
 use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
 use kopf_core::progress::record::Record;
 use tracing::{debug, error, info};
 
-use crate::engine::posting::EventSeverity;
-use crate::surroundings::Surroundings;
-
-/// The reason that Kopf gives to events made of log lines.
-const REASON: &str = "Logging";
+use crate::surroundings::{Progress, Surroundings};
 
 /// A call that is over, with all that it takes to tell about it.
 pub(crate) struct Finished<'a> {
@@ -48,16 +46,44 @@ pub(crate) fn tell(finished: &Finished<'_>, around: &Surroundings) {
             debug!("{noun} '{id}' succeeded.");
         }
         Outcome::Success(_) if finished.spec.trigger == Trigger::Index => {}
-        Outcome::Success(_) => info!("{noun} '{id}' succeeded."),
+        Outcome::Success(_) => {
+            let news = format!("{noun} '{id}' succeeded.");
+            info!("{news}");
+            around.tell(Progress::Success, &news);
+        }
         Outcome::Waiting { .. } => {}
         Outcome::Error(failure) => {
             let complaint = format!("{noun} '{id}' {}", finished.failing().complaint(failure));
             error!("{complaint}");
             // An index is about what the operator knows, not about what it does to the object.
             if finished.spec.trigger != Trigger::Index {
-                around.post(EventSeverity::Error, REASON, &complaint);
+                around.tell(Progress::Failure, &complaint);
             }
         }
+    }
+}
+
+/// Tells that all handlers of an object are done for now.
+pub(crate) fn tell_end(reason: Reason, conclusion: &Conclusion, around: &Surroundings) {
+    let Conclusion {
+        succeeded, failed, ..
+    } = conclusion;
+    let what = match reason {
+        Reason::Create => "Creation",
+        Reason::Update => "Updating",
+        Reason::Delete => "Deletion",
+        Reason::Resume => "Resuming",
+        Reason::Noop | Reason::Free | Reason::Gone => return,
+    };
+    if succeeded + failed == 0 {
+        return;
+    }
+    let tally = format!("{what} is processed: {succeeded} succeeded; {failed} failed.");
+    info!("{tally}");
+    if *failed == 0 {
+        around.tell(Progress::Finished, "All handlers succeeded.");
+    } else {
+        around.tell(Progress::Finished, &tally);
     }
 }
 
@@ -163,7 +189,6 @@ fn clock(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kopf_core::cause::Reason;
     use kopf_core::handler::retry::Policy;
 
     use super::*;

@@ -72,7 +72,7 @@ impl Hook<Probe> {
             indices,
             result: None,
         };
-        let span = span::handler(self.id());
+        let span = span::handler(self.id(), 0);
         let call = supervised(self.function.call(&mut cx), policy.timeout);
         let verdict = call.instrument(span.clone()).await;
         let ignored = policy.errors == ErrorMode::Ignored && verdict.is_arbitrary();

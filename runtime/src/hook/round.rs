@@ -90,7 +90,7 @@ impl<C: HookContext> Hook<C> {
                     runtime,
                 });
                 let limit = policy.timeout.map(|it| it.saturating_sub(runtime));
-                let span = span::handler(self.declared.id.as_str());
+                let span = span::handler(self.declared.id.as_str(), record.retries);
                 let call = supervised(self.function.call(cx), limit).instrument(span);
                 call.await.into_outcome(None, Reason::Noop, policy)
             }

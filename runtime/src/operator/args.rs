@@ -4,6 +4,7 @@ mod webhooks;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use kopf_core::peering::DEV_PRIORITY;
+use kopf_core::scope::{Flaw, NamespacePattern};
 
 use self::webhooks::WebhookArgs;
 use crate::health::endpoint::HealthEndpoint;
@@ -96,16 +97,21 @@ pub(super) struct RunArgs {
 /// Where objects are handled.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ScopeArgs {
-    /// Serve this namespace only; may be given several times
+    /// Serve these namespaces only: a name, or a pattern such as 'myapp-*,!*-pr-*'; may be given
+    /// several times
+    ///
+    /// In a pattern, `*`, `?` and `[…]` stand for letters, and `!` excludes. The first glob decides who
+    /// is considered at all; of the others, the rightmost that matches wins. Namespaces are followed as
+    /// they come and go.
     #[arg(
         short,
         long,
-        value_name = "NAME",
-        value_delimiter = ',',
+        value_name = "PATTERN",
+        value_parser = namespace_pattern,
         env = "KOPF_RUN_NAMESPACE",
         conflicts_with = "all_namespaces"
     )]
-    pub(super) namespace: Vec<String>,
+    pub(super) namespace: Vec<NamespacePattern>,
 
     /// Serve the whole cluster
     #[arg(short = 'A', long, env = "KOPF_RUN_ALL_NAMESPACES")]
@@ -298,6 +304,14 @@ pub(super) enum Request {
     Resume(ResumeArgs),
 }
 
+fn namespace_pattern(text: &str) -> Result<NamespacePattern, Flaw> {
+    let pattern = NamespacePattern::new(text);
+    match pattern.flaw() {
+        Some(flaw) => Err(flaw),
+        None => Ok(pattern),
+    }
+}
+
 impl From<Cli> for Request {
     fn from(cli: Cli) -> Self {
         match cli.command {
@@ -382,12 +396,12 @@ mod tests {
     fn running_is_the_default_and_takes_the_same_options() {
         for line in [
             &["-n", "a", "-n", "b", "-v"][..],
-            &["run", "-n", "a,b", "-v"],
+            &["run", "--namespace=a", "-nb", "-v"],
         ] {
             let Request::Run(args) = request(line) else {
                 panic!("{line:?} does not run");
             };
-            assert_eq!(args.scope.namespace, ["a", "b"]);
+            assert_eq!(args.scope.namespace, ["a", "b"].map(NamespacePattern::new));
             assert_eq!(args.logging.verbosity(), Verbosity::Verbose);
         }
     }
@@ -426,6 +440,17 @@ mod tests {
     #[test]
     fn the_whole_cluster_and_a_namespace_exclude_each_other() {
         assert!(Cli::try_parse_from(["operator", "-A", "-n", "a"]).is_err());
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_meant_is_refused() {
+        let refused = |pattern| {
+            let parsed = Cli::try_parse_from(["operator", "-n", pattern]);
+            parsed.map(drop).unwrap_err().to_string()
+        };
+        assert!(refused("a,b").contains("several namespaces are several patterns"));
+        assert!(refused("Prod").contains("no namespace has 'P' in its name"));
+        assert!(refused("").contains("a glob is empty"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Operator {
             args.peering.as_deref(),
             &args.namespace,
             args.all_namespaces,
-        );
+        )?;
         let peer = Peer {
             identity: args.id.clone().unwrap_or_else(identity::of_person),
             priority: args.priority(),
@@ -47,7 +47,7 @@ impl Operator {
             args.peering.as_deref(),
             &args.namespace,
             args.all_namespaces,
-        );
+        )?;
         let identity = args.id.clone().unwrap_or_else(identity::of_person);
         for seat in seats {
             set(&seat, &identity, None).await?;
@@ -65,10 +65,15 @@ impl Operator {
         peering: Option<&str>,
         namespaces: &[String],
         all_namespaces: bool,
-    ) -> Vec<Seat> {
+    ) -> Result<Vec<Seat>, Error> {
+        let asked = !namespaces.is_empty() || all_namespaces;
         let served = match &self.namespaces {
-            Namespaces::Only(served) if namespaces.is_empty() && !all_namespaces => served,
-            _ => namespaces,
+            Namespaces::Only(served) if !asked => served,
+            Namespaces::Matching(_) if !asked => {
+                let hint = "name the namespaces, for the operator serves whichever match patterns";
+                return Err(Error::Peering(hint.to_owned()));
+            }
+            Namespaces::All | Namespaces::Only(_) | Namespaces::Matching(_) => namespaces,
         };
         let places: Vec<Option<String>> = if served.is_empty() {
             vec![None]
@@ -80,7 +85,7 @@ impl Operator {
             name: peering.unwrap_or(&self.peering.name).to_owned(),
             namespace,
         };
-        places.into_iter().map(seat).collect()
+        Ok(places.into_iter().map(seat).collect())
     }
 }
 

@@ -1,14 +1,17 @@
 //! The parts that can pause the operator: the election of a leader, and the peering.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, Namespaces, identity};
-use crate::activity::{Activity, Pause, Switch};
+use super::reach::changed;
+use super::territory::{Served, Territory};
+use super::{Error, identity};
+use crate::activity::{Activity, Pause, Source, Switch};
 use crate::clock::WallClock;
 use crate::engine::election::{self, Election};
 use crate::engine::peering::{self, Member};
@@ -21,10 +24,10 @@ use crate::watch::stream::StreamSettings;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Everything that decides who else has a say.
-pub(super) struct Governed<'a> {
+pub(super) struct Governed {
     pub(super) client: Client,
     pub(super) name: &'static str,
-    pub(super) namespaces: &'a Namespaces,
+    pub(super) territory: Territory,
     pub(super) peering: PeeringSettings,
     pub(super) leader_election: Option<LeaderElectionSettings>,
     pub(super) identity: Option<String>,
@@ -36,6 +39,17 @@ pub(super) struct Governed<'a> {
 /// The tasks that can pause the operator.
 pub(super) struct Governors {
     members: Tasks,
+    /// How members of namespaces leave.
+    places: HashMap<String, CancellationToken>,
+    /// Members that are to end.
+    leaving: BTreeSet<String>,
+    served: Option<watch::Receiver<Served>>,
+    /// Keeps the operator from starting before the first members are there.
+    waiting: Option<Source>,
+    peer: String,
+    governed: Governed,
+    switch: Switch,
+    activity: Activity,
     leave: CancellationToken,
     elections: Tasks,
     resign: CancellationToken,
@@ -48,14 +62,8 @@ impl Governors {
     pub(super) fn start(
         switch: &Switch,
         activity: &Activity,
-        governed: &Governed<'_>,
+        governed: Governed,
     ) -> Result<Self, Error> {
-        let mut governors = Self {
-            members: Tasks::default(),
-            leave: CancellationToken::new(),
-            elections: Tasks::default(),
-            resign: CancellationToken::new(),
-        };
         let own = governed.identity.clone();
         let own = own.unwrap_or_else(|| identity::of_process(Timestamp::now()));
         let election = governed.election(&own)?;
@@ -64,37 +72,47 @@ impl Governors {
             Some(election) => format!("{}/{}", election.namespace, election.name),
             None => own,
         };
+        let mut governors = Self {
+            members: Tasks::default(),
+            places: HashMap::new(),
+            leaving: BTreeSet::new(),
+            served: None,
+            waiting: None,
+            peer,
+            governed,
+            switch: switch.clone(),
+            activity: activity.clone(),
+            leave: CancellationToken::new(),
+            elections: Tasks::default(),
+            resign: CancellationToken::new(),
+        };
         if let Some(election) = election {
             let source = switch.source();
             source.forbid(Pause::Starting);
             let task = election::run(election, source, governors.resign.clone());
             governors.elections.spawn("leader election", task);
         }
-        if governed.peering.mode != PeeringMode::Standalone {
-            for namespace in governed.places() {
-                let member = Member {
-                    client: governed.client.clone(),
-                    identity: peer.clone(),
-                    settings: governed.peering.clone(),
-                    clock: governed.clock,
-                    streams: governed.streams.clone(),
-                    metrics: governed.metrics.clone(),
-                    namespace,
-                };
-                let (activity, leave) = (activity.clone(), governors.leave.clone());
-                let task = peering::run(member, switch.source(), activity, leave);
-                governors.members.spawn("peering", task);
-            }
+        if governors.governed.peering.mode != PeeringMode::Standalone {
+            governors.convene();
         }
         Ok(governors)
     }
 
-    /// Waits until one of them ends, which only a defect can cause.
+    /// Waits until one of them ends, which only a defect can cause, and follows the namespaces.
     pub(super) async fn ended(&mut self) -> Ended {
-        tokio::select! {
-            ended = self.members.ended(), if !self.members.is_empty() => ended,
-            ended = self.elections.ended(), if !self.elections.is_empty() => ended,
-            else => std::future::pending().await,
+        loop {
+            tokio::select! {
+                ended = self.members.ended() => match ended {
+                    Ended::Finished(name) if self.leaving.remove(&name) => {}
+                    ended => return ended,
+                },
+                ended = self.elections.ended() => return ended,
+                served = changed(self.served.as_mut()) => {
+                    if let Some(served) = served {
+                        self.follow(&served);
+                    }
+                }
+            }
         }
     }
 
@@ -105,11 +123,76 @@ impl Governors {
         self.resign.cancel();
         self.elections.drain(GRACE).await;
     }
+
+    fn convene(&mut self) {
+        match self.governed.territory.clone() {
+            Territory::Cluster => self.join(None, self.switch.source()),
+            Territory::Fixed(names) => {
+                for name in names {
+                    self.join(Some(name), self.switch.source());
+                }
+            }
+            Territory::Followed(mut served) => {
+                served.mark_changed();
+                self.served = Some(served);
+                self.waiting = Some(self.switch.source());
+            }
+        }
+    }
+
+    /// Takes part in the peerings of these namespaces, and of no others.
+    fn follow(&mut self, names: &BTreeSet<String>) {
+        let gone = self.places.extract_if(|name, _| !names.contains(name));
+        for (name, token) in gone.collect::<Vec<_>>() {
+            self.leaving.insert(task_name(Some(&name)));
+            token.cancel();
+        }
+        let early = self.waiting.take();
+        for name in names {
+            if !self.places.contains_key(name) {
+                // A namespace that comes later is no reason to stop everything.
+                let source = match early {
+                    Some(_) => self.switch.source(),
+                    None => self.switch.late_source(),
+                };
+                self.join(Some(name.clone()), source);
+            }
+        }
+        if let Some(waiting) = early {
+            waiting.resume();
+        }
+    }
+
+    fn join(&mut self, namespace: Option<String>, source: Source) {
+        let place = self.leave.child_token();
+        if let Some(namespace) = &namespace {
+            self.places.insert(namespace.clone(), place.clone());
+        }
+        let name = task_name(namespace.as_deref());
+        let governed = &self.governed;
+        let member = Member {
+            client: governed.client.clone(),
+            identity: self.peer.clone(),
+            settings: governed.peering.clone(),
+            clock: governed.clock,
+            streams: governed.streams.clone(),
+            metrics: governed.metrics.clone(),
+            namespace,
+        };
+        let (activity, whole) = (self.activity.clone(), self.leave.clone());
+        self.members.spawn(name, async move {
+            peering::run(member, &source, activity, place).await;
+            if !whole.is_cancelled() {
+                // What others say where the operator is no longer is none of its business.
+                source.resume();
+            }
+        });
+    }
 }
 
 // === impl Governed ===
 
-impl Governed<'_> {
+impl Governed {
     fn election(&self, own: &str) -> Result<Option<Election>, Error> {
         let Some(settings) = &self.leader_election else {
             return Ok(None);
@@ -128,15 +211,11 @@ impl Governed<'_> {
             streams: self.streams.clone(),
         }))
     }
+}
 
-    /// Where the peering objects are; none stands for the whole cluster.
-    fn places(&self) -> Vec<Option<String>> {
-        match self.namespaces {
-            Namespaces::All => vec![None],
-            Namespaces::Only(names) => {
-                let unique: BTreeSet<&String> = names.iter().collect();
-                unique.into_iter().cloned().map(Some).collect()
-            }
-        }
+fn task_name(namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => format!("peering in {namespace}"),
+        None => "peering".to_owned(),
     }
 }

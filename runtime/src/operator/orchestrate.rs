@@ -1,34 +1,30 @@
 //! Starts the parts of an operator, watches over them, and stops them in order.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::OptionFuture;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::governors::{Governed, Governors};
+use super::reach::{Course, Reach};
+use super::territory::Territory;
 use super::watched::Watched;
-use super::{Error, Namespaces, Operator};
+use super::{Error, Operator};
 use crate::admission::engine::{Around, Engine as Admission};
 use crate::background::Staff;
 use crate::engine::posting;
 use crate::health;
 use crate::health::probe::Probing;
 use crate::index::gate::{self, Lookup};
-use crate::indexing::{self, Clerk};
-use crate::persist::release::Sweep;
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
-use crate::resource::Scope;
 use crate::settings::Settings;
 use crate::task::Tasks;
 use crate::vitals::{Stage, State};
-use crate::watch::observed::Observed;
-use crate::watch::stream::{self, Sink, Stream, StreamSettings};
+use crate::watch::stream::StreamSettings;
 use crate::watch::{KindIndex, News, ObjectKey};
 
 /// News on their way to the queue; a full channel makes the streams wait.
@@ -103,7 +99,7 @@ pub(super) async fn run(
             operator.name,
             operator.webhooks,
             webhooks,
-            operator.namespaces.names(),
+            (&operator.namespaces).into(),
             client.clone(),
             Around {
                 lookup: Lookup {
@@ -118,13 +114,19 @@ pub(super) async fn run(
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
     }
+    let (territory, following) = Territory::of(
+        &operator.namespaces,
+        client.clone(),
+        stream_settings(&settings),
+        !settings.scanning.disabled,
+    );
     let mut governors = Governors::start(
         switch,
         &activity,
-        &Governed {
+        Governed {
             client: client.clone(),
             name: operator.name,
-            namespaces: &operator.namespaces,
+            territory: territory.clone(),
             peering: operator.peering,
             leader_election: operator.leader_election,
             identity: operator.identity,
@@ -135,7 +137,12 @@ pub(super) async fn run(
     )?;
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
-        let (poster, posting) = posting::poster(client, activity.clone(), metrics.posting());
+        let (poster, posting) = posting::poster(
+            client,
+            activity.clone(),
+            settings.posting.clone(),
+            metrics.posting(),
+        );
         engines.spawn("posting of events", posting);
         poster
     });
@@ -153,8 +160,15 @@ pub(super) async fn run(
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
     let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
+    if let Some(following) = following {
+        couriers.spawn("following of namespaces", following);
+    }
     if kinds.iter().any(|kind| !kind.duties().is_empty()) {
-        let (working, nudges) = staff.crew(limits, quit.clone());
+        let (working, nudges) = staff.crew(
+            limits,
+            vitals.pulse("the crew of daemons and timers"),
+            quit.clone(),
+        );
         crew.spawn("daemons and timers", working);
         let pauses = Arc::clone(&background).follow_pauses();
         couriers.spawn("pauses of daemons and timers", pauses);
@@ -162,63 +176,23 @@ pub(super) async fn run(
     } else {
         drop(staff);
     }
-    let mut streams = Tasks::default();
-    for (index, kind) in (0..).map(KindIndex).zip(&kinds) {
-        // It has webhooks only.
-        if kind.registry().handlers().is_empty() {
-            continue;
-        }
-        for namespace in scopes(&operator.namespaces, kind.spec().scope) {
-            let stream = Stream {
-                api: kind.api().clone(),
-                kind: index,
-                retain: kind.retain(),
-                settings: stream_settings(&settings),
-                observed: Observed::new(
-                    vitals,
-                    Arc::clone(kind.metrics()),
-                    &kind.api().describe(namespace.as_deref()),
-                ),
-                namespace,
-            };
-            let name = format!("watch {}", kind.api().describe(stream.namespace.as_deref()));
-            let sweep = kind.may_hide_leftovers().then(|| Sweep {
-                api: kind.api().clone(),
-                kind: index,
-                namespace: stream.namespace.clone(),
-                activity: activity.clone(),
-                finalizer: persistence.finalizer.clone(),
-            });
-            let described = kind.api().describe(stream.namespace.as_deref());
-            let attendance = listed.ticket(described.clone());
-            let (outlet, clerk) = if kind.indexers().is_empty() {
-                let outlet = Sink::Attended(sink.clone(), Box::new(attendance));
-                (outlet, None)
-            } else {
-                let shared = indexing::Shared {
-                    indexers: kind.indexers().to_vec(),
-                    resource: *kind.spec(),
-                    api: kind.api().clone(),
-                    activity: activity.clone(),
-                    indices: indices.clone(),
-                    default_backoff: settings.execution.default_backoff,
-                };
-                let queue = (!kind.only_indexes()).then(|| sink.clone());
-                let tickets = [gate.ticket(described), attendance];
-                let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
-                let clerk = Clerk::new(shared, queue, tickets).run(told);
-                (Sink::Indices(outlet), Some(clerk))
-            };
-            let stream = stream::run(stream, outlet, activity.clone());
-            streams.spawn(name, async {
-                let sweeping = OptionFuture::from(sweep.map(Sweep::run));
-                tokio::join!(sweeping, stream, OptionFuture::from(clerk));
-            });
-        }
-    }
-    drop(starting);
+    let course = Course {
+        settings: stream_settings(&settings),
+        sink: sink.clone(),
+        activity: activity.clone(),
+        finalizer: persistence.finalizer.clone(),
+        indices: indices.clone(),
+        gate: gate.clone(),
+        listed: listed.clone(),
+        default_backoff: settings.execution.default_backoff,
+        vitals: vitals.clone(),
+    };
+    let looked_at = (0..).map(KindIndex).zip(&kinds);
+    // Without handlers, it has webhooks only.
+    let looked_at = looked_at.filter(|(_, kind)| !kind.registry().handlers().is_empty());
+    let mut reach = Reach::start(course, looked_at, territory, starting);
     // Without streams, nothing ever comes; the queue need not end because of that.
-    let _idle = streams.is_empty().then_some(sink);
+    let _idle = reach.is_idle().then_some(sink);
 
     let halt = CancellationToken::new();
     let pipeline = Arc::new(Pipeline::new(
@@ -264,7 +238,7 @@ pub(super) async fn run(
 
     let ended = tokio::select! {
         () = stop => Ok(()),
-        ended = streams.ended(), if !streams.is_empty() => Err(Error::ended(&ended)),
+        ended = reach.ended() => Err(Error::ended(&ended)),
         ended = workers.ended() => Err(Error::ended(&ended)),
         ended = engines.ended(), if !engines.is_empty() => Err(Error::ended(&ended)),
         ended = crew.ended(), if !crew.is_empty() => Err(Error::ended(&ended)),
@@ -278,7 +252,7 @@ pub(super) async fn run(
         Ok(()) => Stage::Stopping,
         Err(error) => Stage::Broken(error.to_string()),
     });
-    streams.cancel().await;
+    reach.cancel().await;
     couriers.cancel().await;
     halt.cancel();
     let reviews = async {
@@ -323,17 +297,6 @@ async fn forward(
         if sink.send((key, News::Nudge)).await.is_err() {
             return std::future::pending().await;
         }
-    }
-}
-
-/// The namespaces to watch one by one; none stands for all at once.
-fn scopes(namespaces: &Namespaces, scope: Scope) -> Vec<Option<String>> {
-    match (namespaces, scope) {
-        (Namespaces::Only(names), Scope::Namespaced) => {
-            let unique: BTreeSet<&String> = names.iter().collect();
-            unique.into_iter().cloned().map(Some).collect()
-        }
-        (Namespaces::Only(_), Scope::Cluster) | (Namespaces::All, _) => vec![None],
     }
 }
 

@@ -22,6 +22,7 @@ use super::{Case, Error, Turn};
 use crate::activity::Lapsed;
 use crate::background::Scene;
 use crate::context::change::{ChangeFacts, Effects};
+use crate::engine::voice::Voice;
 use crate::execute::report;
 use crate::memory::Memory;
 use crate::persist::apply::{Landing, OnConflict, apply};
@@ -75,6 +76,7 @@ impl Case<'_> {
             return Ok(Turn::Lapsed);
         };
         let nothing_called = called.is_empty();
+        let reason = cycle.reason();
         let (patch, conclusion) = self.conclude(cycle, &called, attended);
         let (turn, conclusion) = if called.iter().any(Called::has_effects) {
             match self.write(current, patch, OnConflict::Repeat).await {
@@ -90,6 +92,9 @@ impl Case<'_> {
             let turn = self.write_record(current, patch, OnConflict::Repeat);
             (turn.await?, conclusion)
         };
+        if conclusion.ended {
+            report::tell_end(reason, &conclusion, &self.surroundings());
+        }
         if conclusion.ended
             && let Some(acquaintance) = &mut memory.acquaintance
         {
@@ -126,11 +131,10 @@ impl Case<'_> {
             let (effects, outcome) = match cycle.begin(&spec.id, Timestamp::now()) {
                 Ok(allowance) => {
                     let facts = self.facts(cycle, &spec, callee.param, allowance);
-                    let span = span::handler(spec.id.as_str());
-                    let call = callee
-                        .function
-                        .call(facts, allowance.time_left)
-                        .instrument(span);
+                    let span = span::handler(spec.id.as_str(), allowance.retry);
+                    let voice = facts.around.voice();
+                    let call = callee.function.call(facts, allowance.time_left);
+                    let call = Voice::lend(voice, call).instrument(span);
                     let measured = callee.metrics.begin(allowance.retry);
                     let mut attempt = self.activity.while_leading(call).await?;
                     measured.end(attempt.verdict.counted());

@@ -96,6 +96,12 @@ impl Census {
         Some((key, sighting))
     }
 
+    /// Everything, as if it was deleted: what it lived in is gone.
+    pub(super) fn dissolve(&mut self) -> Vec<Report> {
+        self.begin();
+        self.vanished()
+    }
+
     /// The deletions that happened unseen before the list that has just ended.
     pub(super) fn vanished(&mut self) -> Vec<Report> {
         let epoch = self.epoch;

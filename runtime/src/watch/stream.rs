@@ -2,8 +2,9 @@
 //!
 //! While the operator is paused nothing is listed or watched, and afterwards all is listed anew.
 //! Every failure leads to another attempt after a growing pause: a stream ends only when nobody
-//! listens any more. What was deleted while no watch was open is noticed at the next list and
-//! reported like any other deletion.
+//! listens any more, or when the place that it looks at is gone. What was deleted while no watch
+//! was open is noticed at the next list and reported like any other deletion; so is everything
+//! when the kind itself or the namespace is gone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,8 +15,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use super::absence::{Absence, Finding, Why};
 use super::census::{Census, Report, Retain};
 use super::observed::Observed;
 use super::{EventType, Glance, KindIndex, News, ObjectKey, Told};
@@ -106,18 +109,37 @@ struct RawEvent<'a> {
 
 /// Runs the stream until nobody listens.
 pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
-    let mut state = State::Unlisted;
+    run_until(stream, sink, activity, CancellationToken::new()).await;
+}
+
+/// Runs the stream until nobody listens, or the namespace is gone and all that was in it.
+pub(crate) async fn run_until(
+    stream: Stream,
+    sink: Sink,
+    activity: Activity,
+    gone: CancellationToken,
+) {
     let mut census = Census::new(stream.kind, stream.retain);
+    tokio::select! {
+        biased;
+        () = gone.cancelled() => {}
+        () = follow(&stream, &mut census, &sink, &activity) => return,
+    }
+    // Without anybody who listens the operator stops anyway.
+    let _ = dissolve(&mut census, &sink).await;
+}
+
+async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Activity) {
+    let mut state = State::Unlisted;
+    let mut absence = None;
     let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
-    let mut epoch = stream.may_run(&activity).await;
+    let mut epoch = stream.may_run(activity).await;
     loop {
         let pass = async {
             match &mut state {
-                State::Unlisted => stream.list(&mut census, &sink, epoch).await,
+                State::Unlisted => stream.list(census, sink, epoch).await,
                 State::Listed { version } => {
-                    stream
-                        .watch(version, &mut census, &sink, &mut backoff)
-                        .await
+                    stream.watch(version, census, sink, &mut backoff).await
                 }
             }
         };
@@ -127,14 +149,45 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
             pass = pass => Some(pass),
         };
         let Some(pass) = pass else {
-            epoch = stream.may_run(&activity).await;
+            epoch = stream.may_run(activity).await;
+            absence = None;
             state = State::Unlisted;
             backoff.reset();
             continue;
         };
         match pass {
             Ok(Pass::NobodyListens) => return,
-            Ok(Pass::Continue(next)) => state = next,
+            Ok(Pass::Continue(next)) => {
+                absence = None;
+                state = next;
+            }
+            Err(Error::List(api::Error::NotFound)) => {
+                state = State::Unlisted;
+                let absence = absence.get_or_insert_with(|| Absence::new(&stream.api));
+                let Finding {
+                    why,
+                    story,
+                    is_news,
+                } = absence.look().await;
+                if is_news {
+                    warn!(kind = %stream.describe(), "{story}");
+                    backoff.reset();
+                }
+                stream.observed.absent(story);
+                stream.observed.waits();
+                if why == Why::Gone && dissolve(census, sink).await.is_err() {
+                    return;
+                }
+                let unlisted = sink.unlisted(epoch, &api::Error::NotFound).await;
+                if unlisted.is_err() {
+                    return;
+                }
+                let pause = backoff.next(None);
+                tokio::select! {
+                    () = absence.changed(pause) => {}
+                    () = activity.paused_since(epoch) => {}
+                }
+            }
             Err(error) => {
                 let pause = backoff.next(error.retry_after());
                 stream.report(&error, pause);
@@ -289,20 +342,14 @@ impl Stream {
     fn report(&self, error: &Error, pause: Duration) {
         let kind = self.describe();
         let pause = pause.as_secs_f32();
-        let absent = matches!(error, Error::List(api::Error::NotFound));
         let story = match std::error::Error::source(error) {
-            _ if absent => "the server does not serve this kind (yet)".to_owned(),
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         };
-        match error {
-            _ if absent => self.observed.absent(story.clone()),
-            _ if error.is_routine() => {}
-            _ => self.observed.failing(story.clone()),
-        }
         if error.is_routine() {
             info!(%kind, "{story}; trying again in {pause:.1} s");
         } else {
+            self.observed.failing(story.clone());
             warn!(%kind, "{story}; trying again in {pause:.1} s");
         }
     }
@@ -380,6 +427,14 @@ impl<R: AsyncBufRead> Lines<R> {
             .await?;
         Ok(self.buffer.strip_suffix(b"\n"))
     }
+}
+
+/// Reports everything that was there as gone.
+async fn dissolve(census: &mut Census, sink: &Sink) -> Result<(), Unheard> {
+    for report in census.dissolve() {
+        sink.tell(report).await?;
+    }
+    Ok(())
 }
 
 // === impl Sink ===

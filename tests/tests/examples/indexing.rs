@@ -44,3 +44,17 @@ async fn a_timer_finds_pods_by_label_and_by_whether_they_run() -> TestResult {
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
 }
+
+#[tokio::test]
+async fn without_the_permission_to_list_it_says_what_it_waits_for() -> TestResult {
+    let stage = Stage::open("16-indexing", "indexing-operator").await?;
+    let nobody = stage.sandbox.user("nobody");
+    let operator = stage.start_as(&nobody, &[], &[])?;
+    let told = operator
+        .wait_for_log("no handler is called before the indices are complete; missing: ")
+        .await?;
+    assert!(told.contains("pods"), "{told}");
+    assert!(told.contains("forbidden"), "{told}");
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}

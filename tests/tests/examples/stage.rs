@@ -62,16 +62,33 @@ impl Stage {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Result<Operator, Failure> {
+        self.start_as(&self.account, arguments, variables)
+    }
+
+    /// The same with the permissions of somebody else.
+    pub(crate) fn start_as(
+        &self,
+        account: &Identity,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Operator, Failure> {
         let namespace = self.sandbox.namespace();
         let mut builder = self
             .sandbox
-            .operator(&self.binary, &self.account)?
+            .operator(&self.binary, account)?
             .args(["run", "--log-format", "plain", "--namespace", namespace])
             .args(arguments);
         for (name, value) in variables {
             builder = builder.env(name, value);
         }
         Ok(builder.start()?)
+    }
+
+    /// Starts the program as it is, in the namespace of the sandbox.
+    pub(crate) fn start_plainly(&self) -> Result<Operator, Failure> {
+        let builder = self.sandbox.operator(&self.binary, &self.account)?;
+        let namespace = self.sandbox.namespace();
+        Ok(builder.env("NAMESPACE", namespace).start()?)
     }
 
     /// Runs another command of the operator, as an administrator.

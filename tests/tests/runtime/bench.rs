@@ -170,6 +170,16 @@ impl Bench {
         Ok(self.run(operator, client, identity))
     }
 
+    /// Starts an operator that is put together by the test, as somebody who may do this much.
+    pub(crate) async fn start_as(
+        &self,
+        identity: Identity,
+        operator: Operator,
+    ) -> Result<Running, Failure> {
+        let client = self.sandbox.control_plane().client(&identity).await?;
+        Ok(Running::of(operator, client, identity))
+    }
+
     /// Starts an operator that talks to the control plane through a proxy.
     pub(crate) async fn start_through_proxy(
         &mut self,
@@ -191,24 +201,16 @@ impl Bench {
         Ok((proxy, running))
     }
 
-    fn identity(&mut self) -> Identity {
+    /// An administrator of its own for each operator.
+    pub(crate) fn identity(&mut self) -> Identity {
         self.operators += 1;
         let name = format!("operator-{}", self.operators);
         self.sandbox.administrator(&name)
     }
 
     fn run(&self, operator: Operator, client: Client, identity: Identity) -> Running {
-        let (stop, stopped) = oneshot::channel();
         let namespaces = Namespaces::Only(vec![self.sandbox.namespace().to_owned()]);
-        let operator = operator.namespaces(namespaces);
-        let task = tokio::spawn(operator.run(client, async {
-            let _ = stopped.await;
-        }));
-        Running {
-            stop: Some(stop),
-            task,
-            identity,
-        }
+        Running::of(operator.namespaces(namespaces), client, identity)
     }
 
     /// The next call of any handler.
@@ -364,6 +366,18 @@ impl Stage {
 }
 
 impl Running {
+    fn of(operator: Operator, client: Client, identity: Identity) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(operator.run(client, async {
+            let _ = stopped.await;
+        }));
+        Self {
+            stop: Some(stop),
+            task,
+            identity,
+        }
+    }
+
     /// Stops the operator and waits for it.
     pub(crate) async fn stop(mut self) -> TestResult {
         drop(self.stop.take());

@@ -111,7 +111,7 @@ async fn the_last_error_is_told_in_an_event_of_the_object() -> TestResult {
         })
         .await?;
     assert_eq!(found.data["type"], "Error");
-    assert_eq!(found.data["reason"], "Logging");
+    assert_eq!(found.data["reason"], "Failure");
     assert_eq!(
         found.data["involvedObject"]["uid"],
         one.uid().unwrap_or_default()

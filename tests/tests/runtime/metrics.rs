@@ -36,10 +36,11 @@ pub(crate) async fn until(
 #[tokio::test]
 async fn the_documented_metrics_are_served_and_no_others() -> TestResult {
     let ward = Ward::open("documented").await?;
+    ward.widgets.create("one", json!({})).await?;
     let patient = ward.admit(&[("HEALTH_WEBHOOK", "yes")]).await?;
-    patient.until("/readyz", 200).await?;
-    let served: BTreeMap<String, (String, BTreeSet<String>)> = metrics(&patient)
-        .await?
+    let index = [("index", "by_name")];
+    let metrics = until(&patient, "kopf_index_keys", &index, |it| it == 1.0).await?;
+    let served: BTreeMap<String, (String, BTreeSet<String>)> = metrics
         .families()
         .iter()
         .map(|(name, family)| (name.clone(), (family.kind.clone(), family.labels())))

@@ -300,8 +300,8 @@ async fn a_conflict_in_one_namespace_pauses_the_operator_in_all() -> TestResult 
     let other = Sandbox::open_on(stage.sandbox.control_plane().clone(), "two-scopes").await?;
     let peering = Peering::create(&stage.sandbox, "default").await?;
     peering.create_beside(other.namespace()).await?;
-    let both = format!("{},{}", stage.sandbox.namespace(), other.namespace());
-    let wide = stage.start_with("wide", &["--namespace", &both], &[])?;
+    let both = ["-n", stage.sandbox.namespace(), "-n", other.namespace()];
+    let wide = stage.start_with("wide", &both, &[])?;
     stage.create("one").await?;
     stage.handled_by("one", "wide").await?;
     let dev = stage.start_with("dev", &["--dev", "--namespace", other.namespace()], &[])?;

@@ -10,16 +10,10 @@ use super::{
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::load::yaml::{self, Dialect, Node, Value};
 
-const PLANNED_FOR_OPERATORS: &[Planned] = &[
-    Planned {
-        key: "persistence",
-        purpose: "where progress is kept",
-    },
-    Planned {
-        key: "namespaces",
-        purpose: "a fixed scope",
-    },
-];
+const PLANNED_FOR_OPERATORS: &[Planned] = &[Planned {
+    key: "persistence",
+    purpose: "where progress is kept",
+}];
 
 const PLANNED_FOR_RESOURCES: &[Planned] = &[Planned {
     key: "track",
@@ -108,6 +102,7 @@ impl Reader<'_> {
         let name = fields
             .required(self, "name")
             .and_then(|node| self.string(node, "`name`"));
+        let namespaces = self.namespaces(&mut fields);
         let peering = self.peering(&mut fields);
         let leader_election = self.leader_election(&mut fields);
         let admission = fields
@@ -118,6 +113,7 @@ impl Reader<'_> {
         fields.finish(self, PLANNED_FOR_OPERATORS);
         Some(OperatorSection {
             name: name?,
+            namespaces,
             peering,
             leader_election,
             admission,
@@ -387,7 +383,7 @@ impl Reader<'_> {
         Some(nodes.iter().filter_map(|node| item(self, node)).collect())
     }
 
-    fn one_or_many<T>(
+    pub(super) fn one_or_many<T>(
         &mut self,
         node: &Node,
         mut item: impl FnMut(&mut Self, &Node) -> Option<Spanned<T>>,
@@ -465,6 +461,14 @@ impl Reader<'_> {
         key: &'static str,
     ) -> Option<Spanned<ManifestDuration>> {
         let node = fields.optional(key)?;
+        self.duration_of(node, key)
+    }
+
+    pub(super) fn duration_of(
+        &mut self,
+        node: &Node,
+        key: &str,
+    ) -> Option<Spanned<ManifestDuration>> {
         let parsed = match &node.value {
             Value::String(text) => duration::parse(text),
             #[expect(

@@ -127,6 +127,13 @@ impl<'n> Fields<'n> {
         (!entry.value.is_null()).then_some(&entry.value)
     }
 
+    /// The place of a key that is refused.
+    pub(super) fn key(&mut self, key: &'static str) -> Option<Span> {
+        let entry = self.entries.iter().find(|entry| entry.key.name == key)?;
+        self.asked.push(key);
+        Some(entry.key.span)
+    }
+
     /// The value of a key that must be there.
     pub(super) fn required(
         &mut self,

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use serde_json::{Map, Value, json};
 
 use super::{Lifetime, OnFailure, Operation, Role, SideEffects, WebhookSpec};
-use crate::handler::selector::{Demand, label_demands};
+use crate::{
+    handler::selector::{Demand, label_demands},
+    scope::NamespacePattern,
+};
 
 /// The label of a namespace that holds its name.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
@@ -60,6 +63,14 @@ pub enum Reach {
     AllBut(Vec<String>),
     /// In these.
     Only(Vec<String>),
+    /// In those that match one of the patterns, which the API server cannot be told, and are none
+    /// of these.
+    Matching {
+        /// Whose objects are reviewed.
+        patterns: Vec<NamespacePattern>,
+        /// Whose objects are not.
+        but: Vec<String>,
+    },
 }
 
 /// A set of webhooks that cannot be configured.
@@ -144,12 +155,16 @@ impl Reach {
         match self {
             Self::AllBut(names) => !names.iter().any(|name| name == namespace),
             Self::Only(names) => names.iter().any(|name| name == namespace),
+            Self::Matching { patterns, but } => {
+                patterns.iter().any(|pattern| pattern.matches(namespace))
+                    && !but.iter().any(|name| name == namespace)
+            }
         }
     }
 
     fn to_json(&self) -> Value {
         let (operator, names) = match self {
-            Self::AllBut(names) => ("NotIn", names),
+            Self::AllBut(names) | Self::Matching { but: names, .. } => ("NotIn", names),
             Self::Only(names) => ("In", names),
         };
         json!({"matchExpressions": [{"key": NAMESPACE_NAME, "operator": operator, "values": names}]})

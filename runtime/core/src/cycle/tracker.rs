@@ -376,6 +376,13 @@ impl Tracker {
             .all(|(tracked, _)| tracked.record.is_finished())
     }
 
+    /// How many of the handlers that take part succeeded, and how many failed.
+    pub(crate) fn tally(&self) -> (usize, usize) {
+        let succeeded = self.active().filter(|(it, _)| it.record.success).count();
+        let failed = self.active().filter(|(it, _)| it.record.failure).count();
+        (succeeded, failed)
+    }
+
     /// When the next handler is due.
     pub(crate) fn delay(&self, now: Timestamp) -> Option<Duration> {
         self.active()

@@ -215,7 +215,7 @@ mod tests {
         tracing::subscriber::with_default(subscriber, || {
             let object = span::object("example.com/v1", "Widget", Some("default"), "one", "u-1");
             object.in_scope(|| {
-                span::handler("create_fn").in_scope(|| tracing::info!(size = 3, "made"));
+                span::handler("create_fn", 0).in_scope(|| tracing::info!(size = 3, "made"));
             });
             tracing::warn!("alone");
         });

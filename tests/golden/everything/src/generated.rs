@@ -25,6 +25,9 @@ where
 {
     let state = Arc::new(state);
     kopf_runtime::Operator::new("everything-operator")
+        .namespaces(
+            kopf_runtime::Namespaces::matching(["everything-*,!*-pr-*", "default"]),
+        )
         .peering(kopf_runtime::PeeringSettings {
             priority: -100,
             lifetime: std::time::Duration::from_secs(90),
@@ -40,9 +43,54 @@ where
             ..kopf_runtime::LeaderElectionSettings::default()
         })
         .settings(kopf_runtime::Settings {
+            watching: kopf_runtime::WatchingSettings {
+                page_size: 500,
+                inactivity_timeout: std::time::Duration::from_secs(90),
+                server_timeout: std::time::Duration::from_secs(600),
+                reconnect_backoff: std::time::Duration::from_millis(200),
+                longest_backoff: std::time::Duration::from_secs(60),
+            },
+            scanning: kopf_runtime::ScanningSettings {
+                disabled: true,
+            },
+            queueing: kopf_runtime::QueueingSettings {
+                worker_limit: 8,
+                worker_patience: std::time::Duration::from_secs(2),
+                waiting_bytes: 1048576,
+                error_delays: vec![
+                    std::time::Duration::from_secs(1),
+                    std::time::Duration::from_millis(2500),
+                    std::time::Duration::from_secs(60)
+                ],
+            },
+            execution: kopf_runtime::ExecutionSettings {
+                lifecycle: kopf_runtime::Lifecycle::AllAtOnce,
+                default_backoff: std::time::Duration::from_secs(30),
+            },
             background: kopf_runtime::BackgroundSettings {
                 cancellation_polling: std::time::Duration::from_secs(30),
                 initial_spread: std::time::Duration::from_millis(250),
+            },
+            posting: kopf_runtime::PostingSettings {
+                enabled: true,
+                level: kopf_runtime::PostingLevel::Warning,
+                progress: kopf_runtime::ProgressPosting::Everything,
+                loggers: true,
+                reporting_component: "everything.kopf.dev".to_owned(),
+                reporting_instance: "golden".to_owned(),
+                event_name_prefix: "everything-".to_owned(),
+                burst: 50,
+                refill: std::time::Duration::from_secs(60),
+                backlog: 100,
+                ..kopf_runtime::PostingSettings::default()
+            },
+            health: kopf_runtime::HealthSettings {
+                stuck_after: std::time::Duration::from_secs(45),
+                probe_cache: std::time::Duration::from_secs(5),
+            },
+            shutdown: kopf_runtime::ShutdownSettings {
+                grace: std::time::Duration::from_secs(20),
+                ..kopf_runtime::ShutdownSettings::default()
             },
             ..kopf_runtime::Settings::default()
         })

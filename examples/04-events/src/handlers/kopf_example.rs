@@ -1,0 +1,39 @@
+//! What happens to a KopfExample.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kopf_runtime::prelude::*;
+use kube::api::PostParams;
+
+use super::Operator;
+use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
+
+impl KopfExampleHandlers for Operator {
+    /// Called when a KopfExample is created.
+    async fn create_fn(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+        cx.event("SomeType", "SomeReason", "Some message");
+        cx.warn("SomeReason", "Some message");
+        cx.info("SomeReason", "Some message");
+        if let Err(error) = "a lot".parse::<u32>() {
+            cx.exception("SomeReason", "Some exception:", error);
+        }
+
+        let mut child = ConfigMap::default();
+        cx.adopt(&mut child)?;
+        let child = cx
+            .api::<ConfigMap>()
+            .create(&PostParams::default(), &child)
+            .await?;
+        cx.reporter()
+            .on(&child)?
+            .info("SomeReason", format!("Made for {}", cx.name()));
+        Ok(())
+    }
+
+    /// Called when a KopfExample is changed.
+    async fn update_fn(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+        for _ in 0..100 {
+            cx.warn("Repeated", "Said a hundred times");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! What happens to a KopfExample.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
+
+impl KopfExampleHandlers for Operator {
+    /// Called when a KopfExample is created.
+    async fn create_fn(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Something was logged here.");
+        if cx.retry() == 0 {
+            let soon = Duration::from_secs(1);
+            return Err(HandlerError::temporary("Not at the first attempt.").after(soon));
+        }
+        cx.set_result(&json!({"attempts": cx.retry() + 1}))?;
+        Ok(())
+    }
+
+    /// Called when a KopfExample is being deleted.
+    async fn delete_fn(&self, _: &mut Change<KopfExample>) -> HandlerResult {
+        info!("Deleted, really deleted.");
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! A program that has an operator inside, and knows what the operator knows.
+
+#[rustfmt::skip]
+mod generated;
+mod handlers;
+
+use std::error::Error;
+use std::time::Duration;
+
+use generated::indices::FieldByName;
+use kopf_runtime::{IndexView, Namespaces};
+use kube::Client;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How often the program looks at the cluster, without a request to it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    let client = Client::try_default().await?;
+    let namespace = std::env::var("NAMESPACE");
+    let namespace = namespace.unwrap_or_else(|_| client.default_namespace().to_owned());
+    let mut operator = generated::operator(handlers::Operator::default())
+        .namespaces(Namespaces::Only(vec![namespace]))
+        .spawn(client);
+    operator.ready().await?;
+    println!("The operator is ready.");
+
+    let fields = operator.indices().get(FieldByName);
+    let mut shown = None;
+    let mut clock = tokio::time::interval(LOOK_EVERY);
+    let mut terminated = signal(SignalKind::terminate())?;
+    loop {
+        tokio::select! {
+            _ = clock.tick() => show(&fields, &mut shown),
+            _ = tokio::signal::ctrl_c() => break,
+            _ = terminated.recv() => break,
+            ended = operator.ended() => return Ok(ended?),
+        }
+    }
+    println!("The program ends, and the operator first.");
+    operator.stop().await?;
+    println!("The operator has stopped.");
+    Ok(())
+}
+
+/// Prints what there is, if that has changed.
+fn show(fields: &IndexView<FieldByName>, shown: &mut Option<Vec<String>>) {
+    let fields = fields.read();
+    let mut lines: Vec<String> = fields
+        .iter()
+        .flat_map(|(name, values)| values.map(move |field| format!("{name}={field}")))
+        .collect();
+    lines.sort();
+    if shown.as_ref() != Some(&lines) {
+        println!("The cluster has {lines:?}.");
+        *shown = Some(lines);
+    }
+}

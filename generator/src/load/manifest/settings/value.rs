@@ -1,0 +1,272 @@
+//! The values that settings can have, as they are written and as the runtime takes them.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::load::manifest::fields::Reader;
+use crate::load::manifest::peers::whole;
+use crate::load::manifest::{ManifestDuration, Spanned};
+use crate::load::yaml::Node;
+
+/// A value for the runtime.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SettingValue {
+    /// A time.
+    Duration(Duration),
+    /// Several times.
+    Durations(Vec<Duration>),
+    /// Yes or no.
+    Flag(bool),
+    /// A number.
+    Count(u32),
+    /// A text.
+    Text(String),
+    /// A variant of an enum of the runtime.
+    Variant(&'static str),
+}
+
+/// What can be read from the manifest.
+pub(super) trait Setting: Sized {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self>;
+    fn value(&self) -> SettingValue;
+}
+
+/// A number of at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Positive(pub u32);
+
+/// A time that is not zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PositiveDuration(pub Duration);
+
+/// Pauses, one after another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PauseList(pub Vec<Duration>);
+
+/// One of a few words, each of which is a variant of an enum of the runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word<W>(pub W);
+
+/// A set of words.
+pub(super) trait Words: Copy + 'static {
+    const NAME: &'static str;
+    const ALL: &'static [(&'static str, Self)];
+    fn variant(self) -> &'static str;
+}
+
+/// Defines words and what they are in the runtime.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal => $rust:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$word_doc])* $variant,)*
+        }
+
+        impl Words for $name {
+            const NAME: &'static str = stringify!($name);
+            const ALL: &'static [(&'static str, Self)] = &[$(($word, Self::$variant),)*];
+
+            fn variant(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $rust,)*
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// Which of several handlers run first, and how many before the next write.
+    LifecycleWord {
+        /// One at a time, those with the fewest attempts first.
+        Asap = "asap" => "Lifecycle::Asap",
+        /// One at a time, strictly in order.
+        OneByOne = "one-by-one" => "Lifecycle::OneByOne",
+        /// All, in order.
+        AllAtOnce = "all-at-once" => "Lifecycle::AllAtOnce",
+        /// One at a time, at random.
+        Randomized = "randomized" => "Lifecycle::Randomized",
+        /// All, in random order.
+        Shuffled = "shuffled" => "Lifecycle::Shuffled",
+    }
+}
+
+words! {
+    /// How serious something is.
+    PostingLevelWord {
+        /// Of interest to whoever looks for a mistake.
+        Debug = "debug" => "PostingLevel::Debug",
+        /// As it should be.
+        Info = "info" => "PostingLevel::Info",
+        /// Needs attention.
+        Warning = "warning" => "PostingLevel::Warning",
+        /// Failed.
+        Error = "error" => "PostingLevel::Error",
+    }
+}
+
+words! {
+    /// What is told about calls of handlers.
+    ProgressWord {
+        /// Nothing.
+        Nothing = "nothing" => "ProgressPosting::Nothing",
+        /// That a call failed.
+        Failures = "failures" => "ProgressPosting::Failures",
+        /// Also that one succeeded, and that all are done.
+        Everything = "everything" => "ProgressPosting::Everything",
+    }
+}
+
+// === impl Setting ===
+
+impl Setting for ManifestDuration {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+        reader.duration_of(node, key).map(|it| it.value)
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Duration(self.0)
+    }
+}
+
+impl Setting for PositiveDuration {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let Spanned { value, span } = reader.duration_of(node, key)?;
+        if value.0.is_zero() {
+            let message = format!("`{key}` must be longer than nothing");
+            reader.error(Code::ManifestValue, span, message, "no time at all");
+            return None;
+        }
+        Some(Self(value.0))
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Duration(self.0)
+    }
+}
+
+impl Setting for PauseList {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let item = |reader: &mut Reader<'_>, node: &Node| reader.duration_of(node, key);
+        let pauses = reader.list(node, &format!("`{key}`"), item)?;
+        Some(Self(pauses.into_iter().map(|it| it.value.0).collect()))
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Durations(self.0.clone())
+    }
+}
+
+impl Setting for Positive {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+        match whole(node).map(u32::try_from) {
+            Some(Ok(value)) if value > 0 => Some(Self(value)),
+            Some(_) => {
+                let message = format!("`{key}` must be between 1 and {}", u32::MAX);
+                reader.error(Code::ManifestValue, node.span, message, "out of range");
+                None
+            }
+            None => {
+                reader.wrong_type(node, &format!("`{key}`"), "a whole number");
+                None
+            }
+        }
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Count(self.0)
+    }
+}
+
+impl Setting for bool {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let value = node.as_bool();
+        if value.is_none() {
+            reader.wrong_type(node, &format!("`{key}`"), "true or false");
+        }
+        value
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Flag(*self)
+    }
+}
+
+impl Setting for String {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let text = reader.string(node, &format!("`{key}`"))?.value;
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
+        if text.is_empty() || text.len() > 128 || !text.chars().all(fits) {
+            let message = format!("`{key}` cannot be {text:?}");
+            reader.push(
+                Diagnostic::error(Code::ManifestValue, message)
+                    .at(reader.source, node.span, "not accepted by the API server")
+                    .help("use 1 to 128 letters, digits, `-`, `.`, `_` and `/`"),
+            );
+            return None;
+        }
+        Some(text)
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Text(self.clone())
+    }
+}
+
+impl<W: Words> Setting for Word<W> {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let word = reader.word(node, &format!("`{key}`"), W::ALL)?;
+        Some(Self(word.value))
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Variant(self.0.variant())
+    }
+}
+
+// === impl JsonSchema ===
+
+impl JsonSchema for Positive {
+    fn schema_name() -> Cow<'static, str> {
+        "Positive".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer", "minimum": 1, "maximum": u32::MAX})
+    }
+}
+
+impl JsonSchema for PositiveDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "PositiveDuration".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        ManifestDuration::json_schema(generator)
+    }
+}
+
+impl JsonSchema for PauseList {
+    fn schema_name() -> Cow<'static, str> {
+        "Pauses".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "array", "items": generator.subschema_for::<ManifestDuration>()})
+    }
+}
+
+impl<W: Words> JsonSchema for Word<W> {
+    fn schema_name() -> Cow<'static, str> {
+        W::NAME.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let words: Vec<&str> = W::ALL.iter().map(|(word, _)| *word).collect();
+        json_schema!({"type": "string", "enum": words})
+    }
+}

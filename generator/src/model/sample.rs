@@ -1,0 +1,130 @@
+//! An object that a schema accepts, as far as a machine can guess: only what is required.
+
+use serde_json::{Map, Value, json};
+
+use crate::load::schema::{Kind, Limits, Schema};
+
+/// What the API server fills in, or wants to be told by others.
+const NOT_OURS: &[&str] = &["apiVersion", "kind", "metadata", "status"];
+
+/// The body of an object, without what every object has.
+#[must_use]
+pub fn object(root: &Schema) -> Value {
+    let mut body = Map::new();
+    for property in &root.properties {
+        let name = property.name.as_str();
+        let wanted = name == "spec" || root.required.iter().any(|it| it == name);
+        if wanted && !NOT_OURS.contains(&name) {
+            body.insert(name.to_owned(), value(&property.schema));
+        }
+    }
+    Value::Object(body)
+}
+
+fn value(schema: &Schema) -> Value {
+    if let Some(default) = &schema.default {
+        return default.clone();
+    }
+    let choices = schema.values.iter().flatten();
+    if let Some(choice) = choices.into_iter().find(|choice| !choice.is_null()) {
+        return choice.clone();
+    }
+    match schema.kind {
+        Some(Kind::Array) => {
+            let items = schema.items.as_deref().map_or(Value::Null, value);
+            let least = limit(&schema.limits, "minItems").unwrap_or(0);
+            (0..least).map(|_| items.clone()).collect()
+        }
+        Some(Kind::Boolean) => json!(true),
+        Some(Kind::Integer | Kind::Number) => {
+            let least = limit(&schema.limits, "minimum").unwrap_or(1);
+            let most = limit(&schema.limits, "maximum").unwrap_or(u64::MAX);
+            json!(least.max(1).min(most))
+        }
+        Some(Kind::String) => json!(text(schema)),
+        Some(Kind::Object) => {
+            let required = |name: &str| schema.required.iter().any(|it| it == name);
+            let properties = schema.properties.iter().filter(|it| required(&it.name));
+            properties
+                .map(|property| (property.name.clone(), value(&property.schema)))
+                .collect()
+        }
+        None if schema.int_or_string => json!(1),
+        None => json!({}),
+    }
+}
+
+fn text(schema: &Schema) -> String {
+    let text = match schema.format.as_deref() {
+        Some("date-time") => "2026-01-01T00:00:00Z",
+        Some("date") => "2026-01-01",
+        Some("duration") => "1h",
+        Some("ipv4" | "ip") => "192.0.2.1",
+        Some("uri") => "https://example.com/",
+        _ => "example",
+    };
+    let least = limit(&schema.limits, "minLength").unwrap_or(0);
+    let missing = usize::try_from(least)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(text.len());
+    format!("{text}{}", "x".repeat(missing.min(1024)))
+}
+
+fn limit(limits: &Limits, keyword: &str) -> Option<u64> {
+    let found = limits.keywords.iter().find(|(name, _)| *name == keyword);
+    found.and_then(|(_, value)| value.as_u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{Diagnostics, Sources};
+    use crate::load::crd::{NameFix, read};
+
+    #[test]
+    fn only_what_is_required_is_there() {
+        const CRD: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [size, name, mode, at, list, deep]
+            properties:
+              size: {type: integer, minimum: 3}
+              name: {type: string, minLength: 9}
+              mode: {type: string, enum: [A, B]}
+              at: {type: string, format: date-time}
+              list: {type: array, minItems: 1, items: {type: string, default: x}}
+              deep: {type: object, required: [on], properties: {on: {type: boolean}, off: {type: string}}}
+              optional: {type: string}
+";
+        let mut sources = Sources::new();
+        let source = sources.add("widget.yaml", CRD);
+        let mut diagnostics = Diagnostics::new();
+        let crds = read(&sources, source, NameFix::Report, &mut diagnostics);
+        assert_eq!(
+            object(&crds[0].versions[0].schema),
+            json!({"spec": {
+                "size": 3,
+                "name": "examplexx",
+                "mode": "A",
+                "at": "2026-01-01T00:00:00Z",
+                "list": ["x"],
+                "deep": {"on": true},
+            }})
+        );
+    }
+}

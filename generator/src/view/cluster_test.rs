@@ -1,0 +1,84 @@
+//! `tests/cluster.rs`: a first test of the operator on a cluster.
+
+use askama::Template;
+
+use super::layout::{article, call};
+use crate::load::crd::Scope;
+use crate::load::manifest::Trigger;
+use crate::model::handler::{Cause, Handler};
+use crate::model::name::RustIdent;
+use crate::model::operator::{HandledKind, Operator, Origin};
+
+/// A test that drives one object through its life.
+#[derive(Debug, Template)]
+#[template(path = "scaffold/cluster.rs")]
+pub struct ClusterTestView<'a> {
+    name: &'a str,
+    definitions: Vec<String>,
+    object: String,
+    function: String,
+    /// How the objects are reached.
+    objects: Vec<String>,
+    what: &'static str,
+    condition: &'static str,
+    uses_metadata: bool,
+}
+
+impl<'a> ClusterTestView<'a> {
+    /// A test of the first kind of `operator` whose objects live in namespaces, and whose
+    /// definition it brings along; `None` if it has no such kind.
+    #[must_use]
+    pub fn new(operator: &'a Operator) -> Option<Self> {
+        let custom = |kind: &&HandledKind| matches!(kind.origin, Origin::Custom(_));
+        let customs = || operator.kinds.iter().filter(custom);
+        let definitions = customs().filter_map(|kind| match &kind.origin {
+            Origin::Standard(_) => None,
+            Origin::Custom(resource) => {
+                let module = &resource.module;
+                Some(format!("src/generated/types/{module}/crd.json"))
+            }
+        });
+        let mut namespaced = customs().filter(|kind| kind.scope == Scope::Namespaced);
+        let kind = namespaced.find(|kind| kind.is_watched())?;
+        let sample = kind.sample.as_ref()?;
+        let (what, condition) = sign(kind);
+        let name = RustIdent::new(&kind.type_name);
+        let place = [&kind.api_version(), &kind.kind, &kind.plural];
+        let place = place.map(|part| format!("{part:?}"));
+        Some(Self {
+            name: &operator.name,
+            definitions: definitions.collect(),
+            object: serde_json::to_string_pretty(sample).unwrap_or_default(),
+            function: format!(
+                "{}_{}_lives_and_goes",
+                article(&kind.type_name),
+                name.bare()
+            ),
+            objects: call(8, "let objects = cluster.objects", &place, ";"),
+            what,
+            condition,
+            uses_metadata: condition.contains("it."),
+        })
+    }
+}
+
+/// How it shows that an object was handled.
+fn sign(kind: &HandledKind) -> (&'static str, &'static str) {
+    let all = |handler: &&Handler| handler.filters.is_empty() && handler.field().is_none();
+    let mut handlers = kind.handlers.iter().filter(all);
+    let creates = |handler: &Handler| match &handler.cause {
+        Cause::Change(kinds) => kinds.triggers.contains(&Trigger::Create),
+        _ => false,
+    };
+    if handlers.clone().any(creates) {
+        let condition = "|it| {
+                it.annotations()
+                    .contains_key(\"kopf.zalando.org/last-handled-configuration\")
+            }";
+        return ("it was handled", condition);
+    }
+    if handlers.any(Handler::holds_deletion) {
+        return ("it is held", "|it| !it.finalizers().is_empty()");
+    }
+    ("it is there", "|_| true")
+}

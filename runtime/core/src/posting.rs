@@ -1,0 +1,377 @@
+//! Which Kubernetes events are sent: repeats are counted, many similar ones become one, and each
+//! object has a budget.
+//!
+//! The [`Ledger`] is the queue of events as well: what waits is merged while it waits, so that a
+//! flood costs a few requests and little memory. The rules are those of client-go.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher as _},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+/// The longest message that the API accepts.
+pub const LONGEST_MESSAGE: usize = 1024;
+
+/// What combined events begin with.
+const COMBINED: &str = "(combined from similar events): ";
+
+/// Of what an object may have how much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests that an object may cause at once.
+    pub burst: u32,
+    /// The time after which an object may cause one more.
+    pub refill: Duration,
+    /// How many events with the same type and reason and different messages are told apart.
+    pub similar: usize,
+    /// For how long they are remembered.
+    pub similar_within: Duration,
+    /// How soon a count may be updated.
+    pub update_every: Duration,
+    /// Events that wait; beyond that the oldest are dropped.
+    pub waiting: usize,
+    /// Events that are remembered after they were sent, so that repeats are counted.
+    pub remembered: usize,
+    /// Pauses before an event is sent again; after the last one it is dropped.
+    pub retries: Vec<Duration>,
+}
+
+/// An event, as somebody wants it posted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Such as `Normal` or `Warning`.
+    pub r#type: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// What happened.
+    pub message: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An event that is known by its object and its content.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key<S> {
+    /// The object.
+    pub subject: S,
+    /// Such as `Normal` or `Warning`.
+    pub r#type: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// What happened; none stands for anything similar.
+    message: Option<String>,
+}
+
+/// An event that is to be sent now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due<S> {
+    /// Which one, for [`Ledger::sent`] and its like.
+    pub key: Key<S>,
+    /// What it says.
+    pub message: String,
+    /// How often it happened.
+    pub count: u32,
+    /// When it happened first.
+    pub first: Timestamp,
+    /// When it happened last.
+    pub last: Timestamp,
+    /// The name of the event that is to be updated; none for one that is to be created.
+    pub update: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    message: String,
+    count: u32,
+    first: Timestamp,
+    last: Timestamp,
+    name: Option<String>,
+    waits: bool,
+    failures: usize,
+    not_before: Duration,
+    touched: Duration,
+}
+
+#[derive(Clone, Debug)]
+struct Bucket {
+    tokens: f64,
+    filled: Duration,
+}
+
+#[derive(Clone, Debug)]
+struct Similar {
+    messages: HashSet<u64>,
+    since: Duration,
+}
+
+/// The events of all objects, those that wait and those that were sent.
+#[derive(Clone, Debug)]
+pub struct Ledger<S> {
+    limits: Limits,
+    entries: HashMap<Key<S>, Entry>,
+    queue: VecDeque<Key<S>>,
+    buckets: HashMap<S, Bucket>,
+    similar: HashMap<(S, String, String), Similar>,
+    dropped: u64,
+}
+
+// === impl Limits ===
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            burst: 25,
+            refill: Duration::from_secs(300),
+            similar: 10,
+            similar_within: Duration::from_secs(600),
+            update_every: Duration::from_secs(1),
+            waiting: 1000,
+            remembered: 4096,
+            retries: [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs).to_vec(),
+        }
+    }
+}
+
+// === impl Ledger ===
+
+impl<S: Clone + Eq + Hash> Ledger<S> {
+    /// Nothing happened so far.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            entries: HashMap::new(),
+            queue: VecDeque::new(),
+            buckets: HashMap::new(),
+            similar: HashMap::new(),
+            dropped: 0,
+        }
+    }
+
+    /// Notes what is to be posted. `now` is the time since any fixed moment.
+    pub fn note(&mut self, subject: S, note: Note, now: Duration) {
+        let mut message = shortened(&note.message);
+        let distinct = self.is_told_apart(&subject, &note, now);
+        let key = Key {
+            subject,
+            r#type: note.r#type,
+            reason: note.reason,
+            message: distinct.then(|| message.clone()),
+        };
+        if !distinct {
+            message = shortened(&format!("{COMBINED}{message}"));
+        }
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
+            message: String::new(),
+            count: 0,
+            first: note.at,
+            last: note.at,
+            name: None,
+            waits: false,
+            failures: 0,
+            not_before: now,
+            touched: now,
+        });
+        entry.message = message;
+        entry.count = entry.count.saturating_add(1);
+        entry.last = entry.last.max(note.at);
+        entry.touched = now;
+        if !std::mem::replace(&mut entry.waits, true) {
+            self.queue.push_back(key);
+        }
+        self.make_room();
+    }
+
+    /// The next event that may be sent, which then counts as sent until the opposite is told.
+    pub fn next(&mut self, now: Duration) -> Option<Due<S>> {
+        let ready = |it: &mut Self, key: &Key<S>| {
+            let entry = it.entries.get(key);
+            entry.is_some_and(|entry| entry.not_before <= now) && it.take_token(&key.subject, now)
+        };
+        let position = (0..self.queue.len()).find(|&position| {
+            let key = self.queue[position].clone();
+            ready(self, &key)
+        })?;
+        let key = self.queue.remove(position)?;
+        let entry = self.entries.get_mut(&key)?;
+        entry.waits = false;
+        entry.not_before = now.saturating_add(self.limits.update_every);
+        Some(Due {
+            message: entry.message.clone(),
+            count: entry.count,
+            first: entry.first,
+            last: entry.last,
+            update: entry.name.clone(),
+            key,
+        })
+    }
+
+    /// How long it takes until something that waits may be sent; none if nothing waits.
+    #[must_use]
+    pub fn wait(&self, now: Duration) -> Option<Duration> {
+        let waits = self.queue.iter().filter_map(|key| {
+            let entry = self.entries.get(key)?;
+            let budget = self.until_token(&key.subject, now);
+            Some(entry.not_before.saturating_sub(now).max(budget))
+        });
+        waits.min()
+    }
+
+    /// Lets everything be sent without waiting for more of the same.
+    pub fn hurry(&mut self) {
+        for key in &self.queue {
+            if let Some(entry) = self.entries.get_mut(key) {
+                entry.not_before = Duration::ZERO;
+            }
+        }
+    }
+
+    /// The event is stored under this name.
+    pub fn sent(&mut self, key: &Key<S>, name: &str) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.name = Some(name.to_owned());
+            entry.failures = 0;
+        }
+    }
+
+    /// The event that was to be updated is not there any more, or must not be: it begins anew.
+    pub fn renew(&mut self, key: &Key<S>) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.name = None;
+            entry.not_before = Duration::ZERO;
+            self.enqueue(key);
+        }
+    }
+
+    /// The event could not be sent; `false` if it is given up.
+    pub fn failed(&mut self, key: &Key<S>, now: Duration) -> bool {
+        let Some(entry) = self.entries.get_mut(key) else {
+            return false;
+        };
+        let Some(pause) = self.limits.retries.get(entry.failures) else {
+            self.forget(key);
+            return false;
+        };
+        entry.failures += 1;
+        entry.not_before = now.saturating_add(*pause);
+        self.enqueue(key);
+        true
+    }
+
+    /// The event will never be accepted.
+    pub fn forget(&mut self, key: &Key<S>) {
+        self.entries.remove(key);
+        self.queue.retain(|waiting| waiting != key);
+    }
+
+    /// How many events were dropped since this was asked last.
+    pub fn dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    fn enqueue(&mut self, key: &Key<S>) {
+        if let Some(entry) = self.entries.get_mut(key)
+            && !std::mem::replace(&mut entry.waits, true)
+        {
+            self.queue.push_back(key.clone());
+        }
+    }
+
+    /// Whether there are few enough different messages of the sort.
+    fn is_told_apart(&mut self, subject: &S, note: &Note, now: Duration) -> bool {
+        let sort = (subject.clone(), note.r#type.clone(), note.reason.clone());
+        let fresh = || Similar {
+            messages: HashSet::new(),
+            since: now,
+        };
+        let similar = self.similar.entry(sort).or_insert_with(fresh);
+        if now.saturating_sub(similar.since) > self.limits.similar_within {
+            *similar = fresh();
+        }
+        let mut hasher = DefaultHasher::new();
+        note.message.hash(&mut hasher);
+        let hash = hasher.finish();
+        if similar.messages.contains(&hash) {
+            return true;
+        }
+        similar.messages.len() < self.limits.similar && similar.messages.insert(hash)
+    }
+
+    fn tokens(&self, subject: &S, now: Duration) -> f64 {
+        let burst = f64::from(self.limits.burst);
+        let Some(bucket) = self.buckets.get(subject) else {
+            return burst;
+        };
+        let passed = now.saturating_sub(bucket.filled).as_secs_f64();
+        let refill = self.limits.refill.as_secs_f64();
+        if refill <= 0.0 {
+            return burst;
+        }
+        (bucket.tokens + passed / refill).min(burst)
+    }
+
+    fn take_token(&mut self, subject: &S, now: Duration) -> bool {
+        let tokens = self.tokens(subject, now);
+        if tokens < 1.0 {
+            return false;
+        }
+        let bucket = Bucket {
+            tokens: tokens - 1.0,
+            filled: now,
+        };
+        self.buckets.insert(subject.clone(), bucket);
+        true
+    }
+
+    fn until_token(&self, subject: &S, now: Duration) -> Duration {
+        let missing = 1.0 - self.tokens(subject, now);
+        if missing <= 0.0 {
+            return Duration::ZERO;
+        }
+        // A moment more, so that rounding does not wake anybody in vain.
+        self.limits.refill.mul_f64(missing) + Duration::from_millis(1)
+    }
+
+    /// Keeps to the limits: of what waits, the oldest goes; of what was sent, the half that was not
+    /// touched for longest.
+    fn make_room(&mut self) {
+        while self.queue.len() > self.limits.waiting {
+            if let Some(key) = self.queue.pop_front() {
+                self.entries.remove(&key);
+                self.dropped += 1;
+            }
+        }
+        let limit = self.limits.remembered.max(self.limits.waiting);
+        if self.entries.len() > limit {
+            let mut ages: Vec<Duration> = self.entries.values().map(|it| it.touched).collect();
+            let middle = ages.len() / 2;
+            let (_, &mut median, _) = ages.select_nth_unstable(middle);
+            self.entries.retain(|_, it| it.waits || it.touched > median);
+        } else if self.buckets.len() <= limit && self.similar.len() <= limit {
+            return;
+        }
+        let alive: HashSet<&S> = self.entries.keys().map(|key| &key.subject).collect();
+        self.similar
+            .retain(|(subject, ..), _| alive.contains(subject));
+        // Who has no events any more has its full budget back, which is a little too much.
+        self.buckets.retain(|subject, _| alive.contains(subject));
+    }
+}
+
+/// Keeps the beginning and the end of what is too long.
+#[must_use]
+pub fn shortened(message: &str) -> String {
+    let length = message.chars().count();
+    if length <= LONGEST_MESSAGE {
+        return message.to_owned();
+    }
+    let head: String = message.chars().take(511).collect();
+    let tail: String = message.chars().skip(length - 510).collect();
+    format!("{head}...{tail}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! The operator on a cluster: `KUBECONFIG=… cargo test --features cluster`.
+
+use kopf_runtime::testing::{TestResult, on_cluster};
+{%- if uses_metadata %}
+use kube::ResourceExt as _;
+{%- endif %}
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_{{ name }}");
+
+/// What the cluster has to know.
+#[rustfmt::skip]
+const DEFINITIONS: &[&str] = &[
+{%- for definition in definitions %}
+    include_str!("../{{ definition }}"),
+{%- endfor %}
+];
+
+/// Something that the cluster accepts.
+const OBJECT: &str = r##"{{ object }}"##;
+
+#[test]
+fn {{ function }}() -> TestResult {
+    on_cluster(async |cluster| {
+        for definition in DEFINITIONS {
+            cluster.apply(definition).await?;
+        }
+        let program = cluster.program(PROGRAM).arg("--standalone");
+        let operator = program.start().await?;
+
+{%- for line in objects %}
+        {{ line }}
+{%- endfor %}
+        let object = serde_json::from_str(OBJECT)?;
+        objects.create("example", object).await?;
+        objects
+            .until("example", "{{ what }}", {{ condition }})
+            .await?;
+        objects.delete("example").await?;
+        objects.until_gone("example").await?;
+        operator.stop().await
+    })
+}

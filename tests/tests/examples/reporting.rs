@@ -1,0 +1,73 @@
+//! `04-events`: what handlers and the operator say about objects in Kubernetes events.
+
+use k8s_openapi::api::core::v1::Event;
+use kopf_tests::operator::Ending;
+use kopf_tests::{TestResult, eventually};
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::json;
+
+use crate::stage::{EXAMPLE, Stage, is_handled, is_handled_with};
+
+/// The events of a namespace: whom they are about, how often, and what they say.
+async fn events(api: &Api<Event>) -> Vec<String> {
+    let events = api.list(&ListParams::default()).await;
+    let mut told: Vec<String> = events
+        .map(|list| list.items)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|event| {
+            let kind = event.involved_object.kind.unwrap_or_default();
+            let words = [event.type_, event.reason, event.message];
+            let words: Vec<String> = words.map(Option::unwrap_or_default).to_vec();
+            format!(
+                "{kind} {}x {}",
+                event.count.unwrap_or_default(),
+                words.join(" ")
+            )
+        })
+        .collect();
+    told.sort();
+    told
+}
+
+#[tokio::test]
+async fn handlers_and_the_operator_tell_about_objects() -> TestResult {
+    let stage = Stage::open("04-events", "reporting-operator").await?;
+    let examples = stage.kopf_examples().await?;
+    let api = Api::namespaced(stage.sandbox.client(), stage.sandbox.namespace());
+    let operator = stage.start()?;
+    stage.apply_object().await?;
+    examples
+        .wait_until(EXAMPLE, "its creation is handled", is_handled)
+        .await?;
+    let created = [
+        "ConfigMap 1x Normal SomeReason Made for kopf-example-1",
+        "KopfExample 1x Error SomeReason Some exception: invalid digit found in string",
+        "KopfExample 1x Normal Finished All handlers succeeded.",
+        "KopfExample 1x Normal SomeReason Some message",
+        "KopfExample 1x Normal Success Handler 'create_fn' succeeded.",
+        "KopfExample 1x SomeType SomeReason Some message",
+        "KopfExample 1x Warning SomeReason Some message",
+    ];
+    eventually("all is told", async || {
+        (events(&api).await == created).then_some(())
+    })
+    .await?;
+
+    let edit = json!({"spec": {"field": "changed"}});
+    examples.merge(EXAMPLE, edit).await?;
+    examples
+        .wait_until(EXAMPLE, "the change is handled", |it| {
+            is_handled_with(it, "changed")
+        })
+        .await?;
+    eventually("repeats are counted", async || {
+        let repeated = "KopfExample 100x Warning Repeated Said a hundred times";
+        let told = events(&api).await;
+        told.iter().any(|event| event == repeated).then_some(())
+    })
+    .await?;
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! Patterns of namespaces match the same names as in Kopf.
+
+use kopf_runtime::NamespacePattern;
+use kopf_tests::{PythonKopf, TestResult};
+use serde_json::json;
+
+const MATCH: &str = "
+import json, sys
+from kopf._cogs.structs.references import match_namespace
+patterns, names = json.loads(sys.argv[1])
+print(json.dumps([[match_namespace(name, pattern) for name in names] for pattern in patterns]))
+";
+
+#[tokio::test]
+async fn patterns_of_namespaces_match_the_same_names() -> TestResult {
+    let globs = [
+        "", "a", "b", "a*", "*b", "?", "a?", "[ab]", "[!a]b", "[a-", "*a*", "!a", "!*b", "!!a", "!",
+    ];
+    let mut patterns: Vec<String> = globs.map(str::to_owned).to_vec();
+    for first in globs {
+        for second in globs {
+            patterns.push(format!("{first},{second}"));
+            patterns.extend(globs.map(|third| format!("{first}, {second} ,{third}")));
+        }
+    }
+    let names = ["", "a", "b", "ab", "ba", "bb", "aab", "[a-", "c"];
+    let kopf = PythonKopf::obtain().await?;
+    let theirs = kopf.evaluate(MATCH, &json!([patterns, names]).to_string())?;
+    let theirs: Vec<Vec<bool>> = serde_json::from_str(&theirs)?;
+    assert_eq!(theirs.len(), patterns.len());
+    for (pattern, theirs) in patterns.iter().zip(theirs) {
+        let ours = NamespacePattern::new(pattern);
+        let ours: Vec<bool> = names.iter().map(|name| ours.matches(name)).collect();
+        assert_eq!(ours, theirs, "{pattern:?} on {names:?}");
+    }
+    Ok(())
+}

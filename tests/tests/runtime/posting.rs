@@ -1,0 +1,275 @@
+//! Kubernetes events: what is posted, how often, and by what right.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kopf_runtime::prelude::{debug, info, warn};
+use kopf_runtime::{
+    ChangeHandler, EventLayer, HandlerError, Namespaces, On, Operator, PostingLevel,
+    ProgressPosting, Settings,
+};
+use kopf_tests::{Failure, TestResult};
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::bench::Bench;
+
+impl Bench {
+    async fn events(&self) -> Result<Vec<Event>, Failure> {
+        let events: Api<Event> = Api::namespaced(self.sandbox.client(), self.sandbox.namespace());
+        Ok(events.list(&ListParams::default()).await?.items)
+    }
+
+    /// Waits for events: their type, reason, message and count, in order of their texts.
+    async fn events_are(&self, expected: &[&str]) -> TestResult {
+        let told = |event: &Event| {
+            let text = |it: &Option<String>| it.clone().unwrap_or_default();
+            let count = event.count.unwrap_or_default();
+            format!(
+                "{} {} {}x {}",
+                text(&event.type_),
+                text(&event.reason),
+                count,
+                text(&event.message)
+            )
+        };
+        let waited = self
+            .eventually("the events are there", async || {
+                let mut events: Vec<String> = self.events().await?.iter().map(told).collect();
+                events.sort();
+                Ok((events == expected).then_some(()))
+            })
+            .await;
+        if waited.is_err() {
+            let events: Vec<String> = self.events().await?.iter().map(told).collect();
+            return Err(Failure::new(format!("{events:#?}")));
+        }
+        Ok(())
+    }
+}
+
+fn created() -> ChangeHandler {
+    ChangeHandler::new("create_fn", On::create())
+}
+
+#[tokio::test]
+async fn handlers_tell_about_their_object_in_all_ways() -> TestResult {
+    let mut bench = Bench::new("told").await?;
+    bench.script("create_fn", |cx| {
+        cx.event("SomeType", "SomeReason", "Some message");
+        cx.info("SomeReason", "Some message");
+        cx.warn("SomeReason", "Some message");
+        let error = "x".parse::<u8>().unwrap_err();
+        cx.exception("SomeReason", "Some exception:", error);
+        Ok(())
+    });
+    let mut settings = Settings::default();
+    settings.posting.progress = ProgressPosting::Everything;
+    settings.posting.reporting_component = "bench.kopf.dev".to_owned();
+    settings.posting.event_name_prefix = "told-".to_owned();
+    let operator = bench
+        .start_with(bench.handlers([created()]), settings)
+        .await?;
+    bench.create("one", 1).await?;
+    bench
+        .events_are(&[
+            "Error SomeReason 1x Some exception: invalid digit found in string",
+            "Normal Finished 1x All handlers succeeded.",
+            "Normal SomeReason 1x Some message",
+            "Normal Success 1x Handler 'create_fn' succeeded.",
+            "SomeType SomeReason 1x Some message",
+            "Warning SomeReason 1x Some message",
+        ])
+        .await?;
+    for event in bench.events().await? {
+        assert_eq!(event.involved_object.name.as_deref(), Some("one"));
+        assert_eq!(event.reporting_component.as_deref(), Some("bench.kopf.dev"));
+        assert!(event.metadata.name.unwrap_or_default().starts_with("told-"));
+    }
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_level_and_a_switch_keep_events_back() -> TestResult {
+    let mut bench = Bench::new("level").await?;
+    bench.script("create_fn", |cx| {
+        cx.info("Info", "not told");
+        cx.warn("Warn", "told");
+        cx.event("Normal", "Event", "told whatever the level is");
+        Ok(())
+    });
+    let mut settings = Settings::default();
+    settings.posting.level = PostingLevel::Warning;
+    settings.posting.progress = ProgressPosting::Everything;
+    let operator = bench
+        .start_with(bench.handlers([created()]), settings)
+        .await?;
+    bench.create("one", 1).await?;
+    bench
+        .events_are(&[
+            "Normal Event 1x told whatever the level is",
+            "Warning Warn 1x told",
+        ])
+        .await?;
+    operator.stop().await?;
+
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    let operator = bench
+        .start_with(bench.handlers([created()]), settings)
+        .await?;
+    bench.create("two", 2).await?;
+    bench.handled("two", 2).await?;
+    let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+    operator.stop().await?;
+    assert_eq!(requests.of("events", "create"), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn events_can_be_about_any_other_object_but_not_about_events() -> TestResult {
+    let mut bench = Bench::new("others").await?;
+    bench.script_async("create_fn", |cx| {
+        let (reporter, maps) = (cx.reporter(), cx.api::<ConfigMap>());
+        let events = cx.api::<Event>();
+        async move {
+            let mut map = ConfigMap::default();
+            map.metadata.name = Some("other".to_owned());
+            let map = maps.create(&PostParams::default(), &map).await?;
+            reporter.on(&map)?.info("Made", "by one");
+            let raw = serde_json::json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "raw", "namespace": map.metadata.namespace, "uid": "raw"},
+            });
+            reporter.on(&raw)?.warn("Raw", "by one");
+            let event = events.list(&ListParams::default()).await?.items.pop();
+            reporter
+                .on(&event.unwrap_or_default())?
+                .info("Never", "about an event");
+            Ok(())
+        }
+    });
+    let operator = bench.start(bench.handlers([created()])).await?;
+    bench.create("one", 1).await?;
+    bench
+        .events_are(&["Normal Made 1x by one", "Warning Raw 1x by one"])
+        .await?;
+    let kinds = bench.events().await?.into_iter();
+    let about: BTreeMap<_, _> = kinds
+        .map(|event| (event.involved_object.name, event.involved_object.kind))
+        .collect();
+    let map = Some("ConfigMap".to_owned());
+    assert_eq!(
+        about,
+        BTreeMap::from([
+            (Some("other".to_owned()), map.clone()),
+            (Some("raw".to_owned()), map)
+        ])
+    );
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn log_lines_of_handlers_become_events_if_that_is_asked_for() -> TestResult {
+    let mut bench = Bench::new("lines").await?;
+    bench.script("create_fn", |cx| {
+        let subscriber = tracing_subscriber::registry().with(EventLayer);
+        let _here = subscriber.set_default();
+        info!(size = 3, "made {}", cx.name());
+        warn!("almost full");
+        debug!("of no interest");
+        Err(HandlerError::permanent("no"))
+    });
+    let mut settings = Settings::default();
+    settings.posting.loggers = true;
+    let operator = bench
+        .start_with(bench.handlers([created()]), settings)
+        .await?;
+    bench.create("one", 1).await?;
+    bench
+        .events_are(&[
+            "Error Failure 1x Handler 'create_fn' failed permanently: no",
+            "Normal Finished 1x Creation is processed: 0 succeeded; 1 failed.",
+            "Normal Logging 1x made one size=3",
+            "Warning Logging 1x almost full",
+        ])
+        .await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_flood_of_events_costs_a_few_requests() -> TestResult {
+    let mut bench = Bench::new("flood").await?;
+    bench.script("create_fn", |cx| {
+        for number in 0..10_000 {
+            cx.info("Said", "the same again");
+            cx.warn("Counted", format!("number {number}"));
+        }
+        Ok(())
+    });
+    let operator = bench.start(bench.handlers([created()])).await?;
+    bench.create("one", 1).await?;
+    bench
+        .eventually("everything is counted", async || {
+            let events = bench.events().await?;
+            let total: i32 = events.iter().filter_map(|event| event.count).sum();
+            Ok((total == 20_000).then_some(()))
+        })
+        .await?;
+    let identity = operator.identity.clone();
+    operator.stop().await?;
+    let requests = bench.sandbox.count_requests_of(&identity).await?;
+    let (created, patched) = (
+        requests.of("events", "create"),
+        requests.of("events", "patch"),
+    );
+    assert!(
+        created <= 12 && created + patched <= 25,
+        "{created} + {patched}"
+    );
+    let events = bench.events().await?;
+    let combined = events.iter().filter_map(|event| event.message.as_deref());
+    let combined = combined.filter(|it| it.starts_with("(combined from similar events): "));
+    assert_eq!(combined.count(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn events_are_posted_with_the_least_of_permissions() -> TestResult {
+    let bench = Bench::new("rights").await?;
+    bench.script("create_fn", |cx| {
+        cx.info("Said", "twice");
+        cx.info("Said", "twice");
+        Ok(())
+    });
+    let user = bench.sandbox.user("poster");
+    bench
+        .sandbox
+        .apply(&format!(
+            "apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: poster}}
+rules:
+  - {{apiGroups: [$GROUP], resources: [widgets, widgets/status], verbs: [list, watch, get, patch]}}
+  - {{apiGroups: [\"\"], resources: [events], verbs: [create, patch]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: poster}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: poster}}
+subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
+",
+            user.name()
+        ))
+        .await?;
+    let own = bench.sandbox.namespace().to_owned();
+    let operator = Operator::new("bench")
+        .resource(bench.handlers([created()]))
+        .namespaces(Namespaces::Only(vec![own]));
+    let operator = bench.start_as(user, operator).await?;
+    bench.create("one", 1).await?;
+    bench.events_are(&["Normal Said 2x twice"]).await?;
+    operator.stop().await
+}
