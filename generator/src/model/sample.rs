@@ -108,7 +108,7 @@ spec:
               mode: {type: string, enum: [A, B]}
               at: {type: string, format: date-time}
               list: {type: array, minItems: 1, items: {type: string, default: x}}
-              deep: {type: object, required: [on], properties: {on: {type: boolean}, off: {type: string}}}
+              deep: {type: object, required: [lit], properties: {lit: {type: boolean}, dim: {type: string}}}
               optional: {type: string}
 ";
         let mut sources = Sources::new();
@@ -123,7 +123,7 @@ spec:
                 "mode": "A",
                 "at": "2026-01-01T00:00:00Z",
                 "list": ["x"],
-                "deep": {"on": true},
+                "deep": {"lit": true},
             }})
         );
     }

@@ -51,6 +51,9 @@ pub(crate) fn assert_same(scenario: &str, kopf: &Trace, ours: &Trace) {
     for line in kopf.iter().filter(|line| !ours.contains(line)) {
         let _ = writeln!(text, "- {line}");
     }
+    if text.lines().all(|line| line.starts_with(' ')) {
+        let _ = write!(text, "not in the order of Kopf:\n{}", kopf.join("\n"));
+    }
     panic!("{scenario}: ours, with + what Kopf does not have and - what only Kopf has\n{text}");
 }
 

@@ -260,7 +260,7 @@ async fn an_address_that_is_taken_ends_the_operator_with_the_reason() -> TestRes
         .operator(env!("CARGO_BIN_EXE_health-operator"), &account)?
         .env("KOPF_RUN_LIVENESS", &address)
         .start()?;
-    assert_eq!(second.wait().await?, Ending::Exit(1));
+    assert_eq!(second.wait().await?, Ending::Exit(6));
     let reason = format!("cannot listen on {address} for health checks");
     second.wait_for_log(&reason).await?;
     Ok(())

@@ -119,7 +119,7 @@ fn background(widgets: Widgets) -> Widgets {
     let tenth = Duration::from_millis(100);
     let hour = Duration::from_secs(3600);
     let shaky = DaemonHandler::new("shaky").label("role", role("shaky"));
-    let idle = TimerHandler::every("idle", hour).idle(Duration::from_secs(1));
+    let idle = TimerHandler::every("idle", hour).idle(Duration::from_secs(4));
     widgets
         .daemon(
             DaemonHandler::new("steady").label("role", role("steady")),

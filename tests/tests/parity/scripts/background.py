@@ -36,6 +36,6 @@ async def timed(name, spec, **_):
     return {"size": spec["size"]}
 
 
-@kopf.timer(*WIDGETS, labels={"role": "idle"}, idle=1, interval=3600)
+@kopf.timer(*WIDGETS, labels={"role": "idle"}, idle=4, interval=3600)
 async def idle(name, spec, **_):
     run("idle", name, f"ticks at {spec['size']}")
