@@ -5,7 +5,7 @@ use kopf_tests::{Failure, TestResult};
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
-use crate::stage::{Side, Stage, both, is_settled, waits_after};
+use crate::stage::{Side, Stage, both, is_held, is_settled, waits_after};
 use crate::trace::Trace;
 
 /// The sizes that a handler saw, call by call.
@@ -142,6 +142,11 @@ async fn a_deletion_that_a_daemon_holds_up_is_handled_once() -> TestResult {
         let body = json!({"metadata": {"labels": {"role": "slow"}}, "spec": {}});
         stage.create("one", body).await?;
         stage.wait_for_calls(1).await?;
+        // Kopf may start the daemon before it holds the object.
+        stage
+            .widgets
+            .wait_until("one", "it is held", is_held)
+            .await?;
         stage.widgets.delete("one").await?;
         stage.wait_for_calls(2).await?;
         stage.merge("one", json!({"spec": {"size": 2}})).await?;

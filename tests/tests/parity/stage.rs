@@ -326,6 +326,11 @@ pub(crate) fn is_settled(object: &DynamicObject) -> bool {
     ours == [LAST_HANDLED] && last_handled(object)["spec"] == object.data["spec"]
 }
 
+/// Whether the finalizer holds the object.
+pub(crate) fn is_held(object: &DynamicObject) -> bool {
+    object.metadata.finalizers.is_some()
+}
+
 /// The state that was handled last.
 pub(crate) fn last_handled(object: &DynamicObject) -> Value {
     object
