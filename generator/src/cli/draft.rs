@@ -196,6 +196,7 @@ impl Draft {
 
     /// Reads everything and reports what is wrong.
     pub(super) fn load(&self, report: &mut Report) -> Result<Loaded, Status> {
+        report.begin("reading kopf.yaml and what it names");
         let (sources, mut diagnostics, operator) = self.read_operator();
         match operator {
             Some(operator) => Ok(Loaded {
@@ -233,6 +234,7 @@ impl Draft {
         } = self.load(report)?;
         let user = project::user_files(&self.root, &mut sources)
             .map_err(|error| report.fail_with(&error))?;
+        report.begin("making the crate");
         let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics);
         if !self.root.join("Cargo.toml").exists() {
             let runtime = runtime

@@ -35,7 +35,7 @@ pub(super) struct GenerateArgs {
     /// Overwrite generated files even if they were edited by hand
     #[arg(long)]
     force: bool,
-    /// Generate again whenever kopf.yaml or a file in crds/ changes
+    /// Generate again whenever kopf.yaml, a CRD that it names, or a file in crds/ changes
     #[arg(long, conflicts_with_all = ["check", "diff", "dry_run", "crds"])]
     watch: bool,
     #[command(flatten)]
@@ -124,8 +124,13 @@ pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(manifest) = manifest {
         let folder = if manifest.is_dir() {
             Some(manifest)
-        } else {
+        } else if manifest.file_name().is_some_and(|name| name == FILE_NAME) {
             manifest.parent()
+        } else {
+            let manifest = manifest.display();
+            return Err(format!(
+                "{manifest} is not a manifest: it is called {FILE_NAME}"
+            ));
         };
         let folder = folder
             .filter(|folder| !folder.as_os_str().is_empty())
@@ -152,6 +157,7 @@ pub(super) fn finish(
     mode: Mode,
     report: &mut Report,
 ) -> Status {
+    report.begin("writing the files");
     let comparison = match write::compare(root, plan, edited) {
         Ok(comparison) => comparison,
         Err(error) => return report.fail_with(&error),
@@ -178,6 +184,7 @@ pub(super) fn finish(
     {
         return report.fail_with(&error);
     }
+    report.rest();
     let shown = if mode.diff {
         show_diff(&comparison)
     } else {

@@ -1,6 +1,6 @@
 //! `kopf-gen new`: an operator crate that builds and runs at once.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -86,6 +86,9 @@ pub(super) fn add_inputs(
 ) -> Result<(), Status> {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
+    if !is_typed(arguments) {
+        report.begin("reading the definitions");
+    }
     let ids = input::read(arguments, &mut sources, &mut diagnostics);
     if diagnostics.has_errors() {
         report.print(&diagnostics, &sources);
@@ -100,6 +103,11 @@ pub(super) fn add_inputs(
         }
     }
     Ok(())
+}
+
+/// Whether a person is about to type a definition, who knows better what takes so long.
+pub(super) fn is_typed(arguments: &[String]) -> bool {
+    arguments.iter().any(|argument| argument == "-") && io::stdin().is_terminal()
 }
 
 /// The name that was given, or else that of the folder.
