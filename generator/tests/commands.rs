@@ -1,5 +1,7 @@
 //! What each command says and does, as a user sees it.
 
+#[path = "commands/begin.rs"]
+mod begin;
 #[path = "commands/checks.rs"]
 mod checks;
 #[path = "commands/endings.rs"]

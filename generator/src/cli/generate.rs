@@ -5,21 +5,25 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::draft::Draft;
+use super::draft::{Draft, FirstEntries};
 use super::new::{add_inputs, operator_name};
 use super::runtime_source::RuntimeArgs;
 use super::{Report, Status, watch};
 use crate::diff;
 use crate::load::manifest::FILE_NAME;
-use crate::plan::PlannedFile;
+use crate::plan::{Beginning, PlannedFile};
 use crate::write::{self, Change, Comparison, EditedFiles, Lock};
 
-/// The handlers that a kind begins with when it is added.
-const FIRST_HANDLERS: &[&str] = &[
-    "{on: create, fn: create_fn}",
-    "{on: update, fn: update_fn}",
-    "{on: delete, fn: delete_fn}",
-];
+/// What a kind begins with when it is added.
+const FIRST_ENTRIES: FirstEntries = FirstEntries {
+    handlers: &[
+        "{on: create, fn: create_fn}",
+        "{on: update, fn: update_fn}",
+        "{on: delete, fn: delete_fn}",
+    ],
+    indices: &[],
+    admission: &[],
+};
 
 /// Bring an operator crate up to date with its manifest and its CRDs
 #[derive(Debug, Args)]
@@ -94,12 +98,12 @@ fn prepare(
         Err(_) if args.manifest.is_none() && !args.crds.is_empty() => {
             let root = PathBuf::from(".");
             let name = operator_name(None, &root).map_err(|message| report.fail(&message))?;
-            let draft = Draft::begin(&root, &name);
+            let draft = Draft::begin(&root, &name, Beginning::Stubs);
             (root, draft)
         }
         Err(message) => return Err(report.fail(&message)),
     };
-    add_inputs(&mut draft, &args.crds, FIRST_HANDLERS, report)?;
+    add_inputs(&mut draft, &args.crds, FIRST_ENTRIES, report)?;
     let plan = draft.plan(&args.runtime, report)?;
     Ok((root, plan))
 }
