@@ -164,10 +164,11 @@ impl Processor for Pipeline {
         memory.current = None;
     }
 
+    fn is_known(&self, key: &Self::Key, memory: &Memory, batch: &Batch) -> bool {
+        is_echo(memory, batch, self.kind(key).keep())
+    }
+
     async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: Batch) -> Next {
-        if is_echo(memory, &batch, self.kind(key).keep()) {
-            return Next::Rest;
-        }
         let case = self.case(key);
         let span = case.subject.span();
         // Large enough for moves to be felt: it stays where it is made.
