@@ -957,6 +957,38 @@ fn memo_becomes_a_type_of_the_user_in_new_and_old_files() {
 }
 
 #[test]
+fn objects_are_tracked_always_where_the_manifest_says_so_and_somebody_compares_them() {
+    let shell = Shell::with_operator();
+    let manifest = shell.read("kopf.yaml");
+    let with = |track: &str| {
+        let track = format!("track: {track}\n    handlers:");
+        shell.write("kopf.yaml", &manifest.replace("handlers:", &track));
+        shell.run(&["generate"])
+    };
+    let wiring = || shell.read("src/generated/widget.rs");
+    let output = with("always");
+    assert!(output.starts_with("exit 0"), "{output}");
+    assert!(wiring().contains(".track_always()"), "{}", wiring());
+    let output = with("matching");
+    assert!(output.starts_with("exit 0"), "{output}");
+    assert!(!wiring().contains(".track_always()"), "{}", wiring());
+    let output = with("never");
+    assert!(
+        output.contains("KG0504") && output.contains("`always`"),
+        "{output}"
+    );
+    let spy =
+        "resources:\n  - builtin: v1/Pod\n    track: always\n    handlers:\n      - {on: event, fn: spy}\n";
+    let (operator, _) = manifest.split_once("resources:").unwrap();
+    shell.write("kopf.yaml", &format!("{operator}{spy}"));
+    let output = shell.run(&["generate"]);
+    assert!(
+        output.contains("KG0626") && output.contains("no handler needs the last states of Pod"),
+        "{output}"
+    );
+}
+
+#[test]
 fn mistakes_in_handlers_of_the_operator_are_shown_together() {
     let shell = Shell::with_operator();
     let handlers = "{startup: a, cleanup: b}, {retries: 3}, {startup: c}, {cleanup: c}, {startup: Bad}, {startup: d, interval: 1s}";

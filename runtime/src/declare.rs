@@ -8,6 +8,7 @@ use kopf_core::admission::{Role, WebhookSpec};
 use kopf_core::background::stopping::StopPolicy;
 use kopf_core::background::timing::Timing;
 use kopf_core::handler::HandlerSpec;
+use kopf_core::handler::registry::Tracking;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -44,6 +45,7 @@ pub struct Resource<K, S> {
     handlers: Vec<Handler>,
     webhooks: Vec<Webhook>,
     memos: Option<Arc<Memos>>,
+    tracking: Tracking,
     object: PhantomData<fn() -> K>,
 }
 
@@ -53,6 +55,7 @@ pub struct ResourceHandlers {
     pub(crate) handlers: Vec<Handler>,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) memos: Option<Arc<Memos>>,
+    pub(crate) tracking: Tracking,
 }
 
 /// One declared handler with its function.
@@ -122,6 +125,7 @@ where
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memos: None,
+            tracking: Tracking::default(),
             object: PhantomData,
         }
     }
@@ -129,6 +133,14 @@ where
     /// Remembers this of each object, for all of its handlers.
     pub fn memo<M: Memo<K>>(mut self) -> Self {
         self.memos = Some(Arc::new(Memos::of::<K, M>()));
+        self
+    }
+
+    /// Keeps the last handled state of every object, also of those that no handler matches.
+    ///
+    /// Whoever begins to match is then compared with what it was before, and is not new.
+    pub fn track_always(mut self) -> Self {
+        self.tracking = Tracking::Always;
         self
     }
 
@@ -245,6 +257,7 @@ where
             handlers: self.handlers,
             webhooks: self.webhooks,
             memos: self.memos,
+            tracking: self.tracking,
         }
     }
 

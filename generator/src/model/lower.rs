@@ -7,6 +7,7 @@ mod hook;
 mod index;
 mod kind_handlers;
 mod memo;
+mod tracking;
 mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,7 @@ use super::standard;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
 use crate::load::manifest::{
-    Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, TunedSection,
+    Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, Tracking, TunedSection,
 };
 use crate::suggest::did_you_mean;
 
@@ -102,6 +103,7 @@ pub fn operator(
             }
             .lower(section);
             kind.memo = memo::memo(manifest, section, &kind, diagnostics);
+            kind.tracking = tracking::tracking(manifest, section, &kind, diagnostics);
             kind
         })
         .collect();
@@ -311,6 +313,7 @@ impl<'a> Kinds<'a> {
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
+            tracking: Tracking::Matching,
         })
     }
 
@@ -346,6 +349,7 @@ impl<'a> Kinds<'a> {
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
+            tracking: Tracking::Matching,
         })
     }
 

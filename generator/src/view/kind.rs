@@ -8,7 +8,7 @@ use askama::Template;
 use super::imports;
 use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
 use crate::load::crd::Scope;
-use crate::load::manifest::{ErrorMode, Operation, Trigger};
+use crate::load::manifest::{ErrorMode, Operation, Tracking, Trigger};
 use crate::model::handler::{
     Cause, ChangeKinds, Daemon, Delay, Expected, Filter, Handler, Pace, Policy, Subject, Timer,
 };
@@ -28,6 +28,7 @@ pub struct KindView {
     type_name: String,
     handlers_trait: String,
     memo: bool,
+    tracks_all: bool,
     methods: Vec<Method>,
     group: String,
     version: String,
@@ -101,6 +102,7 @@ impl KindView {
             type_name: kind.type_name.clone(),
             handlers_trait: kind.handlers_trait(),
             memo: kind.memo.is_some(),
+            tracks_all: kind.tracking == Tracking::Always,
             methods,
             group: kind.group.clone(),
             version: kind.version.clone(),

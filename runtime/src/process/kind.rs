@@ -65,7 +65,7 @@ impl Kind {
         let shows_events = callees
             .iter()
             .any(|callee| matches!(callee.function, Function::Event(_)));
-        let registry = Registry::new(specs)?;
+        let registry = Registry::new(specs)?.tracking(resource.tracking);
         let selectors = Selectors::derive(&registry);
         let api = Arc::new(KindApi::new(client, resource.spec, selectors));
         let duties = registry.handlers().iter().zip(&callees);
