@@ -1,114 +1,24 @@
 //! What each command says and does, as a user sees it.
 
+#[path = "commands/begin.rs"]
+mod begin;
+#[path = "commands/checks.rs"]
+mod checks;
+#[path = "commands/endings.rs"]
+mod endings;
+#[path = "commands/progress.rs"]
+mod progress;
+#[path = "commands/shell.rs"]
+mod shell;
+#[path = "commands/update.rs"]
+mod update;
+#[path = "commands/watching.rs"]
+mod watching;
+
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tempfile::TempDir;
-
-const CRD: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Widget, plural: widgets}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, properties: {size: {type: integer}, names: {type: array, items: {type: string}}}}
-";
-
-/// A folder in which commands are run, and what the user sees of them.
-struct Shell {
-    folder: TempDir,
-    here: PathBuf,
-}
-
-impl Shell {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let here = folder.path().to_path_buf();
-        let shell = Self { folder, here };
-        shell.write("widget.yaml", CRD);
-        shell
-    }
-
-    /// An operator for widgets, made by `kopf-gen new`.
-    fn with_operator() -> Self {
-        let mut shell = Self::new();
-        shell.run(&[
-            "-q",
-            "new",
-            "widgets",
-            "--crd",
-            "widget.yaml",
-            "--runtime-version",
-            "1.0.0",
-        ]);
-        shell.here = shell.folder.path().join("widgets");
-        shell
-    }
-
-    /// Runs the program and returns its exit code and everything that it printed.
-    fn run(&self, arguments: &[&str]) -> String {
-        let output = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
-            .args(arguments)
-            .current_dir(&self.here)
-            .env_remove("NO_COLOR")
-            .output()
-            .expect("the program runs");
-        let text = |bytes: &[u8]| {
-            String::from_utf8_lossy(bytes)
-                .replace(&*self.folder.path().to_string_lossy(), "[FOLDER]")
-        };
-        let code = output.status.code().expect("it was not killed");
-        format!(
-            "exit {code}\n{}{}",
-            text(&output.stdout),
-            text(&output.stderr)
-        )
-    }
-
-    /// Runs a line as a shell would; it must succeed.
-    fn script(&self, line: &str) {
-        let program = Path::new(env!("CARGO_BIN_EXE_kopf-gen"));
-        let folder = program.parent().expect("a folder").to_string_lossy();
-        let path = std::env::var("PATH").unwrap_or_default();
-        let output = Command::new("sh")
-            .args(["-ec", line])
-            .current_dir(&self.here)
-            .env("PATH", format!("{folder}:{path}"))
-            .output()
-            .expect("a shell");
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{line}\n{text}");
-    }
-
-    fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.here.join(path)).expect("a text")
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.here.join(path);
-        fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).expect("writable");
-        fs::write(path, text).expect("writable");
-    }
-
-    fn manifest(&self, handlers: &str) {
-        let head = "apiVersion: kopf-gen.dev/v1\noperator: {name: widgets}\nresources:\n";
-        self.write(
-            "kopf.yaml",
-            &format!("{head}  - crd: crds/widget.yaml\n    handlers:\n{handlers}"),
-        );
-    }
-}
+use shell::{CRD, Shell};
 
 #[test]
 fn new_makes_a_crate_and_says_what_comes_next() {
@@ -232,7 +142,7 @@ fn crd_given_to_generate_is_added_with_comments_kept() {
         .replace("widget", "gadget")
         .replace("Widget", "Gadget")
         .replace("size", "length");
-    fs::write(shell.folder.path().join("gadget.yaml"), gadget).expect("writable");
+    fs::write(shell.folder().join("gadget.yaml"), gadget).expect("writable");
     insta::assert_snapshot!(shell.run(&["generate", "../gadget.yaml"]));
     insta::assert_snapshot!(shell.read("kopf.yaml"));
     insta::assert_snapshot!(shell.run(&["generate", "../gadget.yaml"]), @r"
@@ -245,7 +155,7 @@ fn crd_given_to_generate_is_added_with_comments_kept() {
 #[test]
 fn crd_in_an_empty_folder_makes_a_crate() {
     let mut shell = Shell::new();
-    shell.here = shell.folder.path().join("fresh-operator");
+    shell.here = shell.folder().join("fresh-operator");
     fs::create_dir(&shell.here).expect("writable");
     let said = shell.run(&["generate", "../widget.yaml", "--runtime-version", "1.0.0"]);
     assert!(said.starts_with("exit 0"), "{said}");
@@ -536,7 +446,7 @@ fn operator_can_begin_without_kinds() {
             .run(&["new", "empty", "--runtime-version", "1.0.0"])
             .starts_with("exit 0")
     );
-    shell.here = shell.folder.path().join("empty");
+    shell.here = shell.folder().join("empty");
     insta::assert_snapshot!(shell.read("src/handlers.rs"), @r"
     //! What the operator knows, and the handlers of each kind.
 

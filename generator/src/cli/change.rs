@@ -41,6 +41,8 @@ enum Addition {
     Cleanup(HookArgs),
     /// A function that finds credentials for the cluster
     Login(HookArgs),
+    /// A function that tells how the operator is
+    Probe(HookArgs),
 }
 
 /// Remove something from kopf.yaml, keeping its comments, then generate
@@ -263,6 +265,7 @@ pub(super) fn add(args: &AddArgs, report: &mut Report) -> Status {
         Addition::Startup(args) => return hook::add("startup", args, report),
         Addition::Cleanup(args) => return hook::add("cleanup", args, report),
         Addition::Login(args) => return hook::add("login", args, report),
+        Addition::Probe(args) => return hook::add("probe", args, report),
     };
     change(manifest.as_deref(), kind, report, |text, index, _| {
         edit::append(text, list(index), &item).map_err(|error| error.to_string())
