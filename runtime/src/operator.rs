@@ -21,7 +21,7 @@ mod watched;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::FromArgMatches as _;
 use jiff::SignedDuration;
 use kopf_core::admission::configuration::Reach;
 use kopf_core::election;
@@ -276,7 +276,7 @@ impl Operator {
     /// Does what the command line asks for, until a signal stops it.
     #[must_use]
     pub fn main(self) -> ExitCode {
-        let matches = Cli::command().name(self.name).get_matches();
+        let matches = args::command(self.name).get_matches();
         let request = match Cli::from_arg_matches(&matches) {
             Ok(cli) => Request::from(cli),
             Err(error) => error.exit(),
