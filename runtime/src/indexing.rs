@@ -31,6 +31,7 @@ use crate::execute::invoke::Verdict;
 use crate::execute::report;
 use crate::index::gate::Ticket;
 use crate::index::{Indices, Update};
+use crate::memo::Memos;
 use crate::metrics::HandlerMetrics;
 use crate::resource::ResourceSpec;
 use crate::shim::indexing::IndexFunction;
@@ -78,6 +79,7 @@ pub(crate) struct Shared {
     pub(crate) api: KindApi,
     pub(crate) activity: Activity,
     pub(crate) indices: Indices,
+    pub(crate) memos: Option<Arc<Memos>>,
     pub(crate) default_backoff: Duration,
 }
 
@@ -176,6 +178,10 @@ impl Clerk {
                 let text = Arc::clone(&sighting.text);
                 let job = if sighting.event_type == EventType::Deleted {
                     self.forget(&key);
+                    // Whoever else handles the object forgets it when he is done with it.
+                    if let (None, Some(memos)) = (&self.queue, &self.shared.memos) {
+                        memos.forget(&key.uid);
+                    }
                     self.job_of_deleted(key, sighting)
                 } else {
                     self.job(key, Some(sighting), text)
@@ -485,8 +491,7 @@ impl Shared {
             client: self.api.client().clone(),
             poster: None,
             activity: self.activity.clone(),
-            // An index says what the object is, and not what was done about it.
-            memo: None,
+            memo: self.memos.as_ref().map(|memos| memos.recall(&key.uid)),
             indices: self.indices.clone(),
         }
     }

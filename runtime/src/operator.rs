@@ -319,7 +319,7 @@ impl Operator {
     /// for.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let client = metered(client, Arc::clone(&self.requests));
-        let access = async |logins: Vec<_>, _| {
+        let access = async |logins: Vec<_>, _: &Settings| {
             if !logins.is_empty() {
                 warn!("login handlers are not called: the operator was given a client");
             }
@@ -338,7 +338,7 @@ impl Operator {
     /// As [`run`](Self::run), and if there is no cluster or no access to it.
     pub async fn connect_and_run(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
-        let access = async |logins, backoff| connect(requests, logins, backoff).await;
+        let access = async |logins, settings: &Settings| connect(requests, logins, settings).await;
         life::live(self, access, stop).await
     }
 
@@ -396,9 +396,8 @@ impl Operator {
     ) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
         let logins = std::mem::take(&mut self.handlers.logins);
-        let backoff = self.settings.execution.default_backoff;
         block_on(async {
-            let access = connect(requests, logins, backoff).await?;
+            let access = connect(requests, logins, &self.settings).await?;
             act(self, access.client).await
         })
     }

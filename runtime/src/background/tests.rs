@@ -84,7 +84,9 @@ impl Stage {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let persistence = Arc::new(settings.persistence.clone());
         let tasks = Handle::current().metrics().num_alive_tasks();
-        let kind = Kind::new(resource, client, persistence, KindMetrics::unobserved()).unwrap();
+        let counted = KindMetrics::unobserved();
+        let networking = &settings.networking;
+        let kind = Kind::new(resource, client, persistence, networking, counted).unwrap();
         let limits = Limits {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,

@@ -14,6 +14,7 @@ use crate::api::KindApi;
 use crate::index::Indices;
 use crate::index::gate::{Gate, Ticket};
 use crate::indexing::{self, Clerk, Indexer};
+use crate::memo::Memos;
 use crate::metrics::KindMetrics;
 use crate::persist::release::Sweep;
 use crate::process::Kind;
@@ -49,6 +50,7 @@ struct Lane {
     retain: Retain,
     sweeps: bool,
     indexers: Vec<Indexer>,
+    memos: Option<Arc<Memos>>,
     only_indexes: bool,
     metrics: Arc<KindMetrics>,
 }
@@ -87,6 +89,7 @@ impl Reach {
             retain: kind.retain(),
             sweeps: kind.may_hide_leftovers(),
             indexers: kind.indexers().to_vec(),
+            memos: kind.memos().cloned(),
             only_indexes: kind.only_indexes(),
             metrics: Arc::clone(kind.metrics()),
         });
@@ -204,6 +207,7 @@ impl Lane {
             api: self.api.clone(),
             activity: course.activity.clone(),
             indices: course.indices.clone(),
+            memos: self.memos.clone(),
             default_backoff: course.default_backoff,
         };
         let queue = (!self.only_indexes).then(|| course.sink.clone());

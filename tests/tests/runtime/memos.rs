@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionError, ChangeHandler, DaemonHandler, EventHandler, EventType, FieldHandler, Memo, On,
-    SubHandler, TimerHandler, WebhookHandler,
+    AdmissionError, ChangeHandler, DaemonHandler, EventHandler, EventType, FieldHandler,
+    IndexHandler, Memo, On, SubHandler, TimerHandler, WebhookHandler,
 };
 use kopf_tests::TestResult;
 use kopf_tests::sandbox::PATIENCE;
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::admission::hall::{Hall, refusal};
 use crate::bench::Bench;
+use crate::indices::ByWidget;
 
 /// Who was called for an object.
 #[derive(Default)]
@@ -93,16 +94,22 @@ async fn all_handlers_of_an_object_share_its_memo_until_the_object_is_gone() -> 
                 Ok(())
             })
         })
+        .index(ByWidget, IndexHandler::new(), |_, cx| {
+            Box::pin(async move {
+                cx.memo::<Visitors>().enter("index");
+                Ok(Vec::new())
+            })
+        })
         .build();
     let operator = bench.start(resource).await?;
     bench.create("one", 1).await?;
-    let everybody = "create daemon event field sub timer";
-    wait_for(&mut bench, "one ADDED: ").await;
+    let everybody = "create daemon event field index sub timer";
+    wait_for(&mut bench, "one ADDED: index").await;
     wait_for(&mut bench, &format!("one has {everybody}")).await;
     bench.objects.delete("one").await?;
     wait_for(&mut bench, &format!("one DELETED: {everybody}")).await;
     bench.create("one", 1).await?;
-    wait_for(&mut bench, "one ADDED: ").await;
+    wait_for(&mut bench, "one ADDED: index").await;
     bench.objects.delete("one").await?;
     operator.stop().await
 }
