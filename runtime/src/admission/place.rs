@@ -1,16 +1,25 @@
 //! Where webhooks are served if nobody says so: in a pod behind a Service, or on this machine.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use kopf_core::admission::certificate::Certificate;
 use kopf_core::admission::host::{Cluster, Hints};
 use kube::config::Kubeconfig;
 use kube::{Client, Config};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 use tracing::info;
 
 use super::LocalOptions;
 use super::certificates::Certificates;
 use super::server::{Published, Server};
+
+/// How long the API server may take to show its certificate.
+const GLANCE: Duration = Duration::from_secs(5);
 
 /// The namespace of the pod in which this process runs, if it does.
 pub(super) fn pod_namespace() -> Option<String> {
@@ -48,6 +57,10 @@ pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Cli
             }
         }
     };
+    let server = match options.listen {
+        Some(address) => server.listen(address),
+        None => server,
+    };
     let server = match options.port {
         Some(port) => server.port(port),
         None => server,
@@ -62,13 +75,10 @@ async fn detect(client: &Client) -> Cluster {
     let kubeconfig = Kubeconfig::read().ok();
     let config = Config::infer().await.ok();
     let version = client.apiserver_version().await.ok();
-    let authorities = config.as_ref().and_then(|config| config.root_cert.as_ref());
-    let names: Vec<String> = authorities
-        .into_iter()
-        .flatten()
-        .filter_map(|der| Certificate::from_der(der).ok())
-        .filter_map(|authority| authority.subject.common_name().map(str::to_owned))
-        .collect();
+    let names = match &config {
+        Some(config) => shown_names(config).await.unwrap_or_default(),
+        None => Vec::new(),
+    };
     Cluster::guess(&Hints {
         context: kubeconfig
             .as_ref()
@@ -77,6 +87,45 @@ async fn detect(client: &Client) -> Cluster {
         version: version.as_ref().map(|version| version.git_version.as_str()),
         certificate: &names,
     })
+}
+
+/// The names in the certificate that the API server shows, and of who signed it.
+async fn shown_names(config: &Config) -> Option<Vec<String>> {
+    let mut roots = RootCertStore::empty();
+    for authority in config.root_cert.iter().flatten() {
+        roots.add(CertificateDer::from(authority.as_slice())).ok()?;
+    }
+    let provider = Arc::new(crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .ok()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let url = &config.cluster_url;
+    let host = url.host()?.trim_matches(['[', ']']);
+    let expected = config.tls_server_name.as_deref().unwrap_or(host);
+    let expected = ServerName::try_from(expected.to_owned()).ok()?;
+    let looking = async {
+        let stream = TcpStream::connect((host, url.port_u16().unwrap_or(443))).await;
+        let connector = TlsConnector::from(Arc::new(tls));
+        connector.connect(expected, stream.ok()?).await.ok()
+    };
+    let stream = tokio::time::timeout(GLANCE, looking).await.ok()??;
+    let (_, session) = stream.get_ref();
+    let certificate = Certificate::from_der(session.peer_certificates()?.first()?).ok()?;
+    let Certificate {
+        subject,
+        issuer,
+        dns_names,
+        ..
+    } = certificate;
+    let told = [
+        subject.common_name(),
+        subject.get("organizationName"),
+        issuer.common_name(),
+    ];
+    let told = told.into_iter().flatten().map(str::to_owned);
+    Some(told.chain(dns_names).collect())
 }
 
 /// The namespaces whose objects no webhook may touch, the operator's own if it runs in a pod.
