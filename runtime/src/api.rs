@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Semaphore;
 
-use crate::resource::{ResourceSpec, Scope};
+use crate::resource::{KindName, ResourceSpec, Scope};
 
 /// How long the server may take to answer, unless told otherwise; a watch answers at once and then
 /// streams.
@@ -30,6 +30,7 @@ const REQUESTS_AT_ONCE: usize = 16;
 pub(crate) struct KindApi {
     client: Client,
     spec: ResourceSpec,
+    name: Arc<KindName>,
     selectors: Selectors,
     requests: Arc<Semaphore>,
     patience: Duration,
@@ -110,6 +111,7 @@ impl KindApi {
     pub(crate) fn new(client: Client, spec: ResourceSpec, selectors: Selectors) -> Self {
         Self {
             client,
+            name: Arc::new(spec.kind_name()),
             spec,
             selectors,
             requests: Arc::new(Semaphore::new(REQUESTS_AT_ONCE)),
@@ -318,19 +320,22 @@ impl KindApi {
         }
     }
 
+    /// How its objects name their kind.
+    pub(crate) fn name(&self) -> &Arc<KindName> {
+        &self.name
+    }
+
     /// Items of a list of built-in kinds come without their type.
     fn complete(&self, item: &mut Value) {
         let Some(object) = item.as_object_mut() else {
             return;
         };
         if !object.contains_key("kind") {
-            object.insert("kind".to_owned(), Value::from(self.spec.kind));
+            object.insert("kind".to_owned(), Value::from(&*self.name.kind));
         }
         if !object.contains_key("apiVersion") {
-            object.insert(
-                "apiVersion".to_owned(),
-                Value::from(self.spec.api_version()),
-            );
+            let api_version = Value::from(&*self.name.api_version);
+            object.insert("apiVersion".to_owned(), api_version);
         }
     }
 }

@@ -23,20 +23,18 @@ use tokio::sync::mpsc;
 use tokio_util::time::{DelayQueue, delay_queue};
 use tracing::{Instrument as _, error, info};
 
-use crate::activity::Activity;
 use crate::api::KindApi;
 use crate::context::indexing::IndexFacts;
-use crate::engine::posting::Subject;
+use crate::engine::subject::Subject;
 use crate::execute::invoke::Verdict;
 use crate::execute::report;
+use crate::index::Update;
 use crate::index::gate::Ticket;
-use crate::index::{Indices, Update};
 use crate::memo::Memos;
 use crate::metrics::HandlerMetrics;
-use crate::resource::ResourceSpec;
 use crate::shim::indexing::IndexFunction;
 use crate::span;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Means, Surroundings};
 use crate::watch::{EventType, News, ObjectKey, Sighting, Told};
 
 /// Objects that are looked at at the same time.
@@ -75,11 +73,9 @@ pub(crate) struct Clerk {
 /// What every attempt needs.
 pub(crate) struct Shared {
     pub(crate) indexers: Vec<Indexer>,
-    pub(crate) resource: ResourceSpec,
     pub(crate) api: KindApi,
-    pub(crate) activity: Activity,
-    pub(crate) indices: Indices,
     pub(crate) memos: Option<Arc<Memos>>,
+    pub(crate) means: Arc<Means>,
     pub(crate) default_backoff: Duration,
 }
 
@@ -195,7 +191,7 @@ impl Clerk {
             }
             Told::Unserved(epoch) => {
                 if !std::mem::replace(&mut self.told_unserved, true) {
-                    let kind = self.shared.resource.kind;
+                    let kind = self.shared.api.spec().kind;
                     info!("indices of {kind} have nothing until the server serves the kind");
                 }
                 self.jobs
@@ -216,7 +212,7 @@ impl Clerk {
         };
         failed.timer = None;
         // After a pause, the list brings all objects again.
-        if self.shared.activity.is_running() {
+        if self.shared.means.activity.is_running() {
             let text = Arc::clone(&failed.text);
             let job = self.job(key, None, text);
             self.jobs.push_back(job);
@@ -476,23 +472,14 @@ impl Shared {
 
     async fn discard(&self, key: &Arc<ObjectKey>, at: usize) {
         let function = &self.indexers[at].function;
-        apply(function.nothing(&self.indices), key).await;
+        apply(function.nothing(&self.means.indices), key).await;
     }
 
-    fn surroundings(&self, key: &ObjectKey) -> Surroundings {
+    fn surroundings(&self, key: &Arc<ObjectKey>) -> Surroundings {
         Surroundings {
-            subject: Arc::new(Subject {
-                api_version: self.resource.api_version(),
-                kind: self.resource.kind.to_owned(),
-                namespace: key.namespace.as_deref().map(str::to_owned),
-                name: (*key.name).to_owned(),
-                uid: (*key.uid).to_owned(),
-            }),
-            client: self.api.client().clone(),
-            poster: None,
-            activity: self.activity.clone(),
+            means: Arc::clone(&self.means),
+            subject: Subject::handled(Arc::clone(self.api.name()), Arc::clone(key)),
             memo: self.memos.as_ref().map(|memos| memos.recall(&key.uid)),
-            indices: self.indices.clone(),
         }
     }
 }

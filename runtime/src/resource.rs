@@ -17,6 +17,13 @@ pub struct ResourceSpec {
     pub status: StatusSubresource,
 }
 
+/// How objects name their kind.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct KindName {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+}
+
 /// Whether objects of a kind live in namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -43,6 +50,13 @@ impl ResourceSpec {
             self.version.to_owned()
         } else {
             format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    pub(crate) fn kind_name(&self) -> KindName {
+        KindName {
+            api_version: self.api_version(),
+            kind: self.kind.to_owned(),
         }
     }
 

@@ -22,6 +22,7 @@ use crate::index::gate::{self, Lookup};
 use crate::process::{Kind, Pipeline};
 use crate::queue::{self, Limits};
 use crate::settings::Settings;
+use crate::surroundings::Means;
 use crate::task::Tasks;
 use crate::vitals::{Stage, State};
 use crate::watch::stream::StreamSettings;
@@ -141,7 +142,7 @@ pub(super) async fn run(
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
         let (poster, posting) = posting::poster(
-            client,
+            client.clone(),
             activity.clone(),
             settings.posting.clone(),
             metrics.posting(),
@@ -155,12 +156,18 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let staff = Staff::new(
-        Arc::clone(&settings),
-        poster.clone(),
-        activity.clone(),
-        indices.clone(),
-    );
+    let means = |poster| {
+        Arc::new(Means {
+            client: client.clone(),
+            poster,
+            activity: activity.clone(),
+            indices: indices.clone(),
+        })
+    };
+    // Whoever fills an index has nothing to tell about the object.
+    let clerks = means(None);
+    let means = means(poster);
+    let staff = Staff::new(Arc::clone(&settings), Arc::clone(&means));
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
     let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
@@ -185,7 +192,7 @@ pub(super) async fn run(
         sink: sink.clone(),
         activity: activity.clone(),
         finalizer: persistence.finalizer.clone(),
-        indices: indices.clone(),
+        means: clerks,
         gate: gate.clone(),
         listed: listed.clone(),
         default_backoff: settings.execution.default_backoff,
@@ -202,10 +209,8 @@ pub(super) async fn run(
     let pipeline = Arc::new(Pipeline::new(
         kinds,
         Arc::clone(&background),
-        poster,
+        means,
         Arc::clone(&settings),
-        activity.clone(),
-        indices,
         halt.clone(),
     ));
     if has_indices {

@@ -13,12 +13,14 @@ use super::batch::Keep;
 use crate::api::KindApi;
 use crate::background::duty::{Duty, Work};
 use crate::declare::{Function, ResourceHandlers};
+use crate::engine::subject::Subject;
 use crate::indexing::Indexer;
 use crate::memo::Memos;
 use crate::metrics::{HandlerMetrics, KindMetrics};
 use crate::resource::ResourceSpec;
 use crate::settings::NetworkingSettings;
 use crate::shim::{ChangeFunction, EventFunction};
+use crate::watch::ObjectKey;
 use crate::watch::census::Retain;
 
 /// A kind with everything that handling its objects takes.
@@ -129,6 +131,10 @@ impl Kind {
 
     pub(crate) fn api(&self) -> &KindApi {
         &self.api
+    }
+
+    pub(crate) fn subject(&self, key: &Arc<ObjectKey>) -> Subject {
+        Subject::handled(Arc::clone(self.api.name()), Arc::clone(key))
     }
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {
