@@ -32,16 +32,7 @@ pub(super) fn pod_namespace() -> Option<String> {
 /// A server that fits the surroundings.
 pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Client) -> Server {
     let server = match (&options.host, pod_namespace()) {
-        (None, Some(namespace)) => {
-            let name = format!("{operator}-webhook");
-            let server = Server::behind_service(namespace, &name, &name);
-            match &options.secret {
-                Some(secret) => server.certificates(Certificates::Secret {
-                    name: secret.clone(),
-                }),
-                None => server,
-            }
-        }
+        (None, Some(namespace)) => in_pod(operator, &namespace, options),
         (Some(host), _) => Server::local(host).listen(Ipv4Addr::UNSPECIFIED.into()),
         (None, None) => {
             let cluster = detect(client).await;
@@ -67,6 +58,18 @@ pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Cli
     };
     match &options.ca_file {
         Some(file) => server.write_ca(file),
+        None => server,
+    }
+}
+
+/// A server behind the Service that `kopf-gen` emits.
+fn in_pod(operator: &str, namespace: &str, options: &LocalOptions) -> Server {
+    let name = format!("{operator}-webhook");
+    let server = Server::behind_service(namespace, &name, &name);
+    match &options.secret {
+        Some(secret) => server.certificates(Certificates::Secret {
+            name: secret.clone(),
+        }),
         None => server,
     }
 }
@@ -146,6 +149,25 @@ pub(super) fn protected_namespaces(server: Option<&Server>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn in_a_pod_the_emitted_service_and_secret_are_used() {
+        let mut options = LocalOptions::default();
+        let kept = in_pod("evc-operator", "evc", &options);
+        let service = Published::Service {
+            namespace: "evc".to_owned(),
+            name: "evc-operator-webhook".to_owned(),
+            port: 443,
+        };
+        assert_eq!(kept.published, service);
+        assert_eq!(kept.listen.port(), Server::POD_PORT);
+        let name = "evc-operator-webhook".to_owned();
+        let is_kept = |it: &Certificates| matches!(it, Certificates::KeptSecret { name: kept, .. } if *kept == name);
+        assert!(is_kept(&kept.certificates), "{:?}", kept.certificates);
+        options.secret = Some(name.clone());
+        let read = in_pod("evc-operator", "evc", &options);
+        assert_eq!(read.certificates, Certificates::Secret { name });
+    }
 
     #[test]
     fn the_system_and_the_operator_itself_are_left_alone() {

@@ -297,4 +297,23 @@ mod tests {
         };
         names_those_who_are_stuck(governed, "the leader election").await;
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_has_ended_is_named() {
+        let vitals = Vitals::default();
+        let both = || Governed {
+            leader_election: Some(LeaderElectionSettings::default()),
+            ..governed(&vitals)
+        };
+        let (switch, activity) = Switch::new();
+        let start = || Governors::start(&switch, &activity, both()).expect("it makes sense");
+        let mut governors = start();
+        governors.resign.cancel();
+        let ended = governors.ended().await.to_string();
+        assert_eq!(ended, "task `leader election` ended by itself");
+        let mut governors = start();
+        governors.leave.cancel();
+        let ended = governors.ended().await.to_string();
+        assert_eq!(ended, "task `peering in a` ended by itself");
+    }
 }

@@ -41,7 +41,7 @@ pub(super) const FOREIGN: &[Foreign] = &[
     foreign(
         "networking",
         "trust_env",
-        "a proxy is that of the kubeconfig",
+        "a proxy is that of the kubeconfig, with the feature `http-proxy` of kube",
     ),
     foreign(
         "persistence",
