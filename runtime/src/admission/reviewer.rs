@@ -165,7 +165,7 @@ fn recall(memos: &Memos, request: &Request) -> AnyMemo {
     };
     let known = body.and_then(|body| serde_json::from_str::<Identified>(body.get()).ok());
     match known {
-        Some(known) => memos.find(&known.metadata.uid),
+        Some(known) => memos.anticipate(&known.metadata.uid),
         None => memos.fresh(),
     }
 }
