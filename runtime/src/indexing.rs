@@ -30,6 +30,7 @@ use crate::execute::invoke::Verdict;
 use crate::execute::report;
 use crate::index::Update;
 use crate::index::gate::Ticket;
+use crate::memo::Memos;
 use crate::metrics::HandlerMetrics;
 use crate::shim::indexing::IndexFunction;
 use crate::span;
@@ -73,6 +74,7 @@ pub(crate) struct Clerk {
 pub(crate) struct Shared {
     pub(crate) indexers: Vec<Indexer>,
     pub(crate) api: KindApi,
+    pub(crate) memos: Option<Arc<Memos>>,
     pub(crate) means: Arc<Means>,
     pub(crate) default_backoff: Duration,
 }
@@ -172,6 +174,10 @@ impl Clerk {
                 let text = Arc::clone(&sighting.text);
                 let job = if sighting.event_type == EventType::Deleted {
                     self.forget(&key);
+                    // Whoever else handles the object forgets it when he is done with it.
+                    if let (None, Some(memos)) = (&self.queue, &self.shared.memos) {
+                        memos.forget(&key.uid);
+                    }
                     self.job_of_deleted(key, sighting)
                 } else {
                     self.job(key, Some(sighting), text)
@@ -473,8 +479,7 @@ impl Shared {
         Surroundings {
             means: Arc::clone(&self.means),
             subject: Subject::handled(Arc::clone(self.api.name()), Arc::clone(key)),
-            // An index says what the object is, and not what was done about it.
-            memo: None,
+            memo: self.memos.as_ref().map(|memos| memos.recall(&key.uid)),
         }
     }
 }

@@ -91,7 +91,9 @@ impl Stage {
             activity: Activity::always(),
             indices: Indices::default(),
         });
-        let kind = Kind::new(resource, client, persistence, KindMetrics::unobserved()).unwrap();
+        let counted = KindMetrics::unobserved();
+        let networking = &settings.networking;
+        let kind = Kind::new(resource, client, persistence, networking, counted).unwrap();
         let limits = Limits {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,

@@ -66,7 +66,8 @@ pub(super) async fn run(
         let declared = std::mem::take(&mut resource.webhooks);
         webhooks.extend(declared.into_iter().map(|webhook| (spec, webhook)));
         let counted = metrics.kind(spec.kind, spec.group);
-        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence), counted);
+        let (client, persistence) = (client.clone(), Arc::clone(&persistence));
+        let made = Kind::new(resource, client, persistence, &settings.networking, counted);
         kinds.push(made.map_err(|source| Error::Declaration {
             kind: spec.kind,
             source,
@@ -119,6 +120,7 @@ pub(super) async fn run(
         &operator.namespaces,
         client.clone(),
         stream_settings(&settings),
+        settings.networking.request_timeout,
         !settings.scanning.disabled,
     );
     let mut governors = Governors::start(
@@ -134,6 +136,7 @@ pub(super) async fn run(
             clock: operator.clock,
             streams: stream_settings(&settings),
             metrics: metrics.clone(),
+            vitals: vitals.clone(),
         },
     )?;
     let mut engines = Tasks::default();
@@ -143,6 +146,7 @@ pub(super) async fn run(
             activity.clone(),
             settings.posting.clone(),
             metrics.posting(),
+            vitals.pulse("the posting of events"),
         );
         engines.spawn("posting of events", posting);
         poster

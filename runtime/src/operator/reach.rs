@@ -13,6 +13,7 @@ use crate::activity::Activity;
 use crate::api::KindApi;
 use crate::index::gate::{Gate, Ticket};
 use crate::indexing::{self, Clerk, Indexer};
+use crate::memo::Memos;
 use crate::metrics::KindMetrics;
 use crate::persist::release::Sweep;
 use crate::process::Kind;
@@ -50,6 +51,7 @@ struct Lane {
     retain: Retain,
     sweeps: bool,
     indexers: Vec<Indexer>,
+    memos: Option<Arc<Memos>>,
     only_indexes: bool,
     metrics: Arc<KindMetrics>,
 }
@@ -88,6 +90,7 @@ impl Reach {
             retain: kind.retain(),
             sweeps: kind.may_hide_leftovers(),
             indexers: kind.indexers().to_vec(),
+            memos: kind.memos().cloned(),
             only_indexes: kind.only_indexes(),
             metrics: Arc::clone(kind.metrics()),
         });
@@ -202,6 +205,7 @@ impl Lane {
         let shared = indexing::Shared {
             indexers: self.indexers.clone(),
             api: self.api.clone(),
+            memos: self.memos.clone(),
             means: Arc::clone(&course.means),
             default_backoff: course.default_backoff,
         };

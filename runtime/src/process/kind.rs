@@ -18,6 +18,7 @@ use crate::indexing::Indexer;
 use crate::memo::Memos;
 use crate::metrics::{HandlerMetrics, KindMetrics};
 use crate::resource::ResourceSpec;
+use crate::settings::NetworkingSettings;
 use crate::shim::{ChangeFunction, EventFunction};
 use crate::watch::ObjectKey;
 use crate::watch::census::Retain;
@@ -50,6 +51,7 @@ impl Kind {
         resource: ResourceHandlers,
         client: Client,
         persistence: Arc<Persistence>,
+        networking: &NetworkingSettings,
         metrics: Arc<KindMetrics>,
     ) -> Result<Self, Error> {
         let handlers = resource.handlers.into_iter().map(|handler| {
@@ -67,7 +69,8 @@ impl Kind {
             .any(|callee| matches!(callee.function, Function::Event(_)));
         let registry = Registry::new(specs)?.tracking(resource.tracking);
         let selectors = Selectors::derive(&registry);
-        let api = Arc::new(KindApi::new(client, resource.spec, selectors));
+        let api = KindApi::new(client, resource.spec, selectors);
+        let api = Arc::new(api.within(networking.request_timeout));
         let duties = registry.handlers().iter().zip(&callees);
         let duties = duties.filter_map(|(spec, callee)| {
             let work = match &callee.function {
@@ -147,8 +150,8 @@ impl Kind {
     }
 
     /// What is remembered of its objects, if anything is.
-    pub(crate) fn memos(&self) -> Option<&Memos> {
-        self.memos.as_deref()
+    pub(crate) fn memos(&self) -> Option<&Arc<Memos>> {
+        self.memos.as_ref()
     }
 
     /// Where what happens to its objects is counted.
