@@ -895,8 +895,7 @@ fn objects_are_tracked_always_where_the_manifest_says_so_and_somebody_compares_t
         output.contains("KG0504") && output.contains("`always`"),
         "{output}"
     );
-    let spy =
-        "resources:\n  - builtin: v1/Pod\n    track: always\n    handlers:\n      - {on: event, fn: spy}\n";
+    let spy = "resources:\n  - builtin: v1/Pod\n    track: always\n    handlers:\n      - {on: event, fn: spy}\n";
     let (operator, _) = manifest.split_once("resources:").unwrap();
     shell.write("kopf.yaml", &format!("{operator}{spy}"));
     let output = shell.run(&["generate"]);

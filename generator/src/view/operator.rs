@@ -5,7 +5,7 @@ use std::time::Duration;
 use askama::Template;
 
 use super::hook;
-use crate::load::manifest::{Configuration, SettingValue, Ties, TunedSection};
+use crate::load::manifest::{Configuration, SettingValue, SettingsSection, Ties, TunedSection};
 use crate::model::operator::{HandledKind, Operator, Origin};
 use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 
@@ -121,8 +121,15 @@ impl<'a> OperatorView<'a> {
 fn settings(sections: &[TunedSection]) -> Option<String> {
     const SETTINGS: &str = "kopf_runtime::Settings";
     let fields: Vec<String> = sections.iter().map(section).collect();
-    let default = format!("{SETTINGS}::default()");
-    (!fields.is_empty()).then(|| literal(SETTINGS, &fields, &default))
+    match fields.len() {
+        0 => None,
+        SettingsSection::SECTIONS => Some(format!("{SETTINGS} {{ {} }}", fields.join(", "))),
+        _ => Some(literal(
+            SETTINGS,
+            &fields,
+            &format!("{SETTINGS}::default()"),
+        )),
+    }
 }
 
 fn section(section: &TunedSection) -> String {

@@ -243,10 +243,13 @@ section! {
 // === impl SettingsSection ===
 
 impl SettingsSection {
+    /// How many sections there are, here and in the runtime.
+    pub const SECTIONS: usize = 10;
+
     /// The sections with something in them, in the order of the runtime.
     #[must_use]
     pub fn tuned(&self) -> Vec<TunedSection> {
-        let sections = [
+        let sections: [_; Self::SECTIONS] = [
             self.networking.as_ref().and_then(NetworkingSection::tuned),
             self.watching.as_ref().and_then(WatchingSection::tuned),
             self.scanning.as_ref().and_then(ScanningSection::tuned),

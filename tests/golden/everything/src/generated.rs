@@ -105,7 +105,6 @@ where
                 grace: std::time::Duration::from_secs(20),
                 ..kopf_runtime::ShutdownSettings::default()
             },
-            ..kopf_runtime::Settings::default()
         })
         .handlers(hooks::handlers(&state))
         .resource(ephemeral_volume_claim::resource(&state))
