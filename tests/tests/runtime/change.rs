@@ -4,6 +4,7 @@ use kopf_runtime::{ChangeHandler, FieldHandler, Lifecycle, Old, On, Reason, Sett
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::bench::{Bench, LAST_HANDLED};
 
@@ -302,4 +303,45 @@ async fn an_object_that_is_always_tracked_has_a_past_when_it_begins_to_match() -
     assert_eq!(bench.calls_so_far(), [], "it is not new");
     assert_eq!(bench.writes(&operator).await?, (3, 0));
     operator.stop().await
+}
+
+#[tokio::test]
+async fn what_was_done_for_an_object_is_not_recorded_on_its_namesake() -> TestResult {
+    let mut bench = Bench::new("namesake").await?;
+    let (release, released) = watch::channel(false);
+    bench.script_async("first", move |cx| {
+        let mut released = released.clone();
+        let is_old = cx.object()["spec"]["size"] == 1;
+        async move {
+            if is_old {
+                released.wait_for(|released| *released).await?;
+            }
+            Ok(())
+        }
+    });
+    let handlers = ["first", "second"].map(|name| ChangeHandler::new(name, On::create()));
+    let operator = bench.start(bench.handlers(handlers)).await?;
+    bench.create("one", 1).await?;
+    assert_eq!(bench.call().await.handler, "first");
+    bench.objects.delete("one").await?;
+    bench.create("one", 2).await?;
+    for handler in ["first", "second"] {
+        let call = bench.call().await;
+        assert_eq!(
+            (call.handler.as_str(), &call.spec["size"]),
+            (handler, &json!(2))
+        );
+    }
+    let namesake = bench.handled("one", 2).await?;
+    release.send_replace(true);
+    operator.stop().await?;
+    assert_eq!(
+        bench.calls_so_far(),
+        [],
+        "nothing more is done for what is gone"
+    );
+    let after = bench.objects.get("one").await?;
+    assert_eq!(after.annotations(), namesake.annotations());
+    assert_eq!(after.resource_version(), namesake.resource_version());
+    Ok(())
 }
