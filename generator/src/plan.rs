@@ -68,6 +68,15 @@ pub enum Beginning {
     Children,
 }
 
+/// What a new crate finds around it.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Where the runtime comes from, as a TOML value.
+    pub runtime: String,
+    /// Whether the crate becomes part of a workspace.
+    pub has_workspace: bool,
+}
+
 /// One file of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedFile {
@@ -147,7 +156,11 @@ pub fn types(resources: &[Resource], sources: &Sources, options: &Options) -> Ve
 
 /// Plans the files that only a new crate gets, beside what every crate has or in place of it.
 #[must_use]
-pub fn beginnings(operator: &Operator, runtime: String, beginning: Beginning) -> Vec<PlannedFile> {
+pub fn beginnings(
+    operator: &Operator,
+    surroundings: Surroundings,
+    beginning: Beginning,
+) -> Vec<PlannedFile> {
     let name = operator.name.as_str();
     let has_children = beginning == Beginning::Children && !operator.kinds.is_empty();
     let children = has_children.then(|| children(operator));
@@ -159,8 +172,9 @@ pub fn beginnings(operator: &Operator, runtime: String, beginning: Beginning) ->
     let cargo = CargoView {
         name,
         has_cluster_test: cluster_test.is_some(),
+        has_profile: !surroundings.has_workspace,
         rust_version: env!("CARGO_PKG_RUST_VERSION"),
-        runtime,
+        runtime: surroundings.runtime,
     };
     [
         scaffold("Cargo.toml", &cargo),

@@ -37,26 +37,28 @@ const PRESET: &str = "preset-";
 
 fn make_from_scratch(case: &Path) -> BTreeMap<String, String> {
     let place = tempfile::tempdir().expect("a folder");
+    // As it will be in this repository, whose workspace says how everything is built.
+    fs::write(place.path().join("Cargo.toml"), "[workspace]\n").expect("writable");
     let name = case.file_name().expect("a name").to_string_lossy();
+    let made = place.path().join(&*name);
+    fs::create_dir(&made).expect("writable");
     let mut program = Command::new(env!("CARGO_BIN_EXE_kopf-gen"));
-    let made = if let Some(preset) = name.strip_prefix(PRESET) {
+    if let Some(preset) = name.strip_prefix(PRESET) {
         let definitions = case.join("crds").display().to_string();
-        program.args(["new", &name, "--preset", preset, "--crd", &definitions]);
-        place.path().join(&*name)
+        program.args(["new", ".", "--preset", preset, "--crd", &definitions]);
     } else {
         for (name, text) in tree(case) {
             if name == "kopf.yaml" || name.starts_with("crds/") {
-                let path = place.path().join(name);
+                let path = made.join(name);
                 fs::create_dir_all(path.parent().expect("below the crate")).expect("writable");
                 fs::write(path, text).expect("writable");
             }
         }
         program.arg("generate");
-        place.path().to_owned()
-    };
+    }
     let output = program
         .args(["--runtime-version", "0.0.0"])
-        .current_dir(place.path())
+        .current_dir(&made)
         .output()
         .expect("the program runs");
     assert!(

@@ -16,7 +16,7 @@ use accepts::accepts;
 use kopf_gen::diagnostic::{Diagnostics, Sources, Style, human};
 use kopf_gen::load::manifest;
 use kopf_gen::pipeline;
-use kopf_gen::plan::{self, Beginning, Content, PlannedFile, UserFiles};
+use kopf_gen::plan::{self, Beginning, Content, PlannedFile, Surroundings, UserFiles};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -73,7 +73,11 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
     let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics);
     assert!(!diagnostics.has_errors(), "an empty crate is in order");
     let runtime = format!("{{ path = {:?} }}", repository().join("runtime"));
-    plan.extend(plan::beginnings(&operator, runtime, Beginning::Stubs));
+    let surroundings = Surroundings {
+        runtime,
+        has_workspace: true,
+    };
+    plan.extend(plan::beginnings(&operator, surroundings, Beginning::Stubs));
     Some(plan)
 }
 

@@ -11,7 +11,7 @@ use crate::edit::{self, Item, List};
 use crate::load::crd::{self, NameFix};
 use crate::load::manifest::{self, FILE_NAME};
 use crate::model::operator::Operator;
-use crate::plan::{self, Beginning, CratePath, PlannedFile};
+use crate::plan::{self, Beginning, CratePath, PlannedFile, Surroundings};
 use crate::view::scaffold::ManifestView;
 use crate::{pipeline, project};
 
@@ -262,7 +262,11 @@ impl Draft {
             let runtime = runtime
                 .resolve(&self.root)
                 .map_err(|message| report.fail(&message))?;
-            let beginnings = plan::beginnings(&operator, runtime, self.beginning);
+            let surroundings = Surroundings {
+                runtime,
+                has_workspace: is_in_workspace(&self.root),
+            };
+            let beginnings = plan::beginnings(&operator, surroundings, self.beginning);
             plan.retain(|file| beginnings.iter().all(|other| other.path != file.path));
             plan.extend(beginnings);
         }
@@ -289,6 +293,15 @@ impl Draft {
             }
         }
     }
+}
+
+/// Whether a folder above is the root of a workspace, to which cargo counts the crate.
+fn is_in_workspace(root: &Path) -> bool {
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf());
+    root.ancestors().skip(1).any(|folder| {
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml"));
+        manifest.is_ok_and(|text| text.lines().any(|line| line.starts_with("[workspace")))
+    })
 }
 
 fn resource_item(file: &str, kind: Option<&str>, first: FirstEntries) -> Item {

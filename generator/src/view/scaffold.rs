@@ -57,6 +57,8 @@ pub struct CargoView<'a> {
     pub name: &'a str,
     /// Whether there is a test for clusters.
     pub has_cluster_test: bool,
+    /// Whether it says how it is built, which only the root of a workspace may.
+    pub has_profile: bool,
     /// The oldest compiler that builds it.
     pub rust_version: &'a str,
     /// Where the runtime comes from, as a TOML value.

@@ -77,6 +77,19 @@ fn runtime_is_one_line_that_can_be_chosen() {
 }
 
 #[test]
+fn crates_of_a_workspace_leave_the_profile_to_it() {
+    let shell = Shell::new();
+    let cargo = |name: &str| {
+        let said = shell.run(&["new", name, "--runtime-version", "1.0.0"]);
+        assert!(said.starts_with("exit 0"), "{said}");
+        shell.read(&format!("{name}/Cargo.toml"))
+    };
+    assert!(cargo("alone").contains("\n[profile.dev]\n"));
+    shell.write("Cargo.toml", "[workspace]\nmembers = [\"*\"]\n");
+    assert!(!cargo("member").contains("[profile"));
+}
+
+#[test]
 fn presets_differ_in_what_is_handled() {
     let shell = Shell::new();
     let manifest = |preset: &str| {
