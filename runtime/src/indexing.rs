@@ -32,7 +32,7 @@ use crate::execute::report;
 use crate::index::gate::Ticket;
 use crate::index::{Indices, Update};
 use crate::metrics::HandlerMetrics;
-use crate::resource::ResourceSpec;
+use crate::resource::KindSpec;
 use crate::shim::indexing::IndexFunction;
 use crate::span;
 use crate::surroundings::Surroundings;
@@ -74,7 +74,7 @@ pub(crate) struct Clerk {
 /// What every attempt needs.
 pub(crate) struct Shared {
     pub(crate) indexers: Vec<Indexer>,
-    pub(crate) resource: ResourceSpec,
+    pub(crate) resource: KindSpec,
     pub(crate) api: KindApi,
     pub(crate) activity: Activity,
     pub(crate) indices: Indices,
@@ -189,7 +189,7 @@ impl Clerk {
             }
             Told::Unserved(epoch) => {
                 if !std::mem::replace(&mut self.told_unserved, true) {
-                    let kind = self.shared.resource.kind;
+                    let kind = &self.shared.resource.kind;
                     info!("indices of {kind} have nothing until the server serves the kind");
                 }
                 self.jobs
@@ -477,7 +477,7 @@ impl Shared {
         Surroundings {
             subject: Arc::new(Subject {
                 api_version: self.resource.api_version(),
-                kind: self.resource.kind.to_owned(),
+                kind: self.resource.kind.to_string(),
                 namespace: key.namespace.as_deref().map(str::to_owned),
                 name: (*key.name).to_owned(),
                 uid: (*key.uid).to_owned(),
@@ -488,6 +488,7 @@ impl Shared {
             // An index says what the object is, and not what was done about it.
             memo: None,
             indices: self.indices.clone(),
+            resource: self.api.description().get(),
         }
     }
 }

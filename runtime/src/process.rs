@@ -6,6 +6,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod kind;
+pub(crate) mod kinds;
 mod turn;
 
 use std::panic::AssertUnwindSafe;
@@ -23,10 +24,12 @@ use tracing::{Instrument as _, error, warn};
 
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
+use self::kinds::Kinds;
 use crate::activity::Activity;
 use crate::background::Background;
 use crate::engine::posting::{EventSeverity, Poster, Subject};
 use crate::index::Indices;
+use crate::memo::Memos;
 use crate::memory::Memory;
 use crate::persist;
 use crate::persist::apply::{Landing, OnConflict, Place, Rejected, apply};
@@ -40,7 +43,7 @@ use crate::watch::{EventType, News, ObjectKey};
 
 /// Everything that handling an object takes.
 pub(crate) struct Pipeline {
-    kinds: Vec<Kind>,
+    kinds: Arc<Kinds>,
     background: Arc<Background>,
     poster: Option<Poster>,
     settings: Arc<Settings>,
@@ -52,7 +55,7 @@ pub(crate) struct Pipeline {
 
 /// One object with its kind, while it is handled.
 struct Case<'a> {
-    kind: &'a Kind,
+    kind: Arc<Kind>,
     key: &'a Arc<ObjectKey>,
     background: &'a Background,
     settings: &'a Settings,
@@ -96,7 +99,7 @@ enum Turn {
 
 impl Pipeline {
     pub(crate) fn new(
-        kinds: Vec<Kind>,
+        kinds: Arc<Kinds>,
         background: Arc<Background>,
         poster: Option<Poster>,
         settings: Arc<Settings>,
@@ -117,14 +120,13 @@ impl Pipeline {
         }
     }
 
-    fn kind(&self, key: &ObjectKey) -> &Kind {
-        &self.kinds[usize::from(key.kind.0)]
+    fn kind(&self, key: &ObjectKey) -> Arc<Kind> {
+        self.kinds.get(key.kind)
     }
 
     fn case<'a>(&'a self, key: &'a Arc<ObjectKey>) -> Case<'a> {
         let kind = self.kind(key);
         Case {
-            kind,
             key,
             background: &self.background,
             settings: &self.settings,
@@ -134,11 +136,12 @@ impl Pipeline {
             stop: &self.stop,
             subject: Arc::new(Subject {
                 api_version: kind.spec().api_version(),
-                kind: kind.spec().kind.to_owned(),
+                kind: kind.spec().kind.to_string(),
                 namespace: key.namespace.as_deref().map(str::to_owned),
                 name: (*key.name).to_owned(),
                 uid: (*key.uid).to_owned(),
             }),
+            kind,
         }
     }
 
@@ -258,7 +261,7 @@ impl Case<'_> {
 
     /// The object is gone, and so is what was remembered of it.
     fn forget(&self) -> Next {
-        if let Some(memos) = self.kind.memos() {
+        for memos in self.kind.memos() {
             memos.forget(&self.key.uid);
         }
         Next::Forget
@@ -304,19 +307,20 @@ impl Case<'_> {
             };
             let matched = Matched::object(ObjectView::new(&object));
             for spec in self.kind.registry().event_handlers(&matched) {
-                let Some((function, metrics)) = self.kind.event_function(&spec) else {
+                let Some(callee) = self.kind.event_function(&spec) else {
                     continue;
                 };
                 if !self.activity.is_running() {
                     break 'events;
                 }
-                let around = self.surroundings();
+                let around = self.surroundings(callee.memos);
                 let raw = Arc::clone(&object);
                 let span = span::handler(spec.id.as_str(), 0);
-                let call = function
+                let call = callee
+                    .function
                     .call(around, raw, sighting.event_type, spec.policy.timeout)
                     .instrument(span);
-                let measured = metrics.begin(0);
+                let measured = callee.metrics.begin(0);
                 let Ok(mut attempt) = self.activity.while_leading(call).await else {
                     return Ok(());
                 };
@@ -384,14 +388,15 @@ impl Case<'_> {
         }
     }
 
-    fn surroundings(&self) -> Surroundings {
+    fn surroundings(&self, memos: Option<&Memos>) -> Surroundings {
         Surroundings {
             subject: Arc::clone(&self.subject),
             client: self.kind.api().client().clone(),
             poster: self.poster.cloned(),
             activity: self.activity.clone(),
-            memo: self.kind.memos().map(|memos| memos.recall(&self.key.uid)),
+            memo: memos.map(|memos| memos.recall(&self.key.uid)),
             indices: self.indices.clone(),
+            resource: self.kind.api().description().get(),
         }
     }
 

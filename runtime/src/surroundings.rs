@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kopf_core::selection::DiscoveredResource;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 
@@ -23,6 +24,7 @@ pub(crate) struct Surroundings {
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
     pub(crate) indices: Indices,
+    pub(crate) resource: Arc<DiscoveredResource>,
 }
 
 /// How the handling of an object goes on.

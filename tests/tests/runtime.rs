@@ -46,6 +46,8 @@ mod process;
 mod replicas;
 #[path = "runtime/scopes.rs"]
 mod scopes;
+#[path = "runtime/selection.rs"]
+mod selection;
 #[path = "runtime/stopping.rs"]
 mod stopping;
 #[path = "runtime/streams.rs"]

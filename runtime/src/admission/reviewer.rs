@@ -19,7 +19,7 @@ use crate::declare::Webhook;
 use crate::index::gate::Lookup;
 use crate::memo::{AnyMemo, Memos};
 use crate::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
-use crate::resource::ResourceSpec;
+use crate::resource::{Description, ResourceSpec};
 use crate::shim::admission::{ReviewFunction, Verdict};
 
 /// Answers reviews; cheap to clone.
@@ -42,6 +42,7 @@ struct Route {
     function: Arc<dyn ReviewFunction>,
     param: Option<Arc<Value>>,
     memos: Option<Arc<Memos>>,
+    description: Description,
     metrics: Arc<WebhookMetrics>,
 }
 
@@ -92,6 +93,9 @@ impl Reviewer {
             let id = webhook.spec.id.as_str();
             let route = Route {
                 metrics: metrics.webhook(resource.kind, resource.group, id),
+                description: webhook
+                    .description
+                    .unwrap_or_else(|| Description::declared(&resource.into())),
                 resource,
                 spec: webhook.spec,
                 function: webhook.function,
@@ -210,6 +214,7 @@ impl Routes {
             param: route.param.clone(),
             states,
             memo: route.memos.as_ref().map(|memos| recall(memos, request)),
+            resource: route.description.get(),
         };
         let span = info_span!(
             "review",

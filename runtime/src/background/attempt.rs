@@ -188,7 +188,7 @@ impl Site {
         Surroundings {
             subject: Arc::new(Subject {
                 api_version: duty.resource.api_version(),
-                kind: duty.resource.kind.to_owned(),
+                kind: duty.resource.kind.to_string(),
                 namespace: key.namespace.as_deref().map(str::to_owned),
                 name: (*key.name).to_owned(),
                 uid: (*key.uid).to_owned(),
@@ -198,6 +198,7 @@ impl Site {
             activity: self.shared.activity.clone(),
             memo: duty.memos.as_ref().map(|memos| memos.find(&key.uid)),
             indices: self.shared.indices.clone(),
+            resource: duty.api.description().get(),
         }
     }
 

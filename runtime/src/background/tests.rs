@@ -16,7 +16,8 @@ use crate::error::{HandlerError, HandlerResult};
 use crate::handler::{DaemonHandler, TimerHandler};
 use crate::metrics::KindMetrics;
 use crate::process::Kind;
-use crate::resource::{ResourceSpec, Scope, StatusSubresource};
+use crate::process::kind::Means;
+use crate::resource::{Coverage, ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
 
 const fn s(seconds: u64) -> Duration {
@@ -84,7 +85,15 @@ impl Stage {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let persistence = Arc::new(settings.persistence.clone());
         let tasks = Handle::current().metrics().num_alive_tasks();
-        let kind = Kind::new(resource, client, persistence, KindMetrics::unobserved()).unwrap();
+        let means = Means {
+            client,
+            persistence,
+            metrics: KindMetrics::unobserved(),
+        };
+        let Coverage::Kind(spec) = resource.coverage else {
+            panic!("it is one kind");
+        };
+        let kind = Kind::new(spec.into(), &[&resource], means).unwrap();
         let limits = Limits {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,
