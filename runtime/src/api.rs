@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Semaphore;
 
-use crate::resource::{Description, KindSpec, Scope};
+use crate::resource::{Description, KindName, KindSpec, Scope};
 
 /// How long the server may take to begin its answer; a watch answers at once and then streams.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -29,6 +29,7 @@ const REQUESTS_AT_ONCE: usize = 16;
 pub(crate) struct KindApi {
     client: Client,
     spec: KindSpec,
+    name: Arc<KindName>,
     description: Description,
     selectors: Selectors,
     content: Content,
@@ -119,6 +120,7 @@ impl KindApi {
         Self {
             client,
             description: Description::declared(&spec),
+            name: Arc::new(spec.kind_name()),
             spec,
             selectors,
             content: Content::Whole,
@@ -333,19 +335,22 @@ impl KindApi {
         answered(self.client.request_text(request)).await
     }
 
+    /// How its objects name their kind.
+    pub(crate) fn name(&self) -> &Arc<KindName> {
+        &self.name
+    }
+
     /// Items of a list of built-in kinds come without their type.
     fn complete(&self, item: &mut Value) {
         let Some(object) = item.as_object_mut() else {
             return;
         };
         if !object.contains_key("kind") {
-            object.insert("kind".to_owned(), Value::from(&*self.spec.kind));
+            object.insert("kind".to_owned(), Value::from(&*self.name.kind));
         }
         if !object.contains_key("apiVersion") {
-            object.insert(
-                "apiVersion".to_owned(),
-                Value::from(self.spec.api_version()),
-            );
+            let api_version = Value::from(&*self.name.api_version);
+            object.insert("apiVersion".to_owned(), api_version);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! crew, so that none of them outlives the operator.
 
 mod attempt;
+mod calls;
 mod crew;
 mod daemon;
 pub(crate) mod duty;
@@ -37,13 +38,11 @@ use self::crew::Order;
 use self::duty::{Duty, Work};
 use self::run::{LastOut, Run};
 use self::timer::Timer;
-use crate::activity::Activity;
-use crate::engine::posting::Poster;
-use crate::index::Indices;
 use crate::live::Live;
 use crate::persist::deliver;
 use crate::queue::Limits;
 use crate::settings::Settings;
+use crate::surroundings::Means;
 use crate::version::Version;
 use crate::vitals::Pulse;
 use crate::watch::ObjectKey;
@@ -80,9 +79,7 @@ pub(crate) struct Staff {
 /// What every daemon and timer has.
 struct Shared {
     settings: Arc<Settings>,
-    poster: Option<Poster>,
-    activity: Activity,
-    indices: Indices,
+    means: Arc<Means>,
     origin: Instant,
     orders: mpsc::UnboundedSender<Order>,
     nudges: mpsc::UnboundedSender<Arc<ObjectKey>>,
@@ -124,19 +121,12 @@ pub(crate) struct Scene<'a> {
 // === impl Staff ===
 
 impl Staff {
-    pub(crate) fn new(
-        settings: Arc<Settings>,
-        poster: Option<Poster>,
-        activity: Activity,
-        indices: Indices,
-    ) -> Self {
+    pub(crate) fn new(settings: Arc<Settings>, means: Arc<Means>) -> Self {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (nudges, nudged) = mpsc::unbounded_channel();
         let shared = Shared {
             settings,
-            poster,
-            activity,
-            indices,
+            means,
             origin: Instant::now(),
             orders,
             nudges,
@@ -288,7 +278,7 @@ impl Background {
 
     /// Stops everything when the operator pauses, and lets it start when the operator goes on.
     pub(crate) async fn follow_pauses(self: Arc<Self>) {
-        let activity = &self.shared.activity;
+        let activity = &self.shared.means.activity;
         loop {
             let epoch = activity.running().await;
             self.resume();

@@ -4,4 +4,5 @@ pub(crate) mod election;
 pub(crate) mod peering;
 pub(crate) mod posting;
 pub(crate) mod reporter;
+pub(crate) mod subject;
 pub(crate) mod voice;

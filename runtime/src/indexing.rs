@@ -23,19 +23,17 @@ use tokio::sync::mpsc;
 use tokio_util::time::{DelayQueue, delay_queue};
 use tracing::{Instrument as _, error, info};
 
-use crate::activity::Activity;
 use crate::api::KindApi;
 use crate::context::indexing::IndexFacts;
-use crate::engine::posting::Subject;
+use crate::engine::subject::Subject;
 use crate::execute::invoke::Verdict;
 use crate::execute::report;
+use crate::index::Update;
 use crate::index::gate::Ticket;
-use crate::index::{Indices, Update};
 use crate::metrics::HandlerMetrics;
-use crate::resource::KindSpec;
 use crate::shim::indexing::IndexFunction;
 use crate::span;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Means, Surroundings};
 use crate::watch::{EventType, News, ObjectKey, Sighting, Told};
 
 /// Objects that are looked at at the same time.
@@ -74,10 +72,8 @@ pub(crate) struct Clerk {
 /// What every attempt needs.
 pub(crate) struct Shared {
     pub(crate) indexers: Vec<Indexer>,
-    pub(crate) resource: KindSpec,
     pub(crate) api: KindApi,
-    pub(crate) activity: Activity,
-    pub(crate) indices: Indices,
+    pub(crate) means: Arc<Means>,
     pub(crate) default_backoff: Duration,
 }
 
@@ -189,7 +185,7 @@ impl Clerk {
             }
             Told::Unserved(epoch) => {
                 if !std::mem::replace(&mut self.told_unserved, true) {
-                    let kind = &self.shared.resource.kind;
+                    let kind = &self.shared.api.spec().kind;
                     info!("indices of {kind} have nothing until the server serves the kind");
                 }
                 self.jobs
@@ -210,7 +206,7 @@ impl Clerk {
         };
         failed.timer = None;
         // After a pause, the list brings all objects again.
-        if self.shared.activity.is_running() {
+        if self.shared.means.activity.is_running() {
             let text = Arc::clone(&failed.text);
             let job = self.job(key, None, text);
             self.jobs.push_back(job);
@@ -470,24 +466,15 @@ impl Shared {
 
     async fn discard(&self, key: &Arc<ObjectKey>, at: usize) {
         let function = &self.indexers[at].function;
-        apply(function.nothing(&self.indices), key).await;
+        apply(function.nothing(&self.means.indices), key).await;
     }
 
-    fn surroundings(&self, key: &ObjectKey) -> Surroundings {
+    fn surroundings(&self, key: &Arc<ObjectKey>) -> Surroundings {
         Surroundings {
-            subject: Arc::new(Subject {
-                api_version: self.resource.api_version(),
-                kind: self.resource.kind.to_string(),
-                namespace: key.namespace.as_deref().map(str::to_owned),
-                name: (*key.name).to_owned(),
-                uid: (*key.uid).to_owned(),
-            }),
-            client: self.api.client().clone(),
-            poster: None,
-            activity: self.activity.clone(),
+            means: Arc::clone(&self.means),
+            subject: Subject::handled(Arc::clone(self.api.name()), Arc::clone(key)),
             // An index says what the object is, and not what was done about it.
             memo: None,
-            indices: self.indices.clone(),
             resource: self.api.description().get(),
         }
     }

@@ -27,8 +27,8 @@ pub(crate) use self::kind::Kind;
 use self::kinds::Kinds;
 use crate::activity::Activity;
 use crate::background::Background;
-use crate::engine::posting::{EventSeverity, Poster, Subject};
-use crate::index::Indices;
+use crate::engine::posting::EventSeverity;
+use crate::engine::subject::Subject;
 use crate::memo::Memos;
 use crate::memory::Memory;
 use crate::persist;
@@ -36,7 +36,7 @@ use crate::persist::apply::{Landing, OnConflict, Place, Rejected, apply};
 use crate::queue::{Next, Processor};
 use crate::settings::Settings;
 use crate::span;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Means, Surroundings};
 use crate::task::panic_message;
 use crate::version::Version;
 use crate::watch::{EventType, News, ObjectKey};
@@ -45,10 +45,8 @@ use crate::watch::{EventType, News, ObjectKey};
 pub(crate) struct Pipeline {
     kinds: Arc<Kinds>,
     background: Arc<Background>,
-    poster: Option<Poster>,
+    means: Arc<Means>,
     settings: Arc<Settings>,
-    activity: Activity,
-    indices: Indices,
     stop: CancellationToken,
     room: Room,
 }
@@ -59,11 +57,10 @@ struct Case<'a> {
     key: &'a Arc<ObjectKey>,
     background: &'a Background,
     settings: &'a Settings,
-    poster: Option<&'a Poster>,
+    means: &'a Arc<Means>,
     activity: &'a Activity,
-    indices: &'a Indices,
     stop: &'a CancellationToken,
-    subject: Arc<Subject>,
+    subject: Subject,
 }
 
 /// Why the runtime itself could not handle an object; handlers' errors are outcomes, not this.
@@ -101,20 +98,16 @@ impl Pipeline {
     pub(crate) fn new(
         kinds: Arc<Kinds>,
         background: Arc<Background>,
-        poster: Option<Poster>,
+        means: Arc<Means>,
         settings: Arc<Settings>,
-        activity: Activity,
-        indices: Indices,
         stop: CancellationToken,
     ) -> Self {
         let room = Room::new(settings.queueing.waiting_bytes);
         Self {
             kinds,
             background,
-            poster,
+            means,
             settings,
-            activity,
-            indices,
             stop,
             room,
         }
@@ -130,17 +123,10 @@ impl Pipeline {
             key,
             background: &self.background,
             settings: &self.settings,
-            poster: self.poster.as_ref(),
-            activity: &self.activity,
-            indices: &self.indices,
+            means: &self.means,
+            activity: &self.means.activity,
             stop: &self.stop,
-            subject: Arc::new(Subject {
-                api_version: kind.spec().api_version(),
-                kind: kind.spec().kind.to_string(),
-                namespace: key.namespace.as_deref().map(str::to_owned),
-                name: (*key.name).to_owned(),
-                uid: (*key.uid).to_owned(),
-            }),
+            subject: kind.subject(key),
             kind,
         }
     }
@@ -181,10 +167,11 @@ impl Processor for Pipeline {
         memory.current = None;
     }
 
+    fn is_known(&self, key: &Self::Key, memory: &Memory, batch: &Batch) -> bool {
+        is_echo(memory, batch, self.kind(key).keep())
+    }
+
     async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: Batch) -> Next {
-        if is_echo(memory, &batch, self.kind(key).keep()) {
-            return Next::Rest;
-        }
         let case = self.case(key);
         let span = case.subject.span();
         // Large enough for moves to be felt: it stays where it is made.
@@ -390,12 +377,9 @@ impl Case<'_> {
 
     fn surroundings(&self, memos: Option<&Memos>) -> Surroundings {
         Surroundings {
-            subject: Arc::clone(&self.subject),
-            client: self.kind.api().client().clone(),
-            poster: self.poster.cloned(),
-            activity: self.activity.clone(),
+            means: Arc::clone(self.means),
+            subject: self.subject.clone(),
             memo: memos.map(|memos| memos.recall(&self.key.uid)),
-            indices: self.indices.clone(),
             resource: self.kind.api().description().get(),
         }
     }
@@ -411,7 +395,7 @@ impl Case<'_> {
     }
 
     fn complain_in_event(&self, reason: &str, message: &str) {
-        if let Some(poster) = self.poster {
+        if let Some(poster) = &self.means.poster {
             poster.post(&self.subject, &EventSeverity::Error, reason, message);
         }
     }

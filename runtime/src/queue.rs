@@ -59,6 +59,9 @@ pub(crate) trait Processor: Send + Sync + 'static {
     /// Forgets the plans for an object, as somebody else may have other plans during a pause.
     fn shelve(&self, memory: &mut Self::Memory);
 
+    /// Whether these reports need no worker, as everything about them is known.
+    fn is_known(&self, key: &Self::Key, memory: &Self::Memory, batch: &Self::Batch) -> bool;
+
     /// Handles what was seen, or a wake-up if nothing was. Must not panic.
     fn process(
         &self,
@@ -268,10 +271,15 @@ impl<P: Processor> Queue<P> {
         let Some(slot) = self.slots.get_mut(&key) else {
             return;
         };
+        let processor = Arc::clone(&self.processor);
+        let known = |batch: &mut Box<P::Batch>| processor.is_known(&key, &slot.memory, batch);
+        if slot.pending.take_if(known).is_some() {
+            slot.phase = Phase::Resting;
+            return;
+        }
         slot.phase = Phase::Working;
         let batch = slot.pending.take().map(|batch| *batch).unwrap_or_default();
         let mut memory = std::mem::take(&mut slot.memory);
-        let processor = Arc::clone(&self.processor);
         let patience = self.limits.patience;
         let epoch = self.epoch;
         self.workers.spawn(async move {

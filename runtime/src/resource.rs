@@ -35,6 +35,13 @@ pub(crate) struct KindSpec {
     pub(crate) status: StatusSubresource,
 }
 
+/// How objects name their kind.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct KindName {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+}
+
 /// Whether objects of a kind live in namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
@@ -100,6 +107,13 @@ impl KindSpec {
     /// The `apiVersion` of the kind's objects.
     pub(crate) fn api_version(&self) -> String {
         api_version(&self.group, &self.version)
+    }
+
+    pub(crate) fn kind_name(&self) -> KindName {
+        KindName {
+            api_version: self.api_version(),
+            kind: self.kind.to_string(),
+        }
     }
 }
 

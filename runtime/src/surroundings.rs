@@ -7,23 +7,30 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 
 use crate::activity::Activity;
-use crate::engine::posting::{EventSeverity, Poster, Subject};
+use crate::engine::posting::{EventSeverity, Poster};
 use crate::engine::reporter::Reporter;
+use crate::engine::subject::Subject;
 use crate::engine::voice::Voice;
 use crate::index::Indices;
 use crate::memo::AnyMemo;
 use crate::settings::{PostingLevel, ProgressPosting};
 
-/// The client, the way to tell people about the object, and the leave to do so.
-#[derive(Clone)]
-pub(crate) struct Surroundings {
-    pub(crate) subject: Arc<Subject>,
+/// What all handlers of an operator share.
+pub(crate) struct Means {
     pub(crate) client: Client,
+    /// None if nobody is to be told anything.
     pub(crate) poster: Option<Poster>,
     pub(crate) activity: Activity,
+    pub(crate) indices: Indices,
+}
+
+/// The object, and the means to do something about it.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) means: Arc<Means>,
+    pub(crate) subject: Subject,
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
-    pub(crate) indices: Indices,
     pub(crate) resource: Arc<DiscoveredResource>,
 }
 
@@ -43,8 +50,8 @@ impl Surroundings {
     where
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        let client = self.client.clone();
-        match &self.subject.namespace {
+        let client = self.means.client.clone();
+        match self.subject.namespace() {
             Some(namespace) => Api::namespaced(client, namespace),
             None => Api::default_namespaced(client),
         }
@@ -52,12 +59,12 @@ impl Surroundings {
 
     /// The means to tell people about the object.
     pub(crate) fn reporter(&self) -> Reporter {
-        Reporter::new(Arc::clone(&self.subject), self.poster.clone())
+        Reporter::new(self.subject.clone(), self.means.poster.clone())
     }
 
     /// Whether and how log lines of a handler become events.
     pub(crate) fn voice(&self) -> Option<Voice> {
-        Voice::of(self.poster.as_ref(), &self.subject)
+        Voice::of(self.means.poster.as_ref(), &self.subject)
     }
 
     /// Tells people in an event how the handling goes on, if they want to know that.
@@ -83,7 +90,7 @@ impl Surroundings {
                 "Finished",
             ),
         };
-        if let Some(poster) = &self.poster
+        if let Some(poster) = &self.means.poster
             && poster.settings().wanted_progress() >= least
             && poster.wants(level)
         {

@@ -16,7 +16,7 @@ use super::duty::Work;
 use super::run::Run;
 use crate::context::background::BackgroundFacts;
 use crate::context::change::Effects;
-use crate::engine::posting::Subject;
+use crate::engine::subject::Subject;
 use crate::engine::voice::Voice;
 use crate::execute::invoke::Verdict;
 use crate::execute::report;
@@ -63,10 +63,10 @@ impl Site {
         around: Surroundings,
         alive: Arc<dyn Send + Sync>,
     ) -> Ended {
-        if !self.shared.activity.is_running() {
+        if !self.shared.means.activity.is_running() {
             // Whoever is to stop for a pause is told so in a moment.
             tokio::select! {
-                _ = self.shared.activity.running() => {}
+                _ = self.shared.means.activity.running() => {}
                 () = self.run.signal.until(|reasons| !reasons.is_empty()) => {
                     return Ended::Interrupted;
                 }
@@ -80,7 +80,7 @@ impl Site {
             }
             Ok(()) => {
                 let measured = self.run.duty.metrics.begin(record.retries);
-                let activity = &self.shared.activity;
+                let activity = &self.shared.means.activity;
                 let call = self.call(self.facts(record, &around, alive), record);
                 let Ok(attempt) = activity.while_leading(call).await else {
                     return Ended::Interrupted;
@@ -179,25 +179,16 @@ impl Site {
             key: Arc::clone(&self.run.key),
             status: duty.resource.status,
             live: Arc::clone(&self.live),
-            activity: self.shared.activity.clone(),
+            activity: self.shared.means.activity.clone(),
         }
     }
 
     fn surroundings(&self) -> Surroundings {
         let (duty, key) = (&self.run.duty, &self.run.key);
         Surroundings {
-            subject: Arc::new(Subject {
-                api_version: duty.resource.api_version(),
-                kind: duty.resource.kind.to_string(),
-                namespace: key.namespace.as_deref().map(str::to_owned),
-                name: (*key.name).to_owned(),
-                uid: (*key.uid).to_owned(),
-            }),
-            client: duty.api.client().clone(),
-            poster: self.shared.poster.clone(),
-            activity: self.shared.activity.clone(),
+            means: Arc::clone(&self.shared.means),
+            subject: Subject::handled(Arc::clone(duty.api.name()), Arc::clone(key)),
             memo: duty.memos.as_ref().map(|memos| memos.find(&key.uid)),
-            indices: self.shared.indices.clone(),
             resource: duty.api.description().get(),
         }
     }

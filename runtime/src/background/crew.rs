@@ -3,13 +3,12 @@
 //! Timers are entries of a wheel, not sleeping tasks; those that are due are called under the same
 //! bound as objects are handled.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,8 +16,9 @@ use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Expired;
 use tracing::{error, warn};
 
+use super::calls::Calls;
 use super::timer::{Due, Timer};
-use crate::queue::{HEARTBEAT, Limits, counted};
+use crate::queue::{HEARTBEAT, Limits};
 use crate::vitals::Pulse;
 
 /// The wheel is finite; a timer that comes early is sent back.
@@ -35,12 +35,14 @@ pub(super) enum Order {
     Arm(Arc<Timer>),
     /// Take a timer off the clock.
     Disarm(Arc<Timer>),
+    /// Let somebody else call timers, too.
+    Help,
 }
 
 struct Crew {
     origin: Instant,
     clock: DelayQueue<Arc<Timer>>,
-    ready: VecDeque<Arc<Timer>>,
+    calls: Calls,
     tasks: JoinSet<()>,
 }
 
@@ -52,23 +54,26 @@ pub(super) async fn run(
     pulse: Pulse,
     quit: CancellationToken,
 ) {
-    let permits = Arc::new(Semaphore::new(limits.busy));
     let mut crew = Crew {
         origin,
         clock: DelayQueue::new(),
-        ready: VecDeque::new(),
+        calls: Calls::new(limits),
         tasks: JoinSet::new(),
     };
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
-        let permit = Arc::clone(&permits).acquire_owned();
+        let permit = crew.calls.permit();
+        let needed = crew.calls.need_a_caller();
         tokio::select! {
             () = quit.cancelled() => break,
-            _ = heartbeat.tick() => pulse.within(HEARTBEAT),
+            _ = heartbeat.tick() => {
+                pulse.within(HEARTBEAT);
+                crew.calls.look_after();
+            }
             Some(order) = orders.recv() => crew.obey(order),
             Some(due) = crew.clock.next(), if !crew.clock.is_empty() => crew.strike(due),
             Some(done) = crew.tasks.join_next() => see_out(done),
-            Ok(permit) = permit, if !crew.ready.is_empty() => crew.call(permit, limits.patience),
+            Ok(permit) = permit, if needed => crew.call(permit),
         }
         // Timers come in crowds, and waiting for one event at a time costs more than a tick.
         while let Ok(order) = orders.try_recv() {
@@ -80,10 +85,10 @@ pub(super) async fn run(
         while let Some(done) = crew.tasks.try_join_next() {
             see_out(done);
         }
-        while !crew.ready.is_empty()
-            && let Ok(permit) = Arc::clone(&permits).try_acquire_owned()
+        if crew.calls.need_a_caller()
+            && let Some(permit) = crew.calls.permit().now_or_never().and_then(Result::ok)
         {
-            crew.call(permit, limits.patience);
+            crew.call(permit);
         }
     }
     pulse.rest();
@@ -97,6 +102,7 @@ impl Crew {
                 self.tasks.spawn(task);
             }
             Order::Arm(timer) => self.look_at(timer),
+            Order::Help => self.calls.help(),
             Order::Disarm(timer) => {
                 if let Some(key) = timer.take() {
                     self.clock.try_remove(&key);
@@ -111,17 +117,15 @@ impl Crew {
         self.look_at(timer);
     }
 
-    /// Calls the timer that has waited longest.
-    fn call(&mut self, permit: OwnedSemaphorePermit, patience: Duration) {
-        if let Some(timer) = self.ready.pop_front() {
-            self.tasks.spawn(counted(timer.tick(), permit, patience));
-        }
+    fn call(&mut self, permit: OwnedSemaphorePermit) {
+        let caller = self.calls.caller(permit);
+        self.tasks.spawn(caller);
     }
 
     fn look_at(&mut self, timer: Arc<Timer>) {
         let now = self.origin.elapsed();
         match timer.look(now) {
-            Due::Now => self.ready.push_back(timer),
+            Due::Now => self.calls.push(timer),
             Due::Never => {}
             Due::At(due) => {
                 let delay = due.saturating_sub(now).min(LONGEST_SLEEP);

@@ -14,9 +14,10 @@ use crate::context::tick::Tick;
 use crate::declare::Resource;
 use crate::error::{HandlerError, HandlerResult};
 use crate::handler::{DaemonHandler, TimerHandler};
+use crate::index::Indices;
 use crate::metrics::KindMetrics;
 use crate::process::Kind;
-use crate::process::kind::Means;
+use crate::process::kind::Supplies;
 use crate::resource::{Coverage, ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
 
@@ -85,7 +86,13 @@ impl Stage {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let persistence = Arc::new(settings.persistence.clone());
         let tasks = Handle::current().metrics().num_alive_tasks();
-        let means = Means {
+        let means = Arc::new(Means {
+            client: client.clone(),
+            poster: None,
+            activity: Activity::always(),
+            indices: Indices::default(),
+        });
+        let supplies = Supplies {
             client,
             persistence,
             metrics: KindMetrics::unobserved(),
@@ -93,17 +100,12 @@ impl Stage {
         let Coverage::Kind(spec) = resource.coverage else {
             panic!("it is one kind");
         };
-        let kind = Kind::new(spec.into(), &[&resource], means).unwrap();
+        let kind = Kind::new(spec.into(), &[&resource], supplies).unwrap();
         let limits = Limits {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,
         };
-        let staff = Staff::new(
-            Arc::new(settings),
-            None,
-            Activity::always(),
-            Indices::default(),
-        );
+        let staff = Staff::new(Arc::new(settings), means);
         let background = Arc::clone(&staff.background);
         let quit = CancellationToken::new();
         let (crew, nudges) = staff.crew(limits, Pulse::unobserved(), quit.clone());
@@ -146,6 +148,27 @@ impl Stage {
 
     fn delete(&self, object: &Value) -> bool {
         self.show_as(object, Life::Deleting, false)
+    }
+
+    /// Shows that many other objects.
+    fn crowd(&self, size: usize, listed: bool) {
+        let object = object(1, 1);
+        for number in 0..size {
+            let key = Arc::new(ObjectKey {
+                kind: KindIndex(0),
+                uid: number.to_string().into(),
+                namespace: None,
+                name: number.to_string().into(),
+            });
+            self.background.tend(&Scene {
+                key: &key,
+                duties: &self.duties,
+                object: &object,
+                essence: &object["spec"],
+                life: Life::Alive { held: true },
+                listed,
+            });
+        }
     }
 
     /// Lets time pass.
@@ -710,23 +733,7 @@ async fn many_timers_that_start_together_are_spread() {
             })
         })
     });
-    let object = object(1, 1);
-    for number in 0..10_000 {
-        let key = Arc::new(ObjectKey {
-            kind: KindIndex(0),
-            uid: number.to_string().into(),
-            namespace: None,
-            name: number.to_string().into(),
-        });
-        stage.background.tend(&Scene {
-            key: &key,
-            duties: &stage.duties,
-            object: &object,
-            essence: &object["spec"],
-            life: Life::Alive { held: true },
-            listed: true,
-        });
-    }
+    stage.crowd(10_000, true);
     stage.pass(s(60)).await;
     let mut per_second = [0_u32; 61];
     for note in stage.theatre.notes() {
@@ -742,5 +749,54 @@ async fn many_timers_that_start_together_are_spread() {
     let most = per_second.iter().max().unwrap();
     assert!(*most < 1_000, "{per_second:?}");
     assert!(per_second.iter().sum::<u32>() > 9_900);
+    stage.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_that_wait_keep_no_others_from_being_called() {
+    let stage = Stage::new(|resource| {
+        resource.timer(TimerHandler::every("t", s(60)), |state, cx| {
+            Box::pin(async move {
+                let number: usize = cx.name().parse().unwrap();
+                if number.is_multiple_of(2) {
+                    tokio::time::sleep(s(30)).await;
+                }
+                state.note(number.is_multiple_of(2).to_string());
+                Ok(())
+            })
+        })
+    });
+    stage.crowd(100, false);
+    stage.pass(s(29)).await;
+    let quick = stage.theatre.notes();
+    assert_eq!(quick.len(), 50);
+    assert!(quick.iter().all(|note| note.ends_with("false")));
+    stage.pass(s(20)).await;
+    assert_eq!(stage.theatre.notes().len(), 50);
+    stage.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_tick_that_blocks_its_thread_keeps_no_others_from_being_called() {
+    static RELEASE: CancellationFlag = CancellationFlag::new();
+    let stage = Stage::new(|resource| {
+        resource.timer(TimerHandler::every("t", s(600)), |state, cx| {
+            Box::pin(async move {
+                if cx.name() == "0" {
+                    tokio::task::block_in_place(|| RELEASE.wait());
+                }
+                state.at_work.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            })
+        })
+    });
+    stage.crowd(100, false);
+    while stage.theatre.at_work.load(Ordering::Relaxed) < 99 {
+        tokio::task::yield_now().await;
+    }
+    RELEASE.set();
+    while stage.theatre.at_work.load(Ordering::Relaxed) < 100 {
+        tokio::task::yield_now().await;
+    }
     stage.close().await;
 }

@@ -158,7 +158,7 @@ macro_rules! background_context {
 
             /// A client for everything else in the cluster.
             pub fn client(&self) -> &Client {
-                &self.facts.around.client
+                &self.facts.around.means.client
             }
 
             /// The objects of a kind in the namespace of this object, or in that of the client if
@@ -172,7 +172,7 @@ macro_rules! background_context {
 
             /// An index of the operator, always as it is now.
             pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-                self.facts.around.indices.get(index)
+                self.facts.around.means.indices.get(index)
             }
 
             /// The resource of the object as the server describes it: its names, categories and verbs.
@@ -184,17 +184,17 @@ macro_rules! background_context {
 
             /// The name of the object.
             pub fn name(&self) -> &str {
-                &self.facts.around.subject.name
+                self.facts.around.subject.name()
             }
 
             /// The namespace of the object; none for cluster-wide kinds.
             pub fn namespace(&self) -> Option<&str> {
-                self.facts.around.subject.namespace.as_deref()
+                self.facts.around.subject.namespace()
             }
 
             /// The identity of the object, which a namesake does not share.
             pub fn uid(&self) -> &str {
-                &self.facts.around.subject.uid
+                self.facts.around.subject.uid()
             }
 
             /// Makes another object the child of this one: owned by it, named after it with a

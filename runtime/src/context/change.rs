@@ -205,7 +205,7 @@ impl<K> Change<K> {
 
     /// A client for everything else in the cluster.
     pub fn client(&self) -> &Client {
-        &self.facts.around.client
+        &self.facts.around.means.client
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one
@@ -219,7 +219,7 @@ impl<K> Change<K> {
 
     /// An index of the operator, always as it is now.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.facts.around.indices.get(index)
+        self.facts.around.means.indices.get(index)
     }
 
     /// The resource of the object as the server describes it: its names, categories and verbs.
@@ -231,27 +231,27 @@ impl<K> Change<K> {
 
     /// The name of the object.
     pub fn name(&self) -> &str {
-        &self.facts.around.subject.name
+        self.facts.around.subject.name()
     }
 
     /// The namespace of the object; none for cluster-wide kinds.
     pub fn namespace(&self) -> Option<&str> {
-        self.facts.around.subject.namespace.as_deref()
+        self.facts.around.subject.namespace()
     }
 
     /// The identity of the object, which a namesake does not share.
     pub fn uid(&self) -> &str {
-        &self.facts.around.subject.uid
+        self.facts.around.subject.uid()
     }
 
     /// What a child refers to this object with, as its controller, so that it goes with it.
     pub fn owner_reference(&self) -> OwnerReference {
         let subject = &self.facts.around.subject;
         OwnerReference {
-            api_version: subject.api_version.clone(),
-            kind: subject.kind.clone(),
-            name: subject.name.clone(),
-            uid: subject.uid.clone(),
+            api_version: subject.api_version().to_owned(),
+            kind: subject.kind().to_owned(),
+            name: subject.name().to_owned(),
+            uid: subject.uid().to_owned(),
             controller: Some(true),
             block_owner_deletion: Some(true),
         }

@@ -54,17 +54,17 @@ impl<K> Indexing<K> {
 
     /// The name of the object.
     pub fn name(&self) -> &str {
-        &self.facts.around.subject.name
+        self.facts.around.subject.name()
     }
 
     /// The namespace of the object; none for cluster-wide kinds.
     pub fn namespace(&self) -> Option<&str> {
-        self.facts.around.subject.namespace.as_deref()
+        self.facts.around.subject.namespace()
     }
 
     /// The identity of the object, which a namesake does not share.
     pub fn uid(&self) -> &str {
-        &self.facts.around.subject.uid
+        self.facts.around.subject.uid()
     }
 
     /// How many attempts failed in a row before this one.
@@ -94,7 +94,7 @@ impl<K> Indexing<K> {
 
     /// A client for everything else in the cluster. Mind that handlers wait for the indices.
     pub fn client(&self) -> &Client {
-        &self.facts.around.client
+        &self.facts.around.means.client
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one
@@ -108,6 +108,6 @@ impl<K> Indexing<K> {
 
     /// An index as far as it has come: here, none is known to be complete.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.facts.around.indices.get(index)
+        self.facts.around.means.indices.get(index)
     }
 }

@@ -77,22 +77,22 @@ impl<K> Seen<K> {
 
     /// An index of the operator, always as it is now.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.around.indices.get(index)
+        self.around.means.indices.get(index)
     }
 
     /// The name of the object.
     pub fn name(&self) -> &str {
-        &self.around.subject.name
+        self.around.subject.name()
     }
 
     /// The namespace of the object; none for cluster-wide kinds.
     pub fn namespace(&self) -> Option<&str> {
-        self.around.subject.namespace.as_deref()
+        self.around.subject.namespace()
     }
 
     /// The identity of the object, which a namesake does not share.
     pub fn uid(&self) -> &str {
-        &self.around.subject.uid
+        self.around.subject.uid()
     }
 
     /// What is remembered of the object while the operator runs; `memo` in the manifest names the
@@ -103,7 +103,7 @@ impl<K> Seen<K> {
 
     /// A client for everything else in the cluster.
     pub fn client(&self) -> &Client {
-        &self.around.client
+        &self.around.means.client
     }
 
     /// What is to be written to the object.

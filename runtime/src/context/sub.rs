@@ -78,7 +78,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Change<K> {
         let now = Timestamp::now();
         let mut cycle = self.facts.subs.sub(&parent, specs, now);
         for spec in cycle.due(lifecycle, fastrand::u64(..), now) {
-            if !self.facts.around.activity.is_running() {
+            if !self.facts.around.means.activity.is_running() {
                 break;
             }
             let Some(at) = functions.iter().position(|(id, ..)| *id == spec.id) else {

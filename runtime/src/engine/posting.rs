@@ -12,12 +12,12 @@ use kube::Client;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
-use tracing::{Span, debug, warn};
+use tracing::{debug, warn};
 
+use super::subject::Subject;
 use crate::activity::Activity;
 use crate::metrics::PostingMetrics;
 use crate::settings::{PostingLevel, PostingSettings};
-use crate::span;
 
 /// How long one request may take; events are not worth more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,16 +35,6 @@ pub enum EventSeverity {
     Other(String),
 }
 
-/// The object that an event is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Subject {
-    pub(crate) api_version: String,
-    pub(crate) kind: String,
-    pub(crate) namespace: Option<String>,
-    pub(crate) name: String,
-    pub(crate) uid: String,
-}
-
 /// Hands events to whoever sends them; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Poster {
@@ -57,7 +47,7 @@ pub(crate) struct Poster {
 struct Shared {
     settings: PostingSettings,
     /// Never held across an await.
-    ledger: Mutex<Ledger<Arc<Subject>>>,
+    ledger: Mutex<Ledger<Subject>>,
     origin: Instant,
 }
 
@@ -92,33 +82,6 @@ impl From<&str> for EventSeverity {
             "Error" => Self::Error,
             other => Self::Other(other.to_owned()),
         }
-    }
-}
-
-// === impl Subject ===
-
-impl Subject {
-    /// The span of everything that is done about the object.
-    pub(crate) fn span(&self) -> Span {
-        let namespace = self.namespace.as_deref();
-        span::object(
-            &self.api_version,
-            &self.kind,
-            namespace,
-            &self.name,
-            &self.uid,
-        )
-    }
-
-    /// The span of one call of a handler that has no other span around it.
-    pub(crate) fn handler_span(&self, id: &str, retry: u32) -> Span {
-        let subject = [&*self.api_version, &*self.kind, &*self.name, &*self.uid];
-        span::handler_of(subject, self.namespace.as_deref(), id, retry)
-    }
-
-    fn is_event(&self) -> bool {
-        let groups = ["v1", "events.k8s.io/v1"];
-        self.kind == "Event" && groups.contains(&&*self.api_version)
     }
 }
 
@@ -159,7 +122,7 @@ impl Poster {
 
     pub(crate) fn post(
         &self,
-        subject: &Arc<Subject>,
+        subject: &Subject,
         severity: &EventSeverity,
         reason: impl Into<String>,
         message: impl Into<String>,
@@ -175,7 +138,7 @@ impl Poster {
             at: Timestamp::now(),
         };
         let now = self.shared.now();
-        self.shared.ledger().note(Arc::clone(subject), note, now);
+        self.shared.ledger().note(subject.clone(), note, now);
         // A bell that rings already need not be rung.
         let _ = self.bell.try_send(());
     }
@@ -188,7 +151,7 @@ impl Shared {
         self.origin.elapsed()
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger<Arc<Subject>>> {
+    fn ledger(&self) -> MutexGuard<'_, Ledger<Subject>> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -243,7 +206,7 @@ impl Sender {
         }
     }
 
-    async fn send(&mut self, due: &Due<Arc<Subject>>) {
+    async fn send(&mut self, due: &Due<Subject>) {
         let key = &due.key;
         let answer = timeout(REQUEST_TIMEOUT, self.request(due)).await;
         let shared = Arc::clone(&self.shared);
@@ -284,9 +247,9 @@ impl Sender {
     }
 
     /// Creates or updates the event; returns its name.
-    async fn request(&self, due: &Due<Arc<Subject>>) -> Result<String, kube::Error> {
+    async fn request(&self, due: &Due<Subject>) -> Result<String, kube::Error> {
         let settings = &self.shared.settings;
-        let namespace = due.key.subject.namespace.as_deref();
+        let namespace = due.key.subject.namespace();
         let namespace = namespace.unwrap_or(self.client.default_namespace());
         let collection = format!("/api/v1/namespaces/{namespace}/events");
         let (request, body) = match &due.update {
@@ -315,7 +278,7 @@ fn is_final(code: u16) -> bool {
     (400..500).contains(&code) && ![401, 408, 409, 429].contains(&code)
 }
 
-fn update(due: &Due<Arc<Subject>>) -> Value {
+fn update(due: &Due<Subject>) -> Value {
     json!({
         "count": due.count,
         "lastTimestamp": stamp(due.last),
@@ -323,7 +286,7 @@ fn update(due: &Due<Arc<Subject>>) -> Value {
     })
 }
 
-fn creation(due: &Due<Arc<Subject>>, namespace: &str, settings: &PostingSettings) -> Value {
+fn creation(due: &Due<Subject>, namespace: &str, settings: &PostingSettings) -> Value {
     let Key {
         subject,
         r#type,
@@ -331,10 +294,10 @@ fn creation(due: &Due<Arc<Subject>>, namespace: &str, settings: &PostingSettings
         ..
     } = &due.key;
     let involved: Map<String, Value> = [
-        ("apiVersion", &*subject.api_version),
-        ("kind", &subject.kind),
-        ("name", &subject.name),
-        ("uid", &subject.uid),
+        ("apiVersion", subject.api_version()),
+        ("kind", subject.kind()),
+        ("name", subject.name()),
+        ("uid", subject.uid()),
         ("namespace", namespace),
     ]
     .into_iter()
@@ -364,16 +327,21 @@ fn stamp(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::subject::OtherObject;
+    use crate::resource::KindName;
 
     #[test]
     fn the_body_is_what_kopf_posts_with_a_count() {
-        let subject = Arc::new(Subject {
+        let kind = KindName {
             api_version: "kopf.dev/v1".to_owned(),
             kind: "KopfExample".to_owned(),
+        };
+        let object = OtherObject {
             namespace: None,
             name: "one".to_owned(),
             uid: "u".to_owned(),
-        });
+        };
+        let subject = Subject::other(kind, object);
         let settings = PostingSettings::default();
         let mut ledger = Ledger::new(settings.limits());
         let note = Note {
@@ -408,19 +376,5 @@ mod tests {
                 "eventTime": "2020-12-31T23:59:59.000001Z",
             })
         );
-    }
-
-    #[test]
-    fn events_are_known_whatever_their_group() {
-        let subject = |api_version: &str, kind: &str| Subject {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
-            namespace: None,
-            name: String::new(),
-            uid: String::new(),
-        };
-        assert!(subject("v1", "Event").is_event());
-        assert!(subject("events.k8s.io/v1", "Event").is_event());
-        assert!(!subject("kopf.dev/v1", "Event").is_event());
     }
 }

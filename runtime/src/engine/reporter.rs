@@ -1,27 +1,28 @@
 //! What people say about an object in Kubernetes events.
 
 use std::fmt::{self, Display};
-use std::sync::Arc;
 
 use kopf_core::object::ObjectView;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::posting::{EventSeverity, Poster, Subject};
+use super::posting::{EventSeverity, Poster};
+use super::subject::{OtherObject, Subject};
+use crate::resource::KindName;
 use crate::settings::PostingLevel;
 
 /// Posts Kubernetes events on one object. It never waits: events are sent in the background,
 /// repeats are counted, and an object that has too much to say is slowed down.
 #[derive(Clone)]
 pub struct Reporter {
-    subject: Arc<Subject>,
+    subject: Subject,
     poster: Option<Poster>,
 }
 
 // === impl Reporter ===
 
 impl Reporter {
-    pub(crate) fn new(subject: Arc<Subject>, poster: Option<Poster>) -> Self {
+    pub(crate) fn new(subject: Subject, poster: Option<Poster>) -> Self {
         Self { subject, poster }
     }
 
@@ -33,14 +34,17 @@ impl Reporter {
         let object = serde_json::to_value(object)?;
         let view = ObjectView::new(&object);
         let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
-        let subject = Subject {
+        let kind = KindName {
             api_version: text("apiVersion").to_owned(),
             kind: text("kind").to_owned(),
+        };
+        let other = OtherObject {
             namespace: view.namespace().map(str::to_owned),
             name: view.name().unwrap_or_default().to_owned(),
             uid: view.uid().unwrap_or_default().to_owned(),
         };
-        Ok(Self::new(Arc::new(subject), self.poster.clone()))
+        let subject = Subject::other(kind, other);
+        Ok(Self::new(subject, self.poster.clone()))
     }
 
     /// Something happened as it should.

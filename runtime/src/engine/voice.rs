@@ -1,14 +1,14 @@
 //! Log lines of handlers that become Kubernetes events of the object that they are about.
 
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use super::posting::{EventSeverity, Poster, Subject};
+use super::posting::{EventSeverity, Poster};
+use super::subject::Subject;
 use crate::settings::PostingLevel;
 
 /// The reason that Kopf gives to events made of log lines.
@@ -22,7 +22,7 @@ tokio::task_local! {
 #[derive(Debug, Clone)]
 pub(crate) struct Voice {
     poster: Poster,
-    subject: Arc<Subject>,
+    subject: Subject,
 }
 
 /// Posts the log lines of handlers as Kubernetes events, where the settings ask for it.
@@ -48,11 +48,11 @@ struct Line {
 
 impl Voice {
     /// The voice of an object, if its log lines are to be posted.
-    pub(crate) fn of(poster: Option<&Poster>, subject: &Arc<Subject>) -> Option<Self> {
+    pub(crate) fn of(poster: Option<&Poster>, subject: &Subject) -> Option<Self> {
         let poster = poster.filter(|poster| poster.settings().loggers)?;
         Some(Self {
             poster: poster.clone(),
-            subject: Arc::clone(subject),
+            subject: subject.clone(),
         })
     }
 

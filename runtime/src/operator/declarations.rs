@@ -15,7 +15,7 @@ use crate::declare::{ResourceHandlers, Webhook};
 use crate::discovery::Catalog;
 use crate::metrics::Metrics;
 use crate::process::Kind;
-use crate::process::kind::Means;
+use crate::process::kind::Supplies;
 use crate::process::kinds::Kinds;
 use crate::resource::{Coverage, Description, KindSpec, ResourceSpec};
 use crate::vitals::{Condition, State, Vitals};
@@ -254,12 +254,12 @@ impl Workshop {
         }
         let (spec, positions) = &key;
         let declarations: Vec<_> = positions.iter().map(|at| &declared[*at]).collect();
-        let means = Means {
+        let supplies = Supplies {
             client: self.client.clone(),
             persistence: Arc::clone(&self.persistence),
             metrics: self.metrics.kind(&spec.kind, &spec.group),
         };
-        let kind = Kind::new(spec.clone(), &declarations, means);
+        let kind = Kind::new(spec.clone(), &declarations, supplies);
         let kind = kind.map_err(|source| Error::Declaration {
             kind: spec.kind.to_string(),
             source,

@@ -5,8 +5,11 @@ mod reference;
 
 use std::io::{IsTerminal as _, stderr};
 
+use tracing::{Level, Subscriber};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Identity, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
@@ -14,6 +17,9 @@ use self::line::{Lines, NoFields};
 use self::reference::References;
 use super::args::{LoggingArgs, Verbosity};
 use crate::engine::voice::EventLayer;
+
+/// Libraries that are loud at their own debug level, and seldom what one looks for.
+const LOUD: [&str; 5] = ["hyper_util", "hyper", "rustls", "tower", "kube"];
 
 /// What has to be kept for traces to be exported until the end.
 #[cfg(feature = "otel")]
@@ -54,8 +60,6 @@ pub(super) fn init_with_traces(args: &LoggingArgs, _operator: &'static str) -> T
 }
 
 fn install(args: &LoggingArgs, traces: Option<impl Layer<Registry> + Send + Sync>) {
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(directives(args.verbosity())));
     let lines = fmt::layer()
         .fmt_fields(NoFields)
         .event_format(Lines {
@@ -69,7 +73,7 @@ fn install(args: &LoggingArgs, traces: Option<impl Layer<Registry> + Send + Sync
         .with_writer(stderr);
     let installed = tracing_subscriber::registry()
         .with(traces)
-        .with(filter)
+        .with(filter(args.verbosity()))
         .with(References)
         .with(EventLayer)
         .with(lines)
@@ -79,12 +83,26 @@ fn install(args: &LoggingArgs, traces: Option<impl Layer<Registry> + Send + Sync
     }
 }
 
-/// The libraries below are loud at their own debug level, and seldom what one looks for.
-fn directives(verbosity: Verbosity) -> &'static str {
+/// What the environment asks for, or else what the command line does.
+///
+/// The environment may choose by spans and their fields, and pays for that with every span.
+fn filter<S: Subscriber + for<'a> LookupSpan<'a>>(
+    verbosity: Verbosity,
+) -> Box<dyn Layer<S> + Send + Sync> {
+    match EnvFilter::try_from_default_env() {
+        Ok(chosen) => chosen.boxed(),
+        Err(_) => targets(verbosity).boxed(),
+    }
+}
+
+fn targets(verbosity: Verbosity) -> Targets {
+    let everything = Targets::new();
     match verbosity {
-        Verbosity::Quiet => "warn",
-        Verbosity::Normal => "info",
-        Verbosity::Verbose => "debug,hyper_util=info,hyper=info,rustls=info,tower=info,kube=info",
-        Verbosity::Debug => "debug",
+        Verbosity::Quiet => everything.with_default(Level::WARN),
+        Verbosity::Normal => everything.with_default(Level::INFO),
+        Verbosity::Verbose => everything
+            .with_default(Level::DEBUG)
+            .with_targets(LOUD.map(|library| (library, Level::INFO))),
+        Verbosity::Debug => everything.with_default(Level::DEBUG),
     }
 }

@@ -25,6 +25,7 @@ use crate::index::gate::{self, Lookup};
 use crate::process::Pipeline;
 use crate::queue::{self, Limits};
 use crate::settings::Settings;
+use crate::surroundings::Means;
 use crate::task::Tasks;
 use crate::vitals::{Stage, State};
 use crate::watch::stream::StreamSettings;
@@ -153,12 +154,18 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let staff = Staff::new(
-        Arc::clone(&settings),
-        poster.clone(),
-        activity.clone(),
-        indices.clone(),
-    );
+    let means = |poster| {
+        Arc::new(Means {
+            client: client.clone(),
+            poster,
+            activity: activity.clone(),
+            indices: indices.clone(),
+        })
+    };
+    // Whoever fills an index has nothing to tell about the object.
+    let clerks = means(None);
+    let means = means(poster);
+    let staff = Staff::new(Arc::clone(&settings), Arc::clone(&means));
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
     let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
@@ -191,7 +198,7 @@ pub(super) async fn run(
         sink: sink.clone(),
         activity: activity.clone(),
         finalizer: persistence.finalizer.clone(),
-        indices: indices.clone(),
+        means: clerks,
         gate: gate.clone(),
         listed: listed.clone(),
         default_backoff: settings.execution.default_backoff,
@@ -206,10 +213,8 @@ pub(super) async fn run(
     let pipeline = Arc::new(Pipeline::new(
         kinds,
         Arc::clone(&background),
-        poster,
+        means,
         Arc::clone(&settings),
-        activity.clone(),
-        indices,
         halt.clone(),
     ));
     if has_indices {

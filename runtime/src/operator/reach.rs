@@ -14,13 +14,13 @@ use super::scout::Discovered;
 use super::territory::{Served, Territory};
 use crate::activity::Activity;
 use crate::api::KindApi;
-use crate::index::Indices;
 use crate::index::gate::{Gate, Ticket};
 use crate::indexing::{self, Clerk, Indexer};
 use crate::metrics::KindMetrics;
 use crate::persist::release::Sweep;
 use crate::process::Kind;
 use crate::resource::Scope;
+use crate::surroundings::Means;
 use crate::task::{Ended, Tasks};
 use crate::vitals::Vitals;
 use crate::watch::census::Retain;
@@ -37,7 +37,8 @@ pub(super) struct Course {
     pub(super) sink: mpsc::Sender<(Arc<ObjectKey>, News)>,
     pub(super) activity: Activity,
     pub(super) finalizer: String,
-    pub(super) indices: Indices,
+    /// Of those who fill indices.
+    pub(super) means: Arc<Means>,
     pub(super) gate: Gate,
     pub(super) listed: Gate,
     pub(super) default_backoff: Duration,
@@ -277,10 +278,8 @@ impl Lane {
         }
         let shared = indexing::Shared {
             indexers: self.indexers.clone(),
-            resource: self.api.spec().clone(),
             api: self.api.clone(),
-            activity: course.activity.clone(),
-            indices: course.indices.clone(),
+            means: Arc::clone(&course.means),
             default_backoff: course.default_backoff,
         };
         let queue = (!self.only_indexes).then(|| course.sink.clone());

@@ -13,11 +13,13 @@ use super::batch::Keep;
 use crate::api::KindApi;
 use crate::background::duty::{Duty, Work};
 use crate::declare::{Function, ResourceHandlers};
+use crate::engine::subject::Subject;
 use crate::indexing::Indexer;
 use crate::memo::Memos;
 use crate::metrics::{HandlerMetrics, KindMetrics};
 use crate::resource::KindSpec;
 use crate::shim::{ChangeFunction, EventFunction};
+use crate::watch::ObjectKey;
 use crate::watch::census::Retain;
 
 /// A kind with everything that handling its objects takes.
@@ -46,7 +48,7 @@ struct Callee {
 }
 
 /// What kinds are made with.
-pub(crate) struct Means {
+pub(crate) struct Supplies {
     pub(crate) client: Client,
     pub(crate) persistence: Arc<Persistence>,
     pub(crate) metrics: Arc<KindMetrics>,
@@ -57,13 +59,13 @@ impl Kind {
     pub(crate) fn new(
         spec: KindSpec,
         declarations: &[&ResourceHandlers],
-        means: Means,
+        supplies: Supplies,
     ) -> Result<Self, Error> {
-        let Means {
+        let Supplies {
             client,
             persistence,
             metrics,
-        } = means;
+        } = supplies;
         let handlers = declarations.iter().flat_map(|declared| {
             let handlers = declared.handlers.iter().cloned();
             handlers.map(|handler| (handler, declared.memos.clone()))
@@ -151,6 +153,10 @@ impl Kind {
 
     pub(crate) fn api(&self) -> &KindApi {
         &self.api
+    }
+
+    pub(crate) fn subject(&self, key: &Arc<ObjectKey>) -> Subject {
+        Subject::handled(Arc::clone(self.api.name()), Arc::clone(key))
     }
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {

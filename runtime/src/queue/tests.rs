@@ -19,6 +19,9 @@ struct Order {
 /// News with this number outlast a pause.
 const LASTING: u32 = 99;
 
+/// News with this number are known.
+const KNOWN: u32 = 98;
+
 /// Added to the memory of an object whose plans were shelved.
 const SHELVED: u32 = 100;
 
@@ -58,6 +61,10 @@ impl Processor for Recorder {
 
     fn shelve(&self, memory: &mut u32) {
         *memory += SHELVED;
+    }
+
+    fn is_known(&self, _: &Self::Key, _: &u32, batch: &Vec<Order>) -> bool {
+        batch.iter().all(|order| order.number == KNOWN)
     }
 
     async fn process(&self, key: &Self::Key, memory: &mut u32, batch: Vec<Order>) -> Next {
@@ -174,6 +181,19 @@ async fn news_that_come_while_a_worker_runs_wait_and_are_folded() {
         bench.tell("a", 2, 0, Next::Rest).await;
         bench.tell("a", 3, 0, Next::Rest).await;
         assert_eq!(bench.call().await, ("a", vec![2, 3], 1, 10));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_that_are_known_call_nobody() {
+    check(4, async |bench| {
+        bench.tell("a", 1, 0, Next::Rest).await;
+        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
+        bench.tell("a", KNOWN, 0, Next::Rest).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        bench.tell("a", 2, 0, Next::Rest).await;
+        assert_eq!(bench.call().await, ("a", vec![2], 1, 1));
     })
     .await;
 }

@@ -44,7 +44,7 @@ where
                 Ok(object) => object,
                 Err(error) => return (Verdict::Undecodable(error.to_string()), None),
             };
-            let indices = facts.around.indices.clone();
+            let indices = facts.around.means.indices.clone();
             let mut cx = Indexing::new(object, facts);
             let mut entries = None;
             let call = async {

@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::reference::{HandlerId, Reference};
+use super::reference::{About, Reference};
 use crate::operator::args::LogFormat;
 
 /// Prints log lines in one of the formats.
@@ -46,10 +46,12 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let about = innermost::<S, N, Reference>(ctx);
+        let about = innermost(ctx, |about| about.object().is_some());
+        let about = about.as_ref().and_then(About::object);
         match self.format {
             LogFormat::Json => {
-                let handler = innermost::<S, N, HandlerId>(ctx);
+                let handler = innermost(ctx, |about| about.handler().is_some());
+                let handler = handler.as_ref().and_then(About::handler);
                 writeln!(writer, "{}", self.json(event, about, handler))
             }
             LogFormat::Full | LogFormat::Plain => {
@@ -71,8 +73,8 @@ impl Lines {
     fn json(
         &self,
         event: &Event<'_>,
-        about: Option<Reference>,
-        handler: Option<HandlerId>,
+        about: Option<Reference<'_>>,
+        handler: Option<&str>,
     ) -> Value {
         let mut line = Map::new();
         line.insert("timestamp".to_owned(), timestamp().into());
@@ -82,30 +84,31 @@ impl Lines {
         event.record(&mut fields);
         let mut fields = fields.0;
         if let (true, Some(about), Some(Value::String(message))) =
-            (self.prefix, &about, fields.get_mut("message"))
+            (self.prefix, about, fields.get_mut("message"))
         {
             message.insert_str(0, &format!("{} ", about.prefix()));
         }
         line.append(&mut fields);
-        if let Some(HandlerId(id)) = handler {
+        if let Some(id) = handler {
             line.insert("handler".to_owned(), id.into());
         }
         if let Some(about) = about {
-            line.insert(self.reference_key.clone(), about.into_json());
+            line.insert(self.reference_key.clone(), about.to_json());
         }
         Value::Object(line)
     }
 }
 
-/// What the innermost span around an event that knows it says.
-fn innermost<S, N, T>(ctx: &FmtContext<'_, S, N>) -> Option<T>
+/// What the innermost span around an event says, of those that are about this.
+fn innermost<S, N>(ctx: &FmtContext<'_, S, N>, this: impl Fn(&About) -> bool) -> Option<About>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
-    T: Clone + Send + Sync + 'static,
 {
-    ctx.event_scope()?
-        .find_map(|span| span.extensions().get::<T>().cloned())
+    ctx.event_scope()?.find_map(|span| {
+        let extensions = span.extensions();
+        extensions.get().filter(|about| this(about)).cloned()
+    })
 }
 
 fn timestamp() -> String {

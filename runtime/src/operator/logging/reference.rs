@@ -12,79 +12,116 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::span;
 
-/// An object, as log lines name it.
+/// What a span says about its object and its handler.
+///
+/// There is one for each call of a handler, and most calls have nothing to say: all texts are in
+/// one.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Reference {
-    api_version: String,
-    kind: String,
-    namespace: Option<String>,
-    name: String,
-    uid: String,
+pub(super) struct About {
+    text: String,
+    places: [Option<Place>; PARTS],
 }
 
-/// A handler, as log lines name it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct HandlerId(pub(super) String);
+/// Where a part begins and ends.
+type Place = (usize, usize);
+
+/// What may be said.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    ApiVersion,
+    Kind,
+    Namespace,
+    Name,
+    Uid,
+    Handler,
+}
+
+const PARTS: usize = 6;
+
+/// Enough for most objects.
+const USUAL_LENGTH: usize = 160;
+
+/// An object, as log lines name it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reference<'a>(&'a About);
 
 /// Remembers with each span what it is about.
 pub(super) struct References;
 
+// === impl About ===
+
+impl About {
+    fn of(attributes: &Attributes<'_>) -> Self {
+        let mut about = Self {
+            text: String::with_capacity(USUAL_LENGTH),
+            ..Self::default()
+        };
+        attributes.record(&mut about);
+        about
+    }
+
+    /// The object, if the span is about one.
+    pub(super) fn object(&self) -> Option<Reference<'_>> {
+        self.get(Part::Uid).map(|_| Reference(self))
+    }
+
+    /// The id of the handler, if the span is about one.
+    pub(super) fn handler(&self) -> Option<&str> {
+        self.get(Part::Handler)
+    }
+
+    fn get(&self, part: Part) -> Option<&str> {
+        let (begin, end) = self.places[part as usize]?;
+        self.text.get(begin..end)
+    }
+}
+
+impl Visit for About {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let part = match field.name() {
+            "api_version" => Part::ApiVersion,
+            "kind" => Part::Kind,
+            "namespace" => Part::Namespace,
+            "name" => Part::Name,
+            "uid" => Part::Uid,
+            "id" => Part::Handler,
+            _ => return,
+        };
+        let begin = self.text.len();
+        self.text.push_str(value);
+        self.places[part as usize] = Some((begin, self.text.len()));
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
+}
+
 // === impl Reference ===
 
-impl Reference {
-    fn of(attributes: &Attributes<'_>) -> Self {
-        let mut reference = Self::default();
-        attributes.record(&mut reference);
-        reference
-    }
-
+impl Reference<'_> {
     /// As Kopf begins its lines.
-    pub(super) fn prefix(&self) -> String {
-        match &self.namespace {
-            Some(namespace) => format!("[{namespace}/{}]", self.name),
-            None => format!("[{}]", self.name),
+    pub(super) fn prefix(self) -> String {
+        let name = self.get(Part::Name);
+        match self.0.get(Part::Namespace) {
+            Some(namespace) => format!("[{namespace}/{name}]"),
+            None => format!("[{name}]"),
         }
     }
 
-    pub(super) fn into_json(self) -> Value {
+    pub(super) fn to_json(self) -> Value {
         let mut json = Map::new();
-        json.insert("apiVersion".to_owned(), self.api_version.into());
-        json.insert("kind".to_owned(), self.kind.into());
-        if let Some(namespace) = self.namespace {
+        json.insert("apiVersion".to_owned(), self.get(Part::ApiVersion).into());
+        json.insert("kind".to_owned(), self.get(Part::Kind).into());
+        if let Some(namespace) = self.0.get(Part::Namespace) {
             json.insert("namespace".to_owned(), namespace.into());
         }
-        json.insert("name".to_owned(), self.name.into());
-        json.insert("uid".to_owned(), self.uid.into());
+        json.insert("name".to_owned(), self.get(Part::Name).into());
+        json.insert("uid".to_owned(), self.get(Part::Uid).into());
         json.into()
     }
-}
 
-impl Visit for Reference {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        let value = value.to_owned();
-        match field.name() {
-            "api_version" => self.api_version = value,
-            "kind" => self.kind = value,
-            "namespace" => self.namespace = Some(value),
-            "name" => self.name = value,
-            "uid" => self.uid = value,
-            _ => {}
-        }
+    fn get(&self, part: Part) -> &str {
+        self.0.get(part).unwrap_or_default()
     }
-
-    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
-}
-
-// === impl HandlerId ===
-
-impl Visit for HandlerId {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "id" {
-            value.clone_into(&mut self.0);
-        }
-    }
-
-    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
 }
 
 // === impl References ===
@@ -97,21 +134,7 @@ where
         let Some(span) = ctx.span(id).filter(|span| is_ours(span.metadata())) else {
             return;
         };
-        match span.name() {
-            span::OBJECT => {
-                span.extensions_mut().insert(Reference::of(attributes));
-            }
-            span::HANDLER => {
-                let mut handler = HandlerId::default();
-                attributes.record(&mut handler);
-                let mut extensions = span.extensions_mut();
-                extensions.insert(handler);
-                if span.metadata().fields().field("uid").is_some() {
-                    extensions.insert(Reference::of(attributes));
-                }
-            }
-            _ => {}
-        }
+        span.extensions_mut().insert(About::of(attributes));
     }
 }
 

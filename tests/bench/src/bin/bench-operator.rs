@@ -159,11 +159,11 @@ fn webhooks(port: &str, certificates: &str) -> Webhooks {
 }
 
 fn cold_start(widgets: ResourceSpec) -> ResourceHandlers {
-    Resource::<Value, ()>::new(widgets, &Arc::new(()))
+    Resource::<Widget, ()>::new(widgets, &Arc::new(()))
         .change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
             Box::pin(async move {
-                let size = cx.object()["spec"]["size"].clone();
-                Ok(cx.set_result(&json!({"size": size}))?)
+                let size = cx.object().spec.size;
+                Ok(cx.set_result(&CreateResult { size })?)
             })
         })
         .build()
