@@ -20,17 +20,31 @@ pub(crate) type Catalog = Vec<Arc<DiscoveredResource>>;
 /// Part of it may come from other servers. What one of those serves that does not answer is taken
 /// to be what it was: objects do not go because nobody can say that they are there.
 pub(crate) async fn catalog(client: &Client, known: &Catalog) -> Result<Catalog, api::Error> {
-    let core = client.list_core_api_versions_aggregated().await?;
+    let asked = async {
+        let core = client.list_core_api_versions_aggregated().await?;
+        let others = client.list_api_groups_aggregated().await?;
+        Ok::<_, api::Error>((core, others))
+    };
+    let answered = tokio::time::timeout(api::RESPONSE_TIMEOUT, asked).await;
+    let (core, others) = answered.unwrap_or(Err(api::Error::Timeout))?;
     if core.items.is_empty() {
         let message = "there is no aggregated discovery, which Kubernetes has since 1.26";
         return Err(api::Error::Invalid(message.to_owned()));
     }
-    let others = client.list_api_groups_aggregated().await?;
     Ok(read(core.items.iter().chain(&others.items), known))
 }
 
 /// Reads what the server says about one kind; nothing if it does not serve it.
 pub(crate) async fn description(
+    client: &Client,
+    kind: &KindSpec,
+) -> Result<Option<DiscoveredResource>, api::Error> {
+    let asked = describe(client, kind);
+    let answered = tokio::time::timeout(api::RESPONSE_TIMEOUT, asked).await;
+    answered.unwrap_or(Err(api::Error::Timeout))
+}
+
+async fn describe(
     client: &Client,
     kind: &KindSpec,
 ) -> Result<Option<DiscoveredResource>, api::Error> {

@@ -74,6 +74,8 @@ pub(crate) enum Coverage {
 pub(crate) struct Description {
     /// Never held across an await.
     known: Arc<Mutex<(Arc<DiscoveredResource>, Source)>>,
+    /// Held by the one who asks the server, so that others need not.
+    asking: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Where a description comes from.
@@ -83,6 +85,8 @@ enum Source {
     Declared,
     /// From the declaration, until the server is asked.
     Awaited,
+    /// From the declaration, as the server did not answer.
+    Refused,
     /// From the server.
     Discovered,
 }
@@ -205,6 +209,7 @@ impl Description {
         };
         Self {
             known: Arc::new(Mutex::new((Arc::new(resource), Source::Declared))),
+            asking: Arc::default(),
         }
     }
 
@@ -225,16 +230,41 @@ impl Description {
         *self.known() = (found, Source::Discovered);
     }
 
-    /// The kind is gone; when it comes again it may be another.
+    /// The server has to be asked again: the kind may be gone and another one when it comes again,
+    /// or the server did not answer and may now.
     pub(crate) fn doubt(&self) {
         let mut known = self.known();
-        if known.1 == Source::Discovered {
+        if known.1 != Source::Declared {
             known.1 = Source::Awaited;
         }
     }
 
-    /// Whether the server is still to be asked.
-    pub(crate) fn is_awaited(&self) -> bool {
+    /// Asks the server, if that is to be done and nobody else has done it meanwhile; returns why it
+    /// did not answer.
+    pub(crate) async fn complete<E>(
+        &self,
+        ask: impl Future<Output = Result<Option<DiscoveredResource>, E>>,
+    ) -> Result<(), E> {
+        if !self.is_awaited() {
+            return Ok(());
+        }
+        let _asking = self.asking.lock().await;
+        if !self.is_awaited() {
+            return Ok(());
+        }
+        match ask.await {
+            Ok(Some(found)) => self.learn(Arc::new(found)),
+            // Whoever lists it finds out why.
+            Ok(None) => {}
+            Err(error) => {
+                self.known().1 = Source::Refused;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_awaited(&self) -> bool {
         self.known().1 == Source::Awaited
     }
 

@@ -65,14 +65,11 @@ pub(super) async fn describe(
 ) {
     let mut backoff = Backoff::new(streams.first_pause, LONGEST_FAITH);
     loop {
-        let awaited = kinds
-            .iter()
-            .filter(|(_, description)| description.is_awaited());
-        for (kind, description) in awaited {
-            match discovery::description(&client, kind).await {
-                Ok(Some(found)) => description.learn(Arc::new(found)),
-                Ok(None) => {}
-                Err(error) => debug!(kind = %kind.kind, "it cannot be described: {error}"),
+        for (kind, description) in &kinds {
+            let asked = discovery::description(&client, kind);
+            if let Err(error) = description.complete(asked).await {
+                debug!(kind = %kind.kind, "it cannot be described: {error}");
+                description.doubt();
             }
         }
         tokio::time::sleep(backoff.next(None)).await;

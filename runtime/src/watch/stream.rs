@@ -207,6 +207,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
                 }
                 if error.needs_list() {
                     state = State::Unlisted;
+                    stream.api.description().doubt();
                 }
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
@@ -228,16 +229,10 @@ impl Stream {
 
     /// Finds out what the server says about the kind, for those who handle its objects.
     async fn learn(&self) {
-        let description = self.api.description();
-        if !description.is_awaited() {
-            return;
-        }
         self.observed.waits();
-        match discovery::description(self.api.client(), self.api.spec()).await {
-            Ok(Some(found)) => description.learn(Arc::new(found)),
-            // Listing it tells more about why.
-            Ok(None) => {}
-            Err(error) => debug!(kind = %self.describe(), "it cannot be described: {error}"),
+        let asked = discovery::description(self.api.client(), self.api.spec());
+        if let Err(error) = self.api.description().complete(asked).await {
+            debug!(kind = %self.describe(), "it cannot be described: {error}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kopf_runtime::{
     ChangeHandler, DaemonHandler, DynamicObject, Error, EventHandler, FieldHandler, Index,
     IndexHandler, Memo, Namespaces, On, Operator, Resource, ResourceHandlers, RunningOperator,
-    Selector, TextTest, TimerHandler,
+    Selector, TextTest, TimerHandler, WebhookHandler,
 };
 use kopf_tests::audit::AuditedRequest;
 use kopf_tests::{Failure, Objects, TestResult};
@@ -519,4 +519,94 @@ async fn objects_of_a_kind_that_is_being_undefined_are_let_go() -> TestResult {
         .await?;
     operator.stop().await?;
     Ok(())
+}
+
+#[tokio::test]
+async fn missing_permissions_are_named_and_concern_nobody_else() -> TestResult {
+    let mut bench = Bench::new("forbidden").await?;
+    let category = bench.sandbox.namespace().to_owned();
+    let dolls = define(&bench, "Doll", &category).await?;
+    define(&bench, "Kite", &category).await?;
+    let user = bench.sandbox.user("forbidden");
+    bench
+        .sandbox
+        .apply(&format!(
+            "apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: forbidden}}
+rules: [{{apiGroups: [$GROUP], resources: [dolls], verbs: [list, watch]}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: forbidden}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: forbidden}}
+subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
+",
+            user.name()
+        ))
+        .await?;
+    let selected = spying(
+        &bench,
+        Selector::category(&category),
+        EventHandler::new("spy"),
+    );
+    let operator = here(&bench, Operator::new("selecting").resource(selected));
+    let operator = operator.spawn(bench.sandbox.control_plane().client(&user).await?);
+    dolls.create("ann", json!({"spec": {}})).await?;
+    let seen = bench.seen().await;
+    assert!(seen.ends_with("Doll dolls ann"), "{seen}");
+    let group = bench.sandbox.group();
+    let kites = format!(
+        "kites.{group} in {}: listing failed",
+        bench.sandbox.namespace()
+    );
+    let problems = bench
+        .eventually("the missing permission is named", async || {
+            let problems = operator.problems();
+            Ok(problems.into_iter().find(|it| it.starts_with(&kites)))
+        })
+        .await?;
+    assert!(problems.contains("is forbidden"), "{problems}");
+    operator.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_selection_with_webhooks_is_refused() -> TestResult {
+    let bench = Bench::new("reviewed").await?;
+    let selected = Resource::<DynamicObject, Stage>::selected(Selector::everything(), &bench.stage)
+        .validate::<DynamicObject>(WebhookHandler::new("check"), |_, _| {
+            Box::pin(async { Ok(()) })
+        })
+        .build();
+    let operator = Operator::new("reviewing").resource(selected);
+    let refused = operator.run(bench.sandbox.client(), std::future::pending());
+    let error = refused
+        .await
+        .expect_err("nobody knows what it is asked about");
+    assert!(matches!(error, Error::SelectedWebhook { .. }), "{error}");
+    assert_eq!(error.exit_code(), 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn many_streams_of_a_kind_ask_once_what_it_is() -> TestResult {
+    let mut bench = Bench::new("asked").await?;
+    let names: Vec<String> = (0..8).map(|number| format!("none-{number}")).collect();
+    let identity = bench.identity();
+    let resource = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = Operator::new("asking").resource(resource);
+    let operator = operator.namespaces(Namespaces::Only(names));
+    let operator = bench.start_as(identity, operator).await?;
+    let requests = bench
+        .eventually("all streams have listed", async || {
+            let requests = bench.sandbox.requests_of(&operator.identity).await?;
+            let lists = requests.iter().filter(|it| it.verb == "list");
+            Ok((lists.count() >= 8).then_some(requests))
+        })
+        .await?;
+    let path = format!("/apis/{}/v1", bench.sandbox.group());
+    let asked = requests.iter().filter(|it| it.uri == path);
+    assert_eq!(asked.count(), 1, "{requests:#?}");
+    operator.stop().await
 }
