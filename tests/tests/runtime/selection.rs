@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use kopf_runtime::{
-    ChangeHandler, DaemonHandler, DynamicObject, Error, EventHandler, FieldHandler, Index,
-    IndexHandler, Memo, Namespaces, On, Operator, Resource, ResourceHandlers, RunningOperator,
-    Selector, TextTest, TimerHandler, WebhookHandler,
+    ChangeHandler, DaemonHandler, DynamicObject, Error, EventHandler, FieldHandler, HandlerError,
+    Index, IndexHandler, Memo, Namespaces, On, Operator, Resource, ResourceHandlers,
+    RunningOperator, Selector, TextTest, TimerHandler, WebhookHandler,
 };
 use kopf_tests::audit::AuditedRequest;
 use kopf_tests::{Failure, Objects, TestResult};
@@ -491,7 +492,7 @@ async fn all_sorts_of_handlers_work_on_selections() -> TestResult {
 }
 
 #[tokio::test]
-async fn objects_of_a_kind_that_is_being_undefined_are_let_go() -> TestResult {
+async fn objects_of_a_kind_that_is_being_undefined_are_handled_to_the_end() -> TestResult {
     let mut bench = Bench::new("undefined-held").await?;
     let category = bench.sandbox.namespace().to_owned();
     let dolls = define(&bench, "Doll", &category).await?;
@@ -499,7 +500,19 @@ async fn objects_of_a_kind_that_is_being_undefined_are_let_go() -> TestResult {
     let resource = Resource::<DynamicObject, Stage>::selected(selector, &Arc::clone(&bench.stage))
         .change(ChangeHandler::new("deleted", On::delete()), |stage, cx| {
             Box::pin(async move {
+                let released = stage.released().now_or_never();
+                let Some(()) = released else {
+                    return Err(HandlerError::temporary("not yet").after(Duration::from_secs(1)));
+                };
                 stage.tell(format!("{} {}", cx.reason(), cx.name()));
+                Ok(())
+            })
+        })
+        .event(EventHandler::new("spy"), |stage, cx| {
+            Box::pin(async move {
+                if cx.resource().kind == "Kite" {
+                    stage.tell(format!("sees {}", cx.name()));
+                }
                 Ok(())
             })
         })
@@ -509,7 +522,26 @@ async fn objects_of_a_kind_that_is_being_undefined_are_let_go() -> TestResult {
     let held = |it: &DynamicObject| !it.finalizers().is_empty();
     dolls.wait_until("ann", "it is held", held).await?;
     undefine(&bench, "dolls").await?;
-    assert_eq!(bench.seen().await, "delete ann");
+    let group_version = format!("{}/v1", bench.sandbox.group());
+    bench
+        .eventually("the server says that the kind ends", async || {
+            let client = bench.sandbox.client();
+            let list = client.list_api_group_resources(&group_version).await?;
+            let dolls = list.resources.into_iter().find(|it| it.name == "dolls");
+            let ends = dolls.is_some_and(|it| !it.verbs.contains(&"patch".to_owned()));
+            Ok(ends.then_some(()))
+        })
+        .await?;
+    // Whoever has noticed this one has asked the server what it serves.
+    let kites = define(&bench, "Kite", &category).await?;
+    kites.create("red", json!({"spec": {}})).await?;
+    assert_eq!(bench.seen().await, "sees red");
+    bench.stage.release();
+    let mut seen = bench.seen().await;
+    while seen == "sees red" {
+        seen = bench.seen().await;
+    }
+    assert_eq!(seen, "delete ann");
     let definitions = definitions(&bench).await?;
     let name = format!("dolls.{}", bench.sandbox.group());
     bench
