@@ -30,6 +30,8 @@ mod minimal;
 mod peering;
 #[path = "examples/reporting.rs"]
 mod reporting;
+#[path = "examples/selection.rs"]
+mod selection;
 #[path = "examples/stage.rs"]
 mod stage;
 #[path = "examples/subhandlers.rs"]
