@@ -132,7 +132,7 @@ impl KindView {
 }
 
 fn selector(selector: &Selector) -> String {
-    let (function, name) = selector.name();
+    let (function, name) = selector.name().parts();
     let mut text = match name {
         Some(name) => format!("Selector::{function}({name:?})"),
         None => format!("Selector::{function}()"),

@@ -48,14 +48,20 @@ pub struct Selector {
 
 /// By what resources are known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Name {
+pub enum Name {
+    /// The kind, e.g. `Pod`.
     Kind(String),
+    /// The plural, e.g. `pods`.
     Plural(String),
+    /// The singular, e.g. `pod`.
     Singular(String),
+    /// A short name, e.g. `po`.
     Short(String),
     /// Any of the above.
     Any(String),
+    /// A category, e.g. `all`.
     Category(String),
+    /// No name: all of them are meant.
     Everything,
 }
 
@@ -139,6 +145,16 @@ impl fmt::Display for DiscoveredResource {
 // === impl Selector ===
 
 impl Selector {
+    /// The resources of this name, whatever sort of name it is.
+    #[must_use]
+    pub fn new(name: Name) -> Self {
+        Self {
+            group: None,
+            version: None,
+            name,
+        }
+    }
+
     /// The resource of this kind, e.g. `Pod`.
     #[must_use]
     pub fn kind(kind: impl Into<String>) -> Self {
@@ -195,18 +211,10 @@ impl Selector {
         self
     }
 
-    /// The function that makes a selector of this sort, and what it takes: `category` and `all`.
+    /// By what the resources are known.
     #[must_use]
-    pub fn name(&self) -> (&'static str, Option<&str>) {
-        match &self.name {
-            Name::Kind(name) => ("kind", Some(name)),
-            Name::Plural(name) => ("plural", Some(name)),
-            Name::Singular(name) => ("singular", Some(name)),
-            Name::Short(name) => ("short_name", Some(name)),
-            Name::Any(name) => ("any_name", Some(name)),
-            Name::Category(name) => ("category", Some(name)),
-            Name::Everything => ("everything", None),
-        }
+    pub fn name(&self) -> &Name {
+        &self.name
     }
 
     /// The version to which it is restricted.
@@ -282,12 +290,23 @@ impl Selector {
             None => resource.preferred,
         }
     }
+}
 
-    fn new(name: Name) -> Self {
-        Self {
-            group: None,
-            version: None,
-            name,
+// === impl Name ===
+
+impl Name {
+    /// What sort of name it is, as the manifest and the functions of [`Selector`] have it, and the
+    /// name itself: `category` and `all`.
+    #[must_use]
+    pub fn parts(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Self::Kind(name) => ("kind", Some(name)),
+            Self::Plural(name) => ("plural", Some(name)),
+            Self::Singular(name) => ("singular", Some(name)),
+            Self::Short(name) => ("short_name", Some(name)),
+            Self::Any(name) => ("any_name", Some(name)),
+            Self::Category(name) => ("category", Some(name)),
+            Self::Everything => ("everything", None),
         }
     }
 }
@@ -295,7 +314,7 @@ impl Selector {
 /// As the manifest has it.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (key, name) = self.name();
+        let (key, name) = self.name.parts();
         let name = name.map(|name| (key, name));
         let group = self.group().map(|group| ("group", group));
         let version = self.version().map(|version| ("version", version));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use kopf_runtime::{
     ChangeHandler, DaemonHandler, DynamicObject, Error, EventHandler, FieldHandler, HandlerError,
-    Index, IndexHandler, Memo, Namespaces, On, Operator, Resource, ResourceHandlers,
+    Index, IndexHandler, Memo, Namespaces, On, Operator, Resource, ResourceHandlers, ResourceSpec,
     RunningOperator, Selector, TextTest, TimerHandler, WebhookHandler,
 };
 use kopf_tests::audit::AuditedRequest;
@@ -377,6 +377,44 @@ async fn one_stream_serves_a_declared_kind_and_a_selection_of_it() -> TestResult
     assert_eq!(requests.iter().filter(lists).count(), 1);
     assert!(requests.iter().filter(watches).count() <= 1);
     operator.stop().await
+}
+
+#[tokio::test]
+async fn a_declared_kind_that_comes_later_is_served_by_both_at_once() -> TestResult {
+    let mut bench = Bench::new("later").await?;
+    let spec = ResourceSpec {
+        kind: "Gizmo",
+        plural: "gizmos",
+        ..bench.spec()
+    };
+    let declared = Resource::<Value, Stage>::new(spec, &bench.stage)
+        .event(EventHandler::new("declared"), |stage, cx| {
+            Box::pin(async move {
+                stage.tell(format!("declared {}", cx.name()));
+                Ok(())
+            })
+        })
+        .build();
+    let group = Selector::everything().in_group(bench.sandbox.group());
+    let selected = spying(&bench, group, EventHandler::new("spy"));
+    let operator = Operator::new("both").resource(declared).resource(selected);
+    let operator = here(&bench, operator).spawn(bench.sandbox.client());
+    bench
+        .eventually("the declared kind is missed", async || {
+            let missed = "Gizmo: the server serves nothing of the sort (yet)".to_owned();
+            Ok(operator.problems().contains(&missed).then_some(()))
+        })
+        .await?;
+    let gizmos = bench.sandbox.define("Gizmo").await?;
+    operator.ready().await?;
+    gizmos.create("one", json!({"spec": {}})).await?;
+    let seen = [bench.seen().await, bench.seen().await];
+    assert_eq!(seen, ["declared one", "ADDED Gizmo gizmos one"]);
+    undefine(&bench, "gizmos").await?;
+    let seen = [bench.seen().await, bench.seen().await];
+    assert_eq!(seen, ["declared one", "DELETED Gizmo gizmos one"]);
+    operator.stop().await?;
+    Ok(())
 }
 
 #[tokio::test]

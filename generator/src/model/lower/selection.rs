@@ -1,6 +1,6 @@
 //! Kinds that are selected: what exactly is meant, what that is called, and what it implies.
 
-use kopf_core::selection::Selector;
+use kopf_core::selection::{Name, Selector};
 
 use super::Kinds;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
@@ -13,6 +13,9 @@ use crate::model::operator::{HandledKind, Origin};
 
 /// The type of objects of which nothing is known before.
 const OBJECT: &str = "DynamicObject";
+
+/// A sort of name.
+type MakeName = fn(String) -> Name;
 
 impl Kinds<'_> {
     pub(super) fn selected(
@@ -65,46 +68,50 @@ impl Kinds<'_> {
     }
 
     fn selector(&mut self, likeness: &Likeness) -> Option<Selector> {
-        let named = [
-            ("kind", &likeness.kind),
-            ("plural", &likeness.plural),
-            ("singular", &likeness.singular),
-            ("short_name", &likeness.short_name),
-            ("any_name", &likeness.any_name),
-            ("category", &likeness.category),
+        let sorts: [(&Option<Spanned<String>>, MakeName); 6] = [
+            (&likeness.kind, Name::Kind),
+            (&likeness.plural, Name::Plural),
+            (&likeness.singular, Name::Singular),
+            (&likeness.short_name, Name::Short),
+            (&likeness.any_name, Name::Any),
+            (&likeness.category, Name::Category),
         ];
-        let named: Vec<_> = named
-            .into_iter()
-            .filter_map(|(key, name)| Some((key, name.as_ref()?)))
-            .collect();
-        if let [(first, _), (second, name), ..] = named.as_slice() {
-            let message = format!("`{first}` and `{second}` exclude each other");
+        let named = sorts.into_iter().filter_map(|(written, name)| {
+            let written = written.as_ref()?;
+            Some((name(written.value.clone()), written))
+        });
+        let named: Vec<(Name, &Spanned<String>)> = named.collect();
+        if let [(first, _), (second, written), ..] = named.as_slice() {
+            let message = format!(
+                "`{}` and `{}` exclude each other",
+                first.parts().0,
+                second.parts().0
+            );
             self.diagnostics.push(
                 Diagnostic::error(Code::Selection, message)
                     .at(
                         self.manifest.source,
-                        name.span,
+                        written.span,
                         "one of the two is too many",
                     )
                     .help("`any_name` is a kind, plural, singular or short name, whichever it is"),
             );
             return None;
         }
-        let texts = named.iter().map(|(key, name)| (*key, *name));
+        let name = named.into_iter().next();
+        let texts = name
+            .iter()
+            .map(|(name, written)| (name.parts().0, *written));
         let version = likeness.version.as_ref().map(|it| ("version", it));
         if let Some((key, empty)) = texts.chain(version).find(|(_, it)| it.value.is_empty()) {
             let message = format!("`{key}` is empty");
             self.error(Code::Selection, empty.span, message, "which one?");
             return None;
         }
-        let selector = match named.first() {
-            Some((_, name)) if likeness.kind.is_some() => Selector::kind(&name.value),
-            Some((_, name)) if likeness.plural.is_some() => Selector::plural(&name.value),
-            Some((_, name)) if likeness.singular.is_some() => Selector::singular(&name.value),
-            Some((_, name)) if likeness.short_name.is_some() => Selector::short_name(&name.value),
-            Some((_, name)) if likeness.any_name.is_some() => Selector::any_name(&name.value),
-            Some((_, name)) => Selector::category(&name.value),
-            None if likeness.group.is_none() => {
+        let name = match name {
+            Some((name, _)) => name,
+            None if likeness.group.is_some() => Name::Everything,
+            None => {
                 self.diagnostics.push(
                     Diagnostic::error(Code::Selection, "`select` does not say what is selected")
                         .at(self.manifest.source, likeness.span, "only this")
@@ -112,16 +119,15 @@ impl Kinds<'_> {
                 );
                 return None;
             }
-            None => Selector::everything(),
         };
-        let selector = match &likeness.group {
-            Some(group) => selector.in_group(&group.value),
-            None => selector,
-        };
-        Some(match &likeness.version {
-            Some(version) => selector.in_version(&version.value),
-            None => selector,
-        })
+        let mut selector = Selector::new(name);
+        if let Some(group) = &likeness.group {
+            selector = selector.in_group(&group.value);
+        }
+        if let Some(version) = &likeness.version {
+            selector = selector.in_version(&version.value);
+        }
+        Some(selector)
     }
 
     fn alias(&mut self, alias: &Spanned<String>) -> Option<String> {
@@ -150,16 +156,22 @@ impl Kinds<'_> {
 
 /// What a selection is called if nobody says so.
 fn suggested_name(selector: &Selector) -> String {
-    let (sort, name) = selector.name();
     let group = selector.group();
-    let mut words = match (name, group) {
-        (None, None) => vec!["everything"],
-        (None, Some("")) => vec!["core", "group"],
-        (None, Some(group)) => vec![group, "group"],
-        (Some(name), _) if sort == "category" => vec![name, "category"],
-        (Some(name), _) => vec![name, "selection"],
+    let mut words = match (selector.name(), group) {
+        (Name::Everything, None) => vec!["everything"],
+        (Name::Everything, Some("")) => vec!["core", "group"],
+        (Name::Everything, Some(group)) => vec![group, "group"],
+        (Name::Category(name), _) => vec![name, "category"],
+        (
+            Name::Kind(name)
+            | Name::Plural(name)
+            | Name::Singular(name)
+            | Name::Short(name)
+            | Name::Any(name),
+            _,
+        ) => vec![name, "selection"],
     };
-    if name.is_some() {
+    if *selector.name() != Name::Everything {
         words.extend(group);
     }
     words.extend(selector.version());
@@ -206,8 +218,7 @@ pub(super) fn check(
 }
 
 fn needs_wide_permissions(selector: &Selector) -> bool {
-    let (sort, _) = selector.name();
-    sort != "plural" || selector.group().is_none()
+    !matches!(selector.name(), Name::Plural(_)) || selector.group().is_none()
 }
 
 fn note_writes(
