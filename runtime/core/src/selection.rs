@@ -4,6 +4,7 @@
 //! The server tells what it serves; [`resolve::resolve`] decides for all declarations of an
 //! operator at once what that means, so that no object is ever watched twice.
 
+pub mod expectation;
 pub mod resolve;
 
 use std::collections::BTreeSet;

@@ -3,10 +3,10 @@
 //! Definitions of kinds are watched if that is allowed, by their metadata alone. Their news arrive
 //! before the server has made up its mind, so that it is asked until it agrees with them.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kopf_core::selection::expectation::{Expectation, Presence};
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
@@ -52,8 +52,7 @@ pub(super) struct Scout {
     streams: StreamSettings,
     published: watch::Sender<Discovered>,
     catalog: Arc<Catalog>,
-    /// Whether there should be a kind of a definition's name, where that is known.
-    expected: BTreeMap<Box<str>, bool>,
+    expected: Expectation,
 }
 
 /// Finds out what the server says about kinds that nobody watches; for ever, as they may come
@@ -92,7 +91,7 @@ impl Scout {
             streams,
             published,
             catalog: Arc::default(),
-            expected: BTreeMap::new(),
+            expected: Expectation::default(),
         };
         (view, scout.run(scanning))
     }
@@ -141,7 +140,7 @@ impl Scout {
         let mut doubt = Backoff::new(FIRST_DOUBT, LONGEST_DOUBT);
         let (mut doubts, mut rechecks) = (0_u32, 0_u32);
         loop {
-            let is_believed = self.is_confirmed() && rechecks == 0;
+            let is_believed = self.expected.is_met_by(&self.catalog) && rechecks == 0;
             let patience = if is_believed || doubts == DOUBTS {
                 doubt.reset();
                 LONGEST_FAITH
@@ -155,10 +154,10 @@ impl Scout {
                 let Some((key, news_of_it)) = first else {
                     return;
                 };
-                let mut matters = self.expect(&key.name, &news_of_it);
+                let mut matters = self.hear(&key.name, &news_of_it);
                 let flock = async {
                     while let Some((key, news)) = news.recv().await {
-                        matters |= self.expect(&key.name, &news);
+                        matters |= self.hear(&key.name, &news);
                     }
                 };
                 // Whoever comes later is the first of the next flock.
@@ -174,22 +173,16 @@ impl Scout {
     }
 
     /// Takes in what is told about a definition; whether that may change what is served.
-    fn expect(&mut self, name: &str, news: &News) -> bool {
+    fn hear(&mut self, name: &str, news: &News) -> bool {
         let News::Seen(sighting) = news else {
             return false;
         };
-        let is_there = sighting.event_type != EventType::Deleted;
-        self.expected.insert(name.into(), is_there);
-        let is_known = || self.catalog.iter().any(|it| it.name() == name);
-        // What was there before has been read along with everything else.
-        sighting.event_type != EventType::Listed || !is_known()
-    }
-
-    /// Whether the server serves what the definitions say.
-    fn is_confirmed(&self) -> bool {
-        let served: BTreeSet<String> = self.catalog.iter().map(|it| it.name()).collect();
-        let mut expected = self.expected.iter();
-        expected.all(|(name, is_there)| served.contains(&**name) == *is_there)
+        let presence = match sighting.event_type {
+            EventType::Listed => Presence::Known,
+            EventType::Added | EventType::Modified => Presence::Changed,
+            EventType::Deleted => Presence::Gone,
+        };
+        self.expected.saw(name, presence, &self.catalog)
     }
 
     async fn look_again(&mut self) {
@@ -205,10 +198,7 @@ impl Scout {
             self.catalog = Arc::new(catalog);
             self.published.send_replace(Some(Arc::clone(&self.catalog)));
         }
-        let served: BTreeSet<String> = self.catalog.iter().map(|it| it.name()).collect();
-        // A definition that is gone, and its kind as well, is of no interest any more.
-        self.expected
-            .retain(|name, is_there| *is_there || served.contains(&**name));
+        self.expected.settle(&self.catalog);
         Ok(())
     }
 }
