@@ -7,6 +7,7 @@ mod generate;
 mod hook;
 mod inspect;
 mod new;
+mod progress;
 mod report;
 mod runtime_source;
 mod types;
@@ -120,7 +121,7 @@ pub fn main() -> ExitCode {
         Command::Validate(args) => inspect::validate(&args, &mut report),
         Command::Rbac(args) => inspect::rbac(&args, &mut report),
         Command::Schema => inspect::schema(&mut report),
-        Command::Completions(args) => inspect::completions(&args),
+        Command::Completions(args) => inspect::completions(&args, &mut report),
         Command::Man(args) => inspect::man(&args, &mut report),
         Command::Types(args) => types::run(&args, &mut report),
         Command::Explain(args) => explain::run(&args),

@@ -14,6 +14,7 @@ use crate::model::operator::{Operator, Origin};
 use crate::model::options::Options;
 use crate::model::resource::Resource;
 use crate::types;
+use crate::view::child::ChildrenView;
 use crate::view::cluster_test::ClusterTestView;
 use crate::view::deploy::{
     CrdsView, DeploymentView, DockerfileView, DockerignoreView, KustomizationView, PeeringView,
@@ -23,7 +24,9 @@ use crate::view::hook::HooksView;
 use crate::view::indices::IndicesView;
 use crate::view::kind::KindView;
 use crate::view::operator::{OperatorView, TypesView};
-use crate::view::scaffold::{CargoView, GitignoreView, HandlersView, MainView, TestsView};
+use crate::view::scaffold::{
+    CargoView, GitignoreView, HandlersView, KindHandlersView, MainView, TestsView,
+};
 use crate::view::webhooks::WebhooksView;
 
 pub(crate) use user::KUSTOMIZATION;
@@ -53,6 +56,16 @@ pub enum Content {
         /// The same text with the addition.
         after: String,
     },
+}
+
+/// What the handlers of a new crate do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beginning {
+    /// They tell the log that they were called.
+    #[default]
+    Stubs,
+    /// They keep a child in step with each object.
+    Children,
 }
 
 /// One file of a run.
@@ -132,10 +145,12 @@ pub fn types(resources: &[Resource], sources: &Sources, options: &Options) -> Ve
         .collect()
 }
 
-/// Plans the files that only a new crate gets, beside what every crate has.
+/// Plans the files that only a new crate gets, beside what every crate has or in place of it.
 #[must_use]
-pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
+pub fn beginnings(operator: &Operator, runtime: String, beginning: Beginning) -> Vec<PlannedFile> {
     let name = operator.name.as_str();
+    let has_children = beginning == Beginning::Children && !operator.kinds.is_empty();
+    let children = has_children.then(|| children(operator));
     // With kinds, it comes with the files of their handlers.
     let handlers = (operator.kinds.is_empty() && operator.hooks.is_empty())
         .then(|| scaffold("src/handlers.rs", &HandlersView::new(operator)));
@@ -149,7 +164,7 @@ pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
     };
     [
         scaffold("Cargo.toml", &cargo),
-        scaffold("README.md", &ReadmeView::new(operator)),
+        scaffold("README.md", &ReadmeView::new(operator, has_children)),
         scaffold("Dockerfile", &DockerfileView { name }),
         scaffold(".dockerignore", &DockerignoreView),
         scaffold(".gitignore", &GitignoreView),
@@ -161,6 +176,7 @@ pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
                 has_crds: !operator.crd_files.is_empty(),
                 has_peering: operator.peering.is_brought(),
                 has_webhooks: operator.has_webhooks(),
+                has_children,
             },
         ),
         scaffold("src/main.rs", &MainView { name }),
@@ -169,7 +185,22 @@ pub fn beginnings(operator: &Operator, runtime: String) -> Vec<PlannedFile> {
     .chain(handlers)
     .chain(tests)
     .chain(cluster_test.map(|test| scaffold("tests/cluster.rs", &test)))
+    .chain(children.into_iter().flatten())
     .collect()
+}
+
+/// Handlers that keep children in step, and the permissions for that.
+fn children(operator: &Operator) -> Vec<PlannedFile> {
+    let handlers = operator.kinds.iter().map(|kind| {
+        let path = format!("src/handlers/{}.rs", kind.module);
+        scaffold(&path, &KindHandlersView::with_children(kind))
+    });
+    handlers
+        .chain([scaffold(
+            "deploy/children.yaml",
+            &ChildrenView::new(operator),
+        )])
+        .collect()
 }
 
 fn generated_rust(path: &str, view: &impl askama::Template) -> PlannedFile {

@@ -1,5 +1,6 @@
 //! Templates and the values that they print; nothing is decided here but layout.
 
+pub mod child;
 pub mod cluster_test;
 pub mod deploy;
 mod docs;

@@ -1,114 +1,24 @@
 //! What each command says and does, as a user sees it.
 
+#[path = "commands/begin.rs"]
+mod begin;
+#[path = "commands/checks.rs"]
+mod checks;
+#[path = "commands/endings.rs"]
+mod endings;
+#[path = "commands/progress.rs"]
+mod progress;
+#[path = "commands/shell.rs"]
+mod shell;
+#[path = "commands/update.rs"]
+mod update;
+#[path = "commands/watching.rs"]
+mod watching;
+
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tempfile::TempDir;
-
-const CRD: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Widget, plural: widgets}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, properties: {size: {type: integer}, names: {type: array, items: {type: string}}}}
-";
-
-/// A folder in which commands are run, and what the user sees of them.
-struct Shell {
-    folder: TempDir,
-    here: PathBuf,
-}
-
-impl Shell {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let here = folder.path().to_path_buf();
-        let shell = Self { folder, here };
-        shell.write("widget.yaml", CRD);
-        shell
-    }
-
-    /// An operator for widgets, made by `kopf-gen new`.
-    fn with_operator() -> Self {
-        let mut shell = Self::new();
-        shell.run(&[
-            "-q",
-            "new",
-            "widgets",
-            "--crd",
-            "widget.yaml",
-            "--runtime-version",
-            "1.0.0",
-        ]);
-        shell.here = shell.folder.path().join("widgets");
-        shell
-    }
-
-    /// Runs the program and returns its exit code and everything that it printed.
-    fn run(&self, arguments: &[&str]) -> String {
-        let output = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
-            .args(arguments)
-            .current_dir(&self.here)
-            .env_remove("NO_COLOR")
-            .output()
-            .expect("the program runs");
-        let text = |bytes: &[u8]| {
-            String::from_utf8_lossy(bytes)
-                .replace(&*self.folder.path().to_string_lossy(), "[FOLDER]")
-        };
-        let code = output.status.code().expect("it was not killed");
-        format!(
-            "exit {code}\n{}{}",
-            text(&output.stdout),
-            text(&output.stderr)
-        )
-    }
-
-    /// Runs a line as a shell would; it must succeed.
-    fn script(&self, line: &str) {
-        let program = Path::new(env!("CARGO_BIN_EXE_kopf-gen"));
-        let folder = program.parent().expect("a folder").to_string_lossy();
-        let path = std::env::var("PATH").unwrap_or_default();
-        let output = Command::new("sh")
-            .args(["-ec", line])
-            .current_dir(&self.here)
-            .env("PATH", format!("{folder}:{path}"))
-            .output()
-            .expect("a shell");
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{line}\n{text}");
-    }
-
-    fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.here.join(path)).expect("a text")
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.here.join(path);
-        fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).expect("writable");
-        fs::write(path, text).expect("writable");
-    }
-
-    fn manifest(&self, handlers: &str) {
-        let head = "apiVersion: kopf-gen.dev/v1\noperator: {name: widgets}\nresources:\n";
-        self.write(
-            "kopf.yaml",
-            &format!("{head}  - crd: crds/widget.yaml\n    handlers:\n{handlers}"),
-        );
-    }
-}
+use shell::{CRD, Shell};
 
 #[test]
 fn new_makes_a_crate_and_says_what_comes_next() {
@@ -232,7 +142,7 @@ fn crd_given_to_generate_is_added_with_comments_kept() {
         .replace("widget", "gadget")
         .replace("Widget", "Gadget")
         .replace("size", "length");
-    fs::write(shell.folder.path().join("gadget.yaml"), gadget).expect("writable");
+    fs::write(shell.folder().join("gadget.yaml"), gadget).expect("writable");
     insta::assert_snapshot!(shell.run(&["generate", "../gadget.yaml"]));
     insta::assert_snapshot!(shell.read("kopf.yaml"));
     insta::assert_snapshot!(shell.run(&["generate", "../gadget.yaml"]), @r"
@@ -245,7 +155,7 @@ fn crd_given_to_generate_is_added_with_comments_kept() {
 #[test]
 fn crd_in_an_empty_folder_makes_a_crate() {
     let mut shell = Shell::new();
-    shell.here = shell.folder.path().join("fresh-operator");
+    shell.here = shell.folder().join("fresh-operator");
     fs::create_dir(&shell.here).expect("writable");
     let said = shell.run(&["generate", "../widget.yaml", "--runtime-version", "1.0.0"]);
     assert!(said.starts_with("exit 0"), "{said}");
@@ -536,7 +446,7 @@ fn operator_can_begin_without_kinds() {
             .run(&["new", "empty", "--runtime-version", "1.0.0"])
             .starts_with("exit 0")
     );
-    shell.here = shell.folder.path().join("empty");
+    shell.here = shell.folder().join("empty");
     insta::assert_snapshot!(shell.read("src/handlers.rs"), @r"
     //! What the operator knows, and the handlers of each kind.
 
@@ -890,6 +800,7 @@ fn handlers_of_the_operator_are_added_and_removed_by_commands() {
     for line in [
         "add startup prepare --retries 3 --backoff 5s",
         "add cleanup tear_down --id Widgets.end",
+        "add probe disk --timeout 2s --id free",
     ] {
         let output = shell.run(&line.split(' ').collect::<Vec<_>>());
         assert!(output.starts_with("exit 0"), "{output}");
@@ -898,6 +809,7 @@ fn handlers_of_the_operator_are_added_and_removed_by_commands() {
     for entry in [
         "{startup: prepare, retries: 3, backoff: 5s}",
         "{cleanup: tear_down, id: Widgets.end}",
+        "{probe: disk, id: free, timeout: 2s}",
     ] {
         assert!(manifest.contains(entry), "{manifest}");
     }
@@ -905,6 +817,7 @@ fn handlers_of_the_operator_are_added_and_removed_by_commands() {
     for stub in [
         "async fn prepare(&self, cx: &mut Startup) -> HandlerResult",
         "async fn tear_down(&self, cx: &mut Cleanup) -> HandlerResult",
+        "async fn disk(&self, cx: &mut Probe) -> HandlerResult",
     ] {
         assert!(stubs.contains(stub), "{stubs}");
     }
@@ -919,6 +832,11 @@ fn handlers_of_the_operator_are_added_and_removed_by_commands() {
         "{output}"
     );
     assert!(!shell.read("src/generated/hooks.rs").contains("tear_down"));
+    let refused = shell.run(&["add", "probe", "other", "--retries", "3"]);
+    assert!(refused.starts_with("exit 2"), "{refused}");
+    let output = shell.run(&["remove", "hook", "free"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    assert!(!shell.read("src/generated/hooks.rs").contains("disk"));
 }
 
 #[test]
@@ -954,6 +872,37 @@ fn memo_becomes_a_type_of_the_user_in_new_and_old_files() {
         "{output}"
     );
     assert!(output.contains("write it like `WidgetMemo`"), "{output}");
+}
+
+#[test]
+fn objects_are_tracked_always_where_the_manifest_says_so_and_somebody_compares_them() {
+    let shell = Shell::with_operator();
+    let manifest = shell.read("kopf.yaml");
+    let with = |track: &str| {
+        let track = format!("track: {track}\n    handlers:");
+        shell.write("kopf.yaml", &manifest.replace("handlers:", &track));
+        shell.run(&["generate"])
+    };
+    let wiring = || shell.read("src/generated/widget.rs");
+    let output = with("always");
+    assert!(output.starts_with("exit 0"), "{output}");
+    assert!(wiring().contains(".track_always()"), "{}", wiring());
+    let output = with("matching");
+    assert!(output.starts_with("exit 0"), "{output}");
+    assert!(!wiring().contains(".track_always()"), "{}", wiring());
+    let output = with("never");
+    assert!(
+        output.contains("KG0504") && output.contains("`always`"),
+        "{output}"
+    );
+    let spy = "resources:\n  - builtin: v1/Pod\n    track: always\n    handlers:\n      - {on: event, fn: spy}\n";
+    let (operator, _) = manifest.split_once("resources:").unwrap();
+    shell.write("kopf.yaml", &format!("{operator}{spy}"));
+    let output = shell.run(&["generate"]);
+    assert!(
+        output.contains("KG0626") && output.contains("no handler needs the last states of Pod"),
+        "{output}"
+    );
 }
 
 #[test]

@@ -166,6 +166,7 @@ proptest! {
         second in prop::collection::vec(handler(), 1..4),
         comments in prop::collection::vec("// [ -~ä]{0,40}\n", 1..6),
         windows in any::<bool>(),
+        cut in any::<bool>(),
     ) {
         let Some(plan) = plan_of(&manifest(&first), &BTreeMap::new()) else { return Ok(()) };
         let mut user = user_files(&plan, &BTreeMap::new());
@@ -178,6 +179,9 @@ proptest! {
             }
             if windows {
                 *text = text.replace('\n', "\r\n");
+            }
+            if cut {
+                text.truncate(text.trim_end().len());
             }
         }
         let Some(plan) = plan_of(&manifest(&second), &user) else { return Ok(()) };

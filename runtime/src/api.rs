@@ -17,8 +17,9 @@ use tokio::sync::Semaphore;
 
 use crate::resource::{Description, KindName, KindSpec, Scope};
 
-/// How long the server may take to begin its answer; a watch answers at once and then streams.
-pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the server may take to answer, unless told otherwise; a watch answers at once and then
+/// streams.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Few, so that connections are used again: one for each of thousands of objects that wait for
 /// the server costs both sides dearly when it returns.
@@ -34,6 +35,7 @@ pub(crate) struct KindApi {
     selectors: Selectors,
     content: Content,
     requests: Arc<Semaphore>,
+    patience: Duration,
 }
 
 /// How much of each object is listed and watched.
@@ -125,6 +127,7 @@ impl KindApi {
             selectors,
             content: Content::Whole,
             requests: Arc::new(Semaphore::new(REQUESTS_AT_ONCE)),
+            patience: RESPONSE_TIMEOUT,
         }
     }
 
@@ -147,6 +150,16 @@ impl KindApi {
     /// What the server says about the kind, as far as it was asked.
     pub(crate) fn description(&self) -> &Description {
         &self.description
+    }
+
+    /// The same for a server that may take this long to answer.
+    pub(crate) fn within(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// How long the server may take to answer.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// Whether an object can leave the view without being deleted.
@@ -241,7 +254,8 @@ impl KindApi {
             Content::Whole => paths.watch(&params, version),
             Content::Metadata => paths.watch_metadata(&params, version),
         };
-        answered(self.client.request_stream(request.map_err(build)?)).await
+        self.answered(self.client.request_stream(request.map_err(build)?))
+            .await
     }
 
     pub(crate) async fn get(&self, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
@@ -332,7 +346,17 @@ impl KindApi {
     async fn text(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
         // The semaphore is never closed; without a permit the request would only be less polite.
         let _permit = self.requests.acquire().await.ok();
-        answered(self.client.request_text(request)).await
+        self.answered(self.client.request_text(request)).await
+    }
+
+    async fn answered<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Error> {
+        match tokio::time::timeout(self.patience, request).await {
+            Ok(answer) => answer.map_err(Error::from),
+            Err(_) => Err(Error::Timeout),
+        }
     }
 
     /// How its objects name their kind.
@@ -416,13 +440,6 @@ impl From<kube::Error> for Error {
             },
             _ => Self::Request(Box::new(error)),
         }
-    }
-}
-
-async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
-    match tokio::time::timeout(RESPONSE_TIMEOUT, request).await {
-        Ok(answer) => answer.map_err(Error::from),
-        Err(_) => Err(Error::Timeout),
     }
 }
 

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use kopf_core::admission::{Role, WebhookSpec};
 use kopf_core::background::stopping::StopPolicy;
 use kopf_core::background::timing::Timing;
+use kopf_core::handler::registry::Tracking;
 use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::selection::Selector;
 use serde::de::DeserializeOwned;
@@ -45,6 +46,7 @@ pub struct Resource<K, S> {
     handlers: Vec<Handler>,
     webhooks: Vec<Webhook>,
     memos: Option<Arc<Memos>>,
+    tracking: Tracking,
     object: PhantomData<fn() -> K>,
 }
 
@@ -56,6 +58,7 @@ pub struct ResourceHandlers {
     pub(crate) handlers: Vec<Handler>,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) memos: Option<Arc<Memos>>,
+    pub(crate) tracking: Tracking,
 }
 
 /// One declared handler with its function.
@@ -162,6 +165,7 @@ where
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memos: None,
+            tracking: Tracking::default(),
             object: PhantomData,
         }
     }
@@ -169,6 +173,14 @@ where
     /// Remembers this of each object, for all of its handlers.
     pub fn memo<M: Memo<K>>(mut self) -> Self {
         self.memos = Some(Arc::new(Memos::of::<K, M>()));
+        self
+    }
+
+    /// Keeps the last handled state of every object, also of those that no handler matches.
+    ///
+    /// Whoever begins to match is then compared with what it was before, and is not new.
+    pub fn track_always(mut self) -> Self {
+        self.tracking = Tracking::Always;
         self
     }
 
@@ -291,6 +303,7 @@ where
             handlers: self.handlers,
             webhooks: self.webhooks,
             memos: self.memos,
+            tracking: self.tracking,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, APIResourceList};
@@ -19,13 +20,17 @@ pub(crate) type Catalog = Vec<Arc<DiscoveredResource>>;
 ///
 /// Part of it may come from other servers. What one of those serves that does not answer is taken
 /// to be what it was: objects do not go because nobody can say that they are there.
-pub(crate) async fn catalog(client: &Client, known: &Catalog) -> Result<Catalog, api::Error> {
+pub(crate) async fn catalog(
+    client: &Client,
+    known: &Catalog,
+    patience: Duration,
+) -> Result<Catalog, api::Error> {
     let asked = async {
         let core = client.list_core_api_versions_aggregated().await?;
         let others = client.list_api_groups_aggregated().await?;
         Ok::<_, api::Error>((core, others))
     };
-    let answered = tokio::time::timeout(api::RESPONSE_TIMEOUT, asked).await;
+    let answered = tokio::time::timeout(patience, asked).await;
     let (core, others) = answered.unwrap_or(Err(api::Error::Timeout))?;
     if core.items.is_empty() {
         let message = "there is no aggregated discovery, which Kubernetes has since 1.26";
@@ -38,9 +43,10 @@ pub(crate) async fn catalog(client: &Client, known: &Catalog) -> Result<Catalog,
 pub(crate) async fn description(
     client: &Client,
     kind: &KindSpec,
+    patience: Duration,
 ) -> Result<Option<DiscoveredResource>, api::Error> {
     let asked = describe(client, kind);
-    let answered = tokio::time::timeout(api::RESPONSE_TIMEOUT, asked).await;
+    let answered = tokio::time::timeout(patience, asked).await;
     answered.unwrap_or(Err(api::Error::Timeout))
 }
 

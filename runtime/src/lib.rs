@@ -142,9 +142,10 @@ pub use operator::{Error, Namespaces, NeverReady, Operator, RunningOperator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
-    BackgroundSettings, ExecutionSettings, HealthSettings, LeaderElectionSettings, PeeringMode,
-    PeeringSettings, PostingLevel, PostingSettings, ProgressPosting, QueueingSettings,
-    ScanningSettings, Settings, ShutdownSettings, WatchingSettings,
+    BackgroundSettings, DiffBasePlace, ExecutionSettings, HealthSettings, LeaderElectionSettings,
+    NetworkingSettings, PeeringMode, PeeringSettings, PersistenceSettings, PostingLevel,
+    PostingSettings, ProgressPlace, ProgressPosting, QueueingSettings, ScanningSettings, Settings,
+    ShutdownSettings, WatchingSettings,
 };
 pub use stop::StopSignal;
 pub use vault::Exhausted;

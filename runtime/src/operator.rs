@@ -23,7 +23,7 @@ mod watched;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::FromArgMatches as _;
 use jiff::SignedDuration;
 use kopf_core::admission::configuration::Reach;
 use kopf_core::election;
@@ -294,7 +294,7 @@ impl Operator {
     /// Does what the command line asks for, until a signal stops it.
     #[must_use]
     pub fn main(self) -> ExitCode {
-        let matches = Cli::command().name(self.name).get_matches();
+        let matches = args::command(self.name).get_matches();
         let request = match Cli::from_arg_matches(&matches) {
             Ok(cli) => Request::from(cli),
             Err(error) => error.exit(),
@@ -337,7 +337,7 @@ impl Operator {
     /// for.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let client = metered(client, Arc::clone(&self.requests));
-        let access = async |logins: Vec<_>, _| {
+        let access = async |logins: Vec<_>, _: &Settings| {
             if !logins.is_empty() {
                 warn!("login handlers are not called: the operator was given a client");
             }
@@ -356,7 +356,7 @@ impl Operator {
     /// As [`run`](Self::run), and if there is no cluster or no access to it.
     pub async fn connect_and_run(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
-        let access = async |logins, backoff| connect(requests, logins, backoff).await;
+        let access = async |logins, settings: &Settings| connect(requests, logins, settings).await;
         life::live(self, access, stop).await
     }
 
@@ -414,9 +414,8 @@ impl Operator {
     ) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
         let logins = std::mem::take(&mut self.handlers.logins);
-        let backoff = self.settings.execution.default_backoff;
         block_on(async {
-            let access = connect(requests, logins, backoff).await?;
+            let access = connect(requests, logins, &self.settings).await?;
             act(self, access.client).await
         })
     }

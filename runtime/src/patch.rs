@@ -21,7 +21,7 @@ impl Patch {
     /// Merges JSON into the object: maps merge, null removes, everything else replaces.
     pub fn merge(&self, patch: impl Into<Value>) -> &Self {
         let patch = patch.into();
-        self.lock().merge(&patch);
+        self.lock().merge(patch);
         self
     }
 

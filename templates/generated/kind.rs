@@ -52,6 +52,9 @@ pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandl
     {% if memo -%}
         .memo::<S::Memo>()
     {% endif -%}
+    {% if tracks_all -%}
+        .track_always()
+    {% endif -%}
     {% for wire in wires -%}
         .{{ wire.register }}({{ wire.declaration }}, |state, cx| Box::pin(state.{{ wire.method }}(cx)))
     {% endfor -%}

@@ -28,6 +28,8 @@ mod indexing;
 mod minimal;
 #[path = "examples/peering.rs"]
 mod peering;
+#[path = "examples/presets.rs"]
+mod presets;
 #[path = "examples/reporting.rs"]
 mod reporting;
 #[path = "examples/selection.rs"]

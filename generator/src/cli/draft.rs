@@ -11,7 +11,7 @@ use crate::edit::{self, Item, List};
 use crate::load::crd::{self, NameFix};
 use crate::load::manifest::{self, FILE_NAME};
 use crate::model::operator::Operator;
-use crate::plan::{self, CratePath, PlannedFile};
+use crate::plan::{self, Beginning, CratePath, PlannedFile};
 use crate::view::scaffold::ManifestView;
 use crate::{pipeline, project};
 
@@ -23,8 +23,18 @@ pub(super) struct Draft {
     manifest: String,
     /// New files, by their path in the crate.
     added: BTreeMap<String, String>,
+    /// What the handlers do, if the crate is new.
+    beginning: Beginning,
     /// Group and kind of what the manifest handles, once somebody asked; reading it all is expensive.
     known: Option<BTreeSet<(String, String)>>,
+}
+
+/// What a kind begins with, each entry as one line of YAML.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FirstEntries {
+    pub(super) handlers: &'static [&'static str],
+    pub(super) indices: &'static [&'static str],
+    pub(super) admission: &'static [&'static str],
 }
 
 /// Why a draft cannot be made.
@@ -56,18 +66,20 @@ impl Draft {
             manifest: text.clone(),
             before: Some(text),
             added: BTreeMap::new(),
+            beginning: Beginning::Stubs,
             known: None,
         })
     }
 
     /// A crate that does not exist yet.
-    pub(super) fn begin(root: &Path, name: &str) -> Self {
+    pub(super) fn begin(root: &Path, name: &str, beginning: Beginning) -> Self {
         let manifest = plan::text(&ManifestView::new(name));
         Self {
             root: root.to_path_buf(),
             before: None,
             manifest,
             added: BTreeMap::new(),
+            beginning,
             known: None,
         }
     }
@@ -80,13 +92,23 @@ impl Draft {
         self.manifest = text;
     }
 
-    /// Adds the kinds that a file defines and the manifest does not know, each with `handlers`.
+    /// Adds a handler of the operator as a whole, given as one line of YAML.
+    pub(super) fn add_hook(&mut self, entry: &str) -> Result<(), DraftError> {
+        let item = Item {
+            block: vec![entry.to_owned()],
+            flow: entry.to_owned(),
+        };
+        self.manifest = edit::append(&self.manifest, List::OperatorHandlers, &item)?;
+        Ok(())
+    }
+
+    /// Adds the kinds that a file defines and the manifest does not know, each with `first`.
     /// Returns the names of the kinds that it knew already.
     pub(super) fn add_crds(
         &mut self,
         name: &str,
         text: &str,
-        handlers: &[&str],
+        first: FirstEntries,
     ) -> Result<Vec<String>, DraftError> {
         let mut sources = Sources::new();
         let source = sources.add(name, text);
@@ -103,14 +125,14 @@ impl Draft {
                 self.manifest = edit::append(
                     &self.manifest,
                     List::Resources,
-                    &resource_item(&file, kind, handlers),
+                    &resource_item(&file, kind, first),
                 )?;
             }
             if kinds.is_empty() {
                 self.manifest = edit::append(
                     &self.manifest,
                     List::Resources,
-                    &resource_item(&file, None, handlers),
+                    &resource_item(&file, None, first),
                 )?;
             }
         }
@@ -196,6 +218,7 @@ impl Draft {
 
     /// Reads everything and reports what is wrong.
     pub(super) fn load(&self, report: &mut Report) -> Result<Loaded, Status> {
+        report.begin("reading kopf.yaml and what it names");
         let (sources, mut diagnostics, operator) = self.read_operator();
         match operator {
             Some(operator) => Ok(Loaded {
@@ -233,12 +256,15 @@ impl Draft {
         } = self.load(report)?;
         let user = project::user_files(&self.root, &mut sources)
             .map_err(|error| report.fail_with(&error))?;
+        report.begin("making the crate");
         let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics);
         if !self.root.join("Cargo.toml").exists() {
             let runtime = runtime
                 .resolve(&self.root)
                 .map_err(|message| report.fail(&message))?;
-            plan.extend(plan::beginnings(&operator, runtime));
+            let beginnings = plan::beginnings(&operator, runtime, self.beginning);
+            plan.retain(|file| beginnings.iter().all(|other| other.path != file.path));
+            plan.extend(beginnings);
         }
         plan.push(self.manifest_file());
         plan.extend(
@@ -265,17 +291,27 @@ impl Draft {
     }
 }
 
-fn resource_item(file: &str, kind: Option<&str>, handlers: &[&str]) -> Item {
+fn resource_item(file: &str, kind: Option<&str>, first: FirstEntries) -> Item {
+    let lists = [
+        ("handlers", first.handlers),
+        ("indices", first.indices),
+        ("admission", first.admission),
+    ];
+    let lists = lists.iter().filter(|(_, entries)| !entries.is_empty());
     let mut block = vec![format!("crd: {file}")];
-    block.extend(kind.map(|kind| format!("kind: {kind}")));
-    block.push("handlers:".to_owned());
-    block.extend(handlers.iter().map(|handler| format!("  - {handler}")));
-    let kind = kind
-        .map(|kind| format!(", kind: {kind}"))
-        .unwrap_or_default();
+    let mut flow = block.clone();
+    if let Some(kind) = kind {
+        block.push(format!("kind: {kind}"));
+        flow.push(format!("kind: {kind}"));
+    }
+    for (key, entries) in lists {
+        block.push(format!("{key}:"));
+        block.extend(entries.iter().map(|entry| format!("  - {entry}")));
+        flow.push(format!("{key}: [{}]", entries.join(", ")));
+    }
     Item {
         block,
-        flow: format!("{{crd: {file}{kind}, handlers: [{}]}}", handlers.join(", ")),
+        flow: format!("{{{}}}", flow.join(", ")),
     }
 }
 

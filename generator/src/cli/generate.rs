@@ -5,21 +5,25 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::draft::Draft;
+use super::draft::{Draft, FirstEntries};
 use super::new::{add_inputs, operator_name};
 use super::runtime_source::RuntimeArgs;
 use super::{Report, Status, watch};
 use crate::diff;
 use crate::load::manifest::FILE_NAME;
-use crate::plan::PlannedFile;
+use crate::plan::{Beginning, PlannedFile};
 use crate::write::{self, Change, Comparison, EditedFiles, Lock};
 
-/// The handlers that a kind begins with when it is added.
-const FIRST_HANDLERS: &[&str] = &[
-    "{on: create, fn: create_fn}",
-    "{on: update, fn: update_fn}",
-    "{on: delete, fn: delete_fn}",
-];
+/// What a kind begins with when it is added.
+const FIRST_ENTRIES: FirstEntries = FirstEntries {
+    handlers: &[
+        "{on: create, fn: create_fn}",
+        "{on: update, fn: update_fn}",
+        "{on: delete, fn: delete_fn}",
+    ],
+    indices: &[],
+    admission: &[],
+};
 
 /// Bring an operator crate up to date with its manifest and its CRDs
 #[derive(Debug, Args)]
@@ -35,7 +39,7 @@ pub(super) struct GenerateArgs {
     /// Overwrite generated files even if they were edited by hand
     #[arg(long)]
     force: bool,
-    /// Generate again whenever kopf.yaml or a file in crds/ changes
+    /// Generate again whenever kopf.yaml, a CRD that it names, or a file in crds/ changes
     #[arg(long, conflicts_with_all = ["check", "diff", "dry_run", "crds"])]
     watch: bool,
     #[command(flatten)]
@@ -94,12 +98,12 @@ fn prepare(
         Err(_) if args.manifest.is_none() && !args.crds.is_empty() => {
             let root = PathBuf::from(".");
             let name = operator_name(None, &root).map_err(|message| report.fail(&message))?;
-            let draft = Draft::begin(&root, &name);
+            let draft = Draft::begin(&root, &name, Beginning::Stubs);
             (root, draft)
         }
         Err(message) => return Err(report.fail(&message)),
     };
-    add_inputs(&mut draft, &args.crds, FIRST_HANDLERS, report)?;
+    add_inputs(&mut draft, &args.crds, FIRST_ENTRIES, report)?;
     let plan = draft.plan(&args.runtime, report)?;
     Ok((root, plan))
 }
@@ -124,8 +128,13 @@ pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(manifest) = manifest {
         let folder = if manifest.is_dir() {
             Some(manifest)
-        } else {
+        } else if manifest.file_name().is_some_and(|name| name == FILE_NAME) {
             manifest.parent()
+        } else {
+            let manifest = manifest.display();
+            return Err(format!(
+                "{manifest} is not a manifest: it is called {FILE_NAME}"
+            ));
         };
         let folder = folder
             .filter(|folder| !folder.as_os_str().is_empty())
@@ -152,6 +161,7 @@ pub(super) fn finish(
     mode: Mode,
     report: &mut Report,
 ) -> Status {
+    report.begin("writing the files");
     let comparison = match write::compare(root, plan, edited) {
         Ok(comparison) => comparison,
         Err(error) => return report.fail_with(&error),
@@ -178,6 +188,7 @@ pub(super) fn finish(
     {
         return report.fail_with(&error);
     }
+    report.rest();
     let shown = if mode.diff {
         show_diff(&comparison)
     } else {

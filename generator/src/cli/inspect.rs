@@ -88,14 +88,11 @@ pub(super) fn rbac(args: &RbacArgs, report: &mut Report) -> Status {
     }
 }
 
-pub(super) fn completions(args: &CompletionsArgs) -> Status {
-    clap_complete::generate(
-        args.shell,
-        &mut Cli::command(),
-        "kopf-gen",
-        &mut io::stdout().lock(),
-    );
-    Status::Ok
+pub(super) fn completions(args: &CompletionsArgs, report: &mut Report) -> Status {
+    // Into memory first, where writing cannot fail; the library would panic.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "kopf-gen", &mut script);
+    print(&String::from_utf8_lossy(&script), report)
 }
 
 pub(super) fn man(args: &ManArgs, report: &mut Report) -> Status {
@@ -146,8 +143,11 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
 }
 
 fn print(text: &str, report: &mut Report) -> Status {
+    report.rest();
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => Status::Ok,
+        // Who reads no further has seen enough, as `head` has.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Status::Ok,
         Err(error) => report.fail(&format!("cannot write to standard output: {error}")),
     }
 }

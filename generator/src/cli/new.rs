@@ -1,17 +1,18 @@
 //! `kopf-gen new`: an operator crate that builds and runs at once.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::draft::Draft;
+use super::draft::{Draft, FirstEntries};
 use super::generate::{Mode, finish};
 use super::runtime_source::RuntimeArgs;
 use super::{Report, Status};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::input;
 use crate::model::lower::is_operator_name;
+use crate::plan::Beginning;
 use crate::write::{self, EditedFiles, TOOL_FOLDER};
 
 /// Make an operator crate that builds and runs at once
@@ -37,9 +38,9 @@ pub(super) struct NewArgs {
 pub(super) enum Preset {
     /// A handler of new objects
     Minimal,
-    /// A handler that keeps something else in step with each object
+    /// A handler that keeps a ConfigMap in step with each object
     Child,
-    /// One handler of each sort
+    /// One handler of each sort, for objects and for the operator as a whole
     Full,
 }
 
@@ -72,8 +73,13 @@ fn prepare(args: &NewArgs, report: &mut Report) -> Result<(Draft, String), Statu
         }
         Err(error) => return Err(report.fail(&format!("cannot look into {place}: {error}"))),
     }
-    let mut draft = Draft::begin(&args.dir, &name);
-    add_inputs(&mut draft, &args.crds, args.preset.handlers(), report)?;
+    let mut draft = Draft::begin(&args.dir, &name, args.preset.beginning());
+    for hook in args.preset.hooks() {
+        draft
+            .add_hook(hook)
+            .map_err(|error| report.fail_with(&error))?;
+    }
+    add_inputs(&mut draft, &args.crds, args.preset.entries(), report)?;
     Ok((draft, name))
 }
 
@@ -81,18 +87,21 @@ fn prepare(args: &NewArgs, report: &mut Report) -> Result<(Draft, String), Statu
 pub(super) fn add_inputs(
     draft: &mut Draft,
     arguments: &[String],
-    handlers: &[&str],
+    first: FirstEntries,
     report: &mut Report,
 ) -> Result<(), Status> {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
+    if !is_typed(arguments) {
+        report.begin("reading the definitions");
+    }
     let ids = input::read(arguments, &mut sources, &mut diagnostics);
     if diagnostics.has_errors() {
         report.print(&diagnostics, &sources);
         return Err(Status::Invalid);
     }
     for id in ids {
-        match draft.add_crds(sources.name(id), sources.text(id), handlers) {
+        match draft.add_crds(sources.name(id), sources.text(id), first) {
             Ok(known) => known
                 .iter()
                 .for_each(|kind| report.say(&format!("{kind} is in kopf.yaml already"))),
@@ -100,6 +109,11 @@ pub(super) fn add_inputs(
         }
     }
     Ok(())
+}
+
+/// Whether a person is about to type a definition, who knows better what takes so long.
+pub(super) fn is_typed(arguments: &[String]) -> bool {
+    arguments.iter().any(|argument| argument == "-") && io::stdin().is_terminal()
 }
 
 /// The name that was given, or else that of the folder.
@@ -148,18 +162,52 @@ fn next_steps(dir: &Path, name: &str) -> String {
 // === impl Preset ===
 
 impl Preset {
-    /// The handlers, each as one line of YAML.
-    pub(super) fn handlers(self) -> &'static [&'static str] {
+    /// What each kind begins with.
+    fn entries(self) -> FirstEntries {
         match self {
-            Self::Minimal => &["{on: create, fn: create_fn}"],
-            Self::Child => &["{on: [create, update, resume], fn: sync_child}"],
+            Self::Minimal => FirstEntries {
+                handlers: &["{on: create, fn: create_fn}"],
+                ..FirstEntries::default()
+            },
+            Self::Child => FirstEntries {
+                handlers: &["{on: [create, update, resume], fn: sync_child}"],
+                ..FirstEntries::default()
+            },
+            Self::Full => FirstEntries {
+                handlers: &[
+                    "{on: create, fn: create_fn}",
+                    "{on: update, fn: update_fn}",
+                    "{on: delete, fn: delete_fn}",
+                    "{on: resume, fn: resume_fn}",
+                    "{on: field, field: metadata.labels, fn: field_fn}",
+                    "{on: event, fn: event_fn}",
+                    "{timer: timer_fn, interval: 1m}",
+                    "{daemon: daemon_fn}",
+                ],
+                indices: &["{index: index_fn}"],
+                admission: &["{validate: validate_fn}", "{mutate: mutate_fn}"],
+            },
+        }
+    }
+
+    /// What happens to the operator as a whole.
+    fn hooks(self) -> &'static [&'static str] {
+        match self {
+            Self::Minimal | Self::Child => &[],
             Self::Full => &[
-                "{on: create, fn: create_fn}",
-                "{on: update, fn: update_fn}",
-                "{on: delete, fn: delete_fn}",
-                "{on: resume, fn: resume_fn}",
-                "{on: event, fn: event_fn}",
+                "{startup: startup_fn}",
+                "{cleanup: cleanup_fn}",
+                "{login: login_fn}",
+                "{probe: probe_fn}",
             ],
+        }
+    }
+
+    /// What the handlers do at first.
+    fn beginning(self) -> Beginning {
+        match self {
+            Self::Minimal | Self::Full => Beginning::Stubs,
+            Self::Child => Beginning::Children,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::progress::Progress;
 use super::{Format, Status};
 use crate::diagnostic::{Diagnostics, Severity, Sources, Style, human, json};
 
@@ -11,21 +12,39 @@ pub struct Report {
     format: Format,
     style: Style,
     level: Severity,
+    progress: Progress,
 }
 
 impl Report {
     /// Prints what is at least as serious as `level`.
     #[must_use]
     pub fn new(format: Format, style: Style, level: Severity) -> Self {
+        let is_chatty = format == Format::Human && level > Severity::Error;
         Self {
             format,
             style,
             level,
+            progress: if is_chatty {
+                Progress::on_terminal()
+            } else {
+                Progress::default()
+            },
         }
+    }
+
+    /// What is being done from now on; people at a terminal are told if it takes long.
+    pub(super) fn begin(&mut self, what: &'static str) {
+        self.progress.begin(what);
+    }
+
+    /// Nothing is being done any more, or something else is about to be printed.
+    pub(super) fn rest(&mut self) {
+        self.progress.rest();
     }
 
     /// Prints all problems that are serious enough.
     pub fn print(&mut self, diagnostics: &Diagnostics, sources: &Sources) {
+        self.progress.rest();
         let mut out = io::stderr().lock();
         for diagnostic in diagnostics.iter().filter(|d| d.severity <= self.level) {
             let text = match self.format {
@@ -40,6 +59,7 @@ impl Report {
     /// Prints a line that belongs to no diagnostic, unless only errors are wanted.
     pub fn say(&mut self, line: &str) {
         if self.level > Severity::Error && self.format == Format::Human {
+            self.progress.rest();
             let _ = writeln!(io::stderr().lock(), "{line}");
         }
     }
@@ -57,6 +77,7 @@ impl Report {
 
     /// Prints why a command cannot go on.
     pub fn fail(&mut self, message: &str) -> Status {
+        self.progress.rest();
         let line = match self.format {
             Format::Human => format!("error: {message}"),
             Format::Json => {

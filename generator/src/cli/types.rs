@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::generate::{Mode, finish, settle};
+use super::new::is_typed;
 use super::{Report, Status};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::crd::NameFix;
@@ -73,6 +74,9 @@ enum BuiltinTypes {
 pub(super) fn run(args: &TypesArgs, report: &mut Report) -> Status {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
+    if !is_typed(&args.inputs) {
+        report.begin("making the types");
+    }
     let ids = input::read(&args.inputs, &mut sources, &mut diagnostics);
     let request = args.request();
     let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
@@ -144,9 +148,11 @@ impl TypesArgs {
         } else {
             EditedFiles::Keep
         };
+        report.begin("making the types");
         match &self.output {
             None => {
                 let text = types::text(resources, sources, options);
+                report.rest();
                 match io::stdout().lock().write_all(text.as_bytes()) {
                     Ok(()) => Status::Ok,
                     Err(error) => report.fail(&format!("cannot write to standard output: {error}")),

@@ -241,6 +241,12 @@ codes! {
     /// What is remembered of an object is kept as long as the operator watches it. A kind with
     /// webhooks alone is not watched, so each of their calls begins with an empty memo.
     UselessMemo = "KG0625",
+    /// States are to be kept that nobody compares.
+    ///
+    /// `track: always` keeps the last handled state on every object of a kind, so that one that
+    /// begins to match the filters of a handler is compared with what it was before. That costs
+    /// a write for each change of each object, and is for the handlers of changes only.
+    UselessTracking = "KG0626",
     /// What is said about other operators or replicas cannot work.
     ///
     /// A leader has to stop before another may begin: `retry_period` < `renew_deadline` <

@@ -141,12 +141,24 @@ pub struct ResourceSection {
     pub handlers: Vec<HandlerSection>,
     /// The name of your own type of which one is kept in memory for each object.
     pub memo: Option<Spanned<String>>,
+    /// Of which objects the last handled state is kept; of those that handlers match if left out.
+    pub track: Option<Spanned<Tracking>>,
     /// What the objects are found by, in memory.
     #[schemars(with = "Option<Vec<IndexSection>>")]
     pub indices: Vec<IndexSection>,
     /// Functions that the API server asks before it stores an object.
     #[schemars(with = "Option<Vec<WebhookSection>>")]
     pub admission: Vec<WebhookSection>,
+}
+
+/// Of which objects the last handled state is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum Tracking {
+    /// Of those that some handler of changes matches.
+    Matching,
+    /// Of all, so that an object that begins to match is compared with what it was before.
+    Always,
 }
 
 /// An index: objects, or what a function makes of them, found by a key.

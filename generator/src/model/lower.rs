@@ -8,6 +8,7 @@ mod index;
 mod kind_handlers;
 mod memo;
 mod selection;
+mod tracking;
 mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,7 @@ use super::standard;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
 use crate::load::manifest::{
-    Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, TunedSection,
+    Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, Tracking, TunedSection,
 };
 use crate::suggest::did_you_mean;
 
@@ -110,6 +111,7 @@ pub fn operator(
             }
             .lower(section);
             kind.memo = memo::memo(manifest, section, &kind, diagnostics);
+            kind.tracking = tracking::tracking(manifest, section, &kind, diagnostics);
             (kind, section)
         })
         .collect();
@@ -323,6 +325,7 @@ impl<'a> Kinds<'a> {
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
+            tracking: Tracking::Matching,
         })
     }
 
@@ -358,6 +361,7 @@ impl<'a> Kinds<'a> {
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
+            tracking: Tracking::Matching,
         })
     }
 

@@ -14,7 +14,7 @@ use super::resource::Resource;
 use super::standard::StandardKind;
 use super::webhook::Webhook;
 use crate::load::crd::Scope;
-use crate::load::manifest::{Configuration, SettingValue, TunedSection};
+use crate::load::manifest::{Configuration, SettingValue, Tracking, TunedSection};
 
 /// An operator and the kinds that it handles.
 #[derive(Clone, Debug)]
@@ -90,6 +90,8 @@ pub struct HandledKind {
     pub webhooks: Vec<Webhook>,
     /// The user's type of which one is kept for each object.
     pub memo: Option<String>,
+    /// Of which objects the last handled state is kept.
+    pub tracking: Tracking,
 }
 
 /// Where the Rust type of a kind comes from.

@@ -81,6 +81,8 @@ pub struct KustomizationView<'a> {
     pub has_peering: bool,
     /// Whether there are webhooks.
     pub has_webhooks: bool,
+    /// Whether there are permissions for children.
+    pub has_children: bool,
 }
 
 /// `Dockerfile`.
@@ -102,6 +104,7 @@ pub struct DockerignoreView;
 pub struct ReadmeView<'a> {
     name: &'a str,
     has_cluster_test: bool,
+    has_children: bool,
     kinds: Vec<ReadmeKind<'a>>,
 }
 
@@ -235,10 +238,11 @@ impl<'a> CrdsView<'a> {
 impl<'a> ReadmeView<'a> {
     /// Describes `operator` as it is now; the file is the user's afterwards.
     #[must_use]
-    pub fn new(operator: &'a Operator) -> Self {
+    pub fn new(operator: &'a Operator, has_children: bool) -> Self {
         Self {
             name: &operator.name,
             has_cluster_test: ClusterTestView::new(operator).is_some(),
+            has_children,
             kinds: operator.kinds.iter().map(ReadmeKind::new).collect(),
         }
     }

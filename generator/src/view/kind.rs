@@ -9,7 +9,7 @@ use kopf_core::selection::Selector;
 use super::imports;
 use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
 use crate::load::crd::Scope;
-use crate::load::manifest::{ErrorMode, Operation, Trigger};
+use crate::load::manifest::{ErrorMode, Operation, Tracking, Trigger};
 use crate::model::handler::{
     Cause, ChangeKinds, Daemon, Delay, Expected, Filter, Handler, Pace, Policy, Subject, Timer,
 };
@@ -31,6 +31,7 @@ pub struct KindView {
     noun: String,
     handlers_trait: String,
     memo: bool,
+    tracks_all: bool,
     methods: Vec<Method>,
     group: String,
     version: String,
@@ -112,6 +113,7 @@ impl KindView {
             },
             handlers_trait: kind.handlers_trait(),
             memo: kind.memo.is_some(),
+            tracks_all: kind.tracking == Tracking::Always,
             methods,
             group: kind.group.clone(),
             version: kind.version.clone(),

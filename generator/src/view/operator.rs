@@ -127,7 +127,10 @@ fn settings(sections: &[TunedSection]) -> Option<String> {
 
 fn section(section: &TunedSection) -> String {
     let TunedSection {
-        field, type_name, ..
+        field,
+        type_name,
+        conversion,
+        ..
     } = section;
     let fields = section.fields.iter();
     let fields: Vec<String> = fields
@@ -135,10 +138,11 @@ fn section(section: &TunedSection) -> String {
         .collect();
     let name = format!("kopf_runtime::{type_name}");
     if section.is_complete {
-        format!("{field}: {name} {{ {} }}", fields.join(", "))
+        format!("{field}: {name} {{ {} }}{conversion}", fields.join(", "))
     } else {
         let default = format!("{name}::default()");
-        format!("{field}: {}", literal(&name, &fields, &default))
+        let tuned = literal(&name, &fields, &default);
+        format!("{field}: {tuned}{conversion}")
     }
 }
 
@@ -151,9 +155,17 @@ fn setting(value: &SettingValue) -> String {
         }
         SettingValue::Flag(flag) => flag.to_string(),
         SettingValue::Count(number) => number.to_string(),
-        SettingValue::Text(text) => format!("{text:?}.to_owned()"),
+        SettingValue::Text(text) => owned(text),
+        SettingValue::Texts(texts) => {
+            let texts: Vec<String> = texts.iter().map(|text| owned(text)).collect();
+            format!("vec![{}]", texts.join(", "))
+        }
         SettingValue::Variant(variant) => format!("kopf_runtime::{variant}"),
     }
+}
+
+fn owned(text: &str) -> String {
+    format!("{text:?}.to_owned()")
 }
 
 fn namespaces(operator: &Operator) -> Option<String> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 
 use super::hook;
-use super::imports;
+use super::imports::{self, Imports};
 use super::layout::object;
 use super::memo;
 use super::method::{Context, JSON, Method, MethodShape, PredicateArgument, methods};
@@ -136,17 +136,38 @@ impl KindHandlersView {
                 .collect(),
         }
     }
+
+    /// The same with other functions, and with what these import from elsewhere.
+    pub(super) fn with_functions(mut self, functions: &[String], imports: &Imports) -> Self {
+        self.stubs = indented(functions);
+        let (mut around, ours): (Vec<String>, Vec<String>) = std::mem::take(&mut self.imports)
+            .into_iter()
+            .partition(|line| line.starts_with("use kopf_runtime"));
+        around.extend(imports.lines());
+        around.sort();
+        around.extend(ours);
+        self.imports = around;
+        self
+    }
 }
 
 /// A stub for each method, as they stand in a new file.
 pub(super) fn indented_stubs(methods: &[Method]) -> Vec<String> {
-    let stubs = methods.iter().enumerate().map(|(number, method)| {
-        let text = stub(method, Names::Imported);
-        let indented: Vec<_> = text.lines().map(|line| format!("    {line}")).collect();
+    let stubs = methods.iter().map(|method| stub(method, Names::Imported));
+    indented(&stubs.collect::<Vec<_>>())
+}
+
+/// Functions as they stand in an `impl` block, with a blank line between them.
+fn indented(functions: &[String]) -> Vec<String> {
+    let indented = functions.iter().enumerate().map(|(number, text)| {
+        let lines = text.lines().map(|line| match line {
+            "" => String::new(),
+            line => format!("    {line}"),
+        });
         let gap = if number > 0 { "\n" } else { "" };
-        format!("{gap}{}", indented.join("\n"))
+        format!("{gap}{}", lines.collect::<Vec<_>>().join("\n"))
     });
-    stubs.collect()
+    indented.collect()
 }
 
 fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
@@ -155,7 +176,7 @@ fn imports(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
         .iter()
         .any(|method| matches!(method.shape, MethodShape::Handler { .. }));
     if handles || kind.memo.is_some() {
-        lines.push("use kopf_runtime::prelude::*;\n".to_owned());
+        lines.extend(["use kopf_runtime::prelude::*;".to_owned(), String::new()]);
     }
     lines.push("use super::Operator;".to_owned());
     let mut names = BTreeSet::from([kind.handlers_trait()]);

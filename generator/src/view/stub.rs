@@ -34,6 +34,12 @@ struct StubView<'a> {
 /// The text of a stub, without outer indentation and final line break.
 #[must_use]
 pub fn stub(method: &Method, names: Names<'_>) -> String {
+    with_body(method, names, body(method, names))
+}
+
+/// The same with something else to do.
+#[must_use]
+pub(super) fn with_body(method: &Method, names: Names<'_>, body: Vec<String>) -> String {
     let (head, argument, result) = match &method.shape {
         MethodShape::Handler { context } => {
             let result = names.result(context);
@@ -61,15 +67,14 @@ pub fn stub(method: &Method, names: Names<'_>) -> String {
     let view = StubView {
         doc: &method.doc,
         signature: call(INDENT, &head, &arguments, &format!(" -> {result} {{")),
-        body: body(method, names),
+        body,
     };
-    view.render()
-        .expect("writing to a string cannot fail")
-        .trim_end()
-        .to_owned()
+    let text = view.render().expect("writing to a string cannot fail");
+    let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
+    lines.join("\n")
 }
 
-const INDENT: usize = 4;
+pub(super) const INDENT: usize = 4;
 
 fn body(method: &Method, names: Names<'_>) -> Vec<String> {
     let context = match &method.shape {

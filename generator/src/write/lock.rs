@@ -11,13 +11,17 @@ use sha2::{Digest, Sha256};
 use super::{Error, TOOL_FOLDER, read_if_exists};
 use crate::plan::CratePath;
 
-/// The newest lock format that this version reads, and the one it writes.
+/// The lock format that this version writes. It reads every older one, so that what was generated
+/// is known across an update of kopf-gen, and the next run writes it anew.
 const FORMAT: u32 = 1;
 
 /// The files that the last run made, each with the hash of its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
+    /// As found: a lock in an older format is never equal to the one that takes its place. A lock
+    /// without a number has format 0, which is otherwise the same.
+    #[serde(default)]
     format: u32,
     files: BTreeMap<CratePath, Sha256Hex>,
 }
@@ -45,7 +49,8 @@ pub enum LockError {
     },
     /// A newer kopf-gen wrote it.
     #[error(
-        "{path} has format {found}, and this kopf-gen knows formats up to {FORMAT}: use a newer kopf-gen"
+        "{path} was written by a newer kopf-gen: it has format {found}, and this one knows formats \
+         up to {FORMAT}; update kopf-gen"
     )]
     Newer {
         /// The lock file.
@@ -71,6 +76,7 @@ impl Lock {
     pub fn read(root: &Path) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct Format {
+            #[serde(default)]
             format: u32,
         }
 
@@ -175,5 +181,6 @@ mod tests {
         std::fs::write(place, r#"{"format": 7, "objects": []}"#).expect("a lock");
         let error = Lock::read(root.path()).expect_err("format 7 is unknown");
         assert!(error.to_string().contains("format 7"), "{error}");
+        assert!(error.to_string().contains("update kopf-gen"), "{error}");
     }
 }

@@ -95,6 +95,7 @@ impl Stage {
         let supplies = Supplies {
             client,
             persistence,
+            patience: settings.networking.request_timeout,
             metrics: KindMetrics::unobserved(),
         };
         let Coverage::Kind(spec) = resource.coverage else {
@@ -185,7 +186,13 @@ impl Stage {
     async fn close(self) {
         self.quit.cancel();
         self.crew.await.unwrap();
-        assert_eq!(Handle::current().metrics().num_alive_tasks(), self.tasks);
+        let alive = || Handle::current().metrics().num_alive_tasks();
+        // With several threads, a task that is over is counted for a moment more.
+        let deadline = std::time::Instant::now() + s(5);
+        while alive() != self.tasks && std::time::Instant::now() < deadline {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(alive(), self.tasks);
     }
 }
 

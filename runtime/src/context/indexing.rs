@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use serde_json::Value;
 
 use crate::index::{Index, IndexView};
+use crate::memo::{self, Memo};
 use crate::surroundings::Surroundings;
 
 /// One object that is about to be found in an index.
@@ -90,6 +91,12 @@ impl<K> Indexing<K> {
     /// The name of the index.
     pub fn handler_id(&self) -> &str {
         self.facts.handler.as_str()
+    }
+
+    /// What is remembered of the object while the operator runs; `memo` in the manifest names the
+    /// type.
+    pub fn memo<M: Memo<K>>(&self) -> &M {
+        memo::typed::<K, M>(self.facts.around.memo.as_ref())
     }
 
     /// A client for everything else in the cluster. Mind that handlers wait for the indices.

@@ -184,7 +184,8 @@ impl<K> Validation<K> {
     }
 
     /// What is remembered of the object while the operator runs; `memo` in the manifest names the
-    /// type. Of an object that is being created, and of one that is not handled, nothing is kept.
+    /// type. Of an object that is being created nothing is kept, and of one that is not handled not
+    /// for long.
     pub fn memo<M: Memo<K>>(&self) -> &M {
         memo::typed::<K, M>(self.facts.memo.as_ref())
     }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kopf_core::handler::registry::Registry;
 use kopf_core::persistence::Persistence;
@@ -35,6 +36,7 @@ pub(super) struct Declarations {
 struct Workshop {
     client: Client,
     persistence: Arc<Persistence>,
+    patience: Duration,
     metrics: Metrics,
     kinds: Arc<Kinds>,
     /// What was made already, with the positions of its declarations: it may come again.
@@ -71,6 +73,7 @@ impl Declarations {
         declared: Vec<ResourceHandlers>,
         client: Client,
         persistence: Arc<Persistence>,
+        patience: Duration,
         metrics: Metrics,
         vitals: &Vitals,
     ) -> Result<Self, Error> {
@@ -95,6 +98,7 @@ impl Declarations {
             workshop: Workshop {
                 client,
                 persistence,
+                patience,
                 metrics,
                 kinds: Arc::default(),
                 made: HashMap::new(),
@@ -257,6 +261,7 @@ impl Workshop {
         let supplies = Supplies {
             client: self.client.clone(),
             persistence: Arc::clone(&self.persistence),
+            patience: self.patience,
             metrics: self.metrics.kind(&spec.kind, &spec.group),
         };
         let kind = Kind::new(spec.clone(), &declarations, supplies);

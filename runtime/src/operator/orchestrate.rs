@@ -63,6 +63,7 @@ pub(super) async fn run(
         operator.resources,
         client.clone(),
         Arc::clone(&persistence),
+        settings.networking.request_timeout,
         metrics.clone(),
         vitals,
     )?;
@@ -116,6 +117,7 @@ pub(super) async fn run(
         &operator.namespaces,
         client.clone(),
         stream_settings(&settings),
+        settings.networking.request_timeout,
         !settings.scanning.disabled,
     );
     let mut governors = Governors::start(
@@ -131,11 +133,16 @@ pub(super) async fn run(
             clock: operator.clock,
             streams: stream_settings(&settings),
             metrics: metrics.clone(),
+            vitals: vitals.clone(),
         },
     )?;
     let discovery = declarations.are_open().then(|| {
-        let scanning = !settings.scanning.disabled;
-        Scout::send_out(client.clone(), stream_settings(&settings), scanning)
+        Scout::send_out(
+            client.clone(),
+            stream_settings(&settings),
+            settings.networking.request_timeout,
+            !settings.scanning.disabled,
+        )
     });
     let (discovered, scouting) = discovery.unzip();
     let mut engines = Tasks::default();
@@ -145,6 +152,7 @@ pub(super) async fn run(
             activity.clone(),
             settings.posting.clone(),
             metrics.posting(),
+            vitals.pulse("the posting of events"),
         );
         engines.spawn("posting of events", posting);
         poster
@@ -173,8 +181,8 @@ pub(super) async fn run(
         couriers.spawn("following of namespaces", following);
     }
     if !webhook_kinds.is_empty() {
-        let streams = stream_settings(&settings);
-        let describing = scout::describe(webhook_kinds, client.clone(), streams);
+        let patience = settings.networking.request_timeout;
+        let describing = scout::describe(webhook_kinds, client.clone(), patience);
         couriers.spawn("descriptions of kinds with webhooks", describing);
     }
     if let Some(scouting) = scouting {

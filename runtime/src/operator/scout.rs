@@ -50,6 +50,8 @@ pub(super) type Discovered = Option<Arc<Catalog>>;
 pub(super) struct Scout {
     client: Client,
     streams: StreamSettings,
+    /// How long the server may take to answer.
+    patience: Duration,
     published: watch::Sender<Discovered>,
     catalog: Arc<Catalog>,
     expected: Expectation,
@@ -60,12 +62,12 @@ pub(super) struct Scout {
 pub(super) async fn describe(
     kinds: Vec<(KindSpec, Description)>,
     client: Client,
-    streams: StreamSettings,
+    patience: Duration,
 ) {
-    let mut backoff = Backoff::new(streams.first_pause, LONGEST_FAITH);
+    let mut backoff = Backoff::new(FIRST_DOUBT, LONGEST_FAITH);
     loop {
         for (kind, description) in &kinds {
-            let asked = discovery::description(&client, kind);
+            let asked = discovery::description(&client, kind, patience);
             if let Err(error) = description.complete(asked).await {
                 debug!(kind = %kind.kind, "it cannot be described: {error}");
                 description.doubt();
@@ -80,6 +82,7 @@ impl Scout {
     pub(super) fn send_out(
         client: Client,
         streams: StreamSettings,
+        patience: Duration,
         scanning: bool,
     ) -> (
         watch::Receiver<Discovered>,
@@ -89,6 +92,7 @@ impl Scout {
         let scout = Self {
             client,
             streams,
+            patience,
             published,
             catalog: Arc::default(),
             expected: Expectation::default(),
@@ -104,7 +108,7 @@ impl Scout {
             tokio::time::sleep(pause).await;
         }
         let definitions = KindApi::new(self.client.clone(), DEFINITIONS, Default::default());
-        let definitions = definitions.of_metadata();
+        let definitions = definitions.of_metadata().within(self.patience);
         if !scanning {
             info!("looking for kinds that come later is switched off");
             loop {
@@ -192,7 +196,7 @@ impl Scout {
     }
 
     async fn look(&mut self) -> Result<(), api::Error> {
-        let catalog = discovery::catalog(&self.client, &self.catalog).await?;
+        let catalog = discovery::catalog(&self.client, &self.catalog, self.patience).await?;
         let is_news = *self.catalog != catalog || self.published.borrow().is_none();
         if is_news {
             self.catalog = Arc::new(catalog);

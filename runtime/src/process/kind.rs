@@ -1,9 +1,10 @@
 //! One kind at work: its handlers in order, and how its objects are remembered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kopf_core::handler::HandlerSpec;
-use kopf_core::handler::registry::{Error, Registry};
+use kopf_core::handler::registry::{Error, Registry, Tracking};
 use kopf_core::handler::selector::Selectors;
 use kopf_core::persistence::Persistence;
 use kube::Client;
@@ -51,6 +52,8 @@ struct Callee {
 pub(crate) struct Supplies {
     pub(crate) client: Client,
     pub(crate) persistence: Arc<Persistence>,
+    /// How long the server may take to answer.
+    pub(crate) patience: Duration,
     pub(crate) metrics: Arc<KindMetrics>,
 }
 
@@ -64,6 +67,7 @@ impl Kind {
         let Supplies {
             client,
             persistence,
+            patience,
             metrics,
         } = supplies;
         let handlers = declarations.iter().flat_map(|declared| {
@@ -84,9 +88,15 @@ impl Kind {
         let shows_events = callees
             .iter()
             .any(|callee| matches!(callee.function, Function::Event(_)));
-        let registry = Registry::new(specs)?;
+        let mut trackings = declarations.iter().map(|it| it.tracking);
+        let tracking = if trackings.any(|it| it == Tracking::Always) {
+            Tracking::Always
+        } else {
+            Tracking::default()
+        };
+        let registry = Registry::new(specs)?.tracking(tracking);
         let selectors = Selectors::derive(&registry);
-        let api = KindApi::new(client, spec.clone(), selectors);
+        let api = KindApi::new(client, spec.clone(), selectors).within(patience);
         let mut described = declarations.iter().filter_map(|it| it.description.clone());
         let api = Arc::new(match described.next() {
             Some(description) => api.described_in(description),
@@ -117,6 +127,7 @@ impl Kind {
                 function: Arc::clone(function),
                 param: callee.param.clone(),
                 metrics: Arc::clone(&callee.metrics),
+                memos: callee.memos.clone(),
             }),
             _ => None,
         });

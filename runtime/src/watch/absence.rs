@@ -88,7 +88,8 @@ impl Absence {
         Self {
             kind,
             name,
-            definitions: KindApi::new(api.client().clone(), DEFINITIONS, selectors),
+            definitions: KindApi::new(api.client().clone(), DEFINITIONS, selectors)
+                .within(api.patience()),
             position: None,
             why: None,
         }

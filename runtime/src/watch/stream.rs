@@ -23,7 +23,7 @@ use super::census::{Census, Report, Retain};
 use super::observed::Observed;
 use super::{EventType, Glance, KindIndex, News, ObjectKey, Told};
 use crate::activity::Activity;
-use crate::api::{self, KindApi, RESPONSE_TIMEOUT};
+use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
 use crate::discovery;
 use crate::metrics::Restart;
@@ -230,7 +230,7 @@ impl Stream {
     /// Finds out what the server says about the kind, for those who handle its objects.
     async fn learn(&self) {
         self.observed.waits();
-        let asked = discovery::description(self.api.client(), self.api.spec());
+        let asked = discovery::description(self.api.client(), self.api.spec(), self.api.patience());
         if let Err(error) = self.api.description().complete(asked).await {
             debug!(kind = %self.describe(), "it cannot be described: {error}");
         }
@@ -283,7 +283,7 @@ impl Stream {
         backoff: &mut Backoff,
     ) -> Result<Pass, Error> {
         let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
-        self.observed.moves_within(RESPONSE_TIMEOUT);
+        self.observed.moves_within(self.api.patience());
         let opened = self
             .api
             .watch(self.namespace.as_deref(), version, server_timeout)

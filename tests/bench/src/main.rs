@@ -2,6 +2,7 @@
 
 mod admission;
 mod cold_start;
+mod compile;
 mod edit_storm;
 mod growth;
 mod index;
@@ -31,6 +32,8 @@ enum Benchmark {
     Admission(admission::Options),
     /// Handle objects that are already there, and start again over handled ones
     ColdStart(cold_start::Options),
+    /// Compile a new operator, from nothing and after an edit, beside kube-rs's controller template
+    Compile(compile::Options),
     /// Fill an index, look into it and change it: memory and CPU time
     Index(index::Options),
     /// Start over more and more objects that were handled before
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
             Benchmark::EditStorm(options) => edit_storm::run(&options).await,
             Benchmark::Admission(options) => admission::run(&options).await,
             Benchmark::ColdStart(options) => cold_start::run(&options).await,
+            Benchmark::Compile(options) => compile::run(&options),
             Benchmark::Index(options) => index::run(&options).await,
             Benchmark::Growth(options) => growth::run(&options).await,
             Benchmark::Latency(options) => latency::run(&options).await,

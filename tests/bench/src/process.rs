@@ -26,18 +26,28 @@ pub(crate) struct Usage {
     pub(crate) resident_megabytes: f64,
 }
 
-/// Reads what an operator has used so far.
-pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
-    let pid = operator.pid();
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+/// User and system time that a process has used, or all the children that it waited for, in seconds.
+fn cpu(process: &str, first_field: usize) -> io::Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
     // The name of the program, in brackets, may contain spaces.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks: f64 = fields
         .split_whitespace()
-        .skip(11)
+        .skip(first_field)
         .take(2)
         .filter_map(|field| field.parse::<f64>().ok())
         .sum();
+    Ok(ticks / TICKS_PER_SECOND)
+}
+
+/// What all programs that this one has started and waited for have used, in seconds.
+pub(crate) fn children_cpu() -> io::Result<f64> {
+    cpu("self", 13)
+}
+
+/// Reads what an operator has used so far.
+pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
+    let pid = operator.pid();
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let megabytes = |key: &str| {
         let mut lines = status.lines();
@@ -47,7 +57,7 @@ pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
             .ok_or_else(|| io::Error::other(format!("the kernel does not tell {key}")))
     };
     Ok(Usage {
-        cpu: ticks / TICKS_PER_SECOND,
+        cpu: cpu(&pid.to_string(), 11)?,
         peak_megabytes: megabytes("VmHWM:")?,
         resident_megabytes: megabytes("VmRSS:")?,
     })

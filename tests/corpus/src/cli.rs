@@ -1,5 +1,6 @@
 //! The command line: one command per figure.
 
+mod crates;
 mod operator;
 mod ours;
 mod peer;
@@ -42,6 +43,8 @@ enum Command {
     Roundtrip(Selection),
     /// Run kopium over the same files: failures, lines, CPU seconds, and with --judge compile cost
     Kopium(KopiumArgs),
+    /// Make an operator for each file with each preset, and tell which are refused and why
+    New(NewArgs),
     /// Make an operator for ten definitions, then again with nothing to do: CPU seconds
     Operator,
     /// Compile the type of whole objects with its traits written out, and derived by kube
@@ -103,6 +106,15 @@ struct CheckArgs {
 }
 
 #[derive(Debug, Args)]
+struct NewArgs {
+    #[command(flatten)]
+    selection: Selection,
+    /// Also compile all crates, with clippy's default lints as errors
+    #[arg(long)]
+    compile: bool,
+}
+
+#[derive(Debug, Args)]
 struct WriteArgs {
     #[command(flatten)]
     selection: Selection,
@@ -154,6 +166,7 @@ fn run(command: Command) -> Result<ExitCode, Error> {
         Command::Check(arguments) => ours::check(&arguments)?,
         Command::Roundtrip(selection) => ours::roundtrip(selection)?,
         Command::Kopium(arguments) => peer::kopium(&arguments)?,
+        Command::New(arguments) => crates::new(&arguments)?,
         Command::Operator => operator::operator()?,
         Command::Roots => roots::roots()?,
         Command::Versus(arguments) => versus::versus(&arguments)?,

@@ -24,9 +24,14 @@ pub(crate) struct Stage {
 impl Stage {
     /// Builds the operator of a folder of `examples/`, and applies what it is deployed with.
     pub(crate) async fn open(folder: &str, operator: &str) -> Result<Self, Failure> {
+        let folder = program::workspace().join("examples").join(folder);
+        Self::open_in(folder, operator).await
+    }
+
+    /// The same with any folder of the workspace.
+    pub(crate) async fn open_in(folder: PathBuf, operator: &str) -> Result<Self, Failure> {
         let binary = program::build(operator)?;
         let sandbox = Sandbox::open(operator).await?;
-        let folder = program::workspace().join("examples").join(folder);
         let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {operator}}}");
         sandbox.apply_shared(&namespace).await?;
         for file in permissions_and_definitions(&folder.join("deploy"))? {

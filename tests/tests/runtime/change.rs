@@ -258,3 +258,48 @@ async fn objects_that_match_nothing_are_not_touched() -> TestResult {
         .await?;
     operator.stop().await
 }
+
+#[tokio::test]
+async fn an_object_that_is_always_tracked_has_a_past_when_it_begins_to_match() -> TestResult {
+    let mut bench = Bench::new("tracked").await?;
+    bench.script("update_fn", |cx| {
+        let Old::Known(old) = cx.old() else {
+            panic!("the old state is known");
+        };
+        assert_eq!(old["spec"]["size"], 2);
+        assert_eq!(cx.new_state()["spec"]["size"], 3);
+        Ok(())
+    });
+    let wanted = |id: &'static str, on| {
+        ChangeHandler::new(id, on).label("wanted", kopf_runtime::TextTest::Present)
+    };
+    let resource = [
+        wanted("create_fn", On::create()),
+        wanted("update_fn", On::update()),
+    ]
+    .into_iter()
+    .fold(bench.resource(), |resource, handler| {
+        resource.change(handler, |stage, cx| Box::pin(stage.act(cx)))
+    })
+    .track_always()
+    .build();
+    let operator = bench.start(resource).await?;
+    bench.create("one", 1).await?;
+    bench.handled("one", 1).await?;
+    bench
+        .objects
+        .merge("one", json!({"spec": {"size": 2}}))
+        .await?;
+    bench.handled("one", 2).await?;
+    let edit = json!({"metadata": {"labels": {"wanted": "yes"}}, "spec": {"size": 3}});
+    bench.objects.merge("one", edit).await?;
+    let call = bench.call().await;
+    assert_eq!(
+        (call.handler.as_str(), call.reason),
+        ("update_fn", Reason::Update)
+    );
+    bench.handled("one", 3).await?;
+    assert_eq!(bench.calls_so_far(), [], "it is not new");
+    assert_eq!(bench.writes(&operator).await?, (3, 0));
+    operator.stop().await
+}

@@ -5,7 +5,9 @@ use kopf_core::selection::{Name, Selector};
 use super::Kinds;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::Scope;
-use crate::load::manifest::{Likeness, Manifest, ResourceSection, SelectSection, Spanned};
+use crate::load::manifest::{
+    Likeness, Manifest, ResourceSection, SelectSection, Spanned, Tracking,
+};
 use crate::model::handler::Handler;
 use crate::model::kind::Status;
 use crate::model::name::{RustIdent, TypeName};
@@ -61,6 +63,7 @@ impl Kinds<'_> {
             trait_prefix: name,
             origin: Origin::Selected(selector),
             sample: None,
+            tracking: Tracking::Matching,
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
@@ -227,7 +230,9 @@ fn note_writes(
     section: &ResourceSection,
     diagnostics: &mut Diagnostics,
 ) {
-    let unfiltered = |handler: &&Handler| handler.writes() && handler.filters.is_empty();
+    let tracks_all = kind.tracking == Tracking::Always;
+    let unfiltered =
+        |handler: &&Handler| handler.writes() && (handler.filters.is_empty() || tracks_all);
     let Some(handler) = kind.handlers.iter().find(unfiltered) else {
         return;
     };

@@ -9,7 +9,7 @@ use crate::{
         ANNOTATIONS_LIMIT, ObjectView,
         diff::Baseline,
         essence::{Essence, KOPF_PREFIX},
-        patch::{Patch, annotation},
+        patch::Patch,
     },
     progress::key::KeyForm,
 };
@@ -41,18 +41,17 @@ impl AnnotationsDiffBase {
         }
     }
 
-    fn budget(&self, view: ObjectView<'_>, patch: &Patch) -> usize {
-        let mut own = self.form.keys(&self.key, view);
-        own.extend(self.form.keys(&self.packed_key, view));
-        ANNOTATIONS_LIMIT.saturating_sub(patch.annotations_size(view, &own) + RESERVE)
+    /// The keys of plain states, and those of packed ones.
+    fn keys(&self, view: ObjectView<'_>) -> [Vec<String>; 2] {
+        [&self.key, &self.packed_key].map(|name| self.form.keys(name, view))
     }
+}
 
-    fn put(&self, name: &str, text: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
-        for key in self.form.keys(name, view) {
-            match text {
-                Some(text) => patch.set_annotation(&key, text),
-                None => patch.purge(&annotation(&key), view),
-            }
+fn put(keys: &[String], text: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+    for key in keys {
+        match text {
+            Some(text) => patch.set_annotation(key, text),
+            None => patch.purge_annotation(key, view),
         }
     }
 }
@@ -65,18 +64,14 @@ impl Default for AnnotationsDiffBase {
 
 impl DiffBaseStorage for AnnotationsDiffBase {
     fn fetch(&self, view: ObjectView<'_>) -> Baseline {
-        let read = |name: &str| {
-            let keys = self.form.keys(name, view);
-            keys.iter().find_map(|key| view.annotation(key))
-        };
-        if let Some(text) = read(&self.key) {
+        if let Some(text) = self.form.read(&self.key, view).next() {
             return match serde_json::from_str::<Value>(text) {
                 Ok(Value::Null) => Baseline::Absent,
                 Ok(essence) => Baseline::Known(Essence::from_value(essence)),
                 Err(_) => packed::unreadable(),
             };
         }
-        match read(&self.packed_key) {
+        match self.form.read(&self.packed_key, view).next() {
             Some(text) => packed::unpack(text, view.uid().unwrap_or_default())
                 .unwrap_or_else(packed::unreadable),
             None => Baseline::Absent,
@@ -88,28 +83,32 @@ impl DiffBaseStorage for AnnotationsDiffBase {
             Baseline::Known(essence) => Some(json::to_ascii(essence.as_value()) + "\n"),
             Baseline::Absent | Baseline::Hashed(_) => None,
         };
-        let budget = self.budget(view, patch);
-        let copies = self.form.keys(&self.key, view).len();
-        let plain = plain.filter(|text| text.len() * copies <= budget);
+        let [plain_keys, packed_keys] = self.keys(view);
+        let taken = patch.annotations_size(view, |key| {
+            plain_keys.contains(key) || packed_keys.contains(key)
+        });
+        let budget = ANNOTATIONS_LIMIT.saturating_sub(taken + RESERVE);
+        let plain = plain.filter(|text| text.len() * plain_keys.len() <= budget);
         let packed = match (&plain, state) {
             (Some(_), _) | (None, Baseline::Absent) => None,
             (None, _) => {
-                let copies = self.form.keys(&self.packed_key, view).len();
                 let salt = view.uid().unwrap_or_default();
-                Some(packed::pack(state, salt, budget / copies))
+                Some(packed::pack(state, salt, budget / packed_keys.len()))
             }
         };
-        self.put(&self.key, plain.as_deref(), view, patch);
-        self.put(&self.packed_key, packed.as_deref(), view, patch);
+        put(&plain_keys, plain.as_deref(), view, patch);
+        put(&packed_keys, packed.as_deref(), view, patch);
         if plain.is_some() || packed.is_some() {
             self.form.mark(view, patch);
         }
     }
 
     fn clear(&self, essence: &mut Essence, view: ObjectView<'_>) {
-        let mut own = self.form.keys(&self.key, view);
-        own.extend(self.form.keys(&self.packed_key, view));
-        essence.retain_annotations(|key| !own.iter().any(|own| own == key));
+        if !essence.has_annotations() {
+            return;
+        }
+        let own = self.keys(view);
+        essence.retain_annotations(|key| !own.iter().flatten().any(|own| own == key));
     }
 }
 

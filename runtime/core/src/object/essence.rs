@@ -83,6 +83,13 @@ impl Essence {
         path.remove(&mut self.0);
     }
 
+    /// Whether there are annotations that somebody may recognise as its own.
+    #[must_use]
+    pub fn has_annotations(&self) -> bool {
+        let metadata = self.0.get("metadata");
+        metadata.is_some_and(|metadata| metadata.get("annotations").is_some())
+    }
+
     /// Takes away the annotations that a storage recognises as its own.
     pub fn retain_annotations(&mut self, keep: impl Fn(&str) -> bool) {
         let annotations = self

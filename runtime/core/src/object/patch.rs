@@ -96,17 +96,15 @@ impl Patch {
     }
 
     /// Adds a merge patch on top: maps merge, null deletes, all else replaces.
-    pub fn merge(&mut self, patch: &Value) {
+    pub fn merge(&mut self, patch: Value) {
         if let Value::Object(patch) = patch {
-            for (key, value) in patch {
-                combine(self.merge.entry(key.clone()).or_insert(Value::Null), value);
-            }
+            combine(&mut self.merge, patch);
         }
     }
 
     /// Takes over everything from another patch.
     pub fn absorb(&mut self, other: Self) {
-        self.merge(&Value::Object(other.merge));
+        combine(&mut self.merge, other.merge);
         self.edits.extend(other.edits);
     }
 
@@ -114,7 +112,7 @@ impl Patch {
     pub fn set(&mut self, path: &FieldPath, value: Value) {
         let mut patch = Value::Object(Map::new());
         path.ensure(&mut patch, value);
-        self.merge(&patch);
+        self.merge(patch);
     }
 
     /// Removes a field.
@@ -144,6 +142,17 @@ impl Patch {
         self.set(&annotation(key), value.into());
     }
 
+    /// Removes an annotation that is on the object; one that is only pending is not written at all.
+    pub fn purge_annotation(&mut self, key: &str, view: ObjectView<'_>) {
+        let pending = self
+            .merge
+            .get("metadata")
+            .and_then(|metadata| metadata.get("annotations")?.get(key));
+        if pending.is_some() || view.annotation(key).is_some() {
+            self.purge(&annotation(key), view);
+        }
+    }
+
     /// Removes a field that is on the object; one that is only pending is not written at all.
     pub fn purge(&mut self, path: &FieldPath, view: ObjectView<'_>) {
         if path.resolve(view.body()).is_some() {
@@ -155,7 +164,11 @@ impl Patch {
 
     /// Bytes that count against the limit on annotations after this patch, without some keys.
     #[must_use]
-    pub fn annotations_size(&self, view: ObjectView<'_>, without: &[String]) -> usize {
+    pub fn annotations_size(
+        &self,
+        view: ObjectView<'_>,
+        without: impl Fn(&String) -> bool,
+    ) -> usize {
         let pending = self
             .get(&FieldPath::new(["metadata", "annotations"]))
             .and_then(Value::as_object);
@@ -164,7 +177,7 @@ impl Patch {
         present
             .filter(|(key, _)| !is_pending(key))
             .chain(pending.into_iter().flatten())
-            .filter(|(key, _)| !without.contains(key))
+            .filter(|(key, _)| !without(key))
             .filter_map(|(key, value)| Some(key.len() + value.as_str()?.len()))
             .sum()
     }
@@ -357,14 +370,15 @@ pub fn apply_json(target: &Value, patch: &JsonPatch) -> Option<Value> {
     Some(edited)
 }
 
-fn combine(slot: &mut Value, patch: &Value) {
-    match (slot, patch) {
-        (Value::Object(slot), Value::Object(patch)) => {
-            for (key, value) in patch {
-                combine(slot.entry(key.clone()).or_insert(Value::Null), value);
+fn combine(earlier: &mut Map<String, Value>, later: Map<String, Value>) {
+    for (key, value) in later {
+        match (earlier.get_mut(&key), value) {
+            (Some(Value::Object(earlier)), Value::Object(later)) => combine(earlier, later),
+            (Some(earlier), later) => *earlier = later,
+            (None, later) => {
+                earlier.insert(key, later);
             }
         }
-        (slot, patch) => *slot = patch.clone(),
     }
 }
 

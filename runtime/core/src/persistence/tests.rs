@@ -61,7 +61,7 @@ fn the_touch_annotation_goes_with_the_next_write() {
     persistence.seal(ObjectView::new(&body), &mut nothing);
     assert!(nothing.is_empty());
     let mut something = Patch::new();
-    something.merge(&json!({"spec": {"x": 1}}));
+    something.merge(json!({"spec": {"x": 1}}));
     persistence.seal(ObjectView::new(&body), &mut something);
     apply_merge(&mut body, &Value::Object(something.merge_patch().clone()));
     assert_eq!(body["metadata"]["annotations"].get(key), None);

@@ -8,7 +8,7 @@ use crate::{
     object::{
         ANNOTATIONS_LIMIT, ObjectView,
         essence::{Essence, KOPF_PREFIX},
-        patch::{Patch, annotation},
+        patch::Patch,
     },
     progress::{ProgressStorage, key::KeyForm, record::Record},
 };
@@ -50,7 +50,7 @@ impl AnnotationsProgress {
         for key in self.form.keys(name, view) {
             match value {
                 Some(value) => patch.set_annotation(&key, value),
-                None => patch.purge(&annotation(&key), view),
+                None => patch.purge_annotation(&key, view),
             }
         }
         if value.is_some() {
@@ -67,8 +67,7 @@ impl Default for AnnotationsProgress {
 
 impl ProgressStorage for AnnotationsProgress {
     fn fetch(&self, id: &HandlerId, view: ObjectView<'_>) -> Option<Record> {
-        self.form.keys(id.as_str(), view).iter().find_map(|key| {
-            let text = view.annotation(key)?;
+        self.form.read(id.as_str(), view).find_map(|text| {
             let json: Value = serde_json::from_str(text).ok()?;
             Record::from_json(&json)
         })
@@ -96,9 +95,9 @@ impl ProgressStorage for AnnotationsProgress {
     }
 
     fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String> {
-        let keys = self.form.keys(&self.seen_key, view);
-        keys.iter()
-            .find_map(|key| view.annotation(key))
+        self.form
+            .read(&self.seen_key, view)
+            .next()
             .map(str::to_owned)
     }
 
@@ -108,7 +107,7 @@ impl ProgressStorage for AnnotationsProgress {
 
     fn seen_budget(&self, view: ObjectView<'_>, patch: &Patch) -> usize {
         let keys = self.form.keys(&self.seen_key, view);
-        let taken = patch.annotations_size(view, &keys) + RESERVE;
+        let taken = patch.annotations_size(view, |key| keys.contains(key)) + RESERVE;
         let room = ANNOTATIONS_LIMIT.saturating_sub(taken) / keys.len();
         room.min(LONGEST_NOTES)
     }

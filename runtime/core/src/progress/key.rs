@@ -53,6 +53,15 @@ impl KeyForm {
         keys
     }
 
+    /// What this object has under the keys for an id, in the order of the keys.
+    pub fn read<'a>(&self, id: &str, view: ObjectView<'a>) -> impl Iterator<Item = &'a str> {
+        // Most objects that are new to us have no annotations, and keys are not for free.
+        let known = view.annotations().filter(|known| !known.is_empty());
+        let keys = known.map(|_| self.keys(id, view));
+        let keys = keys.into_iter().flatten();
+        keys.filter_map(move |key| view.annotation(&key))
+    }
+
     /// The second form: only the name is limited.
     #[must_use]
     pub fn v2(&self, id: &str) -> String {

@@ -46,6 +46,10 @@ where
             ..kopf_runtime::LeaderElectionSettings::default()
         })
         .settings(kopf_runtime::Settings {
+            networking: kopf_runtime::NetworkingSettings {
+                request_timeout: std::time::Duration::from_secs(30),
+                connect_timeout: std::time::Duration::from_secs(5),
+            },
             watching: kopf_runtime::WatchingSettings {
                 page_size: 500,
                 inactivity_timeout: std::time::Duration::from_secs(90),
@@ -74,6 +78,15 @@ where
                 cancellation_polling: std::time::Duration::from_secs(30),
                 initial_spread: std::time::Duration::from_millis(250),
             },
+            persistence: kopf_runtime::PersistenceSettings {
+                finalizer: "everything.kopf.dev/finalizer".to_owned(),
+                prefix: "everything.kopf.dev".to_owned(),
+                progress: kopf_runtime::ProgressPlace::Status,
+                diffbase: kopf_runtime::DiffBasePlace::Status,
+                status_field: "everything".to_owned(),
+                ignored: vec!["spec.extra".to_owned(), "metadata.labels.tier".to_owned()],
+            }
+                .into(),
             posting: kopf_runtime::PostingSettings {
                 enabled: true,
                 level: kopf_runtime::PostingLevel::Warning,

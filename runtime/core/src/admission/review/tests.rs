@@ -126,7 +126,7 @@ fn an_answer_tells_no_more_than_it_has_to() {
 fn a_mutation_adds_maps_that_are_missing_and_removes_only_what_is_there() {
     let sent = json!({"spec": {"size": 1, "a/b": 1}});
     let mut patch = Patch::new();
-    patch.merge(&json!({
+    patch.merge(json!({
         "metadata": {"labels": {"tier": "gold"}}, "spec": {"size": null, "other": null, "a/b": 2},
     }));
     patch.edit(|body| body["spec"]["list"] = json!([1]));
@@ -141,7 +141,7 @@ fn a_mutation_adds_maps_that_are_missing_and_removes_only_what_is_there() {
         ])
     );
     let mut same = Patch::new();
-    same.merge(&json!({"spec": {"size": 1, "other": null}}));
+    same.merge(json!({"spec": {"size": 1, "other": null}}));
     assert_eq!(mutation(&sent, same), None);
 }
 
@@ -180,7 +180,7 @@ proptest! {
     ) {
         prop_assume!(sent.is_object() && merge.is_object());
         let mut patch = Patch::new();
-        patch.merge(&merge);
+        patch.merge(merge.clone());
         let mut expected = sent.clone();
         apply_merge(&mut expected, &merge);
         let made = match mutation(&sent, patch) {

@@ -1,0 +1,147 @@
+//! Tells on a terminal what takes long, and leaves no trace of it.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What is done within this time is not worth a word.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often the seconds are told.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Goes back to the begin of the line and clears it.
+const ERASE: &str = "\r\x1b[K";
+
+/// The last line of the terminal, as long as something takes long.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    line: Option<Arc<Line>>,
+}
+
+/// Two threads write to one terminal, so the line has a lock: who prints something else takes the
+/// line away first, and it stays away until the next task.
+#[derive(Debug, Default)]
+struct Line {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    task: Option<Task>,
+    is_shown: bool,
+    is_over: bool,
+}
+
+#[derive(Debug)]
+struct Task {
+    what: &'static str,
+    since: Instant,
+}
+
+// === impl Progress ===
+
+impl Progress {
+    /// On standard error if that is a terminal that can erase a line.
+    pub(super) fn on_terminal() -> Self {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+        if !io::stderr().is_terminal() || is_dumb {
+            return Self::default();
+        }
+        let line = Arc::new(Line::default());
+        let shown = Arc::clone(&line);
+        let started = thread::Builder::new().spawn(move || shown.show());
+        Self {
+            line: started.is_ok().then_some(line),
+        }
+    }
+
+    /// From now on, this is being done.
+    pub(super) fn begin(&self, what: &'static str) {
+        let since = Instant::now();
+        self.set(Some(Task { what, since }));
+    }
+
+    /// Nothing is being done any more, or something else is about to be printed.
+    pub(super) fn rest(&self) {
+        self.set(None);
+    }
+
+    fn set(&self, task: Option<Task>) {
+        let Some(line) = &self.line else { return };
+        let mut state = line.lock();
+        state.erase();
+        state.task = task;
+        line.changed.notify_one();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        let Some(line) = &self.line else { return };
+        let mut state = line.lock();
+        state.erase();
+        state.is_over = true;
+        line.changed.notify_one();
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show(&self) {
+        let mut state = self.lock();
+        while !state.is_over {
+            let pause = match &state.task {
+                None => None,
+                Some(task) => Some(match PATIENCE.checked_sub(task.since.elapsed()) {
+                    Some(early) if !early.is_zero() => early,
+                    _ => {
+                        state.draw();
+                        TICK
+                    }
+                }),
+            };
+            state = match pause {
+                None => self.changed.wait(state),
+                Some(pause) => self
+                    .changed
+                    .wait_timeout(state, pause)
+                    .map(|(state, _)| state)
+                    .map_err(|error| PoisonError::new(error.into_inner().0)),
+            }
+            .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn draw(&mut self) {
+        if let Some(Task { what, since }) = &self.task {
+            let seconds = since.elapsed().as_secs();
+            write(&format!("{ERASE}{what}: {seconds} s"));
+            self.is_shown = true;
+        }
+    }
+
+    fn erase(&mut self) {
+        if self.is_shown {
+            write(ERASE);
+            self.is_shown = false;
+        }
+    }
+}
+
+fn write(text: &str) {
+    let mut out = io::stderr().lock();
+    // Nobody is left to tell when standard error is closed.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

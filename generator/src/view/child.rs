@@ -1,0 +1,106 @@
+//! Handlers that begin with something to do: a child is kept in step with each object.
+
+use askama::Template;
+
+use super::imports::Imports;
+use super::layout::call;
+use super::method::methods;
+use super::scaffold::KindHandlersView;
+use super::stub::{INDENT, Names, with_body};
+use crate::model::operator::{HandledKind, Operator, Origin};
+
+/// The function that keeps children in step, as `kopf.yaml` names it.
+pub const HANDLER: &str = "sync_child";
+
+/// `deploy/children.yaml`.
+#[derive(Debug, Template)]
+#[template(path = "deploy/children.yaml")]
+pub struct ChildrenView<'a> {
+    name: &'a str,
+    handler: &'static str,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "scaffold/child.rs")]
+struct ChildView {
+    name: Vec<String>,
+    config_map: String,
+    patch: String,
+    patch_params: String,
+    spec: &'static str,
+    /// Whether the status keeps what the handler reports.
+    reports: bool,
+}
+
+// === impl ChildrenView ===
+
+impl<'a> ChildrenView<'a> {
+    /// The permissions for the children of `operator`.
+    #[must_use]
+    pub fn new(operator: &'a Operator) -> Self {
+        Self {
+            name: &operator.name,
+            handler: HANDLER,
+        }
+    }
+}
+
+// === impl KindHandlersView ===
+
+impl KindHandlersView {
+    /// Prepares the user's file for `kind`, with a ConfigMap for each of its objects.
+    #[must_use]
+    pub fn with_children(kind: &HandledKind) -> Self {
+        let mut imports = Imports::default();
+        // A kind may be called like what it needs.
+        imports.reserve(&kind.type_name);
+        let child = ChildView {
+            name: call(
+                2 * INDENT,
+                "let name = format!",
+                &[
+                    format!("\"{}-{{}}\"", kind.kind.to_ascii_lowercase()),
+                    "cx.name()".to_owned(),
+                ],
+                ";",
+            ),
+            config_map: imports.add("k8s_openapi::api::core::v1::ConfigMap"),
+            patch: imports.add("kube::api::Patch"),
+            patch_params: imports.add("kube::api::PatchParams"),
+            spec: if has_spec(kind) {
+                "serde_json::to_string(&cx.object().spec)?"
+            } else {
+                "cx.raw().to_string()"
+            },
+            reports: keeps_results(kind),
+        };
+        let body = child.render().expect("writing to a string cannot fail");
+        let body: Vec<String> = body.lines().map(str::to_owned).collect();
+        let functions: Vec<String> = methods(kind)
+            .iter()
+            .map(|method| with_body(method, Names::Imported, body.clone()))
+            .collect();
+        Self::new(kind).with_functions(&functions, &imports)
+    }
+}
+
+/// Whether the Rust type has a `spec`.
+fn has_spec(kind: &HandledKind) -> bool {
+    match &kind.origin {
+        Origin::Standard(_) | Origin::Selected(_) => false,
+        Origin::Custom(resource) => {
+            let fields = &resource.main_version().root.body.fields;
+            fields.iter().any(|field| field.json == "spec")
+        }
+    }
+}
+
+/// Whether what the handler reports has a place in the status.
+fn keeps_results(kind: &HandledKind) -> bool {
+    match &kind.origin {
+        Origin::Standard(_) | Origin::Selected(_) => false,
+        Origin::Custom(resource) => resource
+            .field(resource.main_version(), &["status", HANDLER], "")
+            .is_ok_and(|field| field.json),
+    }
+}

@@ -1,0 +1,184 @@
+//! `new` in all its ways, and what becomes of a crate when its definitions change.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::shell::{CRD, Shell};
+
+fn gadget() -> String {
+    CRD.replace("widget", "gadget").replace("Widget", "Gadget")
+}
+
+#[test]
+fn definitions_come_from_files_folders_patterns_and_pipes() {
+    let shell = Shell::new();
+    shell.write("many/deep/gadget.yaml", &gadget());
+    shell.write("many/widget.yaml", CRD);
+    for (name, inputs, files) in [
+        ("folder", "many", &["gadget.yaml", "widget.yaml"][..]),
+        ("pattern", "many/**/g*.yaml", &["gadget.yaml"][..]),
+        ("file", "widget.yaml", &["widget.yaml"][..]),
+    ] {
+        let said = shell.run(&["new", name, "--crd", inputs, "--runtime-version", "1.0.0"]);
+        assert!(said.starts_with("exit 0"), "{said}");
+        for file in files {
+            assert!(shell.here.join(name).join("crds").join(file).exists());
+        }
+    }
+    let mut piped = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
+        .args(["-q", "new", "piped", "--crd", "-", "--runtime-version", "1"])
+        .current_dir(&shell.here)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut input = piped.stdin.take().expect("a pipe");
+    input.write_all(CRD.as_bytes()).expect("somebody reads");
+    drop(input);
+    assert!(piped.wait().expect("it ends").success());
+    assert_eq!(shell.read("piped/crds/stdin.yaml"), CRD);
+}
+
+#[test]
+fn runtime_is_one_line_that_can_be_chosen() {
+    let shell = Shell::new();
+    let runtime = env!("CARGO_MANIFEST_DIR").replace("generator", "runtime");
+    for (name, option, value, expected) in [
+        (
+            "by-version",
+            "--runtime-version",
+            "1.2",
+            "\"1.2\"".to_owned(),
+        ),
+        (
+            "by-git",
+            "--runtime-git",
+            "https://example.com/x",
+            "{ git = \"https://example.com/x\" }".to_owned(),
+        ),
+        (
+            "by-path",
+            "--runtime-path",
+            runtime.as_str(),
+            format!("{{ path = \"{runtime}\" }}"),
+        ),
+    ] {
+        let said = shell.run(&["new", name, "--crd", "widget.yaml", option, value]);
+        assert!(said.starts_with("exit 0"), "{said}");
+        let cargo = shell.read(&format!("{name}/Cargo.toml"));
+        let line = format!("\nkopf-runtime = {expected}\n");
+        assert!(cargo.contains(&line), "{line} is not in {cargo}");
+    }
+    let said = shell.run(&["new", "x", "--runtime-path", "."]);
+    assert!(
+        said.starts_with("exit 1\nerror: . is not the folder of kopf-runtime"),
+        "{said}"
+    );
+}
+
+#[test]
+fn presets_differ_in_what_is_handled() {
+    let shell = Shell::new();
+    let manifest = |preset: &str| {
+        let new = ["-q", "new", preset, "--preset", preset];
+        let rest = ["--crd", "widget.yaml", "--runtime-version", "1.0.0"];
+        let said = shell.run(&[&new[..], &rest[..]].concat());
+        assert_eq!(said, "exit 0\n");
+        let text = shell.read(&format!("{preset}/kopf.yaml"));
+        text.split_once("operator:")
+            .expect("it has one")
+            .1
+            .to_owned()
+    };
+    insta::assert_snapshot!(manifest("minimal"), @r"
+
+      name: minimal
+    resources:
+      - crd: crds/widget.yaml
+        handlers:
+          - {on: create, fn: create_fn}
+    ");
+    insta::assert_snapshot!(manifest("child"), @r"
+
+      name: child
+    resources:
+      - crd: crds/widget.yaml
+        handlers:
+          - {on: [create, update, resume], fn: sync_child}
+    ");
+    insta::assert_snapshot!(manifest("full"), @r"
+
+      name: full
+      handlers:
+        - {startup: startup_fn}
+        - {cleanup: cleanup_fn}
+        - {login: login_fn}
+        - {probe: probe_fn}
+    resources:
+      - crd: crds/widget.yaml
+        handlers:
+          - {on: create, fn: create_fn}
+          - {on: update, fn: update_fn}
+          - {on: delete, fn: delete_fn}
+          - {on: resume, fn: resume_fn}
+          - {on: field, field: metadata.labels, fn: field_fn}
+          - {on: event, fn: event_fn}
+          - {timer: timer_fn, interval: 1m}
+          - {daemon: daemon_fn}
+        indices:
+          - {index: index_fn}
+        admission:
+          - {validate: validate_fn}
+          - {mutate: mutate_fn}
+    ");
+    insta::assert_snapshot!(shell.read("child/src/handlers/widget.rs"));
+    assert!(
+        shell
+            .read("child/deploy/kustomization.yaml")
+            .contains("  - children.yaml\n")
+    );
+    assert!(
+        shell
+            .read("child/deploy/children.yaml")
+            .contains("resources: [configmaps]\n    verbs: [create, patch]\n")
+    );
+}
+
+#[test]
+fn renamed_kind_leaves_the_code_for_the_old_name() {
+    let shell = Shell::with_operator();
+    let mine = shell
+        .read("src/handlers/widget.rs")
+        .replace("Ok(())", "/* mine */ Ok(())");
+    shell.write("src/handlers/widget.rs", &mine);
+    shell.write("crds/widget.yaml", &gadget());
+    insta::assert_snapshot!(shell.run(&["generate"]));
+    assert_eq!(shell.read("src/handlers/widget.rs"), mine);
+    assert!(shell.read("src/handlers/gadget.rs").contains("create_fn"));
+}
+
+#[test]
+fn removed_version_is_pointed_out_and_nothing_is_written() {
+    let shell = Shell::with_operator();
+    let manifest = shell.read("kopf.yaml");
+    shell.write(
+        "kopf.yaml",
+        &manifest.replace("    handlers:", "    version: v1\n    handlers:"),
+    );
+    assert!(shell.run(&["generate"]).starts_with("exit 0"));
+    let before = shell.read("src/generated/types/widget/v1.rs");
+    shell.write("crds/widget.yaml", &CRD.replace("name: v1\n", "name: v2\n"));
+    insta::assert_snapshot!(shell.run(&["generate"]));
+    assert_eq!(shell.read("src/generated/types/widget/v1.rs"), before);
+    fs::write(shell.here.join("kopf.yaml"), manifest).expect("writable");
+    let moved = shell.run(&["generate"]);
+    assert!(
+        moved.contains("deleted src/generated/types/widget/v1.rs"),
+        "{moved}"
+    );
+    assert!(
+        shell
+            .read("src/generated/widget.rs")
+            .contains("types::widget::v2")
+    );
+}

@@ -1,0 +1,8 @@
+//! Prints the definition of the kind.
+
+use kube::CustomResourceExt as _;
+
+fn main() -> anyhow::Result<()> {
+    print!("{}", serde_yaml::to_string(&controller::Exhibit::crd())?);
+    Ok(())
+}

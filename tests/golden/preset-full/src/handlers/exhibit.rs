@@ -1,0 +1,79 @@
+//! What happens to an Exhibit.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::exhibit::{BTreeMap, Exhibit, ExhibitHandlers, IndexFn};
+
+impl ExhibitHandlers for Operator {
+    /// Called when an Exhibit is created.
+    async fn create_fn(&self, cx: &mut Change<Exhibit>) -> HandlerResult {
+        info!("create_fn was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called when an Exhibit is changed.
+    async fn update_fn(&self, cx: &mut Change<Exhibit>) -> HandlerResult {
+        info!("update_fn was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called when an Exhibit is being deleted.
+    async fn delete_fn(&self, cx: &mut Change<Exhibit>) -> HandlerResult {
+        info!("delete_fn was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called when an Exhibit is there when the operator starts.
+    async fn resume_fn(&self, cx: &mut Change<Exhibit>) -> HandlerResult {
+        info!("resume_fn was called: {}", cx.reason());
+        Ok(())
+    }
+
+    /// Called when `metadata.labels` of an Exhibit changes.
+    async fn field_fn(
+        &self,
+        cx: &mut FieldChange<Exhibit, BTreeMap<String, String>>,
+    ) -> HandlerResult {
+        info!(old = ?cx.old_value(), new = ?cx.new_value(), "field_fn was called");
+        Ok(())
+    }
+
+    /// Called for everything that is seen of an Exhibit.
+    async fn event_fn(&self, cx: &mut Seen<Exhibit>) -> HandlerResult {
+        info!("event_fn was called: {:?}", cx.event_type());
+        Ok(())
+    }
+
+    /// Called for an Exhibit every 1m.
+    async fn timer_fn(&self, cx: &mut Tick<Exhibit>) -> HandlerResult {
+        info!("timer_fn was called: {}", cx.name());
+        Ok(())
+    }
+
+    /// Runs beside an Exhibit as long as it is there.
+    async fn daemon_fn(&self, cx: &mut Daemon<Exhibit>) -> HandlerResult {
+        while cx.sleep(Duration::from_secs(60)).await {
+            info!("daemon_fn is running");
+        }
+        Ok(())
+    }
+
+    /// Says by which keys of `index_fn` an Exhibit is found, and what is found.
+    async fn index_fn(&self, cx: &mut Indexing<Exhibit>) -> IndexResult<IndexFn> {
+        debug!("index_fn was called: {}", cx.name());
+        Ok(Vec::new())
+    }
+
+    /// Says whether an Exhibit may be stored.
+    async fn validate_fn(&self, cx: &mut Validation<Exhibit>) -> AdmissionResult {
+        info!("validate_fn was called: {}", cx.operation());
+        Ok(())
+    }
+
+    /// May change an Exhibit before it is stored.
+    async fn mutate_fn(&self, cx: &mut Mutation<Exhibit>) -> AdmissionResult {
+        info!("mutate_fn was called: {}", cx.operation());
+        Ok(())
+    }
+}

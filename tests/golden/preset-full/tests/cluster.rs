@@ -1,0 +1,40 @@
+//! The operator on a cluster: `KUBECONFIG=… cargo test --features cluster`.
+
+use kopf_runtime::testing::{TestResult, on_cluster};
+use kube::ResourceExt as _;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_preset-full");
+
+/// What the cluster has to know.
+#[rustfmt::skip]
+const DEFINITIONS: &[&str] = &[
+    include_str!("../src/generated/types/exhibit/crd.json"),
+];
+
+/// Something that the cluster accepts.
+const OBJECT: &str = r##"{
+  "spec": {}
+}"##;
+
+#[test]
+fn an_exhibit_lives_and_goes() -> TestResult {
+    on_cluster(async |cluster| {
+        for definition in DEFINITIONS {
+            cluster.apply(definition).await?;
+        }
+        let program = cluster.program(PROGRAM).arg("--standalone");
+        let operator = program.start().await?;
+        let objects = cluster.objects("presets.kopf.dev/v1", "Exhibit", "exhibits");
+        let object = serde_json::from_str(OBJECT)?;
+        objects.create("example", object).await?;
+        objects
+            .until("example", "it was handled", |it| {
+                it.annotations()
+                    .contains_key("kopf.zalando.org/last-handled-configuration")
+            })
+            .await?;
+        objects.delete("example").await?;
+        objects.until_gone("example").await?;
+        operator.stop().await
+    })
+}

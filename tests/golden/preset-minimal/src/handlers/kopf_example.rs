@@ -1,0 +1,14 @@
+//! What happens to a KopfExample.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
+
+impl KopfExampleHandlers for Operator {
+    /// Called when a KopfExample is created.
+    async fn create_fn(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
+        info!("create_fn was called: {}", cx.reason());
+        Ok(())
+    }
+}

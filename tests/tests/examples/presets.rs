@@ -1,0 +1,109 @@
+//! What `kopf-gen new --preset` makes does its work before anybody has written a line.
+
+use kopf_tests::operator::Ending;
+use kopf_tests::{TestResult, eventually, program};
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use crate::stage::{Stage, is_handled};
+
+async fn stage(preset: &str) -> Result<Stage, kopf_tests::Failure> {
+    let name = format!("preset-{preset}");
+    Stage::open_in(program::workspace().join("tests/golden").join(&name), &name).await
+}
+
+#[tokio::test]
+async fn a_child_is_made_kept_in_step_and_collected() -> TestResult {
+    let stage = stage("child").await?;
+    let examples = stage.kopf_examples().await?;
+    let children = stage.sandbox.objects("v1", "ConfigMap").await?;
+    let operator = stage.start()?;
+
+    let object = json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {"field": "first"}});
+    let parent = examples.create("one", object).await?;
+    let child = children
+        .wait_until("kopfexample-one", "it is made", |child| {
+            child.data["data"]["spec.json"] == r#"{"field":"first"}"#
+        })
+        .await?;
+    assert_eq!(
+        child.owner_references()[0].uid,
+        parent.uid().unwrap_or_default()
+    );
+    assert_eq!(child.labels()["tier"], "gold");
+    examples
+        .wait_until("one", "it tells of its child", |it| {
+            it.data["status"]["sync_child"]["child"] == "kopfexample-one"
+        })
+        .await?;
+
+    examples
+        .merge("one", json!({"spec": {"field": "second"}}))
+        .await?;
+    children
+        .wait_until("kopfexample-one", "it follows", |child| {
+            child.data["data"]["spec.json"] == r#"{"field":"second"}"#
+        })
+        .await?;
+
+    examples.delete("one").await?;
+    children.wait_gone("kopfexample-one").await?;
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_handler_of_each_sort_runs_beside_the_others() -> TestResult {
+    let stage = stage("full").await?;
+    let exhibits = stage
+        .sandbox
+        .objects("presets.kopf.dev/v1", "Exhibit")
+        .await?;
+    let operator = stage.start()?;
+    for function in ["startup_fn", "login_fn"] {
+        let line = format!("{function} was called");
+        operator.wait_for_log(&line).await?;
+    }
+    operator
+        .wait_for_log("the API server knows the webhooks")
+        .await?;
+    eventually("the API server asks the operator", async || {
+        exhibits.create("early", json!({"spec": {}})).await.ok()?;
+        exhibits.delete("early").await.ok()?;
+        exhibits.wait_gone("early").await.ok()?;
+        operator
+            .log()
+            .contains("mutate_fn was called")
+            .then_some(())
+    })
+    .await?;
+
+    exhibits
+        .create("one", json!({"spec": {"field": "first"}}))
+        .await?;
+    exhibits
+        .wait_until("one", "it is handled", is_handled)
+        .await?;
+    exhibits
+        .merge("one", json!({"metadata": {"labels": {"tier": "gold"}}}))
+        .await?;
+    for function in [
+        "create_fn",
+        "event_fn",
+        "timer_fn",
+        "update_fn",
+        "field_fn",
+        "validate_fn",
+    ] {
+        let line = format!("{function} was called");
+        operator.wait_for_log(&line).await?;
+    }
+    exhibits.delete("one").await?;
+    exhibits.wait_gone("one").await?;
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    for function in ["delete_fn", "cleanup_fn"] {
+        let line = format!("{function} was called");
+        assert!(operator.log().contains(&line), "{}", operator.log());
+    }
+    Ok(())
+}
