@@ -3,6 +3,7 @@
 mod args;
 mod connect;
 mod crd;
+mod declarations;
 mod embedded;
 mod exit;
 mod freeze;
@@ -12,6 +13,7 @@ mod life;
 mod logging;
 mod orchestrate;
 mod reach;
+mod scout;
 mod shutdown;
 #[cfg(feature = "otel")]
 mod telemetry;
@@ -86,8 +88,8 @@ pub enum Error {
     /// The declarations of the handlers of a kind contradict each other.
     #[error("the handlers of {kind} make no sense")]
     Declaration {
-        /// The kind.
-        kind: &'static str,
+        /// The kind or the selection.
+        kind: String,
         /// What is wrong.
         #[source]
         source: registry::Error,
@@ -97,6 +99,22 @@ pub enum Error {
     DeclaredTwice {
         /// The kind.
         kind: &'static str,
+    },
+    /// The records of two handlers would overwrite each other on objects that both are about.
+    #[error("{one} and {other} may be about the same objects, and both have a handler `{id}`")]
+    SharedId {
+        /// One declaration.
+        one: String,
+        /// The other declaration.
+        other: String,
+        /// The id that both of them have.
+        id: String,
+    },
+    /// The API server is told the names of kinds about which it has to ask.
+    #[error("{selection} has webhooks, which only kinds that are declared by name can have")]
+    SelectedWebhook {
+        /// The selection.
+        selection: String,
     },
     /// Webhooks are declared, and cannot be served or made known.
     #[error("the admission webhooks do not work")]

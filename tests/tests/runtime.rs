@@ -50,6 +50,8 @@ mod process;
 mod replicas;
 #[path = "runtime/scopes.rs"]
 mod scopes;
+#[path = "runtime/selection.rs"]
+mod selection;
 #[path = "runtime/settings.rs"]
 mod settings;
 #[path = "runtime/stopping.rs"]

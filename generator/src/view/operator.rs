@@ -60,7 +60,7 @@ impl<'a> TypesView<'a> {
 
 fn custom_modules(operator: &Operator) -> impl Iterator<Item = &str> {
     operator.kinds.iter().filter_map(|kind| match &kind.origin {
-        Origin::Standard(_) => None,
+        Origin::Standard(_) | Origin::Selected(_) => None,
         Origin::Custom(resource) => Some(resource.module.as_str()),
     })
 }

@@ -19,7 +19,7 @@ use crate::declare::Webhook;
 use crate::index::gate::Lookup;
 use crate::memo::{AnyMemo, Memos};
 use crate::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
-use crate::resource::ResourceSpec;
+use crate::resource::{Description, ResourceSpec};
 use crate::shim::admission::{ReviewFunction, Verdict};
 
 /// Where the paths of conversions begin; those of webhooks begin with their roles.
@@ -45,6 +45,7 @@ struct Route {
     function: Arc<dyn ReviewFunction>,
     param: Option<Arc<Value>>,
     memos: Option<Arc<Memos>>,
+    description: Description,
     metrics: Arc<WebhookMetrics>,
 }
 
@@ -100,6 +101,9 @@ impl Reviewer {
             let id = webhook.spec.id.as_str();
             let route = Route {
                 metrics: metrics.webhook(resource.kind, resource.group, id),
+                description: webhook
+                    .description
+                    .unwrap_or_else(|| Description::declared(&resource.into())),
                 resource,
                 spec: webhook.spec,
                 function: webhook.function,
@@ -228,6 +232,7 @@ impl Routes {
             param: route.param.clone(),
             states,
             memo: route.memos.as_ref().map(|memos| recall(memos, request)),
+            resource: route.description.get(),
         };
         let span = info_span!(
             "review",

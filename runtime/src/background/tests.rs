@@ -17,7 +17,8 @@ use crate::handler::{DaemonHandler, TimerHandler};
 use crate::index::Indices;
 use crate::metrics::KindMetrics;
 use crate::process::Kind;
-use crate::resource::{ResourceSpec, Scope, StatusSubresource};
+use crate::process::kind::Supplies;
+use crate::resource::{Coverage, ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
 
 const fn s(seconds: u64) -> Duration {
@@ -91,9 +92,16 @@ impl Stage {
             activity: Activity::always(),
             indices: Indices::default(),
         });
-        let counted = KindMetrics::unobserved();
-        let networking = &settings.networking;
-        let kind = Kind::new(resource, client, persistence, networking, counted).unwrap();
+        let supplies = Supplies {
+            client,
+            persistence,
+            patience: settings.networking.request_timeout,
+            metrics: KindMetrics::unobserved(),
+        };
+        let Coverage::Kind(spec) = resource.coverage else {
+            panic!("it is one kind");
+        };
+        let kind = Kind::new(spec.into(), &[&resource], supplies).unwrap();
         let limits = Limits {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::handler::HandlerId;
+use kopf_core::selection::DiscoveredResource;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 use serde_json::Value;
@@ -43,6 +44,13 @@ impl<K> Indexing<K> {
     /// The object as the server sent it.
     pub fn raw(&self) -> &Value {
         &self.facts.raw
+    }
+
+    /// The resource of the object as the server describes it: its names, categories and verbs.
+    ///
+    /// Before the server has been asked, it is what the operator was made for.
+    pub fn resource(&self) -> &DiscoveredResource {
+        &self.facts.around.resource
     }
 
     /// The name of the object.

@@ -137,12 +137,15 @@ impl Reader<'_> {
 
     fn resource(&mut self, node: &Node) -> Option<ResourceSection> {
         let mut fields = self.fields(node, "a resource")?;
+        let is_selected = fields.optional("select").is_some();
         let section = ResourceSection {
             span: fields.place(),
             crd: self.optional_string(&mut fields, "crd"),
             kind: self.optional_string(&mut fields, "kind"),
             version: self.optional_string(&mut fields, "version"),
             builtin: self.optional_string(&mut fields, "builtin"),
+            select: self.select(&mut fields),
+            alias: self.optional_string(&mut fields, "as"),
             memo: self.optional_string(&mut fields, "memo"),
             track: fields
                 .optional("track")
@@ -167,7 +170,8 @@ impl Reader<'_> {
             },
         };
         fields.finish(self, &[]);
-        Some(section)
+        // What is wrong with the selection was reported, and there is no other way to go on.
+        (!is_selected || section.select.is_some()).then_some(section)
     }
 
     fn handler(&mut self, node: &Node) -> Option<HandlerSection> {

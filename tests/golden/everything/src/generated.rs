@@ -8,6 +8,8 @@ pub mod warehouse;
 pub mod pod;
 pub mod deployment;
 pub mod config_map;
+pub mod toys;
+pub mod everything;
 pub mod indices;
 pub mod hooks;
 pub mod types;
@@ -21,7 +23,8 @@ pub fn operator<S>(state: S) -> kopf_runtime::Operator
 where
     S: ephemeral_volume_claim::EphemeralVolumeClaimHandlers + order::OrderHandlers
         + warehouse::WarehouseHandlers + pod::PodHandlers
-        + deployment::DeploymentHandlers + config_map::ConfigMapHandlers + hooks::Hooks,
+        + deployment::DeploymentHandlers + config_map::ConfigMapHandlers
+        + toys::ToysHandlers + everything::EverythingHandlers + hooks::Hooks,
 {
     let state = Arc::new(state);
     kopf_runtime::Operator::new("everything-operator")
@@ -113,6 +116,8 @@ where
         .resource(pod::resource(&state))
         .resource(deployment::resource(&state))
         .resource(config_map::resource(&state))
+        .resource(toys::resource(&state))
+        .resource(everything::resource(&state))
         .webhooks(
             kopf_runtime::admission::Webhooks::default()
                 .unmanaged()
