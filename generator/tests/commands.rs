@@ -800,6 +800,7 @@ fn handlers_of_the_operator_are_added_and_removed_by_commands() {
     for line in [
         "add startup prepare --retries 3 --backoff 5s",
         "add cleanup tear_down --id Widgets.end",
+        "add probe disk --timeout 2s --id free",
     ] {
         let output = shell.run(&line.split(' ').collect::<Vec<_>>());
         assert!(output.starts_with("exit 0"), "{output}");
@@ -808,6 +809,7 @@ fn handlers_of_the_operator_are_added_and_removed_by_commands() {
     for entry in [
         "{startup: prepare, retries: 3, backoff: 5s}",
         "{cleanup: tear_down, id: Widgets.end}",
+        "{probe: disk, id: free, timeout: 2s}",
     ] {
         assert!(manifest.contains(entry), "{manifest}");
     }
@@ -815,6 +817,7 @@ fn handlers_of_the_operator_are_added_and_removed_by_commands() {
     for stub in [
         "async fn prepare(&self, cx: &mut Startup) -> HandlerResult",
         "async fn tear_down(&self, cx: &mut Cleanup) -> HandlerResult",
+        "async fn disk(&self, cx: &mut Probe) -> HandlerResult",
     ] {
         assert!(stubs.contains(stub), "{stubs}");
     }
@@ -829,6 +832,11 @@ fn handlers_of_the_operator_are_added_and_removed_by_commands() {
         "{output}"
     );
     assert!(!shell.read("src/generated/hooks.rs").contains("tear_down"));
+    let refused = shell.run(&["add", "probe", "other", "--retries", "3"]);
+    assert!(refused.starts_with("exit 2"), "{refused}");
+    let output = shell.run(&["remove", "hook", "free"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    assert!(!shell.read("src/generated/hooks.rs").contains("disk"));
 }
 
 #[test]
@@ -864,6 +872,37 @@ fn memo_becomes_a_type_of_the_user_in_new_and_old_files() {
         "{output}"
     );
     assert!(output.contains("write it like `WidgetMemo`"), "{output}");
+}
+
+#[test]
+fn objects_are_tracked_always_where_the_manifest_says_so_and_somebody_compares_them() {
+    let shell = Shell::with_operator();
+    let manifest = shell.read("kopf.yaml");
+    let with = |track: &str| {
+        let track = format!("track: {track}\n    handlers:");
+        shell.write("kopf.yaml", &manifest.replace("handlers:", &track));
+        shell.run(&["generate"])
+    };
+    let wiring = || shell.read("src/generated/widget.rs");
+    let output = with("always");
+    assert!(output.starts_with("exit 0"), "{output}");
+    assert!(wiring().contains(".track_always()"), "{}", wiring());
+    let output = with("matching");
+    assert!(output.starts_with("exit 0"), "{output}");
+    assert!(!wiring().contains(".track_always()"), "{}", wiring());
+    let output = with("never");
+    assert!(
+        output.contains("KG0504") && output.contains("`always`"),
+        "{output}"
+    );
+    let spy = "resources:\n  - builtin: v1/Pod\n    track: always\n    handlers:\n      - {on: event, fn: spy}\n";
+    let (operator, _) = manifest.split_once("resources:").unwrap();
+    shell.write("kopf.yaml", &format!("{operator}{spy}"));
+    let output = shell.run(&["generate"]);
+    assert!(
+        output.contains("KG0626") && output.contains("no handler needs the last states of Pod"),
+        "{output}"
+    );
 }
 
 #[test]

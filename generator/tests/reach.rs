@@ -86,10 +86,20 @@ fn what_cannot_be_meant_is_refused() {
 }
 
 #[test]
+fn places_for_facts_have_names_that_the_api_server_accepts() {
+    let made = Made::with(
+        "settings: {persistence: {finalizer: '', prefix: My.dev/x, progress: files, status_field: a.b, \
+         ignored: [spec..size, ''], diffbase_storage: mine}, networking: {request_timeout: 0}}",
+    );
+    assert!(!made.succeeded);
+    insta::assert_snapshot!(made.told);
+}
+
+#[test]
 fn settings_of_kopf_without_a_meaning_here_say_what_takes_their_place() {
     let made = Made::with(
         "settings: {queueing: {idle_timeout: 5, exit_timeout: 2}, execution: {max_workers: 20}, \
-         networking: {request_timeout: 60}, watching: {client_timeout: 60}, process: {}}",
+         networking: {error_backoffs: [1]}, watching: {client_timeout: 60}, process: {}}",
     );
     assert!(!made.succeeded);
     insta::assert_snapshot!(made.told);

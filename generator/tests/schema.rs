@@ -206,3 +206,35 @@ fn schema_and_parser_agree_on_indices() {
         assert_eq!(both(&with(bad)), (false, false), "{bad}");
     }
 }
+
+#[test]
+fn schema_and_parser_agree_on_selections() {
+    let with = |select: &str| {
+        format!(
+            "apiVersion: kopf-gen.dev/v1\noperator: {{name: a}}\nresources: [{{select: {select}}}]\n"
+        )
+    };
+    for good in [
+        "everything",
+        "{category: all}",
+        "{group: '', version: v1}",
+        "{kind: A, plural: b, singular: c, short_name: d, any_name: e}",
+        "{}",
+        "~",
+        "{kind: ~}, as: Toys",
+    ] {
+        assert_eq!(both(&with(good)), (true, true), "{good}");
+    }
+    for bad in [
+        "nothing",
+        "1",
+        "[everything]",
+        "{everything: true}",
+        "{kind: 1}",
+        "{kind: [A, B]}",
+        "{shortcut: po}",
+        "everything, as: 1",
+    ] {
+        assert_eq!(both(&with(bad)), (false, false), "{bad}");
+    }
+}

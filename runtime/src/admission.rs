@@ -68,6 +68,8 @@ pub(crate) struct LocalOptions {
     /// The name under which the cluster reaches this machine.
     pub(crate) host: Option<String>,
     pub(crate) port: Option<u16>,
+    /// The address of this machine on which it listens.
+    pub(crate) listen: Option<std::net::IpAddr>,
     /// Where the authority is written, for other programs to trust the server.
     pub(crate) ca_file: Option<std::path::PathBuf>,
     /// A Secret with certificates that somebody else keeps, for serving in a pod.

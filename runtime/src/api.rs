@@ -15,10 +15,11 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Semaphore;
 
-use crate::resource::{KindName, ResourceSpec, Scope};
+use crate::resource::{Description, KindName, KindSpec, Scope};
 
-/// How long the server may take to begin its answer; a watch answers at once and then streams.
-pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the server may take to answer, unless told otherwise; a watch answers at once and then
+/// streams.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Few, so that connections are used again: one for each of thousands of objects that wait for
 /// the server costs both sides dearly when it returns.
@@ -28,10 +29,20 @@ const REQUESTS_AT_ONCE: usize = 16;
 #[derive(Clone)]
 pub(crate) struct KindApi {
     client: Client,
-    spec: ResourceSpec,
+    spec: KindSpec,
     name: Arc<KindName>,
+    description: Description,
     selectors: Selectors,
+    content: Content,
     requests: Arc<Semaphore>,
+    patience: Duration,
+}
+
+/// How much of each object is listed and watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Whole,
+    Metadata,
 }
 
 /// Why a request did not do what it was meant to, by what a caller can do about it.
@@ -106,14 +117,49 @@ struct Named {
 
 impl KindApi {
     /// A kind of which only the selected objects are listed and watched.
-    pub(crate) fn new(client: Client, spec: ResourceSpec, selectors: Selectors) -> Self {
+    pub(crate) fn new(client: Client, spec: impl Into<KindSpec>, selectors: Selectors) -> Self {
+        let spec = spec.into();
         Self {
             client,
+            description: Description::declared(&spec),
             name: Arc::new(spec.kind_name()),
             spec,
             selectors,
+            content: Content::Whole,
             requests: Arc::new(Semaphore::new(REQUESTS_AT_ONCE)),
+            patience: RESPONSE_TIMEOUT,
         }
+    }
+
+    /// The same, but only the metadata of objects is listed and watched.
+    pub(crate) fn of_metadata(self) -> Self {
+        Self {
+            content: Content::Metadata,
+            ..self
+        }
+    }
+
+    /// The same, with what the server says about the kind kept there.
+    pub(crate) fn described_in(self, description: Description) -> Self {
+        Self {
+            description,
+            ..self
+        }
+    }
+
+    /// What the server says about the kind, as far as it was asked.
+    pub(crate) fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// The same for a server that may take this long to answer.
+    pub(crate) fn within(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// How long the server may take to answer.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// Whether an object can leave the view without being deleted.
@@ -121,7 +167,7 @@ impl KindApi {
         !self.selectors.is_empty()
     }
 
-    pub(crate) fn spec(&self) -> &ResourceSpec {
+    pub(crate) fn spec(&self) -> &KindSpec {
         &self.spec
     }
 
@@ -142,8 +188,12 @@ impl KindApi {
             continue_token: page,
             ..ListParams::default()
         };
-        let request = self.paths(namespace).list(&params).map_err(build)?;
-        let text = self.text(request).await?;
+        let paths = self.paths(namespace);
+        let request = match self.content {
+            Content::Whole => paths.list(&params),
+            Content::Metadata => paths.list_metadata(&params),
+        };
+        let text = self.text(request.map_err(build)?).await?;
         read_page(&text, |item| Ok(item.to_owned().into()))
     }
 
@@ -199,11 +249,13 @@ impl KindApi {
             timeout: u32::try_from(server_timeout.as_secs()).ok(),
             ..WatchParams::default()
         };
-        let request = self
-            .paths(namespace)
-            .watch(&params, version)
-            .map_err(build)?;
-        answered(self.client.request_stream(request)).await
+        let paths = self.paths(namespace);
+        let request = match self.content {
+            Content::Whole => paths.watch(&params, version),
+            Content::Metadata => paths.watch_metadata(&params, version),
+        };
+        self.answered(self.client.request_stream(request.map_err(build)?))
+            .await
     }
 
     pub(crate) async fn get(&self, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
@@ -259,7 +311,7 @@ impl KindApi {
 
     /// The kind and its namespace, for people.
     pub(crate) fn describe(&self, namespace: Option<&str>) -> String {
-        let ResourceSpec { plural, group, .. } = &self.spec;
+        let KindSpec { plural, group, .. } = &self.spec;
         let dot = if group.is_empty() { "" } else { "." };
         match namespace {
             Some(namespace) => format!("{plural}{dot}{group} in {namespace}"),
@@ -272,7 +324,7 @@ impl KindApi {
     }
 
     fn collection(&self, namespace: Option<&str>) -> String {
-        let ResourceSpec {
+        let KindSpec {
             group,
             version,
             plural,
@@ -294,7 +346,17 @@ impl KindApi {
     async fn text(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
         // The semaphore is never closed; without a permit the request would only be less polite.
         let _permit = self.requests.acquire().await.ok();
-        answered(self.client.request_text(request)).await
+        self.answered(self.client.request_text(request)).await
+    }
+
+    async fn answered<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Error> {
+        match tokio::time::timeout(self.patience, request).await {
+            Ok(answer) => answer.map_err(Error::from),
+            Err(_) => Err(Error::Timeout),
+        }
     }
 
     /// How its objects name their kind.
@@ -378,13 +440,6 @@ impl From<kube::Error> for Error {
             },
             _ => Self::Request(Box::new(error)),
         }
-    }
-}
-
-async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
-    match tokio::time::timeout(RESPONSE_TIMEOUT, request).await {
-        Ok(answer) => answer.map_err(Error::from),
-        Err(_) => Err(Error::Timeout),
     }
 }
 

@@ -7,7 +7,9 @@ use futures::future::BoxFuture;
 use kopf_core::admission::{Role, WebhookSpec};
 use kopf_core::background::stopping::StopPolicy;
 use kopf_core::background::timing::Timing;
-use kopf_core::handler::HandlerSpec;
+use kopf_core::handler::registry::Tracking;
+use kopf_core::handler::{HandlerSpec, Trigger};
+use kopf_core::selection::Selector;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -28,7 +30,7 @@ use crate::handler::{
 use crate::index::{Index, IndexResult};
 use crate::memo::{Memo, Memos};
 use crate::metrics::Form;
-use crate::resource::ResourceSpec;
+use crate::resource::{Coverage, Description, KindSpec, ResourceSpec};
 use crate::shim::admission::{MutationShim, ReviewFunction, ValidationShim};
 use crate::shim::indexing::{IndexFunction, IndexShim};
 use crate::shim::{
@@ -39,23 +41,28 @@ use crate::shim::{
 /// Collects the handlers of one kind `K`, which are methods of `S`.
 #[must_use]
 pub struct Resource<K, S> {
-    spec: ResourceSpec,
+    coverage: Coverage,
     state: Arc<S>,
     handlers: Vec<Handler>,
     webhooks: Vec<Webhook>,
     memos: Option<Arc<Memos>>,
+    tracking: Tracking,
     object: PhantomData<fn() -> K>,
 }
 
 /// A kind and its handlers, ready for an operator.
 pub struct ResourceHandlers {
-    pub(crate) spec: ResourceSpec,
+    pub(crate) coverage: Coverage,
+    /// What the server says about the kind, if it is one.
+    pub(crate) description: Option<Description>,
     pub(crate) handlers: Vec<Handler>,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) memos: Option<Arc<Memos>>,
+    pub(crate) tracking: Tracking,
 }
 
 /// One declared handler with its function.
+#[derive(Clone)]
 pub(crate) struct Handler {
     pub(crate) spec: HandlerSpec,
     pub(crate) function: Function,
@@ -68,6 +75,7 @@ pub(crate) struct Webhook {
     pub(crate) function: Arc<dyn ReviewFunction>,
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) memos: Option<Arc<Memos>>,
+    pub(crate) description: Option<Description>,
 }
 
 /// What is called.
@@ -79,6 +87,30 @@ pub(crate) enum Function {
     Timer(TimerPart),
     Index(Arc<dyn IndexFunction>),
 }
+
+// === impl ResourceHandlers ===
+
+impl ResourceHandlers {
+    /// Whether any handler accompanies objects.
+    pub(crate) fn has_duties(&self) -> bool {
+        let mut handlers = self.handlers.iter();
+        handlers.any(|it| it.spec.trigger.is_background())
+    }
+
+    /// Whether objects are found in any index.
+    pub(crate) fn has_indices(&self) -> bool {
+        let mut handlers = self.handlers.iter();
+        handlers.any(|it| matches!(it.function, Function::Index(_)))
+    }
+
+    /// Whether its handlers write to objects, if only to keep their progress.
+    pub(crate) fn writes(&self) -> bool {
+        let writes = |trigger: Trigger| trigger.is_change() || trigger.is_background();
+        self.handlers.iter().any(|it| writes(it.spec.trigger))
+    }
+}
+
+// === impl Function ===
 
 impl Function {
     /// As what it is counted.
@@ -116,12 +148,24 @@ where
 {
     /// A kind without handlers so far.
     pub fn new(spec: ResourceSpec, state: &Arc<S>) -> Self {
+        Self::about(Coverage::Kind(spec), state)
+    }
+
+    /// All kinds of the server that are like this, as they come and go.
+    ///
+    /// Where one of them is declared by itself, too, one stream serves both.
+    pub fn selected(selector: Selector, state: &Arc<S>) -> Self {
+        Self::about(Coverage::Selection(selector), state)
+    }
+
+    fn about(coverage: Coverage, state: &Arc<S>) -> Self {
         Self {
-            spec,
+            coverage,
             state: Arc::clone(state),
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memos: None,
+            tracking: Tracking::default(),
             object: PhantomData,
         }
     }
@@ -129,6 +173,14 @@ where
     /// Remembers this of each object, for all of its handlers.
     pub fn memo<M: Memo<K>>(mut self) -> Self {
         self.memos = Some(Arc::new(Memos::of::<K, M>()));
+        self
+    }
+
+    /// Keeps the last handled state of every object, also of those that no handler matches.
+    ///
+    /// Whoever begins to match is then compared with what it was before, and is not new.
+    pub fn track_always(mut self) -> Self {
+        self.tracking = Tracking::Always;
         self
     }
 
@@ -237,14 +289,21 @@ where
 
     /// All of it, for [`Operator::resource`](crate::Operator::resource).
     pub fn build(mut self) -> ResourceHandlers {
+        let description = match &self.coverage {
+            Coverage::Kind(spec) => Some(Description::awaited(&KindSpec::from(*spec))),
+            Coverage::Selection(_) => None,
+        };
         for webhook in &mut self.webhooks {
             webhook.memos.clone_from(&self.memos);
+            webhook.description.clone_from(&description);
         }
         ResourceHandlers {
-            spec: self.spec,
+            coverage: self.coverage,
+            description,
             handlers: self.handlers,
             webhooks: self.webhooks,
             memos: self.memos,
+            tracking: self.tracking,
         }
     }
 
@@ -260,6 +319,7 @@ where
             function,
             param,
             memos: None,
+            description: None,
         });
         self
     }

@@ -30,6 +30,7 @@ use crate::execute::invoke::Verdict;
 use crate::execute::report;
 use crate::index::Update;
 use crate::index::gate::Ticket;
+use crate::memo::Memos;
 use crate::metrics::HandlerMetrics;
 use crate::shim::indexing::IndexFunction;
 use crate::span;
@@ -52,6 +53,8 @@ pub(crate) struct Indexer {
     pub(crate) function: Arc<dyn IndexFunction>,
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) metrics: Arc<HandlerMetrics>,
+    /// None if the declaration has no memos.
+    pub(crate) memos: Option<Arc<Memos>>,
 }
 
 /// What fills the indices from one stream.
@@ -172,6 +175,10 @@ impl Clerk {
                 let text = Arc::clone(&sighting.text);
                 let job = if sighting.event_type == EventType::Deleted {
                     self.forget(&key);
+                    // Whoever else handles the object forgets it when he is done with it.
+                    if self.queue.is_none() {
+                        self.shared.forget(&key);
+                    }
                     self.job_of_deleted(key, sighting)
                 } else {
                     self.job(key, Some(sighting), text)
@@ -185,7 +192,7 @@ impl Clerk {
             }
             Told::Unserved(epoch) => {
                 if !std::mem::replace(&mut self.told_unserved, true) {
-                    let kind = self.shared.api.spec().kind;
+                    let kind = &self.shared.api.spec().kind;
                     info!("indices of {kind} have nothing until the server serves the kind");
                 }
                 self.jobs
@@ -394,7 +401,7 @@ impl Shared {
                 update: None,
             };
         }
-        let around = self.surroundings(key);
+        let around = self.surroundings(key, indexer.memos.as_deref());
         let span = around.subject.span();
         let span = span.in_scope(|| span::handler(indexer.spec.id.as_str(), record.retries));
         let facts = IndexFacts {
@@ -441,7 +448,7 @@ impl Shared {
             }
             return None;
         }
-        let around = self.surroundings(key);
+        let around = self.surroundings(key, indexer.memos.as_deref());
         around.subject.span().in_scope(|| {
             let finished = report::Finished {
                 spec: &indexer.spec,
@@ -469,12 +476,19 @@ impl Shared {
         apply(function.nothing(&self.means.indices), key).await;
     }
 
-    fn surroundings(&self, key: &Arc<ObjectKey>) -> Surroundings {
+    /// The object is gone, and so is what was remembered of it.
+    fn forget(&self, key: &ObjectKey) {
+        for memos in self.indexers.iter().filter_map(|it| it.memos.as_ref()) {
+            memos.forget(&key.uid);
+        }
+    }
+
+    fn surroundings(&self, key: &Arc<ObjectKey>, memos: Option<&Memos>) -> Surroundings {
         Surroundings {
             means: Arc::clone(&self.means),
             subject: Subject::handled(Arc::clone(self.api.name()), Arc::clone(key)),
-            // An index says what the object is, and not what was done about it.
-            memo: None,
+            memo: memos.map(|memos| memos.recall(&key.uid)),
+            resource: self.api.description().get(),
         }
     }
 }

@@ -62,6 +62,7 @@ mod backoff;
 mod clock;
 mod context;
 mod declare;
+mod discovery;
 mod engine;
 mod error;
 mod execute;
@@ -133,15 +134,18 @@ pub use kopf_core::object::diff::{Diff, DiffItem, DiffOp, OldValue};
 pub use kopf_core::peering::Ties;
 pub use kopf_core::persistence::Persistence;
 pub use kopf_core::scope::NamespacePattern;
+pub use kopf_core::selection::{DiscoveredResource, Selector};
 pub use kopf_core::{diffbase, progress};
+pub use kube::core::DynamicObject;
 pub use memo::Memo;
 pub use operator::{Error, Namespaces, NeverReady, Operator, RunningOperator};
 pub use patch::Patch;
 pub use resource::{ResourceSpec, Scope, StatusSubresource};
 pub use settings::{
-    BackgroundSettings, ExecutionSettings, HealthSettings, LeaderElectionSettings, PeeringMode,
-    PeeringSettings, PostingLevel, PostingSettings, ProgressPosting, QueueingSettings,
-    ScanningSettings, Settings, ShutdownSettings, WatchingSettings,
+    BackgroundSettings, DiffBasePlace, ExecutionSettings, HealthSettings, LeaderElectionSettings,
+    NetworkingSettings, PeeringMode, PeeringSettings, PersistenceSettings, PostingLevel,
+    PostingSettings, ProgressPlace, ProgressPosting, QueueingSettings, ScanningSettings, Settings,
+    ShutdownSettings, WatchingSettings,
 };
 pub use stop::StopSignal;
 pub use vault::Exhausted;

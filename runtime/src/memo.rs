@@ -1,7 +1,7 @@
 //! What the operator remembers of each object while it runs, in a type of the user's.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A type that is remembered of each object of the kind `K`, as long as the object is there and the
@@ -12,14 +12,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// belongs into a lock or an atomic. What has to survive a restart belongs into the status.
 pub trait Memo<K>: Default + Send + Sync + 'static {}
 
+/// How many objects that nobody has noticed yet are remembered for webhooks; others may never be
+/// noticed, and nobody would tell that they are gone.
+const EARLY: usize = 256;
+
 /// A memo without its type.
 pub(crate) type AnyMemo = Arc<dyn Any + Send + Sync>;
 
 /// The memos of the objects of one kind.
 pub(crate) struct Memos {
     make: fn() -> AnyMemo,
-    /// By the uid of the object; never held across an await, and never while one is made.
-    known: Mutex<HashMap<Box<str>, AnyMemo>>,
+    /// Never held across an await, and never while one is made.
+    known: Mutex<Known>,
+}
+
+/// Memos by the uid of the object.
+#[derive(Default)]
+struct Known {
+    noticed: HashMap<Box<str>, AnyMemo>,
+    /// Those of objects that only webhooks have seen, the oldest first.
+    early: VecDeque<(Box<str>, AnyMemo)>,
 }
 
 impl Memos {
@@ -32,17 +44,38 @@ impl Memos {
 
     /// The memo of an object that is known to be there.
     pub(crate) fn recall(&self, uid: &str) -> AnyMemo {
-        if let Some(memo) = self.known().get(uid) {
-            return Arc::clone(memo);
-        }
-        let made = self.fresh();
-        Arc::clone(self.known().entry(uid.into()).or_insert(made))
+        let early = {
+            let mut known = self.known();
+            if let Some(memo) = known.noticed.get(uid) {
+                return Arc::clone(memo);
+            }
+            known.take_early(uid)
+        };
+        let made = early.unwrap_or_else(|| self.fresh());
+        Arc::clone(self.known().noticed.entry(uid.into()).or_insert(made))
     }
 
-    /// The memo of an object that may be gone, or not have been noticed; then it is not kept.
+    /// The memo of an object that may be gone; then it is not kept.
     pub(crate) fn find(&self, uid: &str) -> AnyMemo {
-        let known = self.known().get(uid).cloned();
+        let known = self.known().find(uid);
         known.unwrap_or_else(|| self.fresh())
+    }
+
+    /// The memo of an object that may not have been noticed yet; then it is kept for a while.
+    pub(crate) fn anticipate(&self, uid: &str) -> AnyMemo {
+        if let Some(memo) = self.known().find(uid) {
+            return memo;
+        }
+        let made = self.fresh();
+        let mut known = self.known();
+        if let Some(memo) = known.find(uid) {
+            return memo;
+        }
+        if known.early.len() >= EARLY {
+            known.early.pop_front();
+        }
+        known.early.push_back((uid.into(), Arc::clone(&made)));
+        made
     }
 
     /// A memo that nobody keeps.
@@ -52,11 +85,28 @@ impl Memos {
 
     /// The object is gone; whoever has its memo may keep it.
     pub(crate) fn forget(&self, uid: &str) {
-        self.known().remove(uid);
+        let mut known = self.known();
+        known.noticed.remove(uid);
+        known.take_early(uid);
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Box<str>, AnyMemo>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    fn find(&self, uid: &str) -> Option<AnyMemo> {
+        let early = || self.early.iter().find(|(other, _)| **other == *uid);
+        let memo = self.noticed.get(uid).or_else(|| Some(&early()?.1));
+        memo.cloned()
+    }
+
+    fn take_early(&mut self, uid: &str) -> Option<AnyMemo> {
+        let at = self.early.iter().position(|(other, _)| **other == *uid)?;
+        self.early.remove(at).map(|(_, memo)| memo)
     }
 }
 
@@ -96,12 +146,28 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_for_objects_that_were_not_noticed() {
+    fn what_webhooks_leave_for_an_object_is_there_when_it_is_noticed() {
         let memos = Memos::of::<Kind, Count>();
-        for _ in 0..2 {
-            assert_eq!(count(&memos.find("a")), 0);
-            assert_eq!(count(&memos.fresh()), 0);
+        assert_eq!(count(&memos.anticipate("a")), 0);
+        assert_eq!(count(&memos.fresh()), 0);
+        assert_eq!(count(&memos.anticipate("a")), 1);
+        assert_eq!(count(&memos.recall("a")), 2);
+        assert!(memos.known().early.is_empty());
+        memos.forget("a");
+        assert_eq!(count(&memos.find("a")), 0);
+        assert_eq!(count(&memos.anticipate("a")), 0);
+        memos.forget("a");
+        assert!(memos.known().early.is_empty());
+    }
+
+    #[test]
+    fn few_objects_that_nobody_notices_are_remembered() {
+        let memos = Memos::of::<Kind, Count>();
+        for number in 0..=EARLY {
+            assert_eq!(count(&memos.anticipate(&number.to_string())), 0);
         }
-        assert!(memos.known().is_empty());
+        assert_eq!(memos.known().early.len(), EARLY);
+        assert_eq!(count(&memos.anticipate(&EARLY.to_string())), 1);
+        assert_eq!(count(&memos.anticipate("0")), 0, "the oldest is forgotten");
     }
 }

@@ -3,6 +3,7 @@
 mod args;
 mod connect;
 mod crd;
+mod declarations;
 mod embedded;
 mod exit;
 mod freeze;
@@ -12,6 +13,7 @@ mod life;
 mod logging;
 mod orchestrate;
 mod reach;
+mod scout;
 mod shutdown;
 #[cfg(feature = "otel")]
 mod telemetry;
@@ -21,7 +23,7 @@ mod watched;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::FromArgMatches as _;
 use jiff::SignedDuration;
 use kopf_core::admission::configuration::Reach;
 use kopf_core::election;
@@ -86,8 +88,8 @@ pub enum Error {
     /// The declarations of the handlers of a kind contradict each other.
     #[error("the handlers of {kind} make no sense")]
     Declaration {
-        /// The kind.
-        kind: &'static str,
+        /// The kind or the selection.
+        kind: String,
         /// What is wrong.
         #[source]
         source: registry::Error,
@@ -97,6 +99,22 @@ pub enum Error {
     DeclaredTwice {
         /// The kind.
         kind: &'static str,
+    },
+    /// The records of two handlers would overwrite each other on objects that both are about.
+    #[error("{one} and {other} may be about the same objects, and both have a handler `{id}`")]
+    SharedId {
+        /// One declaration.
+        one: String,
+        /// The other declaration.
+        other: String,
+        /// The id that both of them have.
+        id: String,
+    },
+    /// The API server is told the names of kinds about which it has to ask.
+    #[error("{selection} has webhooks, which only kinds that are declared by name can have")]
+    SelectedWebhook {
+        /// The selection.
+        selection: String,
     },
     /// Webhooks are declared, and cannot be served or made known.
     #[error("the admission webhooks do not work")]
@@ -276,7 +294,7 @@ impl Operator {
     /// Does what the command line asks for, until a signal stops it.
     #[must_use]
     pub fn main(self) -> ExitCode {
-        let matches = Cli::command().name(self.name).get_matches();
+        let matches = args::command(self.name).get_matches();
         let request = match Cli::from_arg_matches(&matches) {
             Ok(cli) => Request::from(cli),
             Err(error) => error.exit(),
@@ -319,7 +337,7 @@ impl Operator {
     /// for.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let client = metered(client, Arc::clone(&self.requests));
-        let access = async |logins: Vec<_>, _| {
+        let access = async |logins: Vec<_>, _: &Settings| {
             if !logins.is_empty() {
                 warn!("login handlers are not called: the operator was given a client");
             }
@@ -338,7 +356,7 @@ impl Operator {
     /// As [`run`](Self::run), and if there is no cluster or no access to it.
     pub async fn connect_and_run(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
-        let access = async |logins, backoff| connect(requests, logins, backoff).await;
+        let access = async |logins, settings: &Settings| connect(requests, logins, settings).await;
         life::live(self, access, stop).await
     }
 
@@ -396,9 +414,8 @@ impl Operator {
     ) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
         let logins = std::mem::take(&mut self.handlers.logins);
-        let backoff = self.settings.execution.default_backoff;
         block_on(async {
-            let access = connect(requests, logins, backoff).await?;
+            let access = connect(requests, logins, &self.settings).await?;
             act(self, access.client).await
         })
     }

@@ -6,6 +6,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod kind;
+pub(crate) mod kinds;
 mod turn;
 
 use std::panic::AssertUnwindSafe;
@@ -23,10 +24,12 @@ use tracing::{Instrument as _, error, warn};
 
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
+use self::kinds::Kinds;
 use crate::activity::Activity;
 use crate::background::Background;
 use crate::engine::posting::EventSeverity;
 use crate::engine::subject::Subject;
+use crate::memo::Memos;
 use crate::memory::Memory;
 use crate::persist;
 use crate::persist::apply::{Landing, OnConflict, Place, Rejected, apply};
@@ -40,7 +43,7 @@ use crate::watch::{EventType, News, ObjectKey};
 
 /// Everything that handling an object takes.
 pub(crate) struct Pipeline {
-    kinds: Vec<Kind>,
+    kinds: Arc<Kinds>,
     background: Arc<Background>,
     means: Arc<Means>,
     settings: Arc<Settings>,
@@ -50,7 +53,7 @@ pub(crate) struct Pipeline {
 
 /// One object with its kind, while it is handled.
 struct Case<'a> {
-    kind: &'a Kind,
+    kind: Arc<Kind>,
     key: &'a Arc<ObjectKey>,
     background: &'a Background,
     settings: &'a Settings,
@@ -93,7 +96,7 @@ enum Turn {
 
 impl Pipeline {
     pub(crate) fn new(
-        kinds: Vec<Kind>,
+        kinds: Arc<Kinds>,
         background: Arc<Background>,
         means: Arc<Means>,
         settings: Arc<Settings>,
@@ -110,14 +113,13 @@ impl Pipeline {
         }
     }
 
-    fn kind(&self, key: &ObjectKey) -> &Kind {
-        &self.kinds[usize::from(key.kind.0)]
+    fn kind(&self, key: &ObjectKey) -> Arc<Kind> {
+        self.kinds.get(key.kind)
     }
 
     fn case<'a>(&'a self, key: &'a Arc<ObjectKey>) -> Case<'a> {
         let kind = self.kind(key);
         Case {
-            kind,
             key,
             background: &self.background,
             settings: &self.settings,
@@ -125,6 +127,7 @@ impl Pipeline {
             activity: &self.means.activity,
             stop: &self.stop,
             subject: kind.subject(key),
+            kind,
         }
     }
 
@@ -245,7 +248,7 @@ impl Case<'_> {
 
     /// The object is gone, and so is what was remembered of it.
     fn forget(&self) -> Next {
-        if let Some(memos) = self.kind.memos() {
+        for memos in self.kind.memos() {
             memos.forget(&self.key.uid);
         }
         Next::Forget
@@ -291,19 +294,20 @@ impl Case<'_> {
             };
             let matched = Matched::object(ObjectView::new(&object));
             for spec in self.kind.registry().event_handlers(&matched) {
-                let Some((function, metrics)) = self.kind.event_function(&spec) else {
+                let Some(callee) = self.kind.event_function(&spec) else {
                     continue;
                 };
                 if !self.activity.is_running() {
                     break 'events;
                 }
-                let around = self.surroundings();
+                let around = self.surroundings(callee.memos);
                 let raw = Arc::clone(&object);
                 let span = span::handler(spec.id.as_str(), 0);
-                let call = function
+                let call = callee
+                    .function
                     .call(around, raw, sighting.event_type, spec.policy.timeout)
                     .instrument(span);
-                let measured = metrics.begin(0);
+                let measured = callee.metrics.begin(0);
                 let Ok(mut attempt) = self.activity.while_leading(call).await else {
                     return Ok(());
                 };
@@ -371,11 +375,12 @@ impl Case<'_> {
         }
     }
 
-    fn surroundings(&self) -> Surroundings {
+    fn surroundings(&self, memos: Option<&Memos>) -> Surroundings {
         Surroundings {
             means: Arc::clone(self.means),
             subject: self.subject.clone(),
-            memo: self.kind.memos().map(|memos| memos.recall(&self.key.uid)),
+            memo: memos.map(|memos| memos.recall(&self.key.uid)),
+            resource: self.kind.api().description().get(),
         }
     }
 

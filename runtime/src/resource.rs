@@ -1,4 +1,11 @@
-//! What the runtime knows about a kind: names, scope, and whether status has an endpoint of its own.
+//! What the runtime knows about a kind: names, scope, whether status has an endpoint of its own,
+//! and what the server says about it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kopf_core::selection::{DiscoveredResource, Selector};
 
 /// A kind as the generated code declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +24,17 @@ pub struct ResourceSpec {
     pub status: StatusSubresource,
 }
 
+/// The same for a kind that may have been found while the operator runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct KindSpec {
+    pub(crate) group: Arc<str>,
+    pub(crate) version: Arc<str>,
+    pub(crate) kind: Arc<str>,
+    pub(crate) plural: Arc<str>,
+    pub(crate) scope: Scope,
+    pub(crate) status: StatusSubresource,
+}
+
 /// How objects name their kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KindName {
@@ -25,7 +43,7 @@ pub(crate) struct KindName {
 }
 
 /// Whether objects of a kind live in namespaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Each object lives in a namespace.
     Namespaced,
@@ -34,7 +52,7 @@ pub enum Scope {
 }
 
 /// Whether a kind has the status subresource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StatusSubresource {
     /// Status is written through `/status`, and a body patch ignores it.
     Present,
@@ -42,25 +60,215 @@ pub enum StatusSubresource {
     Absent,
 }
 
+/// What a declaration of handlers is about.
+#[derive(Debug, Clone)]
+pub(crate) enum Coverage {
+    /// One kind, which the operator was made for.
+    Kind(ResourceSpec),
+    /// Whatever kinds of the server are like this.
+    Selection(Selector),
+}
+
+/// What the server says about a kind, as far as it was asked; shared by all who want to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Description {
+    /// Never held across an await.
+    known: Arc<Mutex<(Arc<DiscoveredResource>, Source)>>,
+    /// Held by the one who asks the server, so that others need not.
+    asking: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// Where a description comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// From the declaration, and nobody wants to know more.
+    Declared,
+    /// From the declaration, until the server is asked.
+    Awaited,
+    /// From the declaration, as the server did not answer.
+    Refused,
+    /// From the server.
+    Discovered,
+}
+
+// === impl ResourceSpec ===
+
 impl ResourceSpec {
     /// The `apiVersion` of the kind's objects.
     #[must_use]
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.to_owned()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        api_version(self.group, self.version)
+    }
+
+    pub(crate) fn is_same_kind(&self, other: &Self) -> bool {
+        (self.group, self.plural) == (other.group, other.plural)
+    }
+}
+
+// === impl KindSpec ===
+
+impl KindSpec {
+    /// The `apiVersion` of the kind's objects.
+    pub(crate) fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
     }
 
     pub(crate) fn kind_name(&self) -> KindName {
         KindName {
             api_version: self.api_version(),
-            kind: self.kind.to_owned(),
+            kind: self.kind.to_string(),
+        }
+    }
+}
+
+fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+impl From<ResourceSpec> for KindSpec {
+    fn from(declared: ResourceSpec) -> Self {
+        Self {
+            group: declared.group.into(),
+            version: declared.version.into(),
+            kind: declared.kind.into(),
+            plural: declared.plural.into(),
+            scope: declared.scope,
+            status: declared.status,
+        }
+    }
+}
+
+impl From<&DiscoveredResource> for KindSpec {
+    fn from(found: &DiscoveredResource) -> Self {
+        Self {
+            group: found.group.as_str().into(),
+            version: found.version.as_str().into(),
+            kind: found.kind.as_str().into(),
+            plural: found.plural.as_str().into(),
+            scope: if found.namespaced {
+                Scope::Namespaced
+            } else {
+                Scope::Cluster
+            },
+            status: if found.has_status() {
+                StatusSubresource::Present
+            } else {
+                StatusSubresource::Absent
+            },
+        }
+    }
+}
+
+// === impl Coverage ===
+
+impl Coverage {
+    /// Whether some resource could be covered by both.
+    pub(crate) fn may_overlap(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Kind(one), Self::Kind(other)) => one.is_same_kind(other),
+            (Self::Selection(one), Self::Selection(other)) => one.may_overlap(other),
+            (Self::Kind(kind), Self::Selection(selector))
+            | (Self::Selection(selector), Self::Kind(kind)) => {
+                selector.may_mean(kind.group, kind.kind, kind.plural)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(spec) => f.write_str(spec.kind),
+            Self::Selection(selector) => write!(f, "the selection {selector}"),
+        }
+    }
+}
+
+// === impl Description ===
+
+impl Description {
+    /// What is known without asking.
+    pub(crate) fn declared(spec: &KindSpec) -> Self {
+        let subresources = match spec.status {
+            StatusSubresource::Present => BTreeSet::from(["status".to_owned()]),
+            StatusSubresource::Absent => BTreeSet::new(),
+        };
+        let resource = DiscoveredResource {
+            group: spec.group.to_string(),
+            version: spec.version.to_string(),
+            kind: spec.kind.to_string(),
+            plural: spec.plural.to_string(),
+            singular: spec.kind.to_lowercase(),
+            namespaced: spec.scope == Scope::Namespaced,
+            subresources,
+            ..DiscoveredResource::default()
+        };
+        Self {
+            known: Arc::new(Mutex::new((Arc::new(resource), Source::Declared))),
+            asking: Arc::default(),
         }
     }
 
-    pub(crate) fn is_same_kind(&self, other: &Self) -> bool {
-        (self.group, self.plural) == (other.group, other.plural)
+    /// The same, until the server is asked.
+    pub(crate) fn awaited(spec: &KindSpec) -> Self {
+        let description = Self::declared(spec);
+        description.known().1 = Source::Awaited;
+        description
+    }
+
+    /// What is known at present.
+    pub(crate) fn get(&self) -> Arc<DiscoveredResource> {
+        Arc::clone(&self.known().0)
+    }
+
+    /// The server has told.
+    pub(crate) fn learn(&self, found: Arc<DiscoveredResource>) {
+        *self.known() = (found, Source::Discovered);
+    }
+
+    /// The server has to be asked again: the kind may be gone and another one when it comes again,
+    /// or the server did not answer and may now.
+    pub(crate) fn doubt(&self) {
+        let mut known = self.known();
+        if known.1 != Source::Declared {
+            known.1 = Source::Awaited;
+        }
+    }
+
+    /// Asks the server, if that is to be done and nobody else has done it meanwhile; returns why it
+    /// did not answer.
+    pub(crate) async fn complete<E>(
+        &self,
+        ask: impl Future<Output = Result<Option<DiscoveredResource>, E>>,
+    ) -> Result<(), E> {
+        if !self.is_awaited() {
+            return Ok(());
+        }
+        let _asking = self.asking.lock().await;
+        if !self.is_awaited() {
+            return Ok(());
+        }
+        match ask.await {
+            Ok(Some(found)) => self.learn(Arc::new(found)),
+            // Whoever lists it finds out why.
+            Ok(None) => {}
+            Err(error) => {
+                self.known().1 = Source::Refused;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.known().1 == Source::Awaited
+    }
+
+    fn known(&self) -> MutexGuard<'_, (Arc<DiscoveredResource>, Source)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,7 @@
 //! What can be tuned, with the defaults that suit most operators.
 
+mod persistence;
+
 use std::time::Duration;
 
 use kopf_core::election::Terms;
@@ -8,9 +10,13 @@ use kopf_core::peering::Ties;
 use kopf_core::persistence::Persistence;
 use kopf_core::posting::Limits;
 
+pub use self::persistence::{DiffBasePlace, PersistenceSettings, ProgressPlace};
+
 /// All settings of an operator.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
+    /// How the operator talks to the API server.
+    pub networking: NetworkingSettings,
     /// How objects are listed and watched.
     pub watching: WatchingSettings,
     /// How namespaces are looked for.
@@ -21,7 +27,7 @@ pub struct Settings {
     pub execution: ExecutionSettings,
     /// How daemons and timers start and stop.
     pub background: BackgroundSettings,
-    /// Where facts are kept on objects.
+    /// Where facts are kept on objects; [`PersistenceSettings`] make it of a few words.
     pub persistence: Persistence,
     /// What is posted as Kubernetes events.
     pub posting: PostingSettings,
@@ -29,6 +35,16 @@ pub struct Settings {
     pub shutdown: ShutdownSettings,
     /// How the operator tells how it is.
     pub health: HealthSettings,
+}
+
+/// How the operator talks to the API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkingSettings {
+    /// How long the server may take to answer a request about handled objects. One that it does not
+    /// answer in time is made again.
+    pub request_timeout: Duration,
+    /// How long a connection may take to be opened, unless the operator was given a client.
+    pub connect_timeout: Duration,
 }
 
 /// How objects are listed and watched.
@@ -254,6 +270,15 @@ impl LeaderElectionSettings {
             duration: self.lease_duration,
             renew_deadline: self.renew_deadline,
             retry_period: self.retry_period,
+        }
+    }
+}
+
+impl Default for NetworkingSettings {
+    fn default() -> Self {
+        Self {
+            request_timeout: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(30),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kopf_core::selection::DiscoveredResource;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 
@@ -30,6 +31,7 @@ pub(crate) struct Surroundings {
     pub(crate) subject: Subject,
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
+    pub(crate) resource: Arc<DiscoveredResource>,
 }
 
 /// How the handling of an object goes on.

@@ -20,11 +20,13 @@ use tracing::{info, warn};
 
 use self::keyring::{Key, Keyring};
 use crate::hook::{Credentials, Hook, Login, OnFailure, round};
+use crate::settings::Settings;
 
 /// Login handlers, and what they found.
 pub(crate) struct Vault {
     logins: Vec<Hook<Login>>,
     default_backoff: Duration,
+    connect_timeout: Duration,
     /// Held while login handlers run: there is no point in asking them twice at once.
     keyring: Mutex<Keyring<Client>>,
     exhausted: watch::Sender<Option<String>>,
@@ -47,11 +49,12 @@ impl Vault {
     /// Asks the login handlers for the first time.
     pub(crate) async fn open(
         logins: Vec<Hook<Login>>,
-        default_backoff: Duration,
+        settings: &Settings,
     ) -> Result<Arc<Self>, Exhausted> {
         let vault = Self {
             logins,
-            default_backoff,
+            default_backoff: settings.execution.default_backoff,
+            connect_timeout: settings.networking.connect_timeout,
             keyring: Mutex::default(),
             exhausted: watch::Sender::new(None),
         };
@@ -96,7 +99,7 @@ impl Vault {
                 credentials.rank(),
                 credentials.expiration(),
             );
-            match access(credentials) {
+            match access(credentials, self.connect_timeout) {
                 Ok(client) => keyring.add(offer, client),
                 Err(complaint) => complaints.push(format!("`{handler}`: {complaint}")),
             }
@@ -138,8 +141,9 @@ impl Vault {
     }
 }
 
-fn access(credentials: Credentials) -> Result<Client, String> {
-    let config = credentials.into_config().map_err(|it| it.to_string())?;
+fn access(credentials: Credentials, connect_timeout: Duration) -> Result<Client, String> {
+    let mut config = credentials.into_config().map_err(|it| it.to_string())?;
+    config.connect_timeout = Some(connect_timeout);
     Client::try_from(config).map_err(|it| it.to_string())
 }
 

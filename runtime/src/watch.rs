@@ -1,6 +1,6 @@
 //! Sightings of objects, as the streams of a kind report them.
 
-mod absence;
+pub(crate) mod absence;
 pub(crate) mod census;
 pub(crate) mod observed;
 pub(crate) mod stream;

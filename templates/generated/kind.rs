@@ -9,10 +9,10 @@ use kopf_runtime::{ {{ runtime_names|join(", ") }} };
 {% for line in exported -%}
 {{ line }}
 {% endfor %}
-/// The handlers of {{ type_name }} that `kopf.yaml` declares.
+/// The handlers of {{ title }} that `kopf.yaml` declares.
 pub trait {{ handlers_trait }}: Send + Sync + 'static {
     {% if memo -%}
-    /// What is remembered of each {{ type_name }} while the operator runs; it begins as the default.
+    /// What is remembered of each {{ noun }} while the operator runs; it begins as the default.
     type Memo: Memo<{{ type_name }}>;
     {% endif -%}
     {% for method in methods -%}
@@ -30,6 +30,13 @@ pub trait {{ handlers_trait }}: Send + Sync + 'static {
     {% endfor %}
 }
 
+{% match selector -%}
+{% when Some with (selector) -%}
+/// What is selected, and which method answers to what.
+pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandlers {
+    let selector = {{ selector }};
+    Resource::<{{ type_name }}, S>::selected(selector, state)
+{% when None -%}
 /// How {{ type_name }} is reached, and which method answers to what.
 pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandlers {
     let spec = ResourceSpec {
@@ -41,8 +48,12 @@ pub(super) fn resource<S: {{ handlers_trait }}>(state: &Arc<S>) -> ResourceHandl
         status: StatusSubresource::{{ status }},
     };
     Resource::<{{ type_name }}, S>::new(spec, state)
+{% endmatch -%}
     {% if memo -%}
         .memo::<S::Memo>()
+    {% endif -%}
+    {% if tracks_all -%}
+        .track_always()
     {% endif -%}
     {% for wire in wires -%}
         .{{ wire.register }}({{ wire.declaration }}, |state, cx| Box::pin(state.{{ wire.method }}(cx)))

@@ -1,4 +1,4 @@
-//! What happens to {{ article }} {{ type_name }}.
+//! What happens to {{ object }}.
 
 {% for import in imports -%}
 {{ import }}

@@ -74,15 +74,27 @@ impl Authority {
         &self.certificate
     }
 
+    /// An authority of this name that nobody trusts yet.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        let key = KeyPair::generate()?;
+        let mut params = authority_params();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.self_signed(&key)?.pem();
+        Ok(Self {
+            issuer: Issuer::new(params, key),
+            certificate,
+        })
+    }
+
     /// Signs a server certificate for the loopback addresses.
     pub fn loopback_server(&self) -> Result<Certified, Error> {
-        let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        let mut params = CertificateParams::new(names)?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "localhost");
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        self.sign(&params)
+        self.server(&["localhost", "127.0.0.1", "::1"])
+    }
+
+    /// Signs a server certificate for these names and addresses; the first is the common name.
+    pub fn server(&self, names: &[&str]) -> Result<Certified, Error> {
+        self.sign(&server_params(names)?)
     }
 
     /// Signs a client certificate: the common name is the user, the organization a group.
@@ -106,6 +118,26 @@ impl Authority {
             key: key.serialize_pem(),
         })
     }
+}
+
+/// A server certificate that is its own authority.
+pub fn self_signed_server(names: &[&str]) -> Result<Certified, Error> {
+    let key = KeyPair::generate()?;
+    Ok(Certified {
+        certificate: server_params(names)?.self_signed(&key)?.pem(),
+        key: key.serialize_pem(),
+    })
+}
+
+fn server_params(names: &[&str]) -> Result<CertificateParams, Error> {
+    let all: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let mut params = CertificateParams::new(all)?;
+    params.distinguished_name = DistinguishedName::new();
+    if let Some(first) = names.first() {
+        params.distinguished_name.push(DnType::CommonName, *first);
+    }
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    Ok(params)
 }
 
 fn authority_params() -> CertificateParams {

@@ -20,14 +20,18 @@ pub fn workspace() -> &'static Path {
 pub fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace());
-    // Build scripts see what cargo sets for this test, and would run again.
+    forget_package(&mut cargo);
+    cargo
+}
+
+/// Takes away what cargo sets for this process: build scripts would see it, and run again.
+pub fn forget_package(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
-            cargo.env_remove(&name);
+            command.env_remove(&name);
         }
     }
-    cargo
 }
 
 /// Builds the program of a member of this workspace, in the folder that all members share.

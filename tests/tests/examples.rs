@@ -32,6 +32,8 @@ mod peering;
 mod presets;
 #[path = "examples/reporting.rs"]
 mod reporting;
+#[path = "examples/selection.rs"]
+mod selection;
 #[path = "examples/stage.rs"]
 mod stage;
 #[path = "examples/subhandlers.rs"]

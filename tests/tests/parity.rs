@@ -15,6 +15,8 @@ mod errors;
 mod improvements;
 #[path = "parity/peering.rs"]
 mod peering;
+#[path = "parity/resources.rs"]
+mod resources;
 #[path = "parity/scopes.rs"]
 mod scopes;
 #[path = "parity/selection.rs"]

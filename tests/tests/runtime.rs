@@ -22,6 +22,8 @@ mod embedding;
 mod errors;
 #[path = "runtime/events.rs"]
 mod events;
+#[path = "runtime/granted.rs"]
+mod granted;
 #[path = "runtime/health.rs"]
 mod health;
 #[path = "runtime/hooks.rs"]
@@ -38,6 +40,8 @@ mod memos;
 mod metrics;
 #[path = "runtime/peering.rs"]
 mod peering;
+#[path = "runtime/permissions.rs"]
+mod permissions;
 #[path = "runtime/posting.rs"]
 mod posting;
 #[path = "runtime/process.rs"]
@@ -46,6 +50,10 @@ mod process;
 mod replicas;
 #[path = "runtime/scopes.rs"]
 mod scopes;
+#[path = "runtime/selection.rs"]
+mod selection;
+#[path = "runtime/settings.rs"]
+mod settings;
 #[path = "runtime/stopping.rs"]
 mod stopping;
 #[path = "runtime/streams.rs"]

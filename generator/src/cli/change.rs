@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::draft::Draft;
 use super::generate::{Mode, find_root, finish, settle};
-use super::hook::{self, HookArgs, RemoveHookArgs};
+use super::hook::{self, HookArgs, ProbeArgs, RemoveHookArgs};
 use super::runtime_source::RuntimeArgs;
 use super::{Report, Status};
 use crate::diagnostic::{Diagnostics, Sources};
@@ -41,8 +41,8 @@ enum Addition {
     Cleanup(HookArgs),
     /// A function that finds credentials for the cluster
     Login(HookArgs),
-    /// A function that tells how the operator is
-    Probe(HookArgs),
+    /// A function that is asked whether the operator is alive
+    Probe(ProbeArgs),
 }
 
 /// Remove something from kopf.yaml, keeping its comments, then generate
@@ -265,7 +265,7 @@ pub(super) fn add(args: &AddArgs, report: &mut Report) -> Status {
         Addition::Startup(args) => return hook::add("startup", args, report),
         Addition::Cleanup(args) => return hook::add("cleanup", args, report),
         Addition::Login(args) => return hook::add("login", args, report),
-        Addition::Probe(args) => return hook::add("probe", args, report),
+        Addition::Probe(args) => return hook::add_probe(args, report),
     };
     change(manifest.as_deref(), kind, report, |text, index, _| {
         edit::append(text, list(index), &item).map_err(|error| error.to_string())

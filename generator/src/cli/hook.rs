@@ -1,6 +1,6 @@
 //! `kopf-gen add startup` and its like: handlers of the operator as a whole.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -31,6 +31,22 @@ pub(super) struct HookArgs {
     manifest: Option<PathBuf>,
 }
 
+/// A probe is not repeated: whoever asks again later does that.
+#[derive(Debug, Args)]
+pub(super) struct ProbeArgs {
+    /// The name of the function
+    function: String,
+    /// The id under which its result is shown, if it is not the name of the function
+    #[arg(long)]
+    id: Option<String>,
+    /// How long it may take, such as 5s
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<String>,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct RemoveHookArgs {
     /// The id of the handler, or the name of its function
@@ -42,9 +58,17 @@ pub(super) struct RemoveHookArgs {
 
 /// Adds a handler under the key that says when it is called.
 pub(super) fn add(moment: &'static str, args: &HookArgs, report: &mut Report) -> Status {
-    let item = args.item(moment);
-    edit_manifest(args.manifest.as_deref(), report, |text, _, _| {
-        edit::append(text, List::OperatorHandlers, &item).map_err(|error| error.to_string())
+    append(args.manifest.as_deref(), &args.item(moment), report)
+}
+
+/// Adds a probe.
+pub(super) fn add_probe(args: &ProbeArgs, report: &mut Report) -> Status {
+    append(args.manifest.as_deref(), &args.item(), report)
+}
+
+fn append(manifest: Option<&Path>, item: &Item, report: &mut Report) -> Status {
+    edit_manifest(manifest, report, |text, _, _| {
+        edit::append(text, List::OperatorHandlers, item).map_err(|error| error.to_string())
     })
 }
 
@@ -79,6 +103,17 @@ impl HookArgs {
             ("id", text(self.id.as_ref())),
             ("retries", self.retries.map(|retries| retries.to_string())),
             ("backoff", text(self.backoff.as_ref())),
+            ("timeout", text(self.timeout.as_ref())),
+        ];
+        item(keys.into_iter())
+    }
+}
+
+impl ProbeArgs {
+    fn item(&self) -> Item {
+        let keys = [
+            ("probe", Some(scalar(&self.function))),
+            ("id", text(self.id.as_ref())),
             ("timeout", text(self.timeout.as_ref())),
         ];
         item(keys.into_iter())

@@ -118,7 +118,7 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
     };
     let of_resource: Vec<_> = rules
         .iter()
-        .filter(|rule| rule.resources.iter().any(|it| it == resource))
+        .filter(|rule| rule.resources.iter().any(|it| it == resource || it == "*"))
         .collect();
     if of_resource.is_empty() {
         let known = rules.iter().flat_map(|rule| &rule.resources);

@@ -241,6 +241,12 @@ codes! {
     /// What is remembered of an object is kept as long as the operator watches it. A kind with
     /// webhooks alone is not watched, so each of their calls begins with an empty memo.
     UselessMemo = "KG0625",
+    /// States are to be kept that nobody compares.
+    ///
+    /// `track: always` keeps the last handled state on every object of a kind, so that one that
+    /// begins to match the filters of a handler is compared with what it was before. That costs
+    /// a write for each change of each object, and is for the handlers of changes only.
+    UselessTracking = "KG0626",
     /// What is said about other operators or replicas cannot work.
     ///
     /// A leader has to stop before another may begin: `retry_period` < `renew_deadline` <
@@ -255,6 +261,38 @@ codes! {
     /// of your own is written with its path, such as `crate::handlers::PodInfo`. All kinds that are
     /// found in one index have the same types there.
     IndexType = "KG0640",
+    /// A selection cannot be meant like this.
+    ///
+    /// `select` says in one way which kinds are meant: by `kind`, `plural`, `singular`,
+    /// `short_name`, `any_name` or `category`; `group` and `version` can be added to each of them.
+    /// Only a `group` is everything in it, and `select: everything` is all that the cluster has.
+    /// Names are case-sensitive, and none is empty but that of the core group.
+    Selection = "KG0650",
+    /// Handlers of a wide selection write to objects of others.
+    ///
+    /// Handlers of changes keep their progress in annotations of each object, and delete handlers,
+    /// timers and daemons hold it with a finalizer. On a category, a group or everything, that is
+    /// every object of every such kind, in namespaces of the system as well. `labels` or `when`
+    /// restrict them to objects that you mean; `on: event` writes nothing.
+    WideWrites = "KG0651",
+    /// A selection has no webhooks.
+    ///
+    /// The API server has to be told by name about which kinds it asks, before they are changed for
+    /// the first time; and a webhook that it asks about everything can stop the whole cluster. Name
+    /// the kinds with `crd` or `builtin`.
+    SelectedWebhook = "KG0652",
+    /// The permissions of the operator are as wide as its selection.
+    ///
+    /// Which kinds a category, a kind or a short name means is only known in the cluster, and
+    /// permissions are given by plural. So `deploy/rbac.yaml` has to allow all kinds of the group,
+    /// or of all groups. A `group` makes that less, and `plural` with `group` makes it exact.
+    WidePermissions = "KG0653",
+    /// Two handlers of the same id may be about the same objects.
+    ///
+    /// A selection can mean a kind that is named elsewhere in the manifest, or that another
+    /// selection means, too. One stream then serves both, and an object carries the progress of
+    /// each handler under its id: give one of them another `id` or `fn`.
+    SelectionOverlap = "KG0654",
     /// A file of yours is not valid Rust.
     ///
     /// Stubs are added at places found by parsing, so a file that does not parse cannot get any.

@@ -9,6 +9,7 @@ mod fields;
 mod hooks;
 mod peers;
 mod scope;
+mod select;
 pub mod settings;
 
 use std::borrow::Cow;
@@ -20,6 +21,7 @@ use crate::diagnostic::{Diagnostics, SourceId, Sources, Span};
 
 pub use self::hooks::{HookSection, Moment};
 pub use self::peers::{LeaderElectionSection, PeeringOptions, PeeringSection, Standalone, Ties};
+pub use self::select::{Likeness, SelectSection};
 pub use self::settings::{SettingValue, SettingsSection, TunedSection, foreign};
 
 /// The file name of the manifest.
@@ -114,7 +116,7 @@ pub enum Configuration {
     CertManager,
 }
 
-/// A kind that the operator handles; either `crd` or `builtin` names it.
+/// A kind that the operator handles: `crd` or `builtin` names it; or those that `select` describes.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ResourceSection {
@@ -129,17 +131,34 @@ pub struct ResourceSection {
     pub version: Option<Spanned<String>>,
     /// A kind that every cluster has, such as `v1/Pod` or `batch/v1/Job`.
     pub builtin: Option<Spanned<String>>,
+    /// Kinds that are not named one by one: `everything`, or `{group: …}`, `{category: …}`, `{short_name: …}`.
+    pub select: Option<SelectSection>,
+    /// What a selection is called in your code, such as `Toys`; made of what it selects if left out.
+    #[schemars(rename = "as")]
+    pub alias: Option<Spanned<String>>,
     /// What happens to the objects.
     #[schemars(with = "Option<Vec<HandlerSection>>")]
     pub handlers: Vec<HandlerSection>,
     /// The name of your own type of which one is kept in memory for each object.
     pub memo: Option<Spanned<String>>,
+    /// Of which objects the last handled state is kept; of those that handlers match if left out.
+    pub track: Option<Spanned<Tracking>>,
     /// What the objects are found by, in memory.
     #[schemars(with = "Option<Vec<IndexSection>>")]
     pub indices: Vec<IndexSection>,
     /// Functions that the API server asks before it stores an object.
     #[schemars(with = "Option<Vec<WebhookSection>>")]
     pub admission: Vec<WebhookSection>,
+}
+
+/// Of which objects the last handled state is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum Tracking {
+    /// Of those that some handler of changes matches.
+    Matching,
+    /// Of all, so that an object that begins to match is compared with what it was before.
+    Always,
 }
 
 /// An index: objects, or what a function makes of them, found by a key.

@@ -7,6 +7,8 @@ mod hook;
 mod index;
 mod kind_handlers;
 mod memo;
+mod selection;
+mod tracking;
 mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +25,7 @@ use super::standard;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
 use crate::load::manifest::{
-    Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, TunedSection,
+    Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, Tracking, TunedSection,
 };
 use crate::suggest::did_you_mean;
 
@@ -57,8 +59,13 @@ pub fn operator(
         .kind(section) else {
             continue;
         };
-        let same = |known: &HandledKind| {
-            (&known.group, &known.kind, &known.version) == (&kind.group, &kind.kind, &kind.version)
+        let same = |known: &HandledKind| match (known.selector(), kind.selector()) {
+            (Some(known), Some(selector)) => known == selector,
+            (Some(_), None) | (None, Some(_)) => false,
+            (None, None) => {
+                (&known.group, &known.kind, &known.version)
+                    == (&kind.group, &kind.kind, &kind.version)
+            }
         };
         if let Some((_, first)) = kinds.iter().find(|(known, _)| same(known)) {
             diagnostics.push(
@@ -69,8 +76,10 @@ pub fn operator(
             );
             continue;
         }
-        let other_version =
-            |known: &HandledKind| (&known.group, &known.kind) == (&kind.group, &kind.kind);
+        let other_version = |known: &HandledKind| {
+            let selects = known.selector().is_some() || kind.selector().is_some();
+            !selects && (&known.group, &known.kind) == (&kind.group, &kind.kind)
+        };
         if let Some((known, first)) = kinds.iter().find(|(known, _)| other_version(known)) {
             let message = format!(
                 "{} and {} of {} are the same objects",
@@ -91,7 +100,7 @@ pub fn operator(
     tell_apart(&mut kinds);
     let named: Vec<&HandledKind> = kinds.iter().map(|(kind, _)| kind).collect();
     let kind_types = index::kind_types(&named);
-    let kinds: Vec<HandledKind> = kinds
+    let kinds: Vec<(HandledKind, &ResourceSection)> = kinds
         .into_iter()
         .map(|(mut kind, section)| {
             (kind.handlers, kind.webhooks) = Handlers {
@@ -102,9 +111,12 @@ pub fn operator(
             }
             .lower(section);
             kind.memo = memo::memo(manifest, section, &kind, diagnostics);
-            kind
+            kind.tracking = tracking::tracking(manifest, section, &kind, diagnostics);
+            (kind, section)
         })
         .collect();
+    selection::check(manifest, &kinds, diagnostics);
+    let kinds: Vec<HandledKind> = kinds.into_iter().map(|(kind, _)| kind).collect();
     index::check_shared(manifest, &kinds, diagnostics);
     let crd_files = crds
         .iter()
@@ -234,21 +246,23 @@ struct Kinds<'a> {
 
 impl<'a> Kinds<'a> {
     fn kind(&mut self, section: &ResourceSection) -> Option<HandledKind> {
-        match (&section.crd, &section.builtin) {
-            (Some(file), None) => self.custom(section, file),
-            (None, Some(name)) => self.standard(section, name),
-            (Some(_), Some(builtin)) => {
-                let message = "a resource has either `crd` or `builtin`";
-                self.error(
-                    Code::ManifestValue,
-                    builtin.span,
-                    message,
-                    "one of the two is too many",
-                );
+        if let Some(alias) = section.alias.as_ref().filter(|_| section.select.is_none()) {
+            let message = "`as` belongs to `select`: other kinds have a name";
+            self.error(Code::ManifestValue, alias.span, message, "remove it");
+        }
+        match (&section.crd, &section.builtin, &section.select) {
+            (Some(file), None, None) => self.custom(section, file),
+            (None, Some(name), None) => self.standard(section, name),
+            (None, None, Some(select)) => self.selected(section, select),
+            (Some(_), Some(Spanned { span, .. }), _)
+            | (_, Some(Spanned { span, .. }), Some(_))
+            | (Some(Spanned { span, .. }), _, Some(_)) => {
+                let message = "a resource has one of `crd`, `builtin` and `select`";
+                self.error(Code::ManifestValue, *span, message, "one is too many");
                 None
             }
-            (None, None) => {
-                let message = "a resource needs `crd` or `builtin`";
+            (None, None, None) => {
+                let message = "a resource needs `crd`, `builtin` or `select`";
                 self.error(
                     Code::ManifestMissing,
                     section.span,
@@ -311,6 +325,7 @@ impl<'a> Kinds<'a> {
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
+            tracking: Tracking::Matching,
         })
     }
 
@@ -346,6 +361,7 @@ impl<'a> Kinds<'a> {
             handlers: Vec::new(),
             webhooks: Vec::new(),
             memo: None,
+            tracking: Tracking::Matching,
         })
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use kopf_core::scope::NamespacePattern;
+use kopf_core::selection::Selector;
 
 use super::handler::Handler;
 use super::hook::Hook;
@@ -13,7 +14,7 @@ use super::resource::Resource;
 use super::standard::StandardKind;
 use super::webhook::Webhook;
 use crate::load::crd::Scope;
-use crate::load::manifest::{Configuration, SettingValue, TunedSection};
+use crate::load::manifest::{Configuration, SettingValue, Tracking, TunedSection};
 
 /// An operator and the kinds that it handles.
 #[derive(Clone, Debug)]
@@ -89,6 +90,8 @@ pub struct HandledKind {
     pub webhooks: Vec<Webhook>,
     /// The user's type of which one is kept for each object.
     pub memo: Option<String>,
+    /// Of which objects the last handled state is kept.
+    pub tracking: Tracking,
 }
 
 /// Where the Rust type of a kind comes from.
@@ -98,6 +101,8 @@ pub enum Origin {
     Standard(&'static StandardKind),
     /// Made from a CustomResourceDefinition.
     Custom(Box<Resource>),
+    /// Whatever the cluster has, of any shape.
+    Selected(Selector),
 }
 
 // === impl Operator ===
@@ -159,6 +164,26 @@ impl HandledKind {
     /// The indices in which its objects are found.
     pub fn indices(&self) -> impl Iterator<Item = &Index> {
         self.handlers.iter().filter_map(Handler::index)
+    }
+
+    /// What is selected, if it is not one kind.
+    #[must_use]
+    pub fn selector(&self) -> Option<&Selector> {
+        match &self.origin {
+            Origin::Selected(selector) => Some(selector),
+            Origin::Standard(_) | Origin::Custom(_) => None,
+        }
+    }
+
+    /// Whether some objects could be of both.
+    #[must_use]
+    pub fn may_overlap(&self, other: &Self) -> bool {
+        match (self.selector(), other.selector()) {
+            (Some(one), Some(other)) => one.may_overlap(other),
+            (Some(selector), None) => selector.may_mean(&other.group, &other.kind, &other.plural),
+            (None, Some(selector)) => selector.may_mean(&self.group, &self.kind, &self.plural),
+            (None, None) => (&self.group, &self.plural) == (&other.group, &other.plural),
+        }
     }
 
     /// Whether its objects are listed and watched.

@@ -1,11 +1,16 @@
 //! The permissions that an operator needs, each with the reason for it.
 
+use kopf_core::selection::{Name, Selector};
+
 use super::handler::Handler;
 use super::kind::Status;
 use super::operator::{HandledKind, Operator, Origin};
 use super::peers::{LeaderElection, Membership};
 use crate::load::crd::Scope;
 use crate::load::manifest::Configuration;
+
+/// All groups, or all resources with all their subresources.
+const ALL: &str = "*";
 
 /// Where a permission is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +80,8 @@ fn own_rules(operator: &Operator) -> Vec<Rule> {
 /// operator's own.
 fn event_rules(operator: &Operator) -> Vec<Rule> {
     let writes = |scope: Scope| {
-        let kinds = operator.kinds.iter().filter(|kind| kind.scope == scope);
+        let is_of = |kind: &&HandledKind| kind.scope == scope || kind.selector().is_some();
+        let kinds = operator.kinds.iter().filter(is_of);
         let mut handlers = kinds.flat_map(|kind| &kind.handlers);
         handlers.any(Handler::writes)
     };
@@ -111,6 +117,18 @@ fn event_rules(operator: &Operator) -> Vec<Rule> {
 /// What lets a custom kind that is not there yet be noticed as soon as it comes.
 fn definition_rule(operator: &Operator) -> Option<Rule> {
     let watched = operator.kinds.iter().filter(|kind| kind.is_watched());
+    if watched.clone().any(|kind| kind.selector().is_some()) {
+        return Some(Rule {
+            place: Place::Cluster,
+            groups: vec!["apiextensions.k8s.io".to_owned()],
+            resources: vec!["customresourcedefinitions".to_owned()],
+            names: Vec::new(),
+            verbs: grants(
+                &["list", "watch"],
+                "kinds that are selected are noticed as they come and go",
+            ),
+        });
+    }
     let custom = watched.filter(|kind| matches!(kind.origin, Origin::Custom(_)));
     let names: Vec<String> = custom
         .map(|kind| format!("{}.{}", kind.plural, kind.group))
@@ -231,8 +249,13 @@ fn grants(verbs: &[&'static str], reason: &str) -> Vec<Grant> {
 fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
     let is_fixed = operator.fixed_namespaces().is_some();
     let place = match kind.scope {
-        Scope::Namespaced if is_fixed => Place::Served,
+        // Some of what is selected may not live in namespaces.
+        Scope::Namespaced if is_fixed && kind.selector().is_none() => Place::Served,
         Scope::Namespaced | Scope::Cluster => Place::Cluster,
+    };
+    let (group, plural) = match kind.selector() {
+        Some(selector) => granted(selector),
+        None => (kind.group.clone(), kind.plural.clone()),
     };
     let names = |matches: &dyn Fn(&Handler) -> bool| {
         let names: Vec<_> = kind
@@ -276,11 +299,12 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
             verb: "patch",
             reason: reasons.join("; "),
         });
-        if kind.status == Status::Present {
+        // All resources are all subresources as well.
+        if kind.status == Status::Present && plural != ALL {
             rules.push(Rule {
                 place,
-                groups: vec![kind.group.clone()],
-                resources: vec![format!("{}/status", kind.plural)],
+                groups: vec![group.clone()],
+                resources: vec![format!("{plural}/status")],
                 names: Vec::new(),
                 verbs: vec![Grant {
                     verb: "patch",
@@ -293,11 +317,23 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
         0,
         Rule {
             place,
-            groups: vec![kind.group.clone()],
-            resources: vec![kind.plural.clone()],
+            groups: vec![group],
+            resources: vec![plural],
             names: Vec::new(),
             verbs,
         },
     );
     rules
+}
+
+/// The group and the plural of what a selection means, as far as that is known here.
+fn granted(selector: &Selector) -> (String, String) {
+    let plural = match selector.name() {
+        Name::Plural(plural) => plural,
+        _ => ALL,
+    };
+    (
+        selector.group().unwrap_or(ALL).to_owned(),
+        plural.to_owned(),
+    )
 }

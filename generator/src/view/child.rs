@@ -87,7 +87,7 @@ impl KindHandlersView {
 /// Whether the Rust type has a `spec`.
 fn has_spec(kind: &HandledKind) -> bool {
     match &kind.origin {
-        Origin::Standard(_) => false,
+        Origin::Standard(_) | Origin::Selected(_) => false,
         Origin::Custom(resource) => {
             let fields = &resource.main_version().root.body.fields;
             fields.iter().any(|field| field.json == "spec")
@@ -98,7 +98,7 @@ fn has_spec(kind: &HandledKind) -> bool {
 /// Whether what the handler reports has a place in the status.
 fn keeps_results(kind: &HandledKind) -> bool {
     match &kind.origin {
-        Origin::Standard(_) => false,
+        Origin::Standard(_) | Origin::Selected(_) => false,
         Origin::Custom(resource) => resource
             .field(resource.main_version(), &["status", HANDLER], "")
             .is_ok_and(|field| field.json),

@@ -32,7 +32,7 @@ impl<'a> ClusterTestView<'a> {
         let custom = |kind: &&HandledKind| matches!(kind.origin, Origin::Custom(_));
         let customs = || operator.kinds.iter().filter(custom);
         let definitions = customs().filter_map(|kind| match &kind.origin {
-            Origin::Standard(_) => None,
+            Origin::Standard(_) | Origin::Selected(_) => None,
             Origin::Custom(resource) => {
                 let module = &resource.module;
                 Some(format!("src/generated/types/{module}/crd.json"))

@@ -110,8 +110,7 @@ pub struct ReadmeView<'a> {
 
 #[derive(Debug)]
 struct ReadmeKind<'a> {
-    kind: &'a str,
-    api_version: String,
+    title: String,
     file: String,
     handlers: Vec<ReadmeHandler<'a>>,
 }
@@ -194,10 +193,19 @@ impl RuleLines {
         Self {
             reasons,
             groups: list(rule.groups.iter().map(|group| format!("\"{group}\""))),
-            resources: list(rule.resources.iter().cloned()),
+            resources: list(rule.resources.iter().map(|it| resource(it))),
             names: (!rule.names.is_empty()).then(|| list(rule.names.iter().cloned())),
             verbs: verbs.join(", "),
         }
+    }
+}
+
+/// A star has another meaning in YAML.
+fn resource(name: &str) -> String {
+    if name.starts_with('*') {
+        format!("\"{name}\"")
+    } else {
+        name.to_owned()
     }
 }
 
@@ -243,8 +251,10 @@ impl<'a> ReadmeView<'a> {
 impl<'a> ReadmeKind<'a> {
     fn new(kind: &'a HandledKind) -> Self {
         Self {
-            kind: &kind.kind,
-            api_version: kind.api_version(),
+            title: match kind.selector() {
+                Some(selector) => format!("{}: `{selector}`", kind.kind),
+                None => format!("{} ({})", kind.kind, kind.api_version()),
+            },
             file: format!("src/handlers/{}.rs", kind.module),
             handlers: kind
                 .handlers

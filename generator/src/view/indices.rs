@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::layout::{article, wrap};
+use super::layout::{object, wrap};
 use crate::model::index::Index;
 use crate::model::operator::Operator;
 
@@ -46,7 +46,7 @@ fn sentence(operator: &Operator, index: &Index) -> String {
         .kinds
         .iter()
         .filter(|kind| kind.indices().any(|it| it.name == index.name))
-        .map(|kind| format!("{} {}", article(&kind.type_name), kind.type_name))
+        .map(object)
         .collect();
     format!(
         "The index `{}`: {} is found by `{}`, as `{}`.",

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use askama::Template;
+use kopf_core::selection::Selector;
 
 use super::imports;
 use super::method::{Context, Method, MethodShape, PredicateArgument, methods};
 use crate::load::crd::Scope;
-use crate::load::manifest::{ErrorMode, Operation, Trigger};
+use crate::load::manifest::{ErrorMode, Operation, Tracking, Trigger};
 use crate::model::handler::{
     Cause, ChangeKinds, Daemon, Delay, Expected, Filter, Handler, Pace, Policy, Subject, Timer,
 };
@@ -26,13 +27,18 @@ pub struct KindView {
     runtime_names: Vec<&'static str>,
     exported: Vec<String>,
     type_name: String,
+    title: String,
+    noun: String,
     handlers_trait: String,
     memo: bool,
+    tracks_all: bool,
     methods: Vec<Method>,
     group: String,
     version: String,
     kind: String,
     plural: String,
+    /// What is selected, as an expression, if it is not one kind.
+    selector: Option<String>,
     scope: &'static str,
     status: &'static str,
     wires: Vec<Wire>,
@@ -56,13 +62,11 @@ impl KindView {
         let wires: Vec<_> = kind.handlers.iter().map(wire).chain(webhooks).collect();
         let text = |part: &str| wires.iter().any(|wire| wire.declaration.contains(part));
         let methods = methods(kind);
-        let mut runtime_names = BTreeSet::from([
-            "Resource",
-            "ResourceHandlers",
-            "ResourceSpec",
-            "Scope",
-            "StatusSubresource",
-        ]);
+        let mut runtime_names = BTreeSet::from(["Resource", "ResourceHandlers"]);
+        runtime_names.extend(match kind.selector() {
+            Some(_) => &["Selector"][..],
+            None => &["ResourceSpec", "Scope", "StatusSubresource"],
+        });
         runtime_names.extend(methods.iter().filter_map(|method| match &method.shape {
             MethodShape::Handler { context } => Some(context.runtime_type()),
             MethodShape::Delay { .. } | MethodShape::Predicate { .. } => None,
@@ -99,13 +103,23 @@ impl KindView {
             runtime_names: runtime_names.into_iter().collect(),
             exported: exported(kind),
             type_name: kind.type_name.clone(),
+            title: match kind.selector() {
+                Some(_) => format!("`{}`", kind.kind),
+                None => kind.type_name.clone(),
+            },
+            noun: match kind.selector() {
+                Some(_) => format!("object of `{}`", kind.kind),
+                None => kind.type_name.clone(),
+            },
             handlers_trait: kind.handlers_trait(),
             memo: kind.memo.is_some(),
+            tracks_all: kind.tracking == Tracking::Always,
             methods,
             group: kind.group.clone(),
             version: kind.version.clone(),
             kind: kind.kind.clone(),
             plural: kind.plural.clone(),
+            selector: kind.selector().map(selector),
             scope: match kind.scope {
                 Scope::Namespaced => "Namespaced",
                 Scope::Cluster => "Cluster",
@@ -119,7 +133,28 @@ impl KindView {
     }
 }
 
+fn selector(selector: &Selector) -> String {
+    let (function, name) = selector.name().parts();
+    let mut text = match name {
+        Some(name) => format!("Selector::{function}({name:?})"),
+        None => format!("Selector::{function}()"),
+    };
+    if let Some(group) = selector.group() {
+        text += &format!(".in_group({group:?})");
+    }
+    if let Some(version) = selector.version() {
+        text += &format!(".in_version({version:?})");
+    }
+    text
+}
+
 fn summary(kind: &HandledKind) -> String {
+    if let Some(selector) = kind.selector() {
+        return format!(
+            "{}, which is `select: {selector}`: its handlers, and how they are wired.",
+            kind.kind
+        );
+    }
     format!(
         "{} ({}): its type, its handlers, and how they are wired.",
         kind.kind,
@@ -133,6 +168,7 @@ fn exported(kind: &HandledKind) -> Vec<String> {
         Origin::Standard(standard) if standard.kind == kind.type_name => standard.type_path(),
         Origin::Standard(standard) => format!("{} as {}", standard.type_path(), kind.type_name),
         Origin::Custom(resource) => format!("{}::{}", types_module(resource), kind.type_name),
+        Origin::Selected(_) => format!("kopf_runtime::{}", kind.type_name),
     };
     let webhook_fields = kind
         .webhooks

@@ -1,4 +1,6 @@
-//! Breaks long lines as rustfmt would, for the files that are the user's from the start.
+//! Words, and lines broken as rustfmt would, for the files that are the user's from the start.
+
+use crate::model::operator::HandledKind;
 
 /// The width that rustfmt fills unless told otherwise.
 const WIDTH: usize = 100;
@@ -39,6 +41,15 @@ pub fn article(noun: &str) -> &'static str {
         "an"
     } else {
         "a"
+    }
+}
+
+/// One of the objects of a kind, or of a selection, in words.
+#[must_use]
+pub fn object(kind: &HandledKind) -> String {
+    match kind.selector() {
+        Some(_) => format!("an object of `{}`", kind.kind),
+        None => format!("{} {}", article(&kind.type_name), kind.type_name),
     }
 }
 

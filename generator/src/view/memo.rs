@@ -1,6 +1,6 @@
 //! The type of a memo as it first appears in the user's file.
 
-use super::layout::{article, wrap};
+use super::layout::{object, wrap};
 use super::stub::Names;
 use crate::model::operator::HandledKind;
 
@@ -16,14 +16,13 @@ pub fn declaration(kind: &HandledKind, names: Names<'_>) -> Vec<String> {
     let Some(name) = &kind.memo else {
         return Vec::new();
     };
-    let object = &kind.type_name;
     let doc = format!(
-        "What is remembered of {} {object} while the operator runs; all of its handlers share it.",
-        article(object)
+        "What is remembered of {} while the operator runs; all of its handlers share it.",
+        object(kind)
     );
     let doc = wrap(&doc, DOC_WIDTH);
     let doc = doc.into_iter().map(|line| format!("/// {line}"));
-    let (memo, object) = (names.prelude(ASSOCIATED), names.of_kind(object));
+    let (memo, object) = (names.prelude(ASSOCIATED), names.of_kind(&kind.type_name));
     doc.chain([
         "#[derive(Debug, Default)]".to_owned(),
         format!("pub struct {name} {{}}"),

@@ -8,7 +8,7 @@ use crate::model::handler::{
 };
 use crate::model::operator::HandledKind;
 use crate::model::webhook::{Endpoint, Role, Webhook};
-use crate::view::layout::{article, wrap};
+use crate::view::layout::{self, article, wrap};
 
 /// The text of a doc comment inside of a trait or an `impl`, which itself takes eight columns.
 pub(super) const DOC_WIDTH: usize = 92;
@@ -169,9 +169,9 @@ fn delay_method(kind: &HandledKind, handler: &Handler) -> Option<Method> {
     let name = handler.computed_delay()?;
     let object = &kind.type_name;
     let text = format!(
-        "How long `{}` waits before it begins with {} {object}.",
+        "How long `{}` waits before it begins with {}.",
         handler.method,
-        article(object)
+        layout::object(kind)
     );
     Some(Method {
         name: name.to_owned(),
@@ -296,7 +296,7 @@ fn field_words(prefix: &str, field: Option<&FieldPath>) -> String {
 }
 
 fn sentence(kind: &HandledKind, handler: &Handler) -> String {
-    let object = format!("{} {}", article(&kind.type_name), kind.type_name);
+    let object = layout::object(kind);
     match &handler.cause {
         Cause::Change(kinds) => format!("Called when {object} {}.", occasions(kinds)),
         Cause::Field { field, within } if within.triggers.is_empty() => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use askama::Template;
 
 use super::hook;
-use crate::load::manifest::{Configuration, SettingValue, Ties, TunedSection};
+use crate::load::manifest::{Configuration, SettingValue, SettingsSection, Ties, TunedSection};
 use crate::model::operator::{HandledKind, Operator, Origin};
 use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 
@@ -60,7 +60,7 @@ impl<'a> TypesView<'a> {
 
 fn custom_modules(operator: &Operator) -> impl Iterator<Item = &str> {
     operator.kinds.iter().filter_map(|kind| match &kind.origin {
-        Origin::Standard(_) => None,
+        Origin::Standard(_) | Origin::Selected(_) => None,
         Origin::Custom(resource) => Some(resource.module.as_str()),
     })
 }
@@ -121,13 +121,23 @@ impl<'a> OperatorView<'a> {
 fn settings(sections: &[TunedSection]) -> Option<String> {
     const SETTINGS: &str = "kopf_runtime::Settings";
     let fields: Vec<String> = sections.iter().map(section).collect();
-    let default = format!("{SETTINGS}::default()");
-    (!fields.is_empty()).then(|| literal(SETTINGS, &fields, &default))
+    match fields.len() {
+        0 => None,
+        SettingsSection::SECTIONS => Some(format!("{SETTINGS} {{ {} }}", fields.join(", "))),
+        _ => Some(literal(
+            SETTINGS,
+            &fields,
+            &format!("{SETTINGS}::default()"),
+        )),
+    }
 }
 
 fn section(section: &TunedSection) -> String {
     let TunedSection {
-        field, type_name, ..
+        field,
+        type_name,
+        conversion,
+        ..
     } = section;
     let fields = section.fields.iter();
     let fields: Vec<String> = fields
@@ -135,10 +145,11 @@ fn section(section: &TunedSection) -> String {
         .collect();
     let name = format!("kopf_runtime::{type_name}");
     if section.is_complete {
-        format!("{field}: {name} {{ {} }}", fields.join(", "))
+        format!("{field}: {name} {{ {} }}{conversion}", fields.join(", "))
     } else {
         let default = format!("{name}::default()");
-        format!("{field}: {}", literal(&name, &fields, &default))
+        let tuned = literal(&name, &fields, &default);
+        format!("{field}: {tuned}{conversion}")
     }
 }
 
@@ -151,9 +162,17 @@ fn setting(value: &SettingValue) -> String {
         }
         SettingValue::Flag(flag) => flag.to_string(),
         SettingValue::Count(number) => number.to_string(),
-        SettingValue::Text(text) => format!("{text:?}.to_owned()"),
+        SettingValue::Text(text) => owned(text),
+        SettingValue::Texts(texts) => {
+            let texts: Vec<String> = texts.iter().map(|text| owned(text)).collect();
+            format!("vec![{}]", texts.join(", "))
+        }
         SettingValue::Variant(variant) => format!("kopf_runtime::{variant}"),
     }
+}
+
+fn owned(text: &str) -> String {
+    format!("{text:?}.to_owned()")
 }
 
 fn namespaces(operator: &Operator) -> Option<String> {

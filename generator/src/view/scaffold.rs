@@ -6,7 +6,7 @@ use askama::Template;
 
 use super::hook;
 use super::imports::{self, Imports};
-use super::layout::article;
+use super::layout::object;
 use super::memo;
 use super::method::{Context, JSON, Method, MethodShape, PredicateArgument, methods};
 use super::stub::{Names, stub};
@@ -40,8 +40,7 @@ pub struct HandlersView<'a> {
 #[derive(Debug, Template)]
 #[template(path = "scaffold/kind.rs")]
 pub struct KindHandlersView {
-    article: &'static str,
-    type_name: String,
+    object: String,
     handlers_trait: String,
     imports: Vec<String>,
     /// The type of the memo, with what it needs.
@@ -88,7 +87,7 @@ impl<'a> TestsView<'a> {
             .kinds
             .iter()
             .filter_map(|kind| match &kind.origin {
-                Origin::Standard(_) => None,
+                Origin::Standard(_) | Origin::Selected(_) => None,
                 Origin::Custom(resource) => Some(resource.crd_name.as_str()),
             })
             .collect();
@@ -129,8 +128,7 @@ impl KindHandlersView {
             memo_lines.push(String::new());
         }
         Self {
-            article: article(&kind.type_name),
-            type_name: kind.type_name.clone(),
+            object: object(kind),
             handlers_trait: kind.handlers_trait(),
             imports: imports(kind, &methods),
             memo: memo_lines,

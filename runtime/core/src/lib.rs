@@ -45,5 +45,6 @@ pub mod progress;
 pub mod schedule;
 pub mod scope;
 pub mod seen;
+pub mod selection;
 pub mod settings;
 pub mod time;

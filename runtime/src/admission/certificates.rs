@@ -61,6 +61,14 @@ pub(super) enum Error {
     Unreadable(#[from] NotACertificate),
 }
 
+impl Error {
+    /// Whether somebody else is to make the certificates, and has not yet.
+    pub(super) fn is_early(&self) -> bool {
+        let missing = secret::Error::is_missing;
+        matches!(self, Self::Secret(error) if missing(error))
+    }
+}
+
 /// The certificates of one server over time.
 pub(super) struct Keeper {
     hosts: Vec<String>,

@@ -1,16 +1,25 @@
 //! Where webhooks are served if nobody says so: in a pod behind a Service, or on this machine.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use kopf_core::admission::certificate::Certificate;
 use kopf_core::admission::host::{Cluster, Hints};
 use kube::config::Kubeconfig;
 use kube::{Client, Config};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 use tracing::info;
 
 use super::LocalOptions;
 use super::certificates::Certificates;
 use super::server::{Published, Server};
+
+/// How long the API server may take to show its certificate.
+const GLANCE: Duration = Duration::from_secs(5);
 
 /// The namespace of the pod in which this process runs, if it does.
 pub(super) fn pod_namespace() -> Option<String> {
@@ -23,16 +32,7 @@ pub(super) fn pod_namespace() -> Option<String> {
 /// A server that fits the surroundings.
 pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Client) -> Server {
     let server = match (&options.host, pod_namespace()) {
-        (None, Some(namespace)) => {
-            let name = format!("{operator}-webhook");
-            let server = Server::behind_service(namespace, &name, &name);
-            match &options.secret {
-                Some(secret) => server.certificates(Certificates::Secret {
-                    name: secret.clone(),
-                }),
-                None => server,
-            }
-        }
+        (None, Some(namespace)) => in_pod(operator, &namespace, options),
         (Some(host), _) => Server::local(host).listen(Ipv4Addr::UNSPECIFIED.into()),
         (None, None) => {
             let cluster = detect(client).await;
@@ -48,6 +48,10 @@ pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Cli
             }
         }
     };
+    let server = match options.listen {
+        Some(address) => server.listen(address),
+        None => server,
+    };
     let server = match options.port {
         Some(port) => server.port(port),
         None => server,
@@ -58,17 +62,26 @@ pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Cli
     }
 }
 
+/// A server behind the Service that `kopf-gen` emits.
+fn in_pod(operator: &str, namespace: &str, options: &LocalOptions) -> Server {
+    let name = format!("{operator}-webhook");
+    let server = Server::behind_service(namespace, &name, &name);
+    match &options.secret {
+        Some(secret) => server.certificates(Certificates::Secret {
+            name: secret.clone(),
+        }),
+        None => server,
+    }
+}
+
 async fn detect(client: &Client) -> Cluster {
     let kubeconfig = Kubeconfig::read().ok();
     let config = Config::infer().await.ok();
     let version = client.apiserver_version().await.ok();
-    let authorities = config.as_ref().and_then(|config| config.root_cert.as_ref());
-    let names: Vec<String> = authorities
-        .into_iter()
-        .flatten()
-        .filter_map(|der| Certificate::from_der(der).ok())
-        .filter_map(|authority| authority.subject.common_name().map(str::to_owned))
-        .collect();
+    let names = match &config {
+        Some(config) => shown_names(config).await.unwrap_or_default(),
+        None => Vec::new(),
+    };
     Cluster::guess(&Hints {
         context: kubeconfig
             .as_ref()
@@ -77,6 +90,45 @@ async fn detect(client: &Client) -> Cluster {
         version: version.as_ref().map(|version| version.git_version.as_str()),
         certificate: &names,
     })
+}
+
+/// The names in the certificate that the API server shows, and of who signed it.
+async fn shown_names(config: &Config) -> Option<Vec<String>> {
+    let mut roots = RootCertStore::empty();
+    for authority in config.root_cert.iter().flatten() {
+        roots.add(CertificateDer::from(authority.as_slice())).ok()?;
+    }
+    let provider = Arc::new(crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .ok()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let url = &config.cluster_url;
+    let host = url.host()?.trim_matches(['[', ']']);
+    let expected = config.tls_server_name.as_deref().unwrap_or(host);
+    let expected = ServerName::try_from(expected.to_owned()).ok()?;
+    let looking = async {
+        let stream = TcpStream::connect((host, url.port_u16().unwrap_or(443))).await;
+        let connector = TlsConnector::from(Arc::new(tls));
+        connector.connect(expected, stream.ok()?).await.ok()
+    };
+    let stream = tokio::time::timeout(GLANCE, looking).await.ok()??;
+    let (_, session) = stream.get_ref();
+    let certificate = Certificate::from_der(session.peer_certificates()?.first()?).ok()?;
+    let Certificate {
+        subject,
+        issuer,
+        dns_names,
+        ..
+    } = certificate;
+    let told = [
+        subject.common_name(),
+        subject.get("organizationName"),
+        issuer.common_name(),
+    ];
+    let told = told.into_iter().flatten().map(str::to_owned);
+    Some(told.chain(dns_names).collect())
 }
 
 /// The namespaces whose objects no webhook may touch, the operator's own if it runs in a pod.
@@ -97,6 +149,25 @@ pub(super) fn protected_namespaces(server: Option<&Server>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn in_a_pod_the_emitted_service_and_secret_are_used() {
+        let mut options = LocalOptions::default();
+        let kept = in_pod("evc-operator", "evc", &options);
+        let service = Published::Service {
+            namespace: "evc".to_owned(),
+            name: "evc-operator-webhook".to_owned(),
+            port: 443,
+        };
+        assert_eq!(kept.published, service);
+        assert_eq!(kept.listen.port(), Server::POD_PORT);
+        let name = "evc-operator-webhook".to_owned();
+        let is_kept = |it: &Certificates| matches!(it, Certificates::KeptSecret { name: kept, .. } if *kept == name);
+        assert!(is_kept(&kept.certificates), "{:?}", kept.certificates);
+        options.secret = Some(name.clone());
+        let read = in_pod("evc-operator", "evc", &options);
+        assert_eq!(read.certificates, Certificates::Secret { name });
+    }
 
     #[test]
     fn the_system_and_the_operator_itself_are_left_alone() {

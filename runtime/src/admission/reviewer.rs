@@ -19,8 +19,11 @@ use crate::declare::Webhook;
 use crate::index::gate::Lookup;
 use crate::memo::{AnyMemo, Memos};
 use crate::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
-use crate::resource::ResourceSpec;
+use crate::resource::{Description, ResourceSpec};
 use crate::shim::admission::{ReviewFunction, Verdict};
+
+/// Where the paths of conversions begin; those of webhooks begin with their roles.
+const CONVERSIONS: &str = "convert";
 
 /// Answers reviews; cheap to clone.
 #[derive(Clone)]
@@ -42,6 +45,7 @@ struct Route {
     function: Arc<dyn ReviewFunction>,
     param: Option<Arc<Value>>,
     memos: Option<Arc<Memos>>,
+    description: Description,
     metrics: Arc<WebhookMetrics>,
 }
 
@@ -51,6 +55,11 @@ pub enum Refusal {
     /// Nothing is served there.
     #[error("there is no webhook at `{0}`")]
     UnknownWebhook(String),
+    /// Conversions between versions would be asked for there.
+    #[error(
+        "nothing is converted at `{0}`: the versions of no kind are converted by this operator"
+    )]
+    NoConversion(String),
     /// The text is not a review.
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -71,7 +80,7 @@ impl Refusal {
     #[must_use]
     pub fn status(&self) -> u16 {
         match self {
-            Self::UnknownWebhook(_) | Self::OtherResource { .. } => 404,
+            Self::UnknownWebhook(_) | Self::NoConversion(_) | Self::OtherResource { .. } => 404,
             Self::Malformed(_) => 400,
         }
     }
@@ -92,6 +101,9 @@ impl Reviewer {
             let id = webhook.spec.id.as_str();
             let route = Route {
                 metrics: metrics.webhook(resource.kind, resource.group, id),
+                description: webhook
+                    .description
+                    .unwrap_or_else(|| Description::declared(&resource.into())),
                 resource,
                 spec: webhook.spec,
                 function: webhook.function,
@@ -122,10 +134,7 @@ impl Reviewer {
         caller: Caller,
         patience: Option<Duration>,
     ) -> Result<Vec<u8>, Refusal> {
-        let Some(route) = self.routes.webhooks.get(path) else {
-            // Strangers may send anything; what is told and logged of it is short.
-            return Err(Refusal::UnknownWebhook(path.chars().take(100).collect()));
-        };
+        let route = self.routes.find(path)?;
         let review = Review::parse(text)?;
         let about = &review.request.resource;
         if (about.group.as_str(), about.resource.as_str())
@@ -160,12 +169,25 @@ fn recall(memos: &Memos, request: &Request) -> AnyMemo {
     };
     let known = body.and_then(|body| serde_json::from_str::<Identified>(body.get()).ok());
     match known {
-        Some(known) => memos.find(&known.metadata.uid),
+        Some(known) => memos.anticipate(&known.metadata.uid),
         None => memos.fresh(),
     }
 }
 
 impl Routes {
+    /// What a path leads to: its first segment tells what sort of review is expected there.
+    fn find(&self, path: &str) -> Result<&Route, Refusal> {
+        // Strangers may send anything; what is told and logged of it is short.
+        let told = || path.chars().take(100).collect();
+        match path.split('/').nth(1) {
+            Some(CONVERSIONS) => Err(Refusal::NoConversion(told())),
+            _ => {
+                let webhook = self.webhooks.get(path);
+                webhook.ok_or_else(|| Refusal::UnknownWebhook(told()))
+            }
+        }
+    }
+
     async fn decide(
         &self,
         route: &Route,
@@ -210,6 +232,7 @@ impl Routes {
             param: route.param.clone(),
             states,
             memo: route.memos.as_ref().map(|memos| recall(memos, request)),
+            resource: route.description.get(),
         };
         let span = info_span!(
             "review",

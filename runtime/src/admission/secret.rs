@@ -42,6 +42,13 @@ pub(super) enum Error {
     Contended(String),
 }
 
+impl Error {
+    /// Whether nobody has put anything there yet.
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing(_) | Self::NoText { .. })
+    }
+}
+
 const HOSTS: &str = "webhooks.kopf-gen.dev/hosts";
 const REVISION: &str = "webhooks.kopf-gen.dev/revision";
 const PUBLISHED: &str = "webhooks.kopf-gen.dev/next-authority-published";

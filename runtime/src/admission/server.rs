@@ -20,6 +20,9 @@ use super::request::Desk;
 use super::session::{ServeError, Session, WebhookServer};
 use super::tls::{self, Material};
 
+/// How often it is looked whether somebody else has made the first certificates.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
 /// A server for webhooks, with HTTP/1.1 and HTTP/2.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -314,7 +317,11 @@ impl Server {
         let hosts = self.all_hosts();
         let mut keeper = Keeper::new(&self.certificates, hosts, &session.client, namespace);
         let failed = |error| ServeError::new("the certificates of the webhooks", error);
-        let mut loaded = self.load(&mut keeper).await.map_err(failed)?;
+        let loaded = tokio::select! {
+            loaded = self.load_first(&mut keeper) => loaded,
+            () = session.over() => return Ok(()),
+        };
+        let mut loaded = loaded.map_err(failed)?;
         let config = self.config(&loaded, &keeper).map_err(failed)?;
         let (identity, current) = watch::channel(Arc::new(config));
         self.show(&loaded, &address, &session)
@@ -339,6 +346,22 @@ impl Server {
         tokio::select! {
             ((), ()) = async { tokio::join!(reception(Some(current)).run(&closed), lingering) } => Ok(()),
             () = checking => Ok(()),
+        }
+    }
+
+    /// Certificates that somebody else is to make may come later than the operator.
+    async fn load_first(&self, keeper: &mut Keeper) -> Result<Loaded, certificates::Error> {
+        let mut told = false;
+        loop {
+            match self.load(keeper).await {
+                Err(error) if error.is_early() => {
+                    if !std::mem::replace(&mut told, true) {
+                        warn!("webhooks are not served yet: {}", chain(&error));
+                    }
+                    tokio::time::sleep(self.check_every.min(LOOK_EVERY)).await;
+                }
+                loaded => return loaded,
+            }
         }
     }
 

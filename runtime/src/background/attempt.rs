@@ -189,6 +189,7 @@ impl Site {
             means: Arc::clone(&self.shared.means),
             subject: Subject::handled(Arc::clone(duty.api.name()), Arc::clone(key)),
             memo: duty.memos.as_ref().map(|memos| memos.find(&key.uid)),
+            resource: duty.api.description().get(),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::declare::{DaemonPart, TimerPart};
 use crate::execute::report;
 use crate::memo::Memos;
 use crate::metrics::HandlerMetrics;
-use crate::resource::ResourceSpec;
+use crate::resource::KindSpec;
 
 /// A daemon or timer of a kind.
 pub(crate) struct Duty {
@@ -21,7 +21,7 @@ pub(crate) struct Duty {
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) metrics: Arc<HandlerMetrics>,
     pub(crate) work: Work,
-    pub(crate) resource: ResourceSpec,
+    pub(crate) resource: KindSpec,
     pub(crate) api: Arc<KindApi>,
     pub(crate) memos: Option<Arc<Memos>>,
 }

@@ -17,7 +17,8 @@ use crate::handler::{DaemonHandler, TimerHandler};
 use crate::index::Indices;
 use crate::metrics::KindMetrics;
 use crate::process::Kind;
-use crate::resource::{ResourceSpec, Scope, StatusSubresource};
+use crate::process::kind::Supplies;
+use crate::resource::{Coverage, ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
 
 const fn s(seconds: u64) -> Duration {
@@ -91,7 +92,16 @@ impl Stage {
             activity: Activity::always(),
             indices: Indices::default(),
         });
-        let kind = Kind::new(resource, client, persistence, KindMetrics::unobserved()).unwrap();
+        let supplies = Supplies {
+            client,
+            persistence,
+            patience: settings.networking.request_timeout,
+            metrics: KindMetrics::unobserved(),
+        };
+        let Coverage::Kind(spec) = resource.coverage else {
+            panic!("it is one kind");
+        };
+        let kind = Kind::new(spec.into(), &[&resource], supplies).unwrap();
         let limits = Limits {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,
@@ -176,7 +186,13 @@ impl Stage {
     async fn close(self) {
         self.quit.cancel();
         self.crew.await.unwrap();
-        assert_eq!(Handle::current().metrics().num_alive_tasks(), self.tasks);
+        let alive = || Handle::current().metrics().num_alive_tasks();
+        // With several threads, a task that is over is counted for a moment more.
+        let deadline = std::time::Instant::now() + s(5);
+        while alive() != self.tasks && std::time::Instant::now() < deadline {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(alive(), self.tasks);
     }
 }
 

@@ -175,6 +175,13 @@ macro_rules! background_context {
                 self.facts.around.means.indices.get(index)
             }
 
+            /// The resource of the object as the server describes it: its names, categories and verbs.
+            ///
+            /// Before the server has been asked, it is what the operator was made for.
+            pub fn resource(&self) -> &DiscoveredResource {
+                &self.facts.around.resource
+            }
+
             /// The name of the object.
             pub fn name(&self) -> &str {
                 self.facts.around.subject.name()

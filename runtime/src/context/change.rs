@@ -10,6 +10,7 @@ use kopf_core::cycle::Situation;
 use kopf_core::cycle::sub::SubCycle;
 use kopf_core::handler::{HandlerId, HandlerSpec};
 use kopf_core::object::diff::{Baseline, Diff};
+use kopf_core::selection::DiscoveredResource;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 use serde::Serialize;
@@ -219,6 +220,13 @@ impl<K> Change<K> {
     /// An index of the operator, always as it is now.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
         self.facts.around.means.indices.get(index)
+    }
+
+    /// The resource of the object as the server describes it: its names, categories and verbs.
+    ///
+    /// Before the server has been asked, it is what the operator was made for.
+    pub fn resource(&self) -> &DiscoveredResource {
+        &self.facts.around.resource
     }
 
     /// The name of the object.

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::handler::HandlerId;
+use kopf_core::selection::DiscoveredResource;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 use serde_json::Value;
 
 use crate::index::{Index, IndexView};
+use crate::memo::{self, Memo};
 use crate::surroundings::Surroundings;
 
 /// One object that is about to be found in an index.
@@ -42,6 +44,13 @@ impl<K> Indexing<K> {
     /// The object as the server sent it.
     pub fn raw(&self) -> &Value {
         &self.facts.raw
+    }
+
+    /// The resource of the object as the server describes it: its names, categories and verbs.
+    ///
+    /// Before the server has been asked, it is what the operator was made for.
+    pub fn resource(&self) -> &DiscoveredResource {
+        &self.facts.around.resource
     }
 
     /// The name of the object.
@@ -82,6 +91,12 @@ impl<K> Indexing<K> {
     /// The name of the index.
     pub fn handler_id(&self) -> &str {
         self.facts.handler.as_str()
+    }
+
+    /// What is remembered of the object while the operator runs; `memo` in the manifest names the
+    /// type.
+    pub fn memo<M: Memo<K>>(&self) -> &M {
+        memo::typed::<K, M>(self.facts.around.memo.as_ref())
     }
 
     /// A client for everything else in the cluster. Mind that handlers wait for the indices.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kopf_core::selection::DiscoveredResource;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 use serde::Serialize;
@@ -56,6 +57,13 @@ impl<K> Seen<K> {
     /// The object as the server sent it.
     pub fn raw(&self) -> &Value {
         &self.raw
+    }
+
+    /// The resource of the object as the server describes it: its names, categories and verbs.
+    ///
+    /// Before the server has been asked, it is what the operator was made for.
+    pub fn resource(&self) -> &DiscoveredResource {
+        &self.around.resource
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kopf_core::selection::DiscoveredResource;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 use serde::Serialize;

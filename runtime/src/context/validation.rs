@@ -8,6 +8,7 @@ use kopf_core::admission::certificate::Certificate;
 use kopf_core::admission::review::{Request, UserInfo};
 use kopf_core::handler::HandlerId;
 use kopf_core::object::diff::{Diff, diff};
+use kopf_core::selection::DiscoveredResource;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
@@ -42,6 +43,7 @@ pub(crate) struct ReviewFacts {
     pub(crate) states: Option<Arc<States>>,
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
+    pub(crate) resource: Arc<DiscoveredResource>,
 }
 
 /// Who asks for a review: usually an API server.
@@ -182,7 +184,8 @@ impl<K> Validation<K> {
     }
 
     /// What is remembered of the object while the operator runs; `memo` in the manifest names the
-    /// type. Of an object that is being created, and of one that is not handled, nothing is kept.
+    /// type. Of an object that is being created nothing is kept, and of one that is not handled not
+    /// for long.
     pub fn memo<M: Memo<K>>(&self) -> &M {
         memo::typed::<K, M>(self.facts.memo.as_ref())
     }
@@ -196,6 +199,13 @@ impl<K> Validation<K> {
     /// has.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
         self.facts.indices.get(index)
+    }
+
+    /// The resource of the object as the server describes it: its names, categories and verbs.
+    ///
+    /// Before the server has been asked, it is what the operator was made for.
+    pub fn resource(&self) -> &DiscoveredResource {
+        &self.facts.resource
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one

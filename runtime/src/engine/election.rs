@@ -19,6 +19,7 @@ use crate::clock::WallClock;
 use crate::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::task::Tasks;
 use crate::version::Version;
+use crate::vitals::Pulse;
 use crate::watch::census::Retain;
 use crate::watch::observed::Observed;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
@@ -49,6 +50,7 @@ pub(crate) struct Election {
     pub(crate) terms: Terms,
     pub(crate) clock: WallClock,
     pub(crate) streams: StreamSettings,
+    pub(crate) pulse: Pulse,
 }
 
 /// The Lease could not be made one's own.
@@ -138,6 +140,7 @@ impl<'a> Campaign<'a> {
                 }
                 Step::Wait(wait) => wait,
             };
+            self.election.pulse.within(wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 ended = streams.ended(), if !streams.is_empty() => {
@@ -297,6 +300,7 @@ impl<'a> Campaign<'a> {
         request: impl Future<Output = Result<Value, Error>>,
     ) -> Result<Value, Error> {
         let limit = self.election.terms.renew_deadline / 2;
+        self.election.pulse.within(limit);
         timeout(limit, request).await.unwrap_or(Err(Error::Timeout))
     }
 

@@ -21,6 +21,7 @@ use crate::clock::WallClock;
 use crate::metrics::{Metrics, Share};
 use crate::settings::{PeeringMode, PeeringSettings};
 use crate::task::Tasks;
+use crate::vitals::Pulse;
 use crate::watch::stream::{Sink, StreamSettings};
 use crate::watch::{EventType, KindIndex, News};
 
@@ -48,6 +49,7 @@ pub(crate) struct Member {
     pub(crate) metrics: Metrics,
     /// Where the peering object is; none stands for the whole cluster.
     pub(crate) namespace: Option<String>,
+    pub(crate) pulse: Pulse,
 }
 
 /// A member at work.
@@ -72,6 +74,7 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) {
     loop {
+        member.pulse.rest();
         tokio::select! {
             () = stop.cancelled() => return,
             () = activity.leading() => {}
@@ -151,6 +154,8 @@ impl<'a> Session<'a> {
             self.decide(source).await;
             let next = [Some(self.touch_at), Some(self.look_at), self.recheck_at];
             let next = next.into_iter().flatten().min().unwrap_or(self.touch_at);
+            let pause = next.saturating_duration_since(Instant::now());
+            self.member.pulse.within(pause);
             tokio::select! {
                 () = sleep_until(next) => {}
                 ended = streams.ended(), if !streams.is_empty() => {
@@ -175,6 +180,7 @@ impl<'a> Session<'a> {
     async fn look(&mut self) {
         let mut pause = LOOK_EVERY;
         for table in &mut self.tables {
+            self.member.pulse.within(table::PATIENCE);
             match table.look().await {
                 Ok(true) => self.touch_at = Instant::now(),
                 Ok(false) => {}
@@ -196,6 +202,7 @@ impl<'a> Session<'a> {
         let mut pause = keepalive(settings.lifetime, leeway);
         let now = self.now();
         for table in self.tables.iter_mut().filter(|table| table.is_served()) {
+            self.member.pulse.within(table::PATIENCE);
             match table.announce(&own, now).await {
                 Ok(answer) => {
                     if !settings.stealth {
@@ -258,6 +265,7 @@ impl<'a> Session<'a> {
             source.resume();
         }
         for (index, dead) in dead {
+            self.member.pulse.within(table::PATIENCE);
             if let Err(error) = self.tables[index].bury(dead).await {
                 debug!("records of operators that are gone were not removed: {error}");
             }

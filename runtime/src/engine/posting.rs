@@ -18,6 +18,7 @@ use super::subject::Subject;
 use crate::activity::Activity;
 use crate::metrics::PostingMetrics;
 use crate::settings::{PostingLevel, PostingSettings};
+use crate::vitals::Pulse;
 
 /// How long one request may take; events are not worth more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -57,6 +58,7 @@ struct Sender {
     activity: Activity,
     shared: Arc<Shared>,
     metrics: Arc<PostingMetrics>,
+    pulse: Pulse,
     /// Whether it was told that something is not permitted.
     complained: bool,
 }
@@ -93,6 +95,7 @@ pub(crate) fn poster(
     activity: Activity,
     settings: PostingSettings,
     metrics: Arc<PostingMetrics>,
+    pulse: Pulse,
 ) -> (Poster, impl Future<Output = ()>) {
     let (bell, rings) = mpsc::channel(1);
     let shared = Arc::new(Shared {
@@ -105,6 +108,7 @@ pub(crate) fn poster(
         activity,
         shared: Arc::clone(&shared),
         metrics,
+        pulse,
         complained: false,
     };
     (Poster { shared, bell }, sender.run(rings))
@@ -163,6 +167,10 @@ impl Sender {
         loop {
             self.send_due().await;
             let wait = self.shared.ledger().wait(self.shared.now());
+            match wait {
+                Some(wait) => self.pulse.within(wait),
+                None => self.pulse.rest(),
+            }
             let rung = async {
                 match wait {
                     Some(wait) => timeout(wait, rings.recv()).await.unwrap_or(Some(())),
@@ -192,6 +200,7 @@ impl Sender {
             let Some(due) = due else {
                 return;
             };
+            self.pulse.within(REQUEST_TIMEOUT);
             let activity = self.activity.clone();
             match activity.while_leading(self.send(&due)).await {
                 Ok(()) => {}
@@ -328,7 +337,9 @@ fn stamp(at: Timestamp) -> String {
 mod tests {
     use super::*;
     use crate::engine::subject::OtherObject;
+    use crate::metrics::Metrics;
     use crate::resource::KindName;
+    use crate::vitals::Vitals;
 
     #[test]
     fn the_body_is_what_kopf_posts_with_a_count() {
@@ -376,5 +387,45 @@ mod tests {
                 "eventTime": "2020-12-31T23:59:59.000001Z",
             })
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_poster_that_is_stuck_is_named_and_an_idle_one_is_not() {
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let client = Client::try_from(nowhere).unwrap();
+        let vitals = Vitals::default();
+        let late = || {
+            vitals.advance(Duration::from_secs(600));
+            let stuck = vitals.stuck(Duration::from_secs(30)).into_iter();
+            stuck.map(|it| it.part).collect::<Vec<_>>()
+        };
+        let (poster, posting) = poster(
+            client,
+            Activity::always(),
+            PostingSettings::default(),
+            Metrics::new("operator", Arc::default()).posting(),
+            vitals.pulse("the posting of events"),
+        );
+        let posting = tokio::spawn(posting);
+        sleep(Duration::from_millis(1)).await;
+        assert!(late().is_empty(), "there is nothing to post");
+        let kind = KindName {
+            api_version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+        };
+        let object = OtherObject {
+            namespace: None,
+            name: "one".to_owned(),
+            uid: "u".to_owned(),
+        };
+        let subject = Subject::other(kind, object);
+        poster.post(&subject, &EventSeverity::Normal, "Reason", "message");
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(late(), ["the posting of events"]);
+        // Nobody answers, so that the event is dropped in the end.
+        sleep(Duration::from_secs(3600)).await;
+        assert!(late().is_empty(), "it has gone on");
+        drop(poster);
+        posting.await.unwrap();
     }
 }

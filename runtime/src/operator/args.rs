@@ -2,12 +2,16 @@
 
 mod webhooks;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{BoolishValueParser, Resettable, TypedValueParser as _};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use kopf_core::peering::DEV_PRIORITY;
 use kopf_core::scope::{Flaw, NamespacePattern};
 
 use self::webhooks::WebhookArgs;
 use crate::health::endpoint::HealthEndpoint;
+
+/// The option that is not a flag, but takes the place of one.
+const LOG_PREFIX: &str = "log_prefix";
 
 /// What people see below the options.
 const EXIT_CODES: &str = "\
@@ -175,11 +179,20 @@ pub(super) struct LoggingArgs {
     pub(super) log_format: LogFormat,
 
     /// Begin each line about an object with [namespace/name]; this is the default but for JSON
-    #[arg(long, env = "KOPF_RUN_LOG_PREFIX", overrides_with = "no_log_prefix")]
-    log_prefix: bool,
+    #[arg(
+        long,
+        env = "KOPF_RUN_LOG_PREFIX",
+        value_parser = BoolishValueParser::new(),
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        overrides_with = "no_log_prefix"
+    )]
+    log_prefix: Option<bool>,
 
     /// Do not begin lines with the object
-    #[arg(long, env = "KOPF_RUN_NO_LOG_PREFIX")]
+    #[arg(long, overrides_with = "log_prefix")]
     no_log_prefix: bool,
 
     /// The key of the object in JSON lines
@@ -304,6 +317,34 @@ pub(super) enum Request {
     Resume(ResumeArgs),
 }
 
+/// The command line as it is parsed.
+pub(super) fn command(name: &'static str) -> clap::Command {
+    heedful(Cli::command()).name(name)
+}
+
+/// A flag whose variable says no was not given, and contradicts no other one.
+fn heedful(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let said = arg.get_env().and_then(std::env::var_os);
+        let said = said.and_then(|value| yes_or_no(&value));
+        match (arg.get_action(), said) {
+            (ArgAction::SetTrue, Some(false)) => arg.env(Resettable::Reset),
+            (ArgAction::SetTrue, _) => arg.value_parser(BoolishValueParser::new()),
+            // What a variable says is overridden on the command line, in either way.
+            (_, Some(said)) if arg.get_id() == LOG_PREFIX => arg
+                .env(Resettable::Reset)
+                .default_value(if said { "true" } else { "false" }),
+            _ => arg,
+        }
+    });
+    command.mut_subcommands(heedful)
+}
+
+fn yes_or_no(value: &std::ffi::OsStr) -> Option<bool> {
+    let parser = BoolishValueParser::new();
+    parser.parse_ref(&clap::Command::new(""), None, value).ok()
+}
+
 fn namespace_pattern(text: &str) -> Result<NamespacePattern, Flaw> {
     let pattern = NamespacePattern::new(text);
     match pattern.flaw() {
@@ -353,7 +394,7 @@ impl LoggingArgs {
             debug: false,
             quiet: false,
             log_format: LogFormat::Plain,
-            log_prefix: false,
+            log_prefix: None,
             no_log_prefix: false,
             log_refkey: String::new(),
         }
@@ -362,7 +403,7 @@ impl LoggingArgs {
     /// Whether lines begin with the object that they are about.
     pub(super) fn log_prefix(&self) -> bool {
         let by_default = self.log_format != LogFormat::Json;
-        self.log_prefix || (by_default && !self.no_log_prefix)
+        !self.no_log_prefix && self.log_prefix.unwrap_or(by_default)
     }
 
     pub(super) fn verbosity(&self) -> Verbosity {
@@ -377,8 +418,6 @@ impl LoggingArgs {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     fn request(line: &[&str]) -> Request {
@@ -389,7 +428,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
+        command("operator").debug_assert();
     }
 
     #[test]
@@ -414,6 +453,9 @@ mod tests {
             (&["--log-format", "json", "--log-prefix"], true),
             (&["--no-log-prefix"], false),
             (&["--no-log-prefix", "--log-prefix"], true),
+            (&["--log-prefix", "--no-log-prefix"], false),
+            (&["--log-prefix=false"], false),
+            (&["--log-prefix=yes", "--log-format", "json"], true),
         ] {
             let Request::Run(args) = request(line) else {
                 panic!("{line:?} does not run");
@@ -430,6 +472,10 @@ mod tests {
             let Some(long) = option.get_long().filter(|long| *long != "help") else {
                 continue;
             };
+            // The variable of an option says yes or no.
+            if long.starts_with("no-") {
+                continue;
+            }
             let variable = format!("KOPF_RUN_{}", long.to_uppercase().replace('-', "_"));
             let actual = option.get_env().and_then(|name| name.to_str());
             assert_eq!(actual, Some(variable.as_str()));

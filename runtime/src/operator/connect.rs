@@ -1,7 +1,6 @@
 //! The way to the cluster: by login handlers if there are any, or else as kubectl finds it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
@@ -9,6 +8,7 @@ use kube::{Client, Config};
 use super::Error;
 use crate::hook::{Hook, Login};
 use crate::metrics::api::{ApiMetrics, Meter};
+use crate::settings::Settings;
 use crate::vault::Vault;
 
 /// A way to the cluster.
@@ -22,12 +22,10 @@ pub(super) struct Access {
 pub(super) async fn connect(
     requests: Arc<ApiMetrics>,
     logins: Vec<Hook<Login>>,
-    default_backoff: Duration,
+    settings: &Settings,
 ) -> Result<Access, Error> {
     if !logins.is_empty() {
-        let vault = Vault::open(logins, default_backoff)
-            .await
-            .map_err(Error::Login)?;
+        let vault = Vault::open(logins, settings).await.map_err(Error::Login)?;
         let client = vault.client().await.map_err(Error::Login)?;
         return Ok(Access {
             client: client.with_layer(&Meter(requests)).build(),
@@ -39,6 +37,7 @@ pub(super) async fn connect(
         .map_err(|error| Error::Config(Box::new(error)))?;
     // Whoever sends a request here knows how long to try, and when not to.
     config.default_retry = false;
+    config.connect_timeout = Some(settings.networking.connect_timeout);
     let client = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
     Ok(Access {
         client: client.with_layer(&Meter(requests)).build(),

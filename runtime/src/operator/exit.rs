@@ -32,9 +32,11 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Ended(_) | Self::Process(_) => INTERNAL,
-            Self::Declaration { .. } | Self::DeclaredTwice { .. } | Self::LeaderElection(_) => {
-                DECLARATION
-            }
+            Self::Declaration { .. }
+            | Self::DeclaredTwice { .. }
+            | Self::SharedId { .. }
+            | Self::SelectedWebhook { .. }
+            | Self::LeaderElection(_) => DECLARATION,
             Self::Startup(_) => STARTUP,
             Self::Login(_) | Self::Config(_) | Self::Client(_) => ACCESS,
             Self::Admission(_) | Self::Health(_) | Self::Peering(_) | Self::Definition { .. } => {

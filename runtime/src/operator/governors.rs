@@ -18,6 +18,7 @@ use crate::engine::peering::{self, Member};
 use crate::metrics::Metrics;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings};
 use crate::task::{Ended, Tasks};
+use crate::vitals::Vitals;
 use crate::watch::stream::StreamSettings;
 
 /// How long farewells may take; each request has a shorter limit of its own.
@@ -34,6 +35,7 @@ pub(super) struct Governed {
     pub(super) clock: WallClock,
     pub(super) streams: StreamSettings,
     pub(super) metrics: Metrics,
+    pub(super) vitals: Vitals,
 }
 
 /// The tasks that can pause the operator.
@@ -177,6 +179,7 @@ impl Governors {
             clock: governed.clock,
             streams: governed.streams.clone(),
             metrics: governed.metrics.clone(),
+            pulse: governed.vitals.pulse(format!("the {name}")),
             namespace,
         };
         let (activity, whole) = (self.activity.clone(), self.leave.clone());
@@ -209,6 +212,7 @@ impl Governed {
             terms,
             clock: self.clock,
             streams: self.streams.clone(),
+            pulse: self.vitals.pulse("the leader election"),
         }))
     }
 }
@@ -217,5 +221,99 @@ fn task_name(namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) => format!("peering in {namespace}"),
         None => "peering".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::Config;
+
+    use super::*;
+    use crate::metrics::Metrics;
+
+    /// Governors of an operator whose API server is away.
+    fn governed(vitals: &Vitals) -> Governed {
+        let nowhere = Config::new("http://127.0.0.1:1".parse().expect("an address"));
+        Governed {
+            client: Client::try_from(nowhere).expect("a client"),
+            name: "operator",
+            territory: Territory::Fixed(["a".to_owned()].into()),
+            peering: PeeringSettings::default(),
+            leader_election: None,
+            identity: Some("me".to_owned()),
+            clock: WallClock::default(),
+            streams: StreamSettings {
+                page_size: 100,
+                inactivity_timeout: Duration::from_secs(70),
+                server_timeout: Duration::from_secs(300),
+                first_pause: Duration::from_millis(100),
+                longest_pause: Duration::from_secs(30),
+            },
+            metrics: Metrics::new("operator", Default::default()),
+            vitals: vitals.clone(),
+        }
+    }
+
+    /// Who is late when nobody has moved for ten minutes.
+    fn late(vitals: &Vitals) -> Vec<String> {
+        vitals.advance(Duration::from_secs(600));
+        let stuck = vitals.stuck(Duration::from_secs(30)).into_iter();
+        stuck.map(|it| it.part).collect()
+    }
+
+    async fn names_those_who_are_stuck(governed: Governed, part: &str) {
+        let vitals = governed.vitals.clone();
+        let (switch, activity) = Switch::new();
+        let governors = Governors::start(&switch, &activity, governed).expect("it makes sense");
+        assert!(late(&vitals).is_empty(), "it has not begun");
+        // Nobody else moves as long as this task does not wait.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(late(&vitals), [part]);
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let stuck = vitals.stuck(Duration::from_secs(30));
+            assert!(
+                stuck.is_empty(),
+                "it moves though nobody answers: {stuck:?}"
+            );
+        }
+        governors.stop().await;
+        assert!(late(&vitals).is_empty(), "it has ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peering_that_is_stuck_is_named() {
+        let vitals = Vitals::default();
+        names_those_who_are_stuck(governed(&vitals), "the peering in a").await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_election_that_is_stuck_is_named() {
+        let vitals = Vitals::default();
+        let governed = Governed {
+            peering: PeeringSettings::standalone(),
+            leader_election: Some(LeaderElectionSettings::default()),
+            ..governed(&vitals)
+        };
+        names_those_who_are_stuck(governed, "the leader election").await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_has_ended_is_named() {
+        let vitals = Vitals::default();
+        let both = || Governed {
+            leader_election: Some(LeaderElectionSettings::default()),
+            ..governed(&vitals)
+        };
+        let (switch, activity) = Switch::new();
+        let start = || Governors::start(&switch, &activity, both()).expect("it makes sense");
+        let mut governors = start();
+        governors.resign.cancel();
+        let ended = governors.ended().await.to_string();
+        assert_eq!(ended, "task `leader election` ended by itself");
+        let mut governors = start();
+        governors.leave.cancel();
+        let ended = governors.ended().await.to_string();
+        assert_eq!(ended, "task `peering in a` ended by itself");
     }
 }

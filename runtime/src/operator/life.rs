@@ -12,6 +12,7 @@ use super::connect::Access;
 use super::watched::Watched;
 use super::{Error, Operator, orchestrate};
 use crate::hook::{Cleanup, Failed, Hook, Login, OnFailure, Startup, round};
+use crate::settings::Settings;
 use crate::vault::{Exhausted, Vault};
 use crate::vitals::Stage;
 
@@ -24,7 +25,7 @@ const LEAST_TIME_FOR_CLEANUP: Duration = Duration::from_secs(1);
 /// whatever happened since.
 pub(super) async fn live(
     mut operator: Operator,
-    connect: impl AsyncFnOnce(Vec<Hook<Login>>, Duration) -> Result<Access, Error>,
+    connect: impl AsyncFnOnce(Vec<Hook<Login>>, &Settings) -> Result<Access, Error>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let mut watched = Watched::begin(&operator)?;
@@ -47,7 +48,7 @@ pub(super) async fn live(
     let logins = std::mem::take(&mut operator.handlers.logins);
     let deadline = operator.settings.shutdown.deadline;
     let connected = tokio::select! {
-        connected = connect(logins, default_backoff) => connected.map(Some),
+        connected = connect(logins, &operator.settings) => connected.map(Some),
         () = &mut stop => Ok(None),
     };
     let (client, ended) = match connected {

@@ -8,25 +8,28 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use super::declarations::Declarations;
 use super::governors::{Governed, Governors};
 use super::reach::{Course, Reach};
+use super::scout::{self, Scout};
 use super::territory::Territory;
 use super::watched::Watched;
 use super::{Error, Operator};
 use crate::admission::engine::{Around, Engine as Admission};
 use crate::background::Staff;
+use crate::declare::ResourceHandlers;
 use crate::engine::posting;
 use crate::health;
 use crate::health::probe::Probing;
 use crate::index::gate::{self, Lookup};
-use crate::process::{Kind, Pipeline};
+use crate::process::Pipeline;
 use crate::queue::{self, Limits};
 use crate::settings::Settings;
 use crate::surroundings::Means;
 use crate::task::Tasks;
 use crate::vitals::{Stage, State};
 use crate::watch::stream::StreamSettings;
-use crate::watch::{KindIndex, News, ObjectKey};
+use crate::watch::{News, ObjectKey};
 
 /// News on their way to the queue; a full channel makes the streams wait.
 const NEWS_IN_FLIGHT: usize = 64;
@@ -56,25 +59,20 @@ pub(super) async fn run(
     let activity = activity.clone();
     let settings = Arc::new(operator.settings);
     let persistence = Arc::new(settings.persistence.clone());
-    let mut kinds: Vec<Kind> = Vec::new();
-    let mut webhooks = Vec::new();
-    for mut resource in operator.resources {
-        let spec = resource.spec;
-        if kinds.iter().any(|kind| kind.spec().is_same_kind(&spec)) {
-            return Err(Error::DeclaredTwice { kind: spec.kind });
-        }
-        let declared = std::mem::take(&mut resource.webhooks);
-        webhooks.extend(declared.into_iter().map(|webhook| (spec, webhook)));
-        let counted = metrics.kind(spec.kind, spec.group);
-        let made = Kind::new(resource, client.clone(), Arc::clone(&persistence), counted);
-        kinds.push(made.map_err(|source| Error::Declaration {
-            kind: spec.kind,
-            source,
-        })?);
-    }
+    let mut declarations = Declarations::new(
+        operator.resources,
+        client.clone(),
+        Arc::clone(&persistence),
+        settings.networking.request_timeout,
+        metrics.clone(),
+        vitals,
+    )?;
+    let webhooks = declarations.take_webhooks();
+    let webhook_kinds = declarations.unwatched();
 
     let indices = operator.indices;
-    let has_indices = kinds.iter().any(|kind| !kind.indexers().is_empty());
+    let has_indices = declarations.iter().any(ResourceHandlers::has_indices);
+    let has_duties = declarations.iter().any(ResourceHandlers::has_duties);
     // Nobody may think that there is nothing to wait for before the streams are there.
     let starting = (
         listed.ticket(START.to_owned()),
@@ -119,6 +117,7 @@ pub(super) async fn run(
         &operator.namespaces,
         client.clone(),
         stream_settings(&settings),
+        settings.networking.request_timeout,
         !settings.scanning.disabled,
     );
     let mut governors = Governors::start(
@@ -134,8 +133,18 @@ pub(super) async fn run(
             clock: operator.clock,
             streams: stream_settings(&settings),
             metrics: metrics.clone(),
+            vitals: vitals.clone(),
         },
     )?;
+    let discovery = declarations.are_open().then(|| {
+        Scout::send_out(
+            client.clone(),
+            stream_settings(&settings),
+            settings.networking.request_timeout,
+            !settings.scanning.disabled,
+        )
+    });
+    let (discovered, scouting) = discovery.unzip();
     let mut engines = Tasks::default();
     let poster = settings.posting.enabled.then(|| {
         let (poster, posting) = posting::poster(
@@ -143,6 +152,7 @@ pub(super) async fn run(
             activity.clone(),
             settings.posting.clone(),
             metrics.posting(),
+            vitals.pulse("the posting of events"),
         );
         engines.spawn("posting of events", posting);
         poster
@@ -170,7 +180,15 @@ pub(super) async fn run(
     if let Some(following) = following {
         couriers.spawn("following of namespaces", following);
     }
-    if kinds.iter().any(|kind| !kind.duties().is_empty()) {
+    if !webhook_kinds.is_empty() {
+        let patience = settings.networking.request_timeout;
+        let describing = scout::describe(webhook_kinds, client.clone(), patience);
+        couriers.spawn("descriptions of kinds with webhooks", describing);
+    }
+    if let Some(scouting) = scouting {
+        couriers.spawn("discovery of kinds", scouting);
+    }
+    if has_duties {
         let (working, nudges) = staff.crew(
             limits,
             vitals.pulse("the crew of daemons and timers"),
@@ -194,10 +212,8 @@ pub(super) async fn run(
         default_backoff: settings.execution.default_backoff,
         vitals: vitals.clone(),
     };
-    let looked_at = (0..).map(KindIndex).zip(&kinds);
-    // Without handlers, it has webhooks only.
-    let looked_at = looked_at.filter(|(_, kind)| !kind.registry().handlers().is_empty());
-    let mut reach = Reach::start(course, looked_at, territory, starting);
+    let kinds = Arc::clone(declarations.kinds());
+    let mut reach = Reach::start(course, declarations, discovered, territory, starting)?;
     // Without streams, nothing ever comes; the queue need not end because of that.
     let _idle = reach.is_idle().then_some(sink);
 

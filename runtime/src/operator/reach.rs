@@ -1,6 +1,6 @@
-//! One stream for each kind and each served namespace, as namespaces come and go.
+//! One stream for each kind and each served namespace, as kinds and namespaces come and go.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +8,9 @@ use futures::future::OptionFuture;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::Error;
+use super::declarations::{Declarations, Revision};
+use super::scout::Discovered;
 use super::territory::{Served, Territory};
 use crate::activity::Activity;
 use crate::api::KindApi;
@@ -57,17 +60,31 @@ struct Lane {
 /// Nobody may think that there is nothing to wait for before the streams are there.
 pub(super) type Starting = (Ticket, Option<Ticket>);
 
+/// Where namespaced objects are looked for.
+enum Ground {
+    /// It is not known yet.
+    Unknown,
+    Everywhere,
+    Namespaces(BTreeSet<String>),
+}
+
+/// One stream: a kind, and the namespace unless it is everywhere.
+type Position = (KindIndex, Option<String>);
+
 /// All streams of an operator.
 pub(super) struct Reach {
     course: Course,
-    lanes: Vec<Lane>,
+    declarations: Declarations,
+    lanes: BTreeMap<KindIndex, Lane>,
+    ground: Ground,
     streams: Tasks,
-    /// How to end the streams of a namespace.
-    namespaces: HashMap<String, CancellationToken>,
-    /// Streams that are to end.
+    /// How to end each stream.
+    running: HashMap<Position, CancellationToken>,
+    /// The names of streams that are about to end: until then, nobody takes their places.
     leaving: BTreeSet<String>,
     served: Option<watch::Receiver<Served>>,
-    /// Keeps everybody waiting before the namespaces are known.
+    discovered: Option<watch::Receiver<Discovered>>,
+    /// Keeps everybody waiting before the namespaces and the kinds are known.
     waiting: Option<Starting>,
 }
 
@@ -75,51 +92,51 @@ pub(super) struct Reach {
 
 impl Reach {
     /// Starts the streams that there can be already.
-    pub(super) fn start<'a>(
+    pub(super) fn start(
         course: Course,
-        kinds: impl Iterator<Item = (KindIndex, &'a Kind)>,
+        mut declarations: Declarations,
+        discovered: Option<watch::Receiver<Discovered>>,
         territory: Territory,
         starting: Starting,
-    ) -> Self {
-        let lanes = kinds.map(|(index, kind)| Lane {
-            kind: index,
-            api: kind.api().clone(),
-            scope: kind.spec().scope,
-            retain: kind.retain(),
-            sweeps: kind.may_hide_leftovers(),
-            indexers: kind.indexers().to_vec(),
-            only_indexes: kind.only_indexes(),
-            metrics: Arc::clone(kind.metrics()),
-        });
+    ) -> Result<Self, Error> {
+        let settled = declarations.settled()?;
+        let (ground, served) = match territory {
+            Territory::Cluster => (Ground::Everywhere, None),
+            Territory::Fixed(names) => (Ground::Namespaces(names), None),
+            Territory::Followed(served) => (Ground::Unknown, Some(served)),
+        };
         let mut reach = Self {
             course,
-            lanes: lanes.collect(),
+            declarations,
+            lanes: BTreeMap::new(),
+            ground,
             streams: Tasks::default(),
-            namespaces: HashMap::new(),
+            running: HashMap::new(),
             leaving: BTreeSet::new(),
-            served: None,
-            waiting: None,
+            served,
+            discovered,
+            waiting: Some(starting),
         };
-        let everywhere = matches!(territory, Territory::Cluster);
-        reach.enter(None, |scope| everywhere || scope == Scope::Cluster);
-        match territory {
-            Territory::Cluster => {}
-            Territory::Fixed(names) => reach.serve(&names),
-            Territory::Followed(mut served) => {
-                served.mark_changed();
-                reach.served = Some(served);
-                reach.waiting = Some(starting);
-            }
+        reach.serve(settled);
+        if let Some(served) = &mut reach.served {
+            served.mark_changed();
         }
-        reach
+        if let Some(discovered) = &mut reach.discovered {
+            discovered.mark_changed();
+        }
+        reach.adapt();
+        if reach.served.is_none() && reach.discovered.is_none() {
+            reach.waiting = None;
+        }
+        Ok(reach)
     }
 
     /// Whether nothing will ever be seen.
     pub(super) fn is_idle(&self) -> bool {
-        self.lanes.is_empty()
+        self.lanes.is_empty() && self.discovered.is_none()
     }
 
-    /// Follows the namespaces until a stream ends, which only a defect can cause.
+    /// Follows the namespaces and the kinds until a stream ends, which only a defect can cause.
     pub(super) async fn ended(&mut self) -> Ended {
         loop {
             tokio::select! {
@@ -129,10 +146,20 @@ impl Reach {
                 },
                 served = changed(self.served.as_mut()) => {
                     if let Some(served) = served {
-                        self.serve(&served);
-                        self.waiting = None;
+                        self.ground = Ground::Namespaces(served);
                     }
                 }
+                catalog = changed(self.discovered.as_mut()) => {
+                    if let Some(catalog) = catalog {
+                        let Revision { gone, come } = self.declarations.revise(&catalog);
+                        self.lanes.retain(|kind, _| !gone.contains(kind));
+                        self.serve(come);
+                    }
+                }
+            }
+            self.adapt();
+            if self.knows_all() {
+                self.waiting = None;
             }
         }
     }
@@ -142,49 +169,99 @@ impl Reach {
         self.streams.cancel().await;
     }
 
-    fn serve(&mut self, names: &BTreeSet<String>) {
-        let gone = self.namespaces.extract_if(|name, _| !names.contains(name));
-        for (name, token) in gone.collect::<Vec<_>>() {
-            token.cancel();
-            let namespaced = self
-                .lanes
-                .iter()
-                .filter(|lane| lane.scope == Scope::Namespaced);
-            self.leaving
-                .extend(namespaced.map(|lane| lane.name(Some(&name))));
+    fn knows_all(&self) -> bool {
+        let discovered = self.discovered.as_ref();
+        let knows_kinds = discovered.is_none_or(|it| it.borrow().is_some());
+        knows_kinds && !matches!(self.ground, Ground::Unknown)
+    }
+
+    fn serve(&mut self, kinds: Vec<KindIndex>) {
+        for index in kinds {
+            let kind = self.declarations.kinds().get(index);
+            self.lanes.insert(index, Lane::new(index, &kind));
         }
-        for name in names {
-            if !self.namespaces.contains_key(name) {
-                self.enter(Some(name), |scope| scope == Scope::Namespaced);
+    }
+
+    /// Ends and starts streams, so that there is one for each kind and place.
+    fn adapt(&mut self) {
+        let wanted: BTreeSet<Position> = self
+            .lanes
+            .values()
+            .flat_map(|lane| {
+                self.ground
+                    .places(lane.scope)
+                    .map(|place| (lane.kind, place))
+            })
+            .collect();
+        let gone = self
+            .running
+            .extract_if(|position, _| !wanted.contains(position));
+        for ((kind, namespace), token) in gone.collect::<Vec<_>>() {
+            token.cancel();
+            let kind = self.declarations.kinds().get(kind);
+            self.leaving.insert(name(kind.api(), namespace.as_deref()));
+        }
+        for position in wanted {
+            let (kind, namespace) = &position;
+            let name = name(&self.lanes[kind].api, namespace.as_deref());
+            if !self.running.contains_key(&position) && !self.leaving.contains(&name) {
+                self.enter(position, name);
             }
         }
     }
 
-    fn enter(&mut self, namespace: Option<&str>, concerns: impl Fn(Scope) -> bool) {
+    fn enter(&mut self, position: Position, name: String) {
         let gone = CancellationToken::new();
-        for lane in self.lanes.iter().filter(|lane| concerns(lane.scope)) {
-            let (stream, sweep) = lane.stream(&self.course, namespace);
-            let (sink, clerk) = lane.outlet(&self.course, namespace);
-            let activity = self.course.activity.clone();
-            let stream = stream::run_until(stream, sink, activity, gone.clone());
-            let over = gone.clone();
-            self.streams.spawn(lane.name(namespace), async move {
-                let sweeping = OptionFuture::from(sweep.map(Sweep::run));
-                let sweeping = over.run_until_cancelled(sweeping);
-                tokio::join!(sweeping, stream, OptionFuture::from(clerk));
-            });
-        }
-        if let Some(namespace) = namespace {
-            self.namespaces.insert(namespace.to_owned(), gone);
-        }
+        let (kind, namespace) = &position;
+        let lane = &self.lanes[kind];
+        let (stream, sweep) = lane.stream(&self.course, namespace.as_deref());
+        let (sink, clerk) = lane.outlet(&self.course, namespace.as_deref());
+        let activity = self.course.activity.clone();
+        let stream = stream::run_until(stream, sink, activity, gone.clone());
+        let over = gone.clone();
+        self.streams.spawn(name, async move {
+            let sweeping = OptionFuture::from(sweep.map(Sweep::run));
+            let sweeping = over.run_until_cancelled(sweeping);
+            tokio::join!(sweeping, stream, OptionFuture::from(clerk));
+        });
+        self.running.insert(position, gone);
     }
+}
+
+// === impl Ground ===
+
+impl Ground {
+    /// Where objects of this scope are looked for.
+    fn places(&self, scope: Scope) -> impl Iterator<Item = Option<String>> {
+        let (everywhere, names) = match (self, scope) {
+            (Self::Everywhere, _) | (_, Scope::Cluster) => (Some(None), None),
+            (Self::Namespaces(names), Scope::Namespaced) => (None, Some(names)),
+            (Self::Unknown, Scope::Namespaced) => (None, None),
+        };
+        let names = names.into_iter().flatten().cloned().map(Some);
+        everywhere.into_iter().chain(names)
+    }
+}
+
+/// The name of the task of a stream.
+fn name(api: &KindApi, namespace: Option<&str>) -> String {
+    format!("watch {}", api.describe(namespace))
 }
 
 // === impl Lane ===
 
 impl Lane {
-    fn name(&self, namespace: Option<&str>) -> String {
-        format!("watch {}", self.api.describe(namespace))
+    fn new(index: KindIndex, kind: &Kind) -> Self {
+        Self {
+            kind: index,
+            api: kind.api().clone(),
+            scope: kind.spec().scope,
+            retain: kind.retain(),
+            sweeps: kind.may_hide_leftovers(),
+            indexers: kind.indexers().to_vec(),
+            only_indexes: kind.only_indexes(),
+            metrics: Arc::clone(kind.metrics()),
+        }
     }
 
     /// Where the sightings of a stream go: to the queue, by way of the indices if there are any.
@@ -237,13 +314,13 @@ impl Lane {
     }
 }
 
-/// The namespaces after their next change; never, if they do not change.
-pub(super) async fn changed(served: Option<&mut watch::Receiver<Served>>) -> Served {
-    let Some(served) = served else {
+/// A value after its next change; never, if it does not change.
+pub(super) async fn changed<T: Clone>(view: Option<&mut watch::Receiver<T>>) -> T {
+    let Some(view) = view else {
         return std::future::pending().await;
     };
-    if served.changed().await.is_err() {
+    if view.changed().await.is_err() {
         return std::future::pending().await;
     }
-    served.borrow_and_update().clone()
+    view.borrow_and_update().clone()
 }

@@ -64,6 +64,7 @@ impl Territory {
         namespaces: &Namespaces,
         client: Client,
         streams: StreamSettings,
+        patience: Duration,
         scanning: bool,
     ) -> (Self, Option<impl Future<Output = ()> + use<>>) {
         let patterns = match namespaces {
@@ -81,7 +82,7 @@ impl Territory {
         let (served, view) = watch::channel(None);
         let follower = Follower {
             roll,
-            api: KindApi::new(client, NAMESPACES, Default::default()),
+            api: KindApi::new(client, NAMESPACES, Default::default()).within(patience),
             streams,
             served,
         };

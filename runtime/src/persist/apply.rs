@@ -208,9 +208,7 @@ impl Place<'_> {
 
     /// The newest state of this very object.
     async fn fetch(&self) -> Result<Arc<Value>, Failure> {
-        let body = self.ask(Ask::Get).await?;
-        let same = ObjectView::new(&body).uid() == Some(&self.key.uid);
-        same.then_some(body).ok_or(Failure::Gone)
+        self.ask(Ask::Get).await
     }
 
     async fn exists(&self) -> bool {
@@ -239,6 +237,10 @@ impl Place<'_> {
                 }
             };
             let error = match answer {
+                // The server takes the status of a namesake for that of the object.
+                Ok(body) if ObjectView::new(&body).uid() != Some(&key.uid) => {
+                    return Err(Failure::Gone);
+                }
                 Ok(body) => return Ok(Arc::new(body)),
                 Err(api::Error::NotFound) => return Err(Failure::Gone),
                 Err(api::Error::Conflict(_)) => return Err(Failure::Conflict),

@@ -1,9 +1,10 @@
 //! One kind at work: its handlers in order, and how its objects are remembered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kopf_core::handler::HandlerSpec;
-use kopf_core::handler::registry::{Error, Registry};
+use kopf_core::handler::registry::{Error, Registry, Tracking};
 use kopf_core::handler::selector::Selectors;
 use kopf_core::persistence::Persistence;
 use kube::Client;
@@ -17,14 +18,14 @@ use crate::engine::subject::Subject;
 use crate::indexing::Indexer;
 use crate::memo::Memos;
 use crate::metrics::{HandlerMetrics, KindMetrics};
-use crate::resource::ResourceSpec;
+use crate::resource::KindSpec;
 use crate::shim::{ChangeFunction, EventFunction};
 use crate::watch::ObjectKey;
 use crate::watch::census::Retain;
 
 /// A kind with everything that handling its objects takes.
 pub(crate) struct Kind {
-    spec: ResourceSpec,
+    spec: KindSpec,
     api: Arc<KindApi>,
     registry: Arc<Registry>,
     persistence: Arc<Persistence>,
@@ -34,7 +35,8 @@ pub(crate) struct Kind {
     duties: Vec<Arc<Duty>>,
     indexers: Vec<Indexer>,
     keep: Keep,
-    memos: Option<Arc<Memos>>,
+    /// One for each declaration that has any.
+    memos: Vec<Arc<Memos>>,
     metrics: Arc<KindMetrics>,
 }
 
@@ -43,21 +45,42 @@ struct Callee {
     function: Function,
     param: Option<Arc<Value>>,
     metrics: Arc<HandlerMetrics>,
+    memos: Option<Arc<Memos>>,
+}
+
+/// What kinds are made with.
+pub(crate) struct Supplies {
+    pub(crate) client: Client,
+    pub(crate) persistence: Arc<Persistence>,
+    /// How long the server may take to answer.
+    pub(crate) patience: Duration,
+    pub(crate) metrics: Arc<KindMetrics>,
 }
 
 impl Kind {
+    /// A kind with the handlers of all declarations that are about it, in their order.
     pub(crate) fn new(
-        resource: ResourceHandlers,
-        client: Client,
-        persistence: Arc<Persistence>,
-        metrics: Arc<KindMetrics>,
+        spec: KindSpec,
+        declarations: &[&ResourceHandlers],
+        supplies: Supplies,
     ) -> Result<Self, Error> {
-        let handlers = resource.handlers.into_iter().map(|handler| {
+        let Supplies {
+            client,
+            persistence,
+            patience,
+            metrics,
+        } = supplies;
+        let handlers = declarations.iter().flat_map(|declared| {
+            let handlers = declared.handlers.iter().cloned();
+            handlers.map(|handler| (handler, declared.memos.clone()))
+        });
+        let handlers = handlers.map(|(handler, memos)| {
             let metrics = metrics.handler(handler.spec.id.as_str(), handler.function.form());
             let callee = Callee {
                 function: handler.function,
                 param: handler.param,
                 metrics,
+                memos,
             };
             (handler.spec, callee)
         });
@@ -65,24 +88,35 @@ impl Kind {
         let shows_events = callees
             .iter()
             .any(|callee| matches!(callee.function, Function::Event(_)));
-        let registry = Registry::new(specs)?;
+        let mut trackings = declarations.iter().map(|it| it.tracking);
+        let tracking = if trackings.any(|it| it == Tracking::Always) {
+            Tracking::Always
+        } else {
+            Tracking::default()
+        };
+        let registry = Registry::new(specs)?.tracking(tracking);
         let selectors = Selectors::derive(&registry);
-        let api = Arc::new(KindApi::new(client, resource.spec, selectors));
+        let api = KindApi::new(client, spec.clone(), selectors).within(patience);
+        let mut described = declarations.iter().filter_map(|it| it.description.clone());
+        let api = Arc::new(match described.next() {
+            Some(description) => api.described_in(description),
+            None => api,
+        });
         let duties = registry.handlers().iter().zip(&callees);
-        let duties = duties.filter_map(|(spec, callee)| {
+        let duties = duties.filter_map(|(handler, callee)| {
             let work = match &callee.function {
                 Function::Daemon(part) => Work::Daemon(part.clone()),
                 Function::Timer(part) => Work::Timer(Arc::new(part.clone())),
                 Function::Change(_) | Function::Event(_) | Function::Index(_) => return None,
             };
             Some(Arc::new(Duty {
-                spec: Arc::clone(spec),
+                spec: Arc::clone(handler),
                 param: callee.param.clone(),
                 metrics: Arc::clone(&callee.metrics),
                 work,
-                resource: resource.spec,
+                resource: spec.clone(),
                 api: Arc::clone(&api),
-                memos: resource.memos.clone(),
+                memos: callee.memos.clone(),
             }))
         });
         let duties = duties.collect();
@@ -93,12 +127,14 @@ impl Kind {
                 function: Arc::clone(function),
                 param: callee.param.clone(),
                 metrics: Arc::clone(&callee.metrics),
+                memos: callee.memos.clone(),
             }),
             _ => None,
         });
         let indexers = indexers.collect();
+        let memos = declarations.iter().filter_map(|it| it.memos.clone());
         Ok(Self {
-            spec: resource.spec,
+            spec,
             api,
             registry: Arc::new(registry),
             persistence,
@@ -111,11 +147,11 @@ impl Kind {
             } else {
                 Keep::Newest
             },
-            memos: resource.memos,
+            memos: memos.collect(),
         })
     }
 
-    pub(crate) fn spec(&self) -> &ResourceSpec {
+    pub(crate) fn spec(&self) -> &KindSpec {
         &self.spec
     }
 
@@ -147,8 +183,8 @@ impl Kind {
     }
 
     /// What is remembered of its objects, if anything is.
-    pub(crate) fn memos(&self) -> Option<&Memos> {
-        self.memos.as_deref()
+    pub(crate) fn memos(&self) -> &[Arc<Memos>] {
+        &self.memos
     }
 
     /// Where what happens to its objects is counted.
@@ -184,19 +220,21 @@ impl Kind {
                 function: &**function,
                 param: callee.param.clone(),
                 metrics: &callee.metrics,
+                memos: callee.memos.as_deref(),
             }),
             _ => None,
         }
     }
 
     /// The function of an event handler that came from this kind's registry.
-    pub(crate) fn event_function(
-        &self,
-        spec: &Arc<HandlerSpec>,
-    ) -> Option<(&dyn EventFunction, &HandlerMetrics)> {
+    pub(crate) fn event_function(&self, spec: &Arc<HandlerSpec>) -> Option<EventCallee<'_>> {
         let callee = self.entry(spec)?;
         match &callee.function {
-            Function::Event(function) => Some((&**function, &callee.metrics)),
+            Function::Event(function) => Some(EventCallee {
+                function: &**function,
+                metrics: &callee.metrics,
+                memos: callee.memos.as_deref(),
+            }),
             _ => None,
         }
     }
@@ -216,4 +254,12 @@ pub(crate) struct ChangeCallee<'a> {
     pub(crate) function: &'a dyn ChangeFunction,
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) metrics: &'a HandlerMetrics,
+    pub(crate) memos: Option<&'a Memos>,
+}
+
+/// An event handler's function.
+pub(crate) struct EventCallee<'a> {
+    pub(crate) function: &'a dyn EventFunction,
+    pub(crate) metrics: &'a HandlerMetrics,
+    pub(crate) memos: Option<&'a Memos>,
 }

@@ -18,6 +18,7 @@ use kopf_core::outcome::{HandlerError as Failure, Outcome};
 use serde_json::Value;
 use tracing::{Instrument as _, debug, info, warn};
 
+use super::kind::ChangeCallee;
 use super::{Case, Error, Turn};
 use crate::activity::Lapsed;
 use crate::background::Scene;
@@ -93,7 +94,7 @@ impl Case<'_> {
             (turn.await?, conclusion)
         };
         if conclusion.ended {
-            report::tell_end(reason, &conclusion, &self.surroundings());
+            report::tell_end(reason, &conclusion, &self.surroundings(None));
         }
         if conclusion.ended
             && let Some(acquaintance) = &mut memory.acquaintance
@@ -130,7 +131,7 @@ impl Case<'_> {
             }
             let (effects, outcome) = match cycle.begin(&spec.id, Timestamp::now()) {
                 Ok(allowance) => {
-                    let facts = self.facts(cycle, &spec, callee.param, allowance);
+                    let facts = self.facts(cycle, &spec, &callee, allowance);
                     let span = span::handler(spec.id.as_str(), allowance.retry);
                     let voice = facts.around.voice();
                     let call = callee.function.call(facts, allowance.time_left);
@@ -165,19 +166,19 @@ impl Case<'_> {
         &self,
         cycle: &Cycle,
         spec: &HandlerSpec,
-        param: Option<Arc<Value>>,
+        callee: &ChangeCallee<'_>,
         allowance: Attempt,
     ) -> ChangeFacts {
         let situation = cycle.situation().clone();
         let mut facts = ChangeFacts {
-            around: self.surroundings(),
+            around: self.surroundings(callee.memos),
             execution: self.settings.execution.clone(),
             diff: Arc::new(situation.sight.diff.clone()),
             situation,
             subs: Arc::new(cycle.sub(&spec.id, [], Timestamp::now())),
             handler: spec.id.clone(),
             changing: spec.trigger.needs_change(),
-            param,
+            param: callee.param.clone(),
             retry: allowance.retry,
             started: allowance.started,
             runtime: allowance.runtime,
@@ -203,7 +204,7 @@ impl Case<'_> {
             default_backoff,
             now,
         };
-        report::tell(&finished, &self.surroundings());
+        report::tell(&finished, &self.surroundings(None));
     }
 
     /// Everything that a turn has to write, as one patch.
@@ -325,7 +326,7 @@ impl Case<'_> {
         if duties.is_empty() {
             return false;
         }
-        if let Some(memos) = self.kind.memos() {
+        for memos in self.kind.memos() {
             memos.recall(&self.key.uid);
         }
         let view = situation.view();

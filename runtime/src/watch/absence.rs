@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::api::{self, KindApi};
-use crate::resource::{ResourceSpec, Scope, StatusSubresource};
+use crate::resource::{KindSpec, ResourceSpec, Scope, StatusSubresource};
 
-const DEFINITIONS: ResourceSpec = ResourceSpec {
+pub(crate) const DEFINITIONS: ResourceSpec = ResourceSpec {
     group: "apiextensions.k8s.io",
     version: "v1",
     kind: "CustomResourceDefinition",
@@ -29,7 +29,7 @@ const LONGEST_FAITH: Duration = Duration::from_secs(300);
 
 /// What is known about a kind that is not served.
 pub(super) struct Absence {
-    kind: ResourceSpec,
+    kind: KindSpec,
     name: String,
     definitions: KindApi,
     /// Where to watch the definition from, if that is allowed.
@@ -79,7 +79,7 @@ struct DefinitionVersion {
 
 impl Absence {
     pub(super) fn new(api: &KindApi) -> Self {
-        let kind = *api.spec();
+        let kind = api.spec().clone();
         let name = format!("{}.{}", kind.plural, kind.group);
         let selectors = Selectors {
             fields: BTreeMap::from([("metadata.name".to_owned(), name.clone())]),
@@ -88,7 +88,8 @@ impl Absence {
         Self {
             kind,
             name,
-            definitions: KindApi::new(api.client().clone(), DEFINITIONS, selectors),
+            definitions: KindApi::new(api.client().clone(), DEFINITIONS, selectors)
+                .within(api.patience()),
             position: None,
             why: None,
         }
@@ -162,16 +163,16 @@ impl Absence {
     /// What anybody may ask: in which versions of the group there is such a kind.
     async fn discover(&self) -> Why {
         let client = self.definitions.client();
-        let ResourceSpec { group, plural, .. } = self.kind;
+        let KindSpec { group, plural, .. } = &self.kind;
         let Ok(groups) = client.list_api_groups().await else {
             return Why::Unknown;
         };
         let mut served = Vec::new();
-        let groups = groups.groups.into_iter().filter(|it| it.name == group);
+        let groups = groups.groups.into_iter().filter(|it| *it.name == **group);
         for version in groups.flat_map(|it| it.versions) {
             let resources = client.list_api_group_resources(&version.group_version);
             match resources.await.map_err(api::Error::from) {
-                Ok(list) if list.resources.iter().any(|it| it.name == plural) => {
+                Ok(list) if list.resources.iter().any(|it| *it.name == **plural) => {
                     served.push(version.version);
                 }
                 Ok(_) | Err(api::Error::NotFound) => {}
@@ -186,7 +187,7 @@ impl Absence {
     }
 
     fn among(&self, served: Vec<String>) -> Why {
-        if served.iter().any(|version| version == self.kind.version) {
+        if served.iter().any(|version| **version == *self.kind.version) {
             Why::Coming
         } else {
             Why::OtherVersions(served)
@@ -194,7 +195,7 @@ impl Absence {
     }
 
     fn story(&self, why: &Why) -> String {
-        let version = self.kind.version;
+        let version = &self.kind.version;
         match why {
             Why::Gone => "the server does not serve this kind (yet)".to_owned(),
             Why::Coming => "the server does not serve this kind yet, but knows it".to_owned(),

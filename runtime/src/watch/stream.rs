@@ -23,8 +23,9 @@ use super::census::{Census, Report, Retain};
 use super::observed::Observed;
 use super::{EventType, Glance, KindIndex, News, ObjectKey, Told};
 use crate::activity::Activity;
-use crate::api::{self, KindApi, RESPONSE_TIMEOUT};
+use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
+use crate::discovery;
 use crate::metrics::Restart;
 
 /// A watch that ends sooner is no reason to open the next one without a pause.
@@ -137,7 +138,10 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
     loop {
         let pass = async {
             match &mut state {
-                State::Unlisted => stream.list(census, sink, epoch).await,
+                State::Unlisted => {
+                    stream.learn().await;
+                    stream.list(census, sink, epoch).await
+                }
                 State::Listed { version } => {
                     stream.watch(version, census, sink, &mut backoff).await
                 }
@@ -163,6 +167,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
             }
             Err(Error::List(api::Error::NotFound)) => {
                 state = State::Unlisted;
+                stream.api.description().doubt();
                 let absence = absence.get_or_insert_with(|| Absence::new(&stream.api));
                 let Finding {
                     why,
@@ -202,6 +207,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
                 }
                 if error.needs_list() {
                     state = State::Unlisted;
+                    stream.api.description().doubt();
                 }
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
@@ -219,6 +225,15 @@ impl Stream {
     async fn may_run(&self, activity: &Activity) -> u64 {
         self.observed.paused();
         activity.running().await
+    }
+
+    /// Finds out what the server says about the kind, for those who handle its objects.
+    async fn learn(&self) {
+        self.observed.waits();
+        let asked = discovery::description(self.api.client(), self.api.spec(), self.api.patience());
+        if let Err(error) = self.api.description().complete(asked).await {
+            debug!(kind = %self.describe(), "it cannot be described: {error}");
+        }
     }
 
     async fn list(&self, census: &mut Census, sink: &Sink, epoch: u64) -> Result<Pass, Error> {
@@ -268,7 +283,7 @@ impl Stream {
         backoff: &mut Backoff,
     ) -> Result<Pass, Error> {
         let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
-        self.observed.moves_within(RESPONSE_TIMEOUT);
+        self.observed.moves_within(self.api.patience());
         let opened = self
             .api
             .watch(self.namespace.as_deref(), version, server_timeout)

@@ -3,18 +3,19 @@
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use kopf_tests::assets::{self, Environment};
 use kopf_tests::guard::{self, leash};
-use kopf_tests::{Failure, Identity, PrivateControlPlane, TestResult};
+use kopf_tests::{Failure, Identity, PrivateControlPlane, TestResult, program};
 
 const USAGE: &str = "\
 usage: control-plane <command>
   prepare             find or build the binaries of the control plane
   ready-time [COUNT]  start COUNT (5) control planes one after another; print the median time
   run                 hold a control plane and print its kubeconfig until standard input closes
+  with COMMAND…       run a command with the kubeconfig of a control plane, and end as it does
 Two more commands, guard and leash, belong to the tests.";
 
 fn main() -> ExitCode {
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Some("prepare") => prepare(),
         Some("ready-time") => ready_time(arguments.next()),
         Some("run") => run(),
+        Some("with") => with(arguments),
         _ => Err(Failure::new(USAGE)),
     };
     match outcome {
@@ -80,6 +82,24 @@ fn ready_time(count: Option<OsString>) -> TestResult {
         "ready in {median:.2?} (median of {count}; {fastest:.2?} to {slowest:.2?})"
     )?;
     Ok(())
+}
+
+fn with(mut command: impl Iterator<Item = OsString>) -> TestResult {
+    let name = command.next().ok_or_else(|| Failure::new(USAGE))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let plane = runtime.block_on(PrivateControlPlane::start())?;
+    let kubeconfig = plane.kubeconfig(&Identity::administrator("developer"))?;
+    let mut process = Command::new(&name);
+    program::forget_package(&mut process);
+    let process = process.args(command).env("KUBECONFIG", kubeconfig);
+    let status = process.status()?;
+    if status.success() {
+        return Ok(());
+    }
+    let told = name.to_string_lossy();
+    Err(Failure::new(format!("{told} has ended: {status}")))
 }
 
 fn run() -> TestResult {

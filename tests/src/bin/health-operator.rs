@@ -1,8 +1,9 @@
 //! An operator that can be made to misbehave, for tests of its health checks.
 //!
-//! `HEALTH_GROUP` is the API group of the widgets. `HEALTH_STUCK_AFTER` is how many seconds a part
-//! may be late. `HEALTH_SICK` names a file: while it is there, a probe handler fails.
-//! `HEALTH_WEBHOOK` makes the operator serve a webhook, `HEALTH_LEASE` names a lease.
+//! `HEALTH_GROUP` is the API group of the widgets. `HEALTH_STUCK_AFTER`, `HEALTH_PROBE_CACHE` and
+//! `HEALTH_CONNECT_TIMEOUT` are settings in seconds. `HEALTH_SICK` names a file: while it is there, a probe handler fails.
+//! `HEALTH_WEBHOOK` makes the operator serve a webhook, on loopback or, if it is `auto`, as it sees
+//! fit; `HEALTH_LEASE` names a lease.
 
 use std::env;
 use std::path::PathBuf;
@@ -119,11 +120,18 @@ fn main() -> ExitCode {
         });
     }
     let mut settings = Settings::default();
-    if let Some(seconds) = env::var("HEALTH_STUCK_AFTER")
-        .ok()
-        .and_then(|it| it.parse().ok())
-    {
-        settings.health.stuck_after = Duration::from_secs(seconds);
+    let tuned = [
+        ("HEALTH_STUCK_AFTER", &mut settings.health.stuck_after),
+        ("HEALTH_PROBE_CACHE", &mut settings.health.probe_cache),
+        (
+            "HEALTH_CONNECT_TIMEOUT",
+            &mut settings.networking.connect_timeout,
+        ),
+    ];
+    for (variable, setting) in tuned {
+        if let Some(seconds) = env::var(variable).ok().and_then(|it| it.parse().ok()) {
+            *setting = Duration::from_secs(seconds);
+        }
     }
     let probes = Hooks::new(&patient)
         .probe(HookHandler::new("count"), |patient, cx| {
@@ -132,9 +140,10 @@ fn main() -> ExitCode {
         .probe(HookHandler::new("well"), |patient, _| {
             Box::pin(patient.well())
         });
-    let webhooks = Webhooks::default()
-        .managed(spec.group)
-        .server(Server::local("localhost"));
+    let mut webhooks = Webhooks::default().managed(spec.group);
+    if env::var("HEALTH_WEBHOOK").is_ok_and(|it| it != "auto") {
+        webhooks = webhooks.server(Server::local("localhost"));
+    }
     let mut operator = Operator::new("health-operator")
         .resource(widgets.build())
         .webhooks(webhooks)

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use kopf_gen::load::manifest;
 use kopf_runtime::{
-    BackgroundSettings, ExecutionSettings, HealthSettings, Lifecycle, PostingLevel,
-    PostingSettings, ProgressPosting, QueueingSettings, ScanningSettings, Settings,
-    ShutdownSettings, WatchingSettings,
+    BackgroundSettings, DiffBasePlace, ExecutionSettings, HealthSettings, Lifecycle,
+    NetworkingSettings, PersistenceSettings, PostingLevel, PostingSettings, ProgressPlace,
+    ProgressPosting, QueueingSettings, ScanningSettings, Settings, ShutdownSettings,
+    WatchingSettings,
 };
 use serde_json::Value;
 
@@ -31,6 +32,7 @@ fn pauses(pauses: &[Duration]) -> String {
 /// The defaults of the code. Nothing can be added to the settings without being named here.
 fn defaults() -> BTreeMap<String, String> {
     let Settings {
+        networking,
         watching,
         scanning,
         queueing,
@@ -41,6 +43,18 @@ fn defaults() -> BTreeMap<String, String> {
         health,
         shutdown,
     } = Settings::default();
+    let NetworkingSettings {
+        request_timeout,
+        connect_timeout,
+    } = networking;
+    let PersistenceSettings {
+        finalizer,
+        prefix,
+        progress: progress_place,
+        diffbase,
+        status_field,
+        ignored,
+    } = PersistenceSettings::default();
     let WatchingSettings {
         page_size,
         inactivity_timeout,
@@ -85,6 +99,15 @@ fn defaults() -> BTreeMap<String, String> {
         posting_grace,
         deadline,
     } = shutdown;
+    let progress_place = match progress_place {
+        ProgressPlace::Smart => "smart",
+        _ => "another",
+    };
+    let diffbase = match diffbase {
+        DiffBasePlace::Annotations => "annotations",
+        DiffBasePlace::Status => "another",
+    };
+    let ignored = if ignored.is_empty() { "none" } else { "some" };
     let lifecycle = match lifecycle {
         Lifecycle::Asap => "asap",
         _ => "another",
@@ -98,6 +121,14 @@ fn defaults() -> BTreeMap<String, String> {
         _ => "another",
     };
     let table = [
+        ("networking.request_timeout", time(request_timeout)),
+        ("networking.connect_timeout", time(connect_timeout)),
+        ("persistence.finalizer", finalizer),
+        ("persistence.prefix", prefix),
+        ("persistence.progress", progress_place.to_owned()),
+        ("persistence.diffbase", diffbase.to_owned()),
+        ("persistence.status_field", status_field),
+        ("persistence.ignored", ignored.to_owned()),
         ("watching.page_size", page_size.to_string()),
         ("watching.inactivity_timeout", time(inactivity_timeout)),
         ("watching.server_timeout", time(server_timeout)),

@@ -229,6 +229,12 @@ impl Bench {
             .expect("the bench keeps a sender")
     }
 
+    /// The same, if it comes soon.
+    pub(crate) async fn seen_within(&mut self, patience: Duration) -> Option<String> {
+        let seen = tokio::time::timeout(patience, self.seen.recv());
+        seen.await.ok().flatten()
+    }
+
     /// What this bench's kind is.
     pub(crate) fn spec(&self) -> ResourceSpec {
         self.spec

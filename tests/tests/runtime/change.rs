@@ -4,6 +4,7 @@ use kopf_runtime::{ChangeHandler, FieldHandler, Lifecycle, Old, On, Reason, Sett
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::bench::{Bench, LAST_HANDLED};
 
@@ -257,4 +258,90 @@ async fn objects_that_match_nothing_are_not_touched() -> TestResult {
         .wait_until("plain", "it is released", |it| it.finalizers().is_empty())
         .await?;
     operator.stop().await
+}
+
+#[tokio::test]
+async fn an_object_that_is_always_tracked_has_a_past_when_it_begins_to_match() -> TestResult {
+    let mut bench = Bench::new("tracked").await?;
+    bench.script("update_fn", |cx| {
+        let Old::Known(old) = cx.old() else {
+            panic!("the old state is known");
+        };
+        assert_eq!(old["spec"]["size"], 2);
+        assert_eq!(cx.new_state()["spec"]["size"], 3);
+        Ok(())
+    });
+    let wanted = |id: &'static str, on| {
+        ChangeHandler::new(id, on).label("wanted", kopf_runtime::TextTest::Present)
+    };
+    let resource = [
+        wanted("create_fn", On::create()),
+        wanted("update_fn", On::update()),
+    ]
+    .into_iter()
+    .fold(bench.resource(), |resource, handler| {
+        resource.change(handler, |stage, cx| Box::pin(stage.act(cx)))
+    })
+    .track_always()
+    .build();
+    let operator = bench.start(resource).await?;
+    bench.create("one", 1).await?;
+    bench.handled("one", 1).await?;
+    bench
+        .objects
+        .merge("one", json!({"spec": {"size": 2}}))
+        .await?;
+    bench.handled("one", 2).await?;
+    let edit = json!({"metadata": {"labels": {"wanted": "yes"}}, "spec": {"size": 3}});
+    bench.objects.merge("one", edit).await?;
+    let call = bench.call().await;
+    assert_eq!(
+        (call.handler.as_str(), call.reason),
+        ("update_fn", Reason::Update)
+    );
+    bench.handled("one", 3).await?;
+    assert_eq!(bench.calls_so_far(), [], "it is not new");
+    assert_eq!(bench.writes(&operator).await?, (3, 0));
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn what_was_done_for_an_object_is_not_recorded_on_its_namesake() -> TestResult {
+    let mut bench = Bench::new("namesake").await?;
+    let (release, released) = watch::channel(false);
+    bench.script_async("first", move |cx| {
+        let mut released = released.clone();
+        let is_old = cx.object()["spec"]["size"] == 1;
+        async move {
+            if is_old {
+                released.wait_for(|released| *released).await?;
+            }
+            Ok(())
+        }
+    });
+    let handlers = ["first", "second"].map(|name| ChangeHandler::new(name, On::create()));
+    let operator = bench.start(bench.handlers(handlers)).await?;
+    bench.create("one", 1).await?;
+    assert_eq!(bench.call().await.handler, "first");
+    bench.objects.delete("one").await?;
+    bench.create("one", 2).await?;
+    for handler in ["first", "second"] {
+        let call = bench.call().await;
+        assert_eq!(
+            (call.handler.as_str(), &call.spec["size"]),
+            (handler, &json!(2))
+        );
+    }
+    let namesake = bench.handled("one", 2).await?;
+    release.send_replace(true);
+    operator.stop().await?;
+    assert_eq!(
+        bench.calls_so_far(),
+        [],
+        "nothing more is done for what is gone"
+    );
+    let after = bench.objects.get("one").await?;
+    assert_eq!(after.annotations(), namesake.annotations());
+    assert_eq!(after.resource_version(), namesake.resource_version());
+    Ok(())
 }

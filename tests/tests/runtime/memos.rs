@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionError, ChangeHandler, DaemonHandler, EventHandler, EventType, FieldHandler, Memo, On,
-    SubHandler, TimerHandler, WebhookHandler,
+    AdmissionError, ChangeHandler, DaemonHandler, EventHandler, EventType, FieldHandler,
+    IndexHandler, Memo, On, Operation, SubHandler, TimerHandler, WebhookHandler,
 };
-use kopf_tests::TestResult;
 use kopf_tests::sandbox::PATIENCE;
+use kopf_tests::{Peering, TestResult};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::admission::hall::{Hall, refusal};
 use crate::bench::Bench;
+use crate::indices::ByWidget;
 
 /// Who was called for an object.
 #[derive(Default)]
@@ -93,16 +94,22 @@ async fn all_handlers_of_an_object_share_its_memo_until_the_object_is_gone() -> 
                 Ok(())
             })
         })
+        .index(ByWidget, IndexHandler::new(), |_, cx| {
+            Box::pin(async move {
+                cx.memo::<Visitors>().enter("index");
+                Ok(Vec::new())
+            })
+        })
         .build();
     let operator = bench.start(resource).await?;
     bench.create("one", 1).await?;
-    let everybody = "create daemon event field sub timer";
-    wait_for(&mut bench, "one ADDED: ").await;
+    let everybody = "create daemon event field index sub timer";
+    wait_for(&mut bench, "one ADDED: index").await;
     wait_for(&mut bench, &format!("one has {everybody}")).await;
     bench.objects.delete("one").await?;
     wait_for(&mut bench, &format!("one DELETED: {everybody}")).await;
     bench.create("one", 1).await?;
-    wait_for(&mut bench, "one ADDED: ").await;
+    wait_for(&mut bench, "one ADDED: index").await;
     bench.objects.delete("one").await?;
     operator.stop().await
 }
@@ -162,6 +169,52 @@ async fn webhooks_see_the_memo_of_the_object_but_not_of_one_that_is_being_create
     let deleting = DeleteParams::default();
     hall.widgets.api().delete("one", &deleting).await?;
     Ok(())
+}
+
+#[tokio::test]
+async fn what_webhooks_remember_while_paused_is_there_for_handlers_later() -> TestResult {
+    let hall = Hall::new("early-memos").await?;
+    let peering = Peering::create(&hall.sandbox, "default").await?;
+    let ahead = json!({"someone": {
+        "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
+    }});
+    peering.write(ahead).await?;
+    let resource = hall
+        .resource()
+        .memo::<Looks>()
+        .event(EventHandler::new("look"), |_, cx| {
+            Box::pin(async move {
+                let looks = cx.memo::<Looks>().0.load(Ordering::Relaxed);
+                if cx.raw()["metadata"]["labels"]["looks"].is_null() {
+                    cx.patch().label("looks", &looks.to_string());
+                }
+                Ok(())
+            })
+        })
+        .validate::<Value>(
+            WebhookHandler::new("check").operations([Operation::Create, Operation::Update]),
+            |gate, cx| {
+                Box::pin(async move {
+                    gate.check(cx).await?;
+                    cx.memo::<Looks>().0.fetch_add(1, Ordering::Relaxed);
+                    Ok(())
+                })
+            },
+        );
+    let operator = hall.open(resource, hall.local()).await?;
+    hall.widgets.create("one", json!({"spec": {}})).await?;
+    for size in 1..=2 {
+        let edit = json!({"spec": {"size": size}});
+        hall.widgets.merge("one", edit).await?;
+    }
+    peering.write(json!({"someone": null})).await?;
+    let noticed = hall
+        .widgets
+        .wait_until("one", "it is noticed", |it| it.metadata.labels.is_some())
+        .await?;
+    let looks = noticed.metadata.labels.unwrap_or_default()["looks"].clone();
+    assert_eq!(looks, "2", "the creation does not count, both edits do");
+    operator.stop().await
 }
 
 /// The number at the end of a message.

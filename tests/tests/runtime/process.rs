@@ -148,6 +148,9 @@ async fn a_reader_of_the_definitions_may_have_seen_enough() -> TestResult {
 async fn the_definitions_are_applied_and_it_is_told_what_changed() -> TestResult {
     let storm = Storm::new("definitions").await?;
     let name = format!("storms.{}", storm.sandbox.group());
+    let api_version = "apiextensions.k8s.io/v1";
+    let kind = "CustomResourceDefinition";
+    let definitions = storm.sandbox.objects(api_version, kind).await?;
     for (description, change) in [
         ("Wind", "is created"),
         ("Wind", "is unchanged"),
@@ -161,6 +164,8 @@ async fn the_definitions_are_applied_and_it_is_told_what_changed() -> TestResult
         assert_eq!(process.wait().await?, Ending::Exit(0), "{}", process.log());
         let log = process.log();
         assert!(log.contains(&format!("{name} {change}")), "{log}");
+        let definition = definitions.get(&name).await?;
+        assert!(is_established(&definition), "it is served: {definition:?}");
     }
     let refused = storm
         .builder(STORM)?
@@ -175,6 +180,88 @@ async fn the_definitions_are_applied_and_it_is_told_what_changed() -> TestResult
         )),
         "{log}"
     );
+    Ok(())
+}
+
+fn is_established(definition: &kube::api::DynamicObject) -> bool {
+    let conditions = definition.data["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|it| it["type"] == "Established" && it["status"] == "True")
+}
+
+#[tokio::test]
+async fn a_definition_whose_names_are_taken_is_reported() -> TestResult {
+    let storm = Storm::new("taken-names").await?;
+    let first = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: tempests.$GROUP}
+spec:
+  group: $GROUP
+  scope: Namespaced
+  names: {kind: Storm, plural: tempests, singular: tempest}
+  versions:
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+";
+    storm.sandbox.apply(first).await?;
+    let refused = storm.builder(STORM)?.args(["crd", "--apply"]).start()?;
+    assert_eq!(refused.wait().await?, Ending::Exit(6), "{}", refused.log());
+    let group = storm.sandbox.group();
+    let told = format!(
+        "the CustomResourceDefinition storms.{group} was not applied: the server does not accept its names"
+    );
+    refused.wait_for_log(&told).await?;
+    refused.wait_for_log("is already in use").await?;
+    let api_version = "apiextensions.k8s.io/v1";
+    let kind = "CustomResourceDefinition";
+    let definitions = storm.sandbox.objects(api_version, kind).await?;
+    definitions.delete(&format!("storms.{group}")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_variable_of_a_flag_says_yes_or_no() -> TestResult {
+    let storm = Storm::new("flags").await?;
+    storm.create("one").await?;
+    let prefix = format!("[{}/one]", storm.sandbox.namespace());
+    for (number, (variables, arguments, prefixed)) in [
+        (vec![("KOPF_RUN_LOG_PREFIX", "false")], &[][..], false),
+        (vec![("KOPF_RUN_LOG_PREFIX", "no")], &["--log-prefix"], true),
+        (
+            vec![("KOPF_RUN_LOG_PREFIX", "1")],
+            &["--no-log-prefix"],
+            false,
+        ),
+        // A flag that is off contradicts nothing: a namespace is given as well.
+        (
+            vec![("KOPF_RUN_ALL_NAMESPACES", "off"), ("KOPF_RUN_QUIET", "0")],
+            &["-v"],
+            true,
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut builder = storm.builder(STORM)?.env("STORM_PAUSE", "1");
+        for (name, value) in variables {
+            builder = builder.env(name, value);
+        }
+        let process = builder
+            .args(["--log-format", "plain"])
+            .args(arguments)
+            .start()?;
+        let size = json!({"spec": {"size": number + 2}});
+        storm.objects.merge("one", size).await?;
+        let line = process.wait_for_log("is done with one").await?;
+        assert_eq!(line.starts_with(&prefix), prefixed, "{number}: {line}");
+        assert_eq!(process.terminate().await?, Ending::Exit(0));
+    }
+    let nonsense = storm
+        .builder(STORM)?
+        .env("KOPF_RUN_DEV", "perhaps")
+        .start()?;
+    assert_eq!(nonsense.wait().await?, Ending::Exit(2));
+    nonsense.wait_for_log("perhaps").await?;
     Ok(())
 }
 

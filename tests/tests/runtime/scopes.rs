@@ -1,11 +1,14 @@
 //! Which namespaces are served: patterns, followed as namespaces come and go.
 
 use k8s_openapi::api::core::v1::Namespace;
-use kopf_runtime::{EventHandler, Namespaces, Operator, ResourceHandlers};
-use kopf_tests::{Failure, TestResult};
-use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
-use serde_json::json;
+use kopf_runtime::{EventHandler, Namespaces, Operator, ResourceHandlers, WebhookHandler};
+use kopf_tests::{Failure, Peering, TestResult, eventually};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
+use crate::admission::hall::{Gate, Hall, refusal};
 use crate::bench::Bench;
 
 /// Namespaces beside that of the sandbox, whose names begin with it.
@@ -154,4 +157,160 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
     let operator = bench.start_as(user, operator).await?;
     assert_eq!(bench.seen().await, "one LISTED 1");
     operator.stop().await
+}
+
+/// The peering `default` of a namespace.
+struct Meeting {
+    api: Api<DynamicObject>,
+}
+
+impl Meeting {
+    fn new(bench: &Bench, namespace: &str) -> Self {
+        let kind = GroupVersionKind::gvk("kopf.dev", "v1", "KopfPeering");
+        let kind = ApiResource::from_gvk(&kind);
+        Self {
+            api: Api::namespaced_with(bench.sandbox.client(), namespace, &kind),
+        }
+    }
+
+    async fn wait_for(&self, identity: &str) -> TestResult {
+        eventually("the operator is in the peering", async || {
+            let peering = self.api.get("default").await.ok()?;
+            peering.data["status"][identity].is_object().then_some(())
+        })
+        .await
+    }
+
+    async fn write(&self, records: Value) -> TestResult {
+        let patch = Patch::Merge(json!({"status": records}));
+        let params = PatchParams::default();
+        self.api.patch("default", &params, &patch).await?;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn peerings_of_all_namespaces_that_match_count_as_these_come() -> TestResult {
+    let mut bench = Bench::new("glob-peers").await?;
+    let identity = bench.identity();
+    let outside = Peering::create(&bench.sandbox, "default").await?;
+    let pattern = format!("{}-*", bench.sandbox.namespace());
+    let operator = Operator::new("bench")
+        .identity("me")
+        .resource(spy(&bench))
+        .namespaces(Namespaces::matching([pattern]));
+    let (early, late) = {
+        let neighbours = Neighbours::of(&bench);
+        neighbours.create("early").await?;
+        let early = neighbours.name("early");
+        outside.create_beside(&early).await?;
+        (early, neighbours.name("late"))
+    };
+    let operator = bench.start_as(identity, operator).await?;
+    let first = Meeting::new(&bench, &early);
+    first.wait_for("me").await?;
+    Neighbours::of(&bench).put("early", "one", 1).await?;
+    assert_came(&bench.seen().await, "one", 1);
+
+    Neighbours::of(&bench).create("late").await?;
+    outside.create_beside(&late).await?;
+    let second = Meeting::new(&bench, &late);
+    second.wait_for("me").await?;
+    let ahead = json!({"someone": {
+        "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
+    }});
+    // Whoever goes ahead in one namespace goes ahead in all; who is elsewhere does not count.
+    outside.write(ahead.clone()).await?;
+    Neighbours::of(&bench).put("early", "two", 2).await?;
+    assert_came(&bench.seen().await, "two", 2);
+    second.write(ahead).await?;
+    let unseen = eventually("the operator pauses", async || {
+        let probe = format!("probe-{}", fastrand::u32(..));
+        let neighbours = Neighbours::of(&bench);
+        neighbours.put("early", &probe, 0).await.ok()?;
+        let paused = bench
+            .seen_within(std::time::Duration::from_secs(2))
+            .await
+            .is_none();
+        paused.then_some(probe)
+    })
+    .await?;
+    second.write(json!({"someone": null})).await?;
+    while !bench.seen().await.starts_with(&unseen) {}
+
+    let records = outside.records().await?;
+    assert_eq!(
+        records.keys().collect::<Vec<_>>(),
+        ["someone"],
+        "not served"
+    );
+    operator.stop().await?;
+    let left = first.api.get("default").await?;
+    assert!(left.data["status"]["me"].is_null(), "it has left");
+    let neighbours = Neighbours::of(&bench);
+    for suffix in ["early", "late"] {
+        neighbours.remove(suffix).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn webhooks_are_asked_in_namespaces_that_match_also_in_those_that_come_later() -> TestResult {
+    let hall = Hall::new("glob-hooks").await?;
+    let namespaces: Api<Namespace> = Api::all(hall.sandbox.client());
+    let name = |suffix: &str| format!("{}-{suffix}", hall.sandbox.namespace());
+    let create = async |suffix: &str| -> TestResult {
+        let body = serde_json::from_value(json!({"metadata": {"name": name(suffix)}}))?;
+        namespaces.create(&PostParams::default(), &body).await?;
+        Ok(())
+    };
+    let put = async |suffix: &str, widget: &str| {
+        let resource = hall.widgets.resource();
+        let client = hall.sandbox.client();
+        let widgets: Api<DynamicObject> = Api::namespaced_with(client, &name(suffix), resource);
+        let mut object = DynamicObject::new(widget, resource);
+        object.data = json!({"spec": {"deny": "no"}});
+        widgets.create(&PostParams::default(), &object).await
+    };
+    create("early").await?;
+    create("early-pr-1").await?;
+    let resource = hall
+        .resource()
+        .validate(WebhookHandler::new("check"), |gate: &Gate, cx| {
+            Box::pin(gate.check(cx))
+        });
+    let operator = Operator::new("hall")
+        .resource(resource.build())
+        .namespaces(Namespaces::matching([format!("{},!*-pr-*", name("*"))]))
+        .webhooks(hall.local());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(operator.run(hall.sandbox.client(), async {
+        let _ = stopped.await;
+    }));
+    eventually("the webhook is asked", async || {
+        put("early", &format!("probe-{}", fastrand::u32(..)))
+            .await
+            .err()
+    })
+    .await?;
+    create("late").await?;
+    for suffix in ["early", "late"] {
+        let refused = refusal(put(suffix, suffix).await);
+        assert!(
+            refused.message.ends_with("denied the request: no"),
+            "{refused:?}"
+        );
+    }
+    put("early-pr-1", "excluded").await?;
+    let elsewhere = json!({"spec": {"deny": "no"}});
+    hall.widgets.create("outside", elsewhere).await?;
+    assert!(hall.gate.of("excluded").is_empty() && hall.gate.of("outside").is_empty());
+    drop(stop);
+    running.await.expect("the operator does not panic")?;
+    for suffix in ["early", "early-pr-1", "late"] {
+        namespaces
+            .delete(&name(suffix), &DeleteParams::default())
+            .await?;
+    }
+    Ok(())
 }

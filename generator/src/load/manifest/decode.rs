@@ -5,7 +5,8 @@ use super::peers::whole;
 use super::{
     API_VERSION, AdmissionSection, ApiVersion, Configuration, ErrorMode, FILE_NAME, Filters,
     HandlerSection, IndexSection, InitialDelay, Manifest, ManifestDuration, OneOrMany, Operation,
-    OperatorSection, ResourceSection, Spanned, Trigger, ValueFilter, WebhookSection, duration,
+    OperatorSection, ResourceSection, Spanned, Tracking, Trigger, ValueFilter, WebhookSection,
+    duration,
 };
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::load::yaml::{self, Dialect, Node, Value};
@@ -15,10 +16,10 @@ const PLANNED_FOR_OPERATORS: &[Planned] = &[Planned {
     purpose: "where progress is kept",
 }];
 
-const PLANNED_FOR_RESOURCES: &[Planned] = &[Planned {
-    key: "track",
-    purpose: "keeping the last state without a handler",
-}];
+const TRACKINGS: &[(&str, Tracking)] = &[
+    ("matching", Tracking::Matching),
+    ("always", Tracking::Always),
+];
 
 const CONFIGURATIONS: &[(&str, Configuration)] = &[
     ("managed", Configuration::Managed),
@@ -136,13 +137,19 @@ impl Reader<'_> {
 
     fn resource(&mut self, node: &Node) -> Option<ResourceSection> {
         let mut fields = self.fields(node, "a resource")?;
+        let is_selected = fields.optional("select").is_some();
         let section = ResourceSection {
             span: fields.place(),
             crd: self.optional_string(&mut fields, "crd"),
             kind: self.optional_string(&mut fields, "kind"),
             version: self.optional_string(&mut fields, "version"),
             builtin: self.optional_string(&mut fields, "builtin"),
+            select: self.select(&mut fields),
+            alias: self.optional_string(&mut fields, "as"),
             memo: self.optional_string(&mut fields, "memo"),
+            track: fields
+                .optional("track")
+                .and_then(|node| self.word(node, "`track`", TRACKINGS)),
             handlers: match fields.optional("handlers") {
                 Some(node) => self
                     .list(node, "`handlers`", Self::handler)
@@ -162,8 +169,9 @@ impl Reader<'_> {
                 None => Vec::new(),
             },
         };
-        fields.finish(self, PLANNED_FOR_RESOURCES);
-        Some(section)
+        fields.finish(self, &[]);
+        // What is wrong with the selection was reported, and there is no other way to go on.
+        (!is_selected || section.select.is_some()).then_some(section)
     }
 
     fn handler(&mut self, node: &Node) -> Option<HandlerSection> {

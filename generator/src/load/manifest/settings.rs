@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use self::foreign::Foreign;
 use self::value::Setting;
 pub use self::value::{
-    LifecycleWord, PauseList, Positive, PositiveDuration, PostingLevelWord, ProgressWord,
-    SettingValue, Word,
+    DiffBaseWord, FieldList, FieldName, LifecycleWord, PauseList, Positive, PositiveDuration,
+    PostingLevelWord, Prefix, ProgressPlaceWord, ProgressWord, SettingValue, Word,
 };
 use super::fields::{Fields, Reader};
 use super::{ManifestDuration, Spanned};
@@ -26,13 +26,15 @@ pub struct TunedSection {
     pub fields: Vec<(&'static str, SettingValue)>,
     /// Whether these are all that there are.
     pub is_complete: bool,
+    /// What makes a value of this type the one in the settings of the runtime.
+    pub conversion: &'static str,
 }
 
 /// Defines a section: its keys, how they are read, and what they are in the runtime.
 macro_rules! section {
     (
         $(#[$doc:meta])*
-        $name:ident = $key:literal of $type_name:literal {
+        $name:ident = $key:literal of $type_name:literal $(then $conversion:literal)? {
             $($(#[$field_doc:meta])* $field:ident: $type:ty,)*
         }
     ) => {
@@ -66,6 +68,7 @@ macro_rules! section {
                     type_name: $type_name,
                     is_complete: fields.len() == all.len(),
                     fields,
+                    conversion: concat!($($conversion)?),
                 })
             }
         }
@@ -76,6 +79,8 @@ macro_rules! section {
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SettingsSection {
+    /// How the operator talks to the API server.
+    pub networking: Option<NetworkingSection>,
     /// How objects are listed and watched.
     pub watching: Option<WatchingSection>,
     /// How namespaces are looked for.
@@ -86,12 +91,24 @@ pub struct SettingsSection {
     pub execution: Option<ExecutionSection>,
     /// How daemons and timers start and stop.
     pub background: Option<BackgroundSection>,
+    /// Where facts are kept on objects.
+    pub persistence: Option<PersistenceSection>,
     /// What is posted as Kubernetes events.
     pub posting: Option<PostingSection>,
     /// When the operator counts as healthy.
     pub health: Option<HealthSection>,
     /// How the operator stops.
     pub shutdown: Option<ShutdownSection>,
+}
+
+section! {
+    /// How the operator talks to the API server.
+    NetworkingSection = "networking" of "NetworkingSettings" {
+        /// How long the server may take to answer a request about handled objects; `60s` if left out.
+        request_timeout: PositiveDuration,
+        /// How long a connection may take to be opened; `30s` if left out.
+        connect_timeout: PositiveDuration,
+    }
 }
 
 section! {
@@ -154,6 +171,25 @@ section! {
 }
 
 section! {
+    /// Where facts are kept on objects.
+    PersistenceSection = "persistence" of "PersistenceSettings" then ".into()" {
+        /// What keeps objects from going before the handlers of their deletion have been called;
+        /// that of Kopf if left out.
+        finalizer: String,
+        /// What the names of annotations begin with; `kopf.zalando.org` if left out.
+        prefix: Prefix,
+        /// Where the progress of handlers is kept; `smart` if left out.
+        progress: Word<ProgressPlaceWord>,
+        /// Where the state that was handled last is kept; `annotations` if left out.
+        diffbase: Word<DiffBaseWord>,
+        /// The field of the status for what is kept there; `kopf` if left out.
+        status_field: FieldName,
+        /// Fields that never count as changes, as in `spec.replicas`.
+        ignored: FieldList,
+    }
+}
+
+section! {
     /// What is posted as Kubernetes events.
     PostingSection = "posting" of "PostingSettings" {
         /// Whether anything is; true if left out.
@@ -207,15 +243,22 @@ section! {
 // === impl SettingsSection ===
 
 impl SettingsSection {
+    /// How many sections there are, here and in the runtime.
+    pub const SECTIONS: usize = 10;
+
     /// The sections with something in them, in the order of the runtime.
     #[must_use]
     pub fn tuned(&self) -> Vec<TunedSection> {
-        let sections = [
+        let sections: [_; Self::SECTIONS] = [
+            self.networking.as_ref().and_then(NetworkingSection::tuned),
             self.watching.as_ref().and_then(WatchingSection::tuned),
             self.scanning.as_ref().and_then(ScanningSection::tuned),
             self.queueing.as_ref().and_then(QueueingSection::tuned),
             self.execution.as_ref().and_then(ExecutionSection::tuned),
             self.background.as_ref().and_then(BackgroundSection::tuned),
+            self.persistence
+                .as_ref()
+                .and_then(PersistenceSection::tuned),
             self.posting.as_ref().and_then(PostingSection::tuned),
             self.health.as_ref().and_then(HealthSection::tuned),
             self.shutdown.as_ref().and_then(ShutdownSection::tuned),
@@ -229,11 +272,13 @@ impl Reader<'_> {
         let node = fields.optional("settings")?;
         let mut inner = self.fields(node, "`settings`")?;
         let section = SettingsSection {
+            networking: NetworkingSection::read(self, &mut inner),
             watching: WatchingSection::read(self, &mut inner),
             scanning: ScanningSection::read(self, &mut inner),
             queueing: QueueingSection::read(self, &mut inner),
             execution: ExecutionSection::read(self, &mut inner),
             background: BackgroundSection::read(self, &mut inner),
+            persistence: PersistenceSection::read(self, &mut inner),
             posting: PostingSection::read(self, &mut inner),
             health: HealthSection::read(self, &mut inner),
             shutdown: ShutdownSection::read(self, &mut inner),

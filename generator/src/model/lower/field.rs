@@ -18,6 +18,8 @@ pub(super) enum Fields<'a> {
     Custom(&'a Resource),
     /// In k8s-openapi.
     Standard(&'static StandardKind),
+    /// Nowhere, except those that all objects have.
+    Selected,
 }
 
 impl Fields<'_> {
@@ -47,7 +49,8 @@ impl Fields<'_> {
             Self::Custom(resource) => resource
                 .field(resource.main_version(), names, TYPES)
                 .map(|field| field.rust),
-            Self::Standard(kind) => standard(kind, names),
+            Self::Standard(kind) => typed(names, |name| top(kind, name)),
+            Self::Selected => typed(names, universal),
         }
     }
 
@@ -57,6 +60,7 @@ impl Fields<'_> {
                 format!("{} {}", resource.names.kind, resource.main_version().name)
             }
             Self::Standard(kind) => kind.name(),
+            Self::Selected => "every object".to_owned(),
         };
         let parent: Vec<&str> = unknown
             .parent
@@ -115,11 +119,11 @@ impl Problem {
 }
 
 /// The type at a path of a kind of k8s-openapi; where the types are not known, any JSON.
-fn standard(kind: &StandardKind, names: &[&str]) -> Result<String, UnknownField> {
+fn typed(names: &[&str], top: impl Fn(&str) -> Ty) -> Result<String, UnknownField> {
     let mut here: Option<Ty> = None;
     for (depth, name) in names.iter().enumerate() {
         let next = match &here {
-            None => Ok(top(kind, name)),
+            None => Ok(top(name)),
             Some(Ty::Json) => Ok(Ty::Json),
             Some(Ty::Map(value)) => Ok((**value).clone()),
             Some(Ty::Known(known)) => match builtin::member(&known.path, name) {
@@ -154,10 +158,17 @@ fn top(kind: &StandardKind, name: &str) -> Ty {
         })
     };
     match name {
-        "apiVersion" | "kind" => Ty::String,
-        "metadata" => builtin::OBJECT_META.ty(),
         "spec" if builtin::knows(&format!("{api}Spec")) => known(format!("{api}Spec")),
         "status" if builtin::knows(&format!("{api}Status")) => known(format!("{api}Status")),
+        _ => universal(name),
+    }
+}
+
+/// The type of a field of any object.
+fn universal(name: &str) -> Ty {
+    match name {
+        "apiVersion" | "kind" => Ty::String,
+        "metadata" => builtin::OBJECT_META.ty(),
         _ => Ty::Json,
     }
 }
@@ -225,12 +236,28 @@ mod tests {
     #[test]
     fn fields_of_standard_kinds_are_typed() {
         let pod = crate::model::standard::find("v1/Pod").expect("a Pod");
-        assert_eq!(standard(pod, &["status", "phase"]).as_deref(), Ok("String"));
+        let standard = |names: &[&str]| typed(names, |name| top(pod, name));
+        assert_eq!(standard(&["status", "phase"]).as_deref(), Ok("String"));
         assert_eq!(
-            standard(pod, &["spec", "containers"]).as_deref(),
+            standard(&["spec", "containers"]).as_deref(),
             Ok("Vec<k8s_openapi::api::core::v1::Container>")
         );
-        let error = standard(pod, &["spec", "nodename"]).expect_err("it is spelled otherwise");
+        let error = standard(&["spec", "nodename"]).expect_err("it is spelled otherwise");
         assert_eq!(error.similar, ["nodeName"]);
+    }
+
+    #[test]
+    fn fields_that_all_objects_have_are_typed_and_others_are_json() {
+        let selected = |names: &[&str]| typed(names, universal);
+        assert_eq!(
+            selected(&["metadata", "labels"]).as_deref(),
+            Ok("std::collections::BTreeMap<String, String>")
+        );
+        assert_eq!(
+            selected(&["spec", "any", "depth"]).as_deref(),
+            Ok("serde_json::Value")
+        );
+        let error = selected(&["metadata", "label"]).expect_err("it is spelled otherwise");
+        assert_eq!(error.similar, ["labels"]);
     }
 }

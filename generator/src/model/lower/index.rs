@@ -20,9 +20,13 @@ pub(super) fn kind_types(kinds: &[&HandledKind]) -> BTreeMap<String, String> {
         let same = kinds
             .iter()
             .filter(|other| other.type_name == kind.type_name);
-        same.count() == 1
+        // Objects of all selections are of one type.
+        kind.selector().is_some() || same.count() == 1
     };
-    let path = |kind: &HandledKind| format!("super::{}::{}", kind.module, kind.type_name);
+    let path = |kind: &HandledKind| match kind.selector() {
+        Some(_) => format!("kopf_runtime::{}", kind.type_name),
+        None => format!("super::{}::{}", kind.module, kind.type_name),
+    };
     let kinds = kinds.iter().filter(unique);
     kinds
         .map(|kind| (kind.type_name.clone(), path(kind)))

@@ -32,6 +32,7 @@ impl Handlers<'_> {
         let fields = match &self.kind.origin {
             Origin::Standard(standard) => Fields::Standard(standard),
             Origin::Custom(resource) => Fields::Custom(resource),
+            Origin::Selected(_) => Fields::Selected,
         };
         let resolve = |keys: &[String], span: Span, diagnostics: &mut Diagnostics| {
             fields.resolve(keys, source, span, diagnostics)

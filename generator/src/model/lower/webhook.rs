@@ -132,7 +132,7 @@ impl Lowering<'_> {
                     (Origin::Custom(_), "status") => kind.status == Status::Absent,
                     (Origin::Custom(resource), "scale") => resource.main_version().scale.is_none(),
                     (Origin::Custom(_), _) => true,
-                    (Origin::Standard(_), _) => false,
+                    (Origin::Standard(_) | Origin::Selected(_), _) => false,
                 };
                 if missing {
                     self.error(
@@ -170,7 +170,7 @@ impl Lowering<'_> {
                 ),
             )
             .at(self.source, persistent.span, "it stays when the operator stops"),
-            (Origin::Custom(_), None) => return,
+            (Origin::Custom(_), None) | (Origin::Selected(_), _) => return,
         };
         self.push(diagnostic.help("`ignore_failures: true` lets them pass"));
     }

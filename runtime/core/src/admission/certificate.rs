@@ -19,6 +19,8 @@ pub struct Certificate {
     pub not_before: Timestamp,
     /// When it ceases to count.
     pub not_after: Timestamp,
+    /// The names of machines that it is for, besides the subject.
+    pub dns_names: Vec<String>,
 }
 
 /// A distinguished name, as attributes in their order.
@@ -30,14 +32,21 @@ pub struct Name(Vec<(String, String)>);
 #[error("this is not an X.509 certificate")]
 pub struct NotACertificate;
 
+const BOOLEAN: u8 = 0x01;
 const INTEGER: u8 = 0x02;
+const OCTET_STRING: u8 = 0x04;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const VERSION: u8 = 0xa0;
+const EXTENSIONS: u8 = 0xa3;
+const DNS_NAME: u8 = 0x82;
 const BMP_STRING: u8 = 0x1e;
+
+/// The identifier of the extension with alternative names of the subject.
+const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
 /// Bytes that are taken value by value.
 #[derive(Clone, Copy)]
@@ -75,6 +84,7 @@ impl Certificate {
             subject,
             not_before,
             not_after,
+            dns_names: dns_names(body).unwrap_or_default(),
         })
     }
 }
@@ -174,6 +184,24 @@ impl<'a> Der<'a> {
             .to_timestamp(DateTime::from_parts(date, time))
             .ok()
     }
+}
+
+/// The names in what follows the subject of a certificate.
+fn dns_names(mut rest: Der<'_>) -> Option<Vec<String>> {
+    let extensions = std::iter::from_fn(|| rest.next()).find(|(tag, _)| *tag == EXTENSIONS);
+    let mut extensions = Der(Der(extensions?.1).take(SEQUENCE)?);
+    while let Some(extension) = extensions.take(SEQUENCE) {
+        let mut extension = Der(extension);
+        let oid = extension.take(OBJECT_IDENTIFIER)?;
+        extension.take_if(BOOLEAN);
+        if oid != ALTERNATIVE_NAMES {
+            continue;
+        }
+        let mut names = Der(Der(extension.take(OCTET_STRING)?).take(SEQUENCE)?);
+        let names = std::iter::from_fn(|| names.next()).filter(|(tag, _)| *tag == DNS_NAME);
+        return Some(names.map(|(tag, name)| text(tag, name)).collect());
+    }
+    None
 }
 
 fn attribute_name(oid: &[u8]) -> String {

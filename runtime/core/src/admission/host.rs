@@ -49,6 +49,7 @@ impl Cluster {
             || context == "docker-for-desktop"
             || hints.server == Some("kubernetes.docker.internal")
             || certified("docker.internal")
+            || certified("docker-for-desktop")
         {
             Self::DockerDesktop
         } else {
@@ -86,6 +87,7 @@ mod tests {
         };
         let names = |name: &str| vec!["kubernetes".to_owned(), name.to_owned()];
         let (minikube, k3s) = (names("minikubeCA"), names("k3s-server-ca@1700000000"));
+        let docker = names("docker-for-desktop");
         for (hints, expected, host) in [
             (context("k3d-dev"), Cluster::K3d, "host.k3d.internal"),
             (
@@ -123,6 +125,14 @@ mod tests {
                 },
                 Cluster::K3d,
                 "host.k3d.internal",
+            ),
+            (
+                Hints {
+                    certificate: &docker,
+                    ..Hints::default()
+                },
+                Cluster::DockerDesktop,
+                "host.docker.internal",
             ),
         ] {
             let cluster = Cluster::guess(&hints);

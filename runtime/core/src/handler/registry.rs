@@ -12,6 +12,17 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     handlers: Vec<Arc<HandlerSpec>>,
+    tracking: Tracking,
+}
+
+/// Of which objects the last handled state is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tracking {
+    /// Of those that some change handler may be called for; all others are not touched.
+    #[default]
+    Matching,
+    /// Of all, so that an object that begins to match has a past.
+    Always,
 }
 
 /// A mistake in the declarations.
@@ -65,6 +76,18 @@ impl Registry {
         Ok(registry)
     }
 
+    /// The same handlers for objects that are tracked like this.
+    #[must_use]
+    pub fn tracking(self, tracking: Tracking) -> Self {
+        Self { tracking, ..self }
+    }
+
+    /// Whether the last handled state of all objects is kept.
+    #[must_use]
+    pub fn tracks_all(&self) -> bool {
+        self.tracking == Tracking::Always
+    }
+
     /// All handlers in their order.
     #[must_use]
     pub fn handlers(&self) -> &[Arc<HandlerSpec>] {
@@ -115,12 +138,13 @@ impl Registry {
         self.matching(subject, Trigger::is_change)
     }
 
-    /// Whether no change handler cares for the object, so that it must not be touched.
+    /// Whether nobody cares for the object, so that it must not be touched.
     #[must_use]
     pub fn is_stealthy(&self, subject: &Subject<'_>) -> bool {
-        !self
-            .change_handlers()
-            .any(|handler| handler.prematches(subject))
+        !self.tracks_all()
+            && !self
+                .change_handlers()
+                .any(|handler| handler.prematches(subject))
     }
 
     /// What to do about the finalizer; `background` tells whether a daemon or timer needs it.

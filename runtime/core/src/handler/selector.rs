@@ -35,12 +35,14 @@ impl Selectors {
     /// What every handler of a kind demands anyway.
     ///
     /// Nothing, if some handler or daemon must not miss that an object stops matching: an
-    /// object with a finalizer has to be released then. Objects that still carry a finalizer
-    /// of an earlier version of the operator must be looked for without the selectors.
+    /// object with a finalizer has to be released then. Nothing either, if all objects are
+    /// tracked. Objects that still carry a finalizer of an earlier version of the operator must
+    /// be looked for without the selectors.
     #[must_use]
     pub fn derive(registry: &Registry) -> Self {
         let handlers = registry.handlers();
         if handlers.is_empty()
+            || registry.tracks_all()
             || handlers
                 .iter()
                 .any(|handler| handler.trigger.needs_finalizer())

@@ -23,7 +23,7 @@ const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
 const VERSION: &str = "v1";
 
 /// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which peering it is, and where.
 #[derive(Clone)]

@@ -1,5 +1,6 @@
 //! The options of an operator that serves webhooks from a developer's machine.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -18,6 +19,11 @@ pub(in crate::operator) struct WebhookArgs {
     #[arg(long, value_name = "PORT", env = "KOPF_RUN_WEBHOOK_PORT")]
     webhook_port: Option<u16>,
 
+    /// The address to listen on for webhooks; by default loopback, or all addresses if the cluster is
+    /// not on this machine itself
+    #[arg(long, value_name = "ADDRESS", env = "KOPF_RUN_WEBHOOK_LISTEN")]
+    webhook_listen: Option<IpAddr>,
+
     /// Write the authority of the webhook server to this file, for `curl --cacert`
     #[arg(long, value_name = "FILE", env = "KOPF_RUN_WEBHOOK_CA_FILE")]
     webhook_ca_file: Option<PathBuf>,
@@ -28,10 +34,12 @@ impl WebhookArgs {
         let Self {
             webhook_host,
             webhook_port,
+            webhook_listen,
             webhook_ca_file,
         } = self.clone();
         options.host = webhook_host.or(options.host.take());
         options.port = webhook_port.or(options.port);
+        options.listen = webhook_listen.or(options.listen);
         options.ca_file = webhook_ca_file.or(options.ca_file.take());
     }
 }

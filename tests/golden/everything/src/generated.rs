@@ -8,6 +8,8 @@ pub mod warehouse;
 pub mod pod;
 pub mod deployment;
 pub mod config_map;
+pub mod toys;
+pub mod everything;
 pub mod indices;
 pub mod hooks;
 pub mod types;
@@ -21,7 +23,8 @@ pub fn operator<S>(state: S) -> kopf_runtime::Operator
 where
     S: ephemeral_volume_claim::EphemeralVolumeClaimHandlers + order::OrderHandlers
         + warehouse::WarehouseHandlers + pod::PodHandlers
-        + deployment::DeploymentHandlers + config_map::ConfigMapHandlers + hooks::Hooks,
+        + deployment::DeploymentHandlers + config_map::ConfigMapHandlers
+        + toys::ToysHandlers + everything::EverythingHandlers + hooks::Hooks,
 {
     let state = Arc::new(state);
     kopf_runtime::Operator::new("everything-operator")
@@ -43,6 +46,10 @@ where
             ..kopf_runtime::LeaderElectionSettings::default()
         })
         .settings(kopf_runtime::Settings {
+            networking: kopf_runtime::NetworkingSettings {
+                request_timeout: std::time::Duration::from_secs(30),
+                connect_timeout: std::time::Duration::from_secs(5),
+            },
             watching: kopf_runtime::WatchingSettings {
                 page_size: 500,
                 inactivity_timeout: std::time::Duration::from_secs(90),
@@ -71,6 +78,15 @@ where
                 cancellation_polling: std::time::Duration::from_secs(30),
                 initial_spread: std::time::Duration::from_millis(250),
             },
+            persistence: kopf_runtime::PersistenceSettings {
+                finalizer: "everything.kopf.dev/finalizer".to_owned(),
+                prefix: "everything.kopf.dev".to_owned(),
+                progress: kopf_runtime::ProgressPlace::Status,
+                diffbase: kopf_runtime::DiffBasePlace::Status,
+                status_field: "everything".to_owned(),
+                ignored: vec!["spec.extra".to_owned(), "metadata.labels.tier".to_owned()],
+            }
+                .into(),
             posting: kopf_runtime::PostingSettings {
                 enabled: true,
                 level: kopf_runtime::PostingLevel::Warning,
@@ -92,7 +108,6 @@ where
                 grace: std::time::Duration::from_secs(20),
                 ..kopf_runtime::ShutdownSettings::default()
             },
-            ..kopf_runtime::Settings::default()
         })
         .handlers(hooks::handlers(&state))
         .resource(ephemeral_volume_claim::resource(&state))
@@ -101,6 +116,8 @@ where
         .resource(pod::resource(&state))
         .resource(deployment::resource(&state))
         .resource(config_map::resource(&state))
+        .resource(toys::resource(&state))
+        .resource(everything::resource(&state))
         .webhooks(
             kopf_runtime::admission::Webhooks::default()
                 .unmanaged()

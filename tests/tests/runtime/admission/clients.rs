@@ -93,6 +93,8 @@ async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
     let deep = "[".repeat(4000);
     let other = good.replace("\"widgets\"", "\"gadgets\"");
     let large = "x".repeat(20_000);
+    let conversion = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+        "request": {"uid": "1", "desiredAPIVersion": "a/v2", "objects": []}}"#;
     let endless = format!("POST {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
     let chunk = format!("4e20\r\n{large}\r\n");
     let slow = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc");
@@ -109,9 +111,17 @@ async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
             "there is no webhook at `/`",
         ),
         (
-            post("/convert", &good),
+            post(
+                &format!("/convert/{}/widgets", hall.sandbox.group()),
+                conversion,
+            ),
             "404 Not Found",
-            "there is no webhook",
+            "nothing is converted at `/convert/",
+        ),
+        (
+            post(&path, conversion),
+            "400 Bad Request",
+            "not an AdmissionReview",
         ),
         (
             post(&path, &other),
@@ -176,7 +186,12 @@ async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
 async fn reviews_that_have_begun_are_answered_when_the_operator_stops() -> TestResult {
     async fn slow(gate: &Gate, cx: &mut Validation<Value>) -> AdmissionResult {
         gate.check(cx).await?;
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        let port = cx.param().and_then(Value::as_u64).unwrap_or_default();
+        let port = u16::try_from(port)?;
+        // The review has a limit of its own.
+        while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         cx.warn("late but there");
         Ok(())
     }
@@ -187,7 +202,7 @@ async fn reviews_that_have_begun_are_answered_when_the_operator_stops() -> TestR
         .protocol(Protocol::Http);
     let resource = hall
         .resource()
-        .validate(WebhookHandler::new("check"), |gate, cx| {
+        .validate(WebhookHandler::new("check").param(port), |gate, cx| {
             Box::pin(slow(gate, cx))
         });
     let operator = hall.start(resource, Webhooks::default().unmanaged().server(server));

@@ -180,11 +180,16 @@ pub(super) async fn service(port: u16) -> Result<Sandbox, Failure> {
 
 /// A server behind that Service.
 pub(super) fn behind(sandbox: &Sandbox, listen: u16, port: u16) -> Server {
+    behind_service(sandbox, "hooks", listen, port)
+}
+
+/// A server behind a Service, with a Secret of the same name.
+pub(super) fn behind_service(sandbox: &Sandbox, name: &str, listen: u16, port: u16) -> Server {
     let namespace = sandbox.namespace().to_owned();
-    Server::behind_service(&namespace, "hooks", "hooks")
+    Server::behind_service(&namespace, name, name)
         .published(Published::Service {
             namespace,
-            name: "hooks".to_owned(),
+            name: name.to_owned(),
             port,
         })
         .listen(std::net::Ipv4Addr::LOCALHOST.into())

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use http::HeaderMap;
 use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::{
     AdmissionError, AdmissionResult, Mutation, Namespaces, Old, Operation, Operator, Resource,
-    ResourceSpec, Scope, StatusSubresource, Validation, WebhookHandler,
+    ResourceSpec, Scope, StatusSubresource, UserInfo, Validation, WebhookHandler,
 };
 use kopf_tests::sandbox::eventually;
 use kopf_tests::{Failure, Objects, Sandbox, TestResult};
@@ -28,6 +29,15 @@ pub(crate) struct Review {
     pub(crate) new: Option<Value>,
     pub(crate) changed: Vec<String>,
     pub(crate) client: Option<String>,
+    pub(crate) caller: Caller,
+    pub(crate) param: Option<Value>,
+}
+
+/// Who asked, and on whose behalf.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Caller {
+    pub(crate) headers: HeaderMap,
+    pub(crate) user: UserInfo,
 }
 
 /// The state of the operator.
@@ -50,7 +60,7 @@ pub(crate) struct Running {
     task: JoinHandle<Result<(), kopf_runtime::Error>>,
 }
 
-const DEFINITION: &str = r#"
+pub(crate) const DEFINITION: &str = r#"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.$GROUP}
@@ -135,6 +145,11 @@ impl Gate {
                 .client_certificate()
                 .and_then(|certificate| certificate.subject.common_name())
                 .map(str::to_owned),
+            caller: Caller {
+                headers: cx.headers().clone(),
+                user: cx.user().clone(),
+            },
+            param: cx.param().cloned(),
         };
         self.seen.lock().unwrap().push(review);
     }

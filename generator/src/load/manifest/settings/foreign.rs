@@ -29,14 +29,34 @@ pub(super) const FOREIGN: &[Foreign] = &[
     foreign("", "peering", "it is `operator.peering`"),
     foreign("", "admission", "it is `operator.admission`"),
     foreign(
-        "",
         "networking",
-        "connections and their timeouts are those of the kubeconfig, requests are repeated until they land, and Retry-After is always respected",
+        "error_backoffs",
+        "requests are repeated with growing pauses until they land",
     ),
     foreign(
-        "",
+        "networking",
+        "enforce_retry_after",
+        "Retry-After is always respected",
+    ),
+    foreign(
+        "networking",
+        "trust_env",
+        "a proxy is that of the kubeconfig, with the feature `http-proxy` of kube",
+    ),
+    foreign(
         "persistence",
-        "it is set in code: `Settings::persistence`",
+        "progress_storage",
+        "it is `progress`; storages of one's own are set in code",
+    ),
+    foreign(
+        "persistence",
+        "diffbase_storage",
+        "it is `diffbase`; storages of one's own are set in code",
+    ),
+    foreign(
+        "persistence",
+        "consistency_timeout",
+        "events that are older than the last write are recognised, however late they are",
     ),
     foreign(
         "watching",
@@ -46,7 +66,7 @@ pub(super) const FOREIGN: &[Foreign] = &[
     foreign(
         "watching",
         "connect_timeout",
-        "it is that of the kubeconfig",
+        "it is `networking.connect_timeout`",
     ),
     foreign(
         "watching",

@@ -24,6 +24,8 @@ pub enum SettingValue {
     Count(u32),
     /// A text.
     Text(String),
+    /// Several texts.
+    Texts(Vec<String>),
     /// A variant of an enum of the runtime.
     Variant(&'static str),
 }
@@ -41,6 +43,18 @@ pub struct Positive(pub u32);
 /// A time that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositiveDuration(pub Duration);
+
+/// What the names of annotations begin with, without the slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prefix(pub String);
+
+/// The name of one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldName(pub String);
+
+/// Fields of an object, with dots between their parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldList(pub Vec<String>);
 
 /// Pauses, one after another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +132,28 @@ words! {
         Failures = "failures" => "ProgressPosting::Failures",
         /// Also that one succeeded, and that all are done.
         Everything = "everything" => "ProgressPosting::Everything",
+    }
+}
+
+words! {
+    /// Where the progress of handlers is kept.
+    ProgressPlaceWord {
+        /// In annotations; what is in the status is read and removed.
+        Smart = "smart" => "ProgressPlace::Smart",
+        /// In annotations.
+        Annotations = "annotations" => "ProgressPlace::Annotations",
+        /// In the status.
+        Status = "status" => "ProgressPlace::Status",
+    }
+}
+
+words! {
+    /// Where the state that was handled last is kept.
+    DiffBaseWord {
+        /// In an annotation.
+        Annotations = "annotations" => "DiffBasePlace::Annotations",
+        /// In the status.
+        Status = "status" => "DiffBasePlace::Status",
     }
 }
 
@@ -217,6 +253,81 @@ impl Setting for String {
     }
 }
 
+impl Setting for Prefix {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let text = reader.string(node, &format!("`{key}`"))?.value;
+        let is_part = |part: &str| {
+            let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+            part.starts_with(inner)
+                && part.ends_with(inner)
+                && part.chars().all(|c| inner(c) || c == '-')
+        };
+        // The name after the slash has room of its own.
+        if text.len() > 253 || !text.split('.').all(is_part) {
+            let message = format!("`{key}` cannot be {text:?}");
+            reader.push(
+                Diagnostic::error(Code::ManifestValue, message)
+                    .at(reader.source, node.span, "not the name of a domain")
+                    .help("annotations begin with a name such as `my-operator.example.com`"),
+            );
+            return None;
+        }
+        Some(Self(text))
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Text(self.0.clone())
+    }
+}
+
+impl Setting for FieldName {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let text = reader.string(node, &format!("`{key}`"))?.value;
+        if !is_field_name(&text) {
+            let message = format!("`{key}` cannot be {text:?}");
+            reader.push(
+                Diagnostic::error(Code::ManifestValue, message)
+                    .at(reader.source, node.span, "not the name of one field")
+                    .help("use letters, digits, `-` and `_`"),
+            );
+            return None;
+        }
+        Some(Self(text))
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Text(self.0.clone())
+    }
+}
+
+impl Setting for FieldList {
+    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let item = |reader: &mut Reader<'_>, node: &Node| {
+            let path = reader.string(node, &format!("`{key}`"))?.value;
+            if path.split('.').all(is_field_name) {
+                return Some(path);
+            }
+            let message = format!("{path:?} is not the path of a field");
+            reader.push(
+                Diagnostic::error(Code::ManifestValue, message)
+                    .at(reader.source, node.span, "not a path")
+                    .help("names with dots between them, such as `spec.replicas`"),
+            );
+            None
+        };
+        Some(Self(reader.list(node, &format!("`{key}`"), item)?))
+    }
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Texts(self.0.clone())
+    }
+}
+
+fn is_field_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    !text.is_empty() && text.chars().all(fits)
+}
+
 impl<W: Words> Setting for Word<W> {
     fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
         let word = reader.word(node, &format!("`{key}`"), W::ALL)?;
@@ -247,6 +358,44 @@ impl JsonSchema for PositiveDuration {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         ManifestDuration::json_schema(generator)
+    }
+}
+
+impl JsonSchema for Prefix {
+    fn schema_name() -> Cow<'static, str> {
+        "Prefix".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "maxLength": 253,
+            "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        })
+    }
+}
+
+impl JsonSchema for FieldName {
+    fn schema_name() -> Cow<'static, str> {
+        "FieldName".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": "^[-_A-Za-z0-9]+$"})
+    }
+}
+
+impl JsonSchema for FieldList {
+    fn schema_name() -> Cow<'static, str> {
+        "Fields".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let path = json_schema!({
+            "type": "string",
+            "pattern": "^[-_A-Za-z0-9]+(\\.[-_A-Za-z0-9]+)*$",
+        });
+        json_schema!({"type": "array", "items": path})
     }
 }
 

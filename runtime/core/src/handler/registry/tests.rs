@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
+use crate::handler::selector::Selectors;
 use crate::{
     cause::{Cause, Reason},
     handler::filter::{Filters, TextTest},
@@ -110,6 +111,16 @@ fn mistakes_in_declarations_are_named() {
     assert_eq!(error, Error::Duplicate("fn".into()));
     let error = Registry::new([HandlerSpec::new("fn", Trigger::Field)]).expect_err("no field");
     assert_eq!(error, Error::MissingField("fn".into()));
+}
+
+#[test]
+fn objects_that_match_nothing_may_be_tracked_all_the_same() {
+    let handlers = vec![labelled(HandlerSpec::new("update", Trigger::Update))];
+    let tracked = registry(handlers.clone()).tracking(Tracking::Always);
+    let plain = json!({});
+    assert!(!tracked.is_stealthy(&Subject::object(ObjectView::new(&plain))));
+    assert!(Selectors::derive(&tracked).is_empty());
+    assert!(!Selectors::derive(&registry(handlers)).is_empty());
 }
 
 #[test]

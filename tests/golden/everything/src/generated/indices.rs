@@ -43,3 +43,13 @@ impl Index for Everybody {
     type Value = Option<[u8; 4]>;
     const NAME: &'static str = "everybody";
 }
+
+/// The index `toys_by_kind`: an object of `Toys` is found by `String`, as `DynamicObject`.
+#[derive(Clone, Copy, Debug)]
+pub struct ToysByKind;
+
+impl Index for ToysByKind {
+    type Key = String;
+    type Value = kopf_runtime::DynamicObject;
+    const NAME: &'static str = "toys_by_kind";
+}

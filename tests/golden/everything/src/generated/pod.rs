@@ -70,6 +70,7 @@ pub(super) fn resource<S: PodHandlers>(state: &Arc<S>) -> ResourceHandlers {
     };
     Resource::<Pod, S>::new(spec, state)
         .memo::<S::Memo>()
+        .track_always()
         .event(
             EventHandler::new("pod_seen").label("evc", TextTest::Present),
             |state, cx| Box::pin(state.pod_seen(cx)),

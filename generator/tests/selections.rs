@@ -1,0 +1,202 @@
+//! Selections from the manifest to the files of the crate, and what is wrong with them.
+
+use std::fs;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// A folder with a manifest of these resources.
+struct Crate {
+    folder: TempDir,
+}
+
+impl Crate {
+    fn new(resources: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let this = Self { folder };
+        let manifest = format!(
+            "apiVersion: kopf-gen.dev/v1\noperator: {{name: toys}}\nresources:\n{resources}"
+        );
+        fs::write(this.folder.path().join("kopf.yaml"), manifest).expect("writable");
+        this
+    }
+
+    /// Runs the program and returns its exit code and what it says.
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .output()
+            .expect("the program runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let code = output.status.code().expect("it was not killed");
+        format!(
+            "exit {code}\n{}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        )
+    }
+
+    fn generate(&self) -> String {
+        self.run(&["generate", "--runtime-version", "0.0.0"])
+    }
+
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.folder.path().join(file)).unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_selection_becomes_a_module_with_dynamic_objects() {
+    let made = Crate::new(
+        "  - select: {category: toys}
+    as: Toys
+    memo: ToyMemo
+    handlers:
+      - {on: event, fn: seen}
+      - {on: field, field: [spec.size, metadata.labels], fn: changed, labels: {owner: present}}
+      - {timer: tick, interval: 1m, labels: {owner: present}}
+    indices: [{index: by_owner}]
+",
+    );
+    let told = made.generate();
+    assert!(told.starts_with("exit 0"), "{told}");
+    insta::assert_snapshot!("told", told);
+    insta::assert_snapshot!("module", made.read("src/generated/toys.rs"));
+    insta::assert_snapshot!("stubs", made.read("src/handlers/toys.rs"));
+    insta::assert_snapshot!("rbac", made.read("deploy/rbac.yaml"));
+}
+
+#[test]
+fn handlers_are_added_to_a_selection_by_its_name() {
+    let made =
+        Crate::new("  - select: {group: example.com}\n    handlers: [{on: event, fn: seen}]\n");
+    assert!(made.generate().starts_with("exit 0"));
+    let add = [
+        "add",
+        "handler",
+        "ExampleComGroup",
+        "gone",
+        "--on",
+        "event",
+        "--id",
+        "bye",
+    ];
+    let told = made.run(&add);
+    assert!(told.starts_with("exit 0"), "{told}");
+    let manifest = made.read("kopf.yaml");
+    assert!(
+        manifest.contains("{on: event, fn: gone, id: bye}"),
+        "{manifest}"
+    );
+    let stubs = made.read("src/handlers/example_com_group.rs");
+    assert!(
+        stubs.contains("async fn gone(&self, cx: &mut Seen<DynamicObject>)"),
+        "{stubs}"
+    );
+    let explained = made.run(&["rbac", "--explain", "widgets:list"]);
+    assert!(
+        explained.contains("widgets:list because: seen by seen, bye"),
+        "{explained}"
+    );
+}
+
+#[test]
+fn each_way_of_selecting_is_wired() {
+    for (select, wired, granted) in [
+        (
+            "everything",
+            "Selector::everything()",
+            "apiGroups: [\"*\"]\n    resources: [\"*\"]",
+        ),
+        (
+            "{group: \"\"}",
+            "Selector::everything().in_group(\"\")",
+            "apiGroups: [\"\"]\n    resources: [\"*\"]",
+        ),
+        (
+            "{kind: Pod}",
+            "Selector::kind(\"Pod\")",
+            "resources: [\"*\"]",
+        ),
+        (
+            "{plural: jobs, group: batch, version: v1}",
+            "Selector::plural(\"jobs\").in_group(\"batch\").in_version(\"v1\")",
+            "apiGroups: [\"batch\"]\n    resources: [jobs]",
+        ),
+        (
+            "{singular: pod}",
+            "Selector::singular(\"pod\")",
+            "resources: [\"*\"]",
+        ),
+        (
+            "{short_name: po}",
+            "Selector::short_name(\"po\")",
+            "resources: [\"*\"]",
+        ),
+        (
+            "{any_name: po}",
+            "Selector::any_name(\"po\")",
+            "resources: [\"*\"]",
+        ),
+    ] {
+        let made = Crate::new(&format!(
+            "  - {{select: {select}, as: Some, handlers: [{{on: event, fn: seen}}]}}\n"
+        ));
+        let told = made.generate();
+        assert!(told.starts_with("exit 0"), "{told}");
+        let module = made.read("src/generated/some.rs");
+        let module: String = module.split_whitespace().collect();
+        assert!(module.contains(wired), "{module}");
+        let rbac = made.read("deploy/rbac.yaml");
+        assert!(rbac.contains(granted), "{rbac}");
+        assert!(rbac.contains("resources: [customresourcedefinitions]\n    verbs: [list, watch]"));
+    }
+}
+
+#[test]
+fn what_cannot_be_selected_is_refused() {
+    let report = |resources: &str| {
+        let made = Crate::new(resources);
+        let told = made.run(&["validate"]);
+        assert!(told.starts_with("exit 1"), "{told}");
+        told
+    };
+    let seen = "handlers: [{on: event, fn: seen}]";
+    insta::assert_snapshot!(
+        "refused",
+        report(&format!(
+            "  - {{select: {{category: a, kind: B}}, {seen}}}
+  - {{select: {{version: v1}}, {seen}}}
+  - {{select: {{kind: \"\"}}, {seen}}}
+  - {{select: everything, version: v1, {seen}}}
+  - {{select: everything, builtin: v1/Pod, {seen}}}
+  - {{select: {{group: a}}, as: not_a_type, {seen}}}
+  - {{builtin: v1/Node, as: Nodes, {seen}}}
+  - {{select: {{group: b}}, admission: [{{validate: check}}]}}
+"
+        ))
+    );
+    insta::assert_snapshot!(
+        "misspelled",
+        report("  - {select: {categroy: all}}\n  - {select: everthing}\n  - {select: [a]}\n")
+    );
+}
+
+#[test]
+fn what_is_dangerous_is_said() {
+    let made = Crate::new(
+        "  - select: everything
+    handlers:
+      - {on: create, fn: made}
+      - {on: delete, fn: gone, labels: {owner: present}}
+  - builtin: v1/Pod
+    handlers: [{on: create, fn: made}]
+  - select: {group: example.com}
+    handlers: [{on: update, fn: made}]
+  - select: {group: other.com}
+    handlers: [{on: update, fn: updated}]
+",
+    );
+    insta::assert_snapshot!(made.run(&["validate"]));
+}

@@ -1,0 +1,339 @@
+//! Which resources of a server are meant by a kind, a short name, a category, a group, or by
+//! everything.
+//!
+//! The server tells what it serves; [`resolve::resolve`] decides for all declarations of an
+//! operator at once what that means, so that no object is ever watched twice.
+
+pub mod expectation;
+pub mod resolve;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A resource as the server describes it in its discovery.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DiscoveredResource {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind, e.g. `KopfExample`.
+    pub kind: String,
+    /// The plural that request paths use, e.g. `kopfexamples`.
+    pub plural: String,
+    /// The singular, e.g. `kopfexample`.
+    pub singular: String,
+    /// Short names, e.g. `kex`.
+    pub short_names: BTreeSet<String>,
+    /// Categories, e.g. `all`.
+    pub categories: BTreeSet<String>,
+    /// Subresources, e.g. `status`.
+    pub subresources: BTreeSet<String>,
+    /// What can be done to its objects, permissions aside.
+    pub verbs: BTreeSet<String>,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether this is the version that the server prefers for it.
+    pub preferred: bool,
+}
+
+/// What resources have to be like for a declaration to be about them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Selector {
+    /// The API group; any if none.
+    group: Option<String>,
+    /// The version; the preferred one if none.
+    version: Option<String>,
+    name: Name,
+}
+
+/// By what resources are known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Name {
+    /// The kind, e.g. `Pod`.
+    Kind(String),
+    /// The plural, e.g. `pods`.
+    Plural(String),
+    /// The singular, e.g. `pod`.
+    Singular(String),
+    /// A short name, e.g. `po`.
+    Short(String),
+    /// Any of the above.
+    Any(String),
+    /// A category, e.g. `all`.
+    Category(String),
+    /// No name: all of them are meant.
+    Everything,
+}
+
+// === impl DiscoveredResource ===
+
+impl DiscoveredResource {
+    /// `plural.group`, as people and definitions name it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    /// The `apiVersion` of its objects.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Whether its status is written through an endpoint of its own.
+    #[must_use]
+    pub fn has_status(&self) -> bool {
+        self.subresources.contains("status")
+    }
+
+    /// Whether its objects can be listed and watched.
+    #[must_use]
+    pub fn is_watchable(&self) -> bool {
+        !self.plural.contains('/') && self.can("list") && self.can("watch")
+    }
+
+    /// Whether its objects can be written to.
+    ///
+    /// A definition that is being deleted offers nothing but to look and to delete, and its objects
+    /// can still be changed: somebody has to take away their finalizers.
+    #[must_use]
+    pub fn is_patchable(&self) -> bool {
+        let is_ending = self.can("deletecollection") && !self.can("create") && !self.can("update");
+        self.can("patch") || is_ending
+    }
+
+    /// Whether its objects tell what happened to others: to follow them all leads in a circle.
+    fn is_event(&self) -> bool {
+        self.plural == "events" && matches!(self.group.as_str(), "" | "events.k8s.io")
+    }
+
+    /// Whether its objects are how programs find out who of them acts: written every few seconds,
+    /// and by nobody but those programs.
+    fn is_coordination(&self) -> bool {
+        match self.group.as_str() {
+            "coordination.k8s.io" => self.plural == "leases",
+            "kopf.dev" | "zalando.org" => {
+                matches!(self.plural.as_str(), "kopfpeerings" | "clusterkopfpeerings")
+            }
+            _ => false,
+        }
+    }
+
+    fn can(&self, verb: &str) -> bool {
+        self.verbs.contains(verb)
+    }
+
+    fn same_objects_as(&self, other: &Self) -> bool {
+        (&self.group, &self.plural) == (&other.group, &other.plural)
+    }
+}
+
+impl fmt::Display for DiscoveredResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+// === impl Selector ===
+
+impl Selector {
+    /// The resources of this name, whatever sort of name it is.
+    #[must_use]
+    pub fn new(name: Name) -> Self {
+        Self {
+            group: None,
+            version: None,
+            name,
+        }
+    }
+
+    /// The resource of this kind, e.g. `Pod`.
+    #[must_use]
+    pub fn kind(kind: impl Into<String>) -> Self {
+        Self::new(Name::Kind(kind.into()))
+    }
+
+    /// The resource with this plural, e.g. `pods`.
+    #[must_use]
+    pub fn plural(plural: impl Into<String>) -> Self {
+        Self::new(Name::Plural(plural.into()))
+    }
+
+    /// The resource with this singular, e.g. `pod`.
+    #[must_use]
+    pub fn singular(singular: impl Into<String>) -> Self {
+        Self::new(Name::Singular(singular.into()))
+    }
+
+    /// The resource with this short name, e.g. `po`.
+    #[must_use]
+    pub fn short_name(short_name: impl Into<String>) -> Self {
+        Self::new(Name::Short(short_name.into()))
+    }
+
+    /// The resource that is called so in any of these ways.
+    #[must_use]
+    pub fn any_name(name: impl Into<String>) -> Self {
+        Self::new(Name::Any(name.into()))
+    }
+
+    /// All resources of this category, e.g. `all`.
+    #[must_use]
+    pub fn category(category: impl Into<String>) -> Self {
+        Self::new(Name::Category(category.into()))
+    }
+
+    /// All resources, except those that only tell about others.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self::new(Name::Everything)
+    }
+
+    /// Only in this API group; empty for the core group.
+    #[must_use]
+    pub fn in_group(mut self, group: impl Into<String>) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    /// In this version, whether it is the preferred one or not.
+    #[must_use]
+    pub fn in_version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
+    }
+
+    /// By what the resources are known.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The version to which it is restricted.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    /// The group to which it is restricted.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.group.as_deref()
+    }
+
+    /// Whether exactly one resource is meant.
+    #[must_use]
+    pub fn is_specific(&self) -> bool {
+        !matches!(self.name, Name::Category(_) | Name::Everything)
+    }
+
+    /// Whether some resource could be meant by both.
+    #[must_use]
+    pub fn may_overlap(&self, other: &Self) -> bool {
+        let differ = |a: &Option<String>, b: &Option<String>| {
+            a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| a != b)
+        };
+        let names = match (&self.name, &other.name) {
+            (Name::Kind(a), Name::Kind(b))
+            | (Name::Plural(a), Name::Plural(b))
+            | (Name::Singular(a), Name::Singular(b)) => a == b,
+            _ => true,
+        };
+        names && !differ(&self.group, &other.group)
+    }
+
+    /// Whether a resource that is known by these names could be meant.
+    #[must_use]
+    pub fn may_mean(&self, group: &str, kind: &str, plural: &str) -> bool {
+        let named = match &self.name {
+            Name::Kind(name) => name == kind,
+            Name::Plural(name) => name == plural,
+            Name::Singular(_)
+            | Name::Short(_)
+            | Name::Any(_)
+            | Name::Category(_)
+            | Name::Everything => true,
+        };
+        named && self.group.as_ref().is_none_or(|wanted| wanted == group)
+    }
+
+    /// Whether a resource is meant, versions aside.
+    fn means(&self, resource: &DiscoveredResource) -> bool {
+        let named = match &self.name {
+            Name::Kind(name) => *name == resource.kind,
+            Name::Plural(name) => *name == resource.plural,
+            Name::Singular(name) => *name == resource.singular,
+            Name::Short(name) => resource.short_names.contains(name),
+            Name::Any(name) => {
+                [&resource.kind, &resource.plural, &resource.singular].contains(&name)
+                    || resource.short_names.contains(name)
+            }
+            Name::Category(name) => resource.categories.contains(name),
+            Name::Everything => !resource.is_event(),
+        };
+        let group = self.group.as_ref();
+        named && group.is_none_or(|wanted| *wanted == resource.group)
+    }
+
+    /// Whether it is about this version of a resource.
+    fn wants_version(&self, resource: &DiscoveredResource) -> bool {
+        match &self.version {
+            Some(version) => *version == resource.version,
+            None => resource.preferred,
+        }
+    }
+}
+
+// === impl Name ===
+
+impl Name {
+    /// What sort of name it is, as the manifest and the functions of [`Selector`] have it, and the
+    /// name itself: `category` and `all`.
+    #[must_use]
+    pub fn parts(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Self::Kind(name) => ("kind", Some(name)),
+            Self::Plural(name) => ("plural", Some(name)),
+            Self::Singular(name) => ("singular", Some(name)),
+            Self::Short(name) => ("short_name", Some(name)),
+            Self::Any(name) => ("any_name", Some(name)),
+            Self::Category(name) => ("category", Some(name)),
+            Self::Everything => ("everything", None),
+        }
+    }
+}
+
+/// As the manifest has it.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, name) = self.name.parts();
+        let name = name.map(|name| (key, name));
+        let group = self.group().map(|group| ("group", group));
+        let version = self.version().map(|version| ("version", version));
+        let parts: Vec<String> = [name, group, version]
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| match value {
+                "" => format!("{key}: \"\""),
+                value => format!("{key}: {value}"),
+            })
+            .collect();
+        if parts.is_empty() {
+            f.write_str("everything")
+        } else {
+            write!(f, "{{{}}}", parts.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! From what is declared and what is served to what is watched.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{DiscoveredResource, Name, Selector};
+
+/// What one declaration of an operator is about.
+#[derive(Clone, Debug)]
+pub struct Demand {
+    /// Which resources.
+    pub wanted: Wanted,
+    /// Whether its handlers write to objects, if only to keep their progress.
+    pub writes: bool,
+}
+
+/// Which resources a declaration is about.
+#[derive(Clone, Debug)]
+pub enum Wanted {
+    /// This one, which the operator was made for.
+    Exact {
+        /// The API group.
+        group: String,
+        /// The version.
+        version: String,
+        /// The plural.
+        plural: String,
+    },
+    /// Those that are like this.
+    Selected(Selector),
+}
+
+/// What all declarations of an operator mean at present.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resolution {
+    /// What is to be watched, each group and plural once, in order.
+    pub served: Vec<Served>,
+    /// What is to be told about each declaration.
+    pub findings: Vec<Vec<Finding>>,
+}
+
+/// A resource that is to be watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The resource.
+    pub resource: Arc<DiscoveredResource>,
+    /// The declarations that are about it, by their positions.
+    pub demands: Vec<usize>,
+}
+
+/// A declaration, by its position, and a resource that it means.
+type Pick<'a> = (usize, &'a Arc<DiscoveredResource>);
+
+/// Something about a declaration that people should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The server serves nothing of the sort.
+    Nothing,
+    /// One resource is meant, and it is not known which.
+    Ambiguous(Vec<String>),
+    /// It would be meant, but cannot be listed and watched.
+    NotWatchable(String),
+    /// It would be meant, but handlers of this sort have to write, and nobody can.
+    NotPatchable(String),
+    /// It is watched in another version for the sake of another declaration.
+    OtherVersion {
+        /// The resource.
+        resource: String,
+        /// The version in which it is watched.
+        version: String,
+    },
+}
+
+// === impl Demand ===
+
+impl Demand {
+    /// What is meant, and what is to be told about it.
+    fn pick(
+        &self,
+        catalog: &[Arc<DiscoveredResource>],
+    ) -> (Vec<Arc<DiscoveredResource>>, Vec<Finding>) {
+        let selector = match &self.wanted {
+            Wanted::Exact {
+                group,
+                version,
+                plural,
+            } => {
+                let same = |it: &&Arc<DiscoveredResource>| {
+                    (&it.group, &it.version, &it.plural) == (group, version, plural)
+                };
+                let found: Vec<_> = catalog.iter().filter(same).cloned().collect();
+                let findings = if found.is_empty() {
+                    vec![Finding::Nothing]
+                } else {
+                    Vec::new()
+                };
+                return (found, findings);
+            }
+            Wanted::Selected(selector) => selector,
+        };
+        let mut findings = Vec::new();
+        let mut picked = Vec::new();
+        let meant = catalog
+            .iter()
+            .filter(|it| selector.means(it) && selector.wants_version(it));
+        for resource in meant {
+            if !resource.is_watchable() {
+                findings.push(Finding::NotWatchable(resource.name()));
+            } else if self.writes && !resource.is_patchable() {
+                findings.push(Finding::NotPatchable(resource.name()));
+            } else if self.writes && selector.name == Name::Everything && resource.is_coordination()
+            {
+                // Each sign of life would be a change, and each of our writes in their way.
+            } else {
+                picked.push(Arc::clone(resource));
+            }
+        }
+        if selector.is_specific() {
+            // As in kubectl: the core group hides all others.
+            if picked.iter().any(|it| it.group.is_empty()) {
+                picked.retain(|it| it.group.is_empty());
+            }
+            if picked.len() > 1 {
+                let names = picked.drain(..).map(|it| it.name()).collect();
+                return (Vec::new(), vec![Finding::Ambiguous(names)]);
+            }
+            if !picked.is_empty() {
+                findings.clear();
+            }
+        }
+        if picked.is_empty() && findings.is_empty() {
+            findings.push(Finding::Nothing);
+        }
+        (picked, findings)
+    }
+
+    /// The version that it insists on, if it is about this group and plural.
+    pub(super) fn version(&self, resource: &DiscoveredResource) -> Option<&str> {
+        match &self.wanted {
+            Wanted::Exact {
+                group,
+                version,
+                plural,
+            } => ((group, plural) == (&resource.group, &resource.plural)).then_some(version),
+            Wanted::Selected(selector) => selector.version.as_deref(),
+        }
+    }
+
+    fn is_exact(&self) -> bool {
+        matches!(self.wanted, Wanted::Exact { .. })
+    }
+}
+
+/// Decides what is watched, in one version each, and for whom.
+///
+/// A kind that is declared by itself is watched in its version; otherwise the first selection that
+/// names a version decides, and if none does, the server. A selection that does not name a version
+/// takes part in whatever is watched; one that names another is told.
+#[must_use]
+pub fn resolve(demands: &[Demand], catalog: &[Arc<DiscoveredResource>]) -> Resolution {
+    let mut findings = Vec::with_capacity(demands.len());
+    let mut picks: BTreeMap<(&str, &str), Vec<Pick<'_>>> = BTreeMap::new();
+    let picked: Vec<_> = demands.iter().map(|demand| demand.pick(catalog)).collect();
+    for (position, (resources, found)) in picked.iter().enumerate() {
+        findings.push(found.clone());
+        for resource in resources {
+            let objects = (resource.group.as_str(), resource.plural.as_str());
+            picks.entry(objects).or_default().push((position, resource));
+        }
+    }
+    let mut served = Vec::new();
+    for picks in picks.values() {
+        let Some((_, any)) = picks.first() else {
+            continue;
+        };
+        let declared = demands.iter().filter(|demand| demand.is_exact());
+        let declared = declared.filter_map(|demand| demand.version(any)).next();
+        let insisting = || picks.iter().find_map(|(at, _)| demands[*at].version(any));
+        let version = declared.or_else(insisting).unwrap_or(&any.version);
+        let watched = catalog
+            .iter()
+            .find(|it| it.same_objects_as(any) && it.version == version);
+        let mut members = Vec::new();
+        for (position, resource) in picks {
+            let wants_other = demands[*position]
+                .version(any)
+                .is_some_and(|it| it != version);
+            if wants_other || watched.is_none() {
+                findings[*position].push(Finding::OtherVersion {
+                    resource: resource.name(),
+                    version: version.to_owned(),
+                });
+            } else {
+                members.push(*position);
+            }
+        }
+        if let Some(watched) = watched.filter(|_| !members.is_empty()) {
+            served.push(Served {
+                resource: Arc::clone(watched),
+                demands: members,
+            });
+        }
+    }
+    Resolution { served, findings }
+}
+
+// === impl Finding ===
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("the server serves nothing of the sort (yet)"),
+            Self::Ambiguous(names) => write!(
+                f,
+                "it could be any of {}, so that none is served: name the group",
+                names.join(", ")
+            ),
+            Self::NotWatchable(name) => {
+                write!(f, "{name} cannot be listed and watched, and is not served")
+            }
+            Self::NotPatchable(name) => {
+                write!(f, "{name} cannot be written to, and is not served")
+            }
+            Self::OtherVersion { resource, version } => write!(
+                f,
+                "{resource} is not served here: its objects are handled in version {version}"
+            ),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What happens to an object of `Everything`.
+
+use kopf_runtime::prelude::*;
+
+use super::Operator;
+use crate::generated::everything::{DynamicObject, EverythingHandlers};
+
+impl EverythingHandlers for Operator {
+    /// Called for everything that is seen of an object of `Everything`.
+    async fn anything_seen(&self, cx: &mut Seen<DynamicObject>) -> HandlerResult {
+        info!("anything_seen was called: {:?}", cx.event_type());
+        Ok(())
+    }
+}

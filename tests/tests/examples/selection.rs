@@ -1,0 +1,48 @@
+//! `18-selection`: all kinds of toys are noticed, also those that come later.
+
+use kopf_tests::operator::Ending;
+use kopf_tests::{TestResult, program};
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use crate::stage::{Stage, count};
+
+#[tokio::test]
+async fn toys_of_all_kinds_are_seen_and_only_those_with_an_owner_are_touched() -> TestResult {
+    let stage = Stage::open("18-selection", "selection-operator").await?;
+    let folder = program::workspace().join("examples/18-selection");
+    let define = async |file: &str| {
+        let yaml = std::fs::read_to_string(folder.join(file))?;
+        stage.sandbox.apply(&yaml).await
+    };
+    define("dolls.yaml").await?;
+    let operator = stage.start()?;
+    operator
+        .wait_for_log("is about dolls.toys.kopf.dev")
+        .await?;
+    stage.apply_object().await?;
+    operator
+        .wait_for_log("create of a doll: {\"dress\":\"red\"}")
+        .await?;
+    operator.wait_for_log("ADDED Doll ann; there are 1").await?;
+
+    define("kites.yaml").await?;
+    operator
+        .wait_for_log("is about dolls.toys.kopf.dev, kites.toys.kopf.dev")
+        .await?;
+    let kites = stage.sandbox.objects("toys.kopf.dev/v1", "Kite").await?;
+    kites.create("red", json!({})).await?;
+    operator.wait_for_log("Kite red; there are 1").await?;
+    kites.create("blue", json!({})).await?;
+    operator
+        .wait_for_log("ADDED Kite blue; there are 2")
+        .await?;
+    kites.delete("red").await?;
+    operator
+        .wait_for_log("DELETED Kite red; there are 1")
+        .await?;
+    assert!(kites.get("blue").await?.annotations().is_empty());
+    assert_eq!(count(&operator, "forbidden"), 0, "{}", operator.log());
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}

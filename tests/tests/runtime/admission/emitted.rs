@@ -1,0 +1,377 @@
+//! Operators with the objects and the permissions that the generator emits for them, and no others.
+
+use std::time::Duration;
+
+use k8s_openapi::ByteString;
+use kopf_runtime::admission::{Certificates, Server, Webhooks};
+use kopf_runtime::{Resource, WebhookHandler};
+use kopf_tests::{Failure, Identity, Sandbox, TestResult, eventually, pki};
+use kube::api::{DynamicObject, PostParams};
+use serde_json::{Value, json};
+
+use super::configuration::{behind_service, free_port};
+use super::hall::{DEFINITION, Gate, Hall, Running};
+use crate::granted::{Emitted, Permission, grant};
+
+/// An operator in a namespace of its own, and objects for it in another one.
+struct Deployment {
+    hall: Hall,
+    place: Sandbox,
+    port: u16,
+    emitted: Emitted,
+}
+
+/// As much of cert-manager's definitions as a deployment without it can tell it.
+const CERT_MANAGER: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: issuers.cert-manager.io}
+spec:
+  group: cert-manager.io
+  scope: Namespaced
+  names: {kind: Issuer, plural: issuers, singular: issuer}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          required: [spec]
+          properties:
+            spec:
+              type: object
+              properties:
+                selfSigned:
+                  type: object
+                  properties:
+                    crlDistributionPoints: {type: array, items: {type: string}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: certificates.cert-manager.io}
+spec:
+  group: cert-manager.io
+  scope: Namespaced
+  names: {kind: Certificate, plural: certificates, singular: certificate}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              required: [issuerRef, secretName]
+              properties:
+                secretName: {type: string}
+                dnsNames: {type: array, items: {type: string}}
+                issuerRef:
+                  type: object
+                  required: [name]
+                  properties:
+                    group: {type: string}
+                    kind: {type: string}
+                    name: {type: string}
+"#;
+
+const KINDS: [&str; 2] = [
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+
+/// What the generator makes of an operator with a webhook of each sort.
+fn emitted(hall: &Hall, operator: &str, configuration: &str) -> Result<Emitted, Failure> {
+    let manifest = format!(
+        "
+apiVersion: kopf-gen.dev/v1
+operator:
+  name: {operator}
+  admission: {{name: {}, configuration: {configuration}}}
+resources:
+  - crd: widgets.yaml
+    admission: [{{validate: check}}, {{mutate: complete}}]
+",
+        hall.name()
+    );
+    let definition = DEFINITION.replace("$GROUP", hall.sandbox.group());
+    Emitted::new(manifest, &definition)
+}
+
+// === impl Deployment ===
+
+impl Deployment {
+    async fn new(name: &str, configuration: &str) -> Result<Self, Failure> {
+        let hall = Hall::new(name).await?;
+        let place = Sandbox::open(name).await?;
+        let emitted = emitted(&hall, place.namespace(), configuration)?;
+        let deployment = Self {
+            hall,
+            place,
+            port: free_port()?,
+            emitted,
+        };
+        for document in &deployment.emitted.webhooks {
+            deployment.apply(document).await?;
+        }
+        // The API server stands for a node here: the Service leads to this machine.
+        let services = deployment.place.objects("v1", "Service").await?;
+        let elsewhere = json!({"spec": {
+            "type": "ExternalName", "externalName": "localhost", "selector": null,
+        }});
+        services.merge(&deployment.service(), elsewhere).await?;
+        Ok(deployment)
+    }
+
+    async fn apply(&self, document: &Value) -> TestResult {
+        // The account itself is played by a client certificate of its name.
+        if document["kind"] != "ServiceAccount" {
+            self.place.apply(&document.to_string()).await?;
+        }
+        Ok(())
+    }
+
+    /// The permissions for everything but peerings.
+    fn permissions(&self) -> Vec<Permission> {
+        let permissions = self.emitted.permissions().into_iter();
+        let peerings = ["kopf.dev", "zalando.org"];
+        permissions
+            .filter(|it| !peerings.contains(&&*it.group))
+            .collect()
+    }
+
+    async fn grant_everything(&self) -> TestResult {
+        let all = self.permissions().into_iter();
+        let all: Vec<_> = all.map(|permission| (permission, true)).collect();
+        grant(&self.place, &self.account(), &self.emitted.rbac, &all).await
+    }
+
+    fn service(&self) -> String {
+        format!("{}-webhook", self.place.namespace())
+    }
+
+    fn account(&self) -> Identity {
+        Emitted::account(self.place.namespace())
+    }
+
+    fn resource(&self) -> Resource<Value, Gate> {
+        let checked = self.hall.checked(WebhookHandler::new("check"));
+        checked.mutate(WebhookHandler::new("complete"), |gate, cx| {
+            Box::pin(gate.complete(cx))
+        })
+    }
+
+    /// The server of a pod, but on loopback, and with the port that the Service cannot change.
+    fn server(&self) -> Server {
+        behind_service(&self.place, &self.service(), self.port, self.port)
+    }
+
+    async fn start(&self, webhooks: Webhooks) -> Result<Running, Failure> {
+        let plane = self.place.control_plane();
+        let client = plane.client(&self.account()).await?;
+        Ok(self.hall.start_as(self.resource(), webhooks, client))
+    }
+
+    /// Empties the Secret, if there is one, so that it has to be filled again.
+    async fn forget_certificates(&self) -> TestResult {
+        let secrets = self.place.objects("v1", "Secret").await?;
+        let nothing = json!({"data": null, "metadata": {"annotations": null}});
+        match secrets.merge(&self.service(), nothing).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            emptied => Ok(emptied.map(drop)?),
+        }
+    }
+
+    /// Waits for the words with which the operator ends.
+    async fn last_words(&self, webhooks: Webhooks) -> Result<String, Failure> {
+        let error = self.start(webhooks).await?.error().await;
+        let mut text = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        Ok(text)
+    }
+
+    /// An operator misses each permission that it should, and says which.
+    async fn every_permission_is_needed(&self, webhooks: impl Fn() -> Webhooks) -> TestResult {
+        let (permissions, account) = (self.permissions(), self.account());
+        for missing in &permissions {
+            let expected = permissions.iter().cloned();
+            let expected: Vec<_> = expected.map(|it| (it.clone(), it != *missing)).collect();
+            let rbac = self.emitted.rbac_without(missing);
+            grant(&self.place, &account, &rbac, &expected).await?;
+            self.forget_certificates().await?;
+            let words = self.last_words(webhooks()).await?;
+            let Permission {
+                resource,
+                name,
+                verb,
+                ..
+            } = missing;
+            let (name, user) = (name.as_deref().unwrap_or_default(), account.name());
+            let reason = format!(
+                r#""{name}" is forbidden: User "{user}" cannot {verb} resource "{resource}""#
+            );
+            assert!(words.contains(&reason), "{missing:?}: {words}");
+        }
+        self.grant_everything().await
+    }
+
+    /// Objects are mutated, checked and refused, as the API server says.
+    async fn is_asked(&self) -> TestResult {
+        eventually("an object is refused", async || {
+            let denied = json!({"spec": {"deny": "too small"}});
+            match self.hall.dry_run("two", denied).await {
+                Err(kube::Error::Api(status)) => {
+                    let told = "denied the request: too small";
+                    status.message.ends_with(told).then_some(())
+                }
+                _ => None,
+            }
+        })
+        .await?;
+        eventually("an object is completed", async || {
+            let made = self.hall.dry_run("one", json!({"spec": {}})).await.ok()?;
+            (made.data["spec"]["size"] == 3).then_some(())
+        })
+        .await
+    }
+}
+
+#[tokio::test]
+async fn the_emitted_permissions_are_enough_for_managed_webhooks_and_each_is_needed() -> TestResult
+{
+    let deployment = Deployment::new("managed", "managed").await?;
+    let secret = deployment.service();
+    let webhooks = || {
+        Webhooks::default()
+            .managed(deployment.hall.name())
+            .server(deployment.server())
+            .resync(Duration::from_millis(300))
+    };
+    let permissions = deployment.permissions();
+    assert_eq!(permissions.len(), 6, "{permissions:?}");
+    deployment.every_permission_is_needed(webhooks).await?;
+
+    let operator = deployment.start(webhooks()).await?;
+    deployment.is_asked().await?;
+    let secrets = deployment.place.objects("v1", "Secret").await?;
+    let kept = secrets.get(&secret).await?;
+    assert!(kept.data["data"]["tls.key"].is_string(), "it was filled");
+    operator.stop().await?;
+    for kind in KINDS {
+        let left = deployment.hall.configuration(kind).await?;
+        let left = left.expect("the operator may not delete it");
+        assert_eq!(left.data["webhooks"].as_array().map_or(0, Vec::len), 0);
+    }
+    deployment.hall.unasked().await
+}
+
+/// What cert-manager does: makes certificates, and tells the API server whom to trust.
+async fn play_cert_manager(deployment: &Deployment) -> TestResult {
+    let place = &deployment.place;
+    let certificates = place.objects("cert-manager.io/v1", "Certificate").await?;
+    let issuers = place.objects("cert-manager.io/v1", "Issuer").await?;
+    let certificate = certificates.get(&deployment.service()).await?;
+    let spec = &certificate.data["spec"];
+    let issuer = spec["issuerRef"]["name"].as_str().unwrap_or_default();
+    let issuer = issuers.get(issuer).await?;
+    assert_eq!(issuer.data["spec"], json!({"selfSigned": {}}));
+    let names = spec["dnsNames"].as_array().into_iter().flatten();
+    let names: Vec<&str> = names.filter_map(Value::as_str).collect();
+    let made = pki::self_signed_server(&names)?;
+    let data = |pem: &str| ByteString(pem.as_bytes().to_vec());
+    let secret = json!({"type": "kubernetes.io/tls", "data": {
+        "tls.crt": data(&made.certificate),
+        "tls.key": data(&made.key),
+        "ca.crt": data(&made.certificate),
+    }});
+    let name = spec["secretName"].as_str().unwrap_or_default();
+    place
+        .objects("v1", "Secret")
+        .await?
+        .create(name, secret)
+        .await?;
+
+    for kind in KINDS {
+        let configuration = deployment.hall.configuration(kind).await?;
+        let mut configuration = configuration.expect("it was emitted");
+        let annotations = configuration.metadata.annotations.clone();
+        let asked = annotations.unwrap_or_default()["cert-manager.io/inject-ca-from"].clone();
+        assert_eq!(
+            asked,
+            format!("{}/{}", place.namespace(), deployment.service())
+        );
+        for webhook in configuration.data["webhooks"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
+            let client = &mut webhook["clientConfig"];
+            client["caBundle"] = json!(data(&made.certificate));
+            // A Service of another type would lead from this port to that of the pod.
+            assert_eq!(client["service"]["port"], 443);
+            client["service"]["port"] = json!(deployment.port);
+        }
+        replace(deployment, kind, &configuration).await?;
+    }
+    Ok(())
+}
+
+async fn replace(deployment: &Deployment, kind: &str, object: &DynamicObject) -> TestResult {
+    let place = &deployment.place;
+    let objects = place
+        .objects("admissionregistration.k8s.io/v1", kind)
+        .await?;
+    let params = PostParams::default();
+    objects
+        .api()
+        .replace(&deployment.hall.name(), &params, object)
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_emitted_configuration_works_with_what_cert_manager_makes() -> TestResult {
+    Sandbox::open("definitions")
+        .await?
+        .apply_shared(CERT_MANAGER)
+        .await?;
+    let deployment = Deployment::new("cert-manager", "cert-manager").await?;
+    let webhooks = || {
+        let certificates = Certificates::Secret {
+            name: deployment.service(),
+        };
+        let server = deployment.server().certificates(certificates);
+        Webhooks::default().unmanaged().server(server)
+    };
+    let permissions = deployment.permissions();
+    assert_eq!(permissions.len(), 1, "{permissions:?}");
+    deployment.every_permission_is_needed(webhooks).await?;
+
+    // Until the certificate is there, everything is refused: nobody answers.
+    let operator = deployment.start(webhooks()).await?;
+    eventually(
+        "objects are refused, as nobody answers",
+        async || match deployment.hall.dry_run("none", json!({"spec": {}})).await {
+            Err(kube::Error::Api(status)) => {
+                let told = "failed calling webhook";
+                status.message.contains(told).then_some(())
+            }
+            _ => None,
+        },
+    )
+    .await?;
+    play_cert_manager(&deployment).await?;
+    deployment.is_asked().await?;
+    operator.stop().await?;
+    for kind in KINDS {
+        let left = deployment.hall.configuration(kind).await?;
+        assert!(left.is_some(), "it is none of the operator's business");
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Where webhooks are served if nobody says so: the cluster is told how it reaches this machine.
+//!
+//! Only a cluster on this machine itself can be asked here whether that is true: the names by which
+//! k3d, minikube, kind and Docker Desktop know their host exist inside of them only.
+
+use std::path::PathBuf;
+
+use kopf_tests::operator::{Ending, Operator};
+use kopf_tests::pki::Authority;
+use kopf_tests::{Failure, Objects, PrivateControlPlane, Sandbox, TestResult, eventually};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A sandbox whose cluster can look like another one.
+struct Lookalike {
+    sandbox: Sandbox,
+    widgets: Objects,
+    folder: TempDir,
+}
+
+impl Lookalike {
+    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, Failure> {
+        Ok(Self {
+            widgets: sandbox.define("Widget").await?,
+            folder: tempfile::tempdir()?,
+            sandbox,
+        })
+    }
+
+    /// The kubeconfig of an administrator, after somebody has changed it.
+    fn kubeconfig(&self, change: impl FnOnce(&mut Value)) -> Result<PathBuf, Failure> {
+        let plane = self.sandbox.control_plane();
+        let original = plane.kubeconfig(self.sandbox.identity())?;
+        let mut config = serde_saphyr::from_str(&std::fs::read_to_string(original)?)?;
+        change(&mut config);
+        let file = self.folder.path().join("kubeconfig");
+        std::fs::write(&file, config.to_string())?;
+        Ok(file)
+    }
+
+    fn start(&self, kubeconfig: &PathBuf) -> Result<Operator, Failure> {
+        let program = env!("CARGO_BIN_EXE_health-operator");
+        let operator = self
+            .sandbox
+            .operator(program, self.sandbox.identity())?
+            .env("KUBECONFIG", kubeconfig)
+            .env("HEALTH_GROUP", self.sandbox.group())
+            .env("HEALTH_WEBHOOK", "auto")
+            .args(["run", "--standalone", "--log-format", "plain"])
+            .args(["--webhook-listen", "127.0.0.1"])
+            .args(["--namespace", self.sandbox.namespace()]);
+        Ok(operator.start()?)
+    }
+
+    /// The host in the URL that an operator gives to the API server.
+    async fn announced(&self, kubeconfig: &PathBuf) -> Result<String, Failure> {
+        let operator = self.start(kubeconfig)?;
+        operator
+            .wait_for_log("the API server knows the webhooks")
+            .await?;
+        let url = self.url().await?;
+        assert_eq!(operator.terminate().await?, Ending::Exit(0));
+        let host = url
+            .strip_prefix("https://")
+            .and_then(|it| it.split(':').next());
+        Ok(host.unwrap_or_default().to_owned())
+    }
+
+    async fn url(&self) -> Result<String, Failure> {
+        let kind = "ValidatingWebhookConfiguration";
+        let sandbox = &self.sandbox;
+        let objects = sandbox
+            .objects("admissionregistration.k8s.io/v1", kind)
+            .await?;
+        let configuration = objects.get(sandbox.group()).await?;
+        let url = &configuration.data["webhooks"][0]["clientConfig"]["url"];
+        Ok(url.as_str().unwrap_or_default().to_owned())
+    }
+}
+
+fn rename_context(config: &mut Value, name: &str) {
+    config["contexts"][0]["name"] = json!(name);
+    config["current-context"] = json!(name);
+}
+
+#[tokio::test]
+async fn the_context_of_the_kubeconfig_tells_how_the_cluster_reaches_this_machine() -> TestResult {
+    let lookalike = Lookalike::in_sandbox(Sandbox::open("contexts").await?).await?;
+    for (context, host) in [
+        ("k3d-dev", "host.k3d.internal"),
+        ("minikube", "host.minikube.internal"),
+        ("kind-dev", "host.docker.internal"),
+        ("docker-desktop", "host.docker.internal"),
+        ("production", "localhost"),
+    ] {
+        let kubeconfig = lookalike.kubeconfig(|config| rename_context(config, context))?;
+        assert_eq!(lookalike.announced(&kubeconfig).await?, host, "{context}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_on_this_machine_asks_webhooks_that_chose_their_place_themselves() -> TestResult {
+    let lookalike = Lookalike::in_sandbox(Sandbox::open("here").await?).await?;
+    let kubeconfig = lookalike.kubeconfig(|_| {})?;
+    let operator = lookalike.start(&kubeconfig)?;
+    let refused = json!({"spec": {"do": "refuse"}});
+    eventually("the webhook refuses", async || {
+        match lookalike.widgets.create("one", refused.clone()).await {
+            Err(kube::Error::Api(status)) => (status.code == 403).then_some(()),
+            _ => {
+                lookalike.widgets.delete("one").await.ok();
+                None
+            }
+        }
+    })
+    .await?;
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_certificate_of_the_api_server_tells_it_whatever_the_context_is_called() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    // What these clusters show, as far as it gives them away: who signed, and for which names.
+    let clusters = [
+        (
+            "k3s.test",
+            "k3s-server-ca@1700000000",
+            "kubernetes",
+            "host.k3d.internal",
+        ),
+        (
+            "minikube.test",
+            "minikubeCA",
+            "kubernetes",
+            "host.minikube.internal",
+        ),
+        (
+            "kind.test",
+            "kubernetes",
+            "kind-control-plane",
+            "host.docker.internal",
+        ),
+        (
+            "docker.test",
+            "kubernetes",
+            "docker-for-desktop",
+            "host.docker.internal",
+        ),
+        ("other.test", "kubernetes", "kubernetes", "localhost"),
+    ];
+    let (mut flags, mut trusted) = (Vec::new(), Vec::new());
+    for (server, signer, name, _) in &clusters {
+        let authority = Authority::named(signer)?;
+        let pair = authority.server(&["kube-apiserver", server, name])?;
+        let file = |kind: &str| folder.path().join(format!("{server}.{kind}"));
+        std::fs::write(file("crt"), pair.certificate)?;
+        std::fs::write(file("key"), pair.key)?;
+        let (chain, key) = (file("crt"), file("key"));
+        let pair = format!("{},{}", chain.display(), key.display());
+        flags.push(format!("--tls-sni-cert-key={pair}:{server}"));
+        trusted.push(authority.certificate().to_owned());
+    }
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let plane = PrivateControlPlane::start_with(&flags).await?;
+    let sandbox = Sandbox::open_on(plane.handle(), "shown").await?;
+    let lookalike = Lookalike::in_sandbox(sandbox).await?;
+    for ((server, signer, name, host), authority) in clusters.into_iter().zip(trusted) {
+        let kubeconfig = lookalike.kubeconfig(|config| {
+            let data = k8s_openapi::ByteString(authority.into_bytes());
+            let cluster = &mut config["clusters"][0]["cluster"];
+            cluster["tls-server-name"] = json!(server);
+            cluster["certificate-authority-data"] = json!(data);
+        })?;
+        let announced = lookalike.announced(&kubeconfig).await?;
+        assert_eq!(announced, host, "signed by {signer} for {name}");
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Operators of some namespaces, with the roles that the generator emits for them and no others.
+
+use std::time::Duration;
+
+use kopf_runtime::{
+    ChangeHandler, EventHandler, HandlerError, Namespaces, On, Operator, TimerHandler,
+};
+use kopf_tests::peering::define;
+use kopf_tests::{Peering, Sandbox, TestResult, eventually, peering};
+use kube::ResourceExt as _;
+use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use serde_json::json;
+
+use crate::bench::Bench;
+use crate::granted::{Emitted, grant};
+
+const DEFINITION: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.$GROUP}
+spec:
+  group: $GROUP
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+"#;
+
+#[tokio::test]
+async fn roles_of_the_served_namespaces_are_enough_for_everything() -> TestResult {
+    let bench = Bench::new("roles").await?;
+    let (other, place) = (Sandbox::open("others").await?, Sandbox::open("own").await?);
+    let namespaces = [bench.sandbox.namespace(), other.namespace()].map(str::to_owned);
+    let manifest = format!(
+        "
+apiVersion: kopf-gen.dev/v1
+operator:
+  name: {}
+  namespaces: [{}]
+resources:
+  - crd: widgets.yaml
+    handlers:
+      - {{on: create, fn: make}}
+      - {{on: delete, fn: release}}
+      - {{on: event, fn: seen}}
+      - {{timer: tick, interval: 1s}}
+",
+        place.namespace(),
+        namespaces.join(", ")
+    );
+    let definition = DEFINITION.replace("$GROUP", bench.sandbox.group());
+    let emitted = Emitted::new(manifest, &definition)?;
+    let cluster_wide = emitted.permissions().into_iter();
+    let cluster_wide = cluster_wide.filter(|it| it.namespace.is_none());
+    assert!(
+        cluster_wide
+            .into_iter()
+            .all(|it| it.resource == "customresourcedefinitions"),
+        "what is in namespaces is granted there"
+    );
+    define(&place, peering::GROUP).await?;
+    let peerings = [
+        Peering::create(&bench.sandbox, "default").await?,
+        Peering::create(&other, "default").await?,
+    ];
+    let account = Emitted::account(place.namespace());
+    let all: Vec<_> = emitted
+        .permissions()
+        .into_iter()
+        .map(|it| (it, true))
+        .collect();
+    grant(&place, &account, &emitted.rbac, &all).await?;
+
+    bench.script("make", |cx| match cx.retry() {
+        0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(100))),
+        _ => {
+            cx.patch().status(json!({"made": true}));
+            Ok(())
+        }
+    });
+    let resource = bench
+        .resource()
+        .change(ChangeHandler::new("make", On::create()), |stage, cx| {
+            Box::pin(stage.act(cx))
+        })
+        .change(ChangeHandler::new("release", On::delete()), |stage, cx| {
+            Box::pin(stage.act(cx))
+        })
+        .event(EventHandler::new("seen"), |_, _| Box::pin(async { Ok(()) }))
+        .timer(
+            TimerHandler::every("tick", Duration::from_secs(1)),
+            |_, cx| {
+                Box::pin(async move {
+                    cx.patch().status(json!({"ticked": true}));
+                    Ok(())
+                })
+            },
+        )
+        .build();
+    let operator = Operator::new("bench")
+        .identity("me")
+        .resource(resource)
+        .namespaces(Namespaces::Only(namespaces.to_vec()));
+    let operator = bench.start_as(account.clone(), operator).await?;
+    for peering in &peerings {
+        peering.wait_for(&["me"]).await?;
+    }
+    let client = bench.sandbox.client();
+    for namespace in &namespaces {
+        let widgets: Api<DynamicObject> =
+            Api::namespaced_with(client.clone(), namespace, bench.objects.resource());
+        let mut widget = DynamicObject::new("one", bench.objects.resource());
+        widget.data = json!({"spec": {"size": 1}});
+        widgets.create(&PostParams::default(), &widget).await?;
+        eventually("it is handled", async || {
+            let widget = widgets.get("one").await.ok()?;
+            let status = &widget.data["status"];
+            (status["made"] == true && status["ticked"] == true).then_some(())
+        })
+        .await?;
+        assert_eq!(widgets.get("one").await?.finalizers().len(), 1);
+        let events: Api<k8s_openapi::api::core::v1::Event> =
+            Api::namespaced(client.clone(), namespace);
+        eventually("the failure is reported", async || {
+            let events = events.list(&ListParams::default()).await.ok()?;
+            let mut messages = events.items.iter().filter_map(|it| it.message.as_deref());
+            messages.any(|it| it.contains("not yet")).then_some(())
+        })
+        .await?;
+        widgets.delete("one", &Default::default()).await?;
+        eventually("it is released", async || {
+            widgets.get_opt("one").await.ok()?.is_none().then_some(())
+        })
+        .await?;
+    }
+    operator.stop().await?;
+    for peering in &peerings {
+        peering.wait_for(&[]).await?;
+    }
+    let requests = bench.sandbox.requests_of(&account).await?;
+    let refused: Vec<_> = requests.iter().filter(|it| it.code == 403).collect();
+    assert!(!requests.is_empty() && refused.is_empty(), "{refused:#?}");
+    Ok(())
+}
