@@ -155,8 +155,13 @@ fn resources_that_get_in_each_others_way_are_told() {
         "KG0620",
         "a webhook needs `validate` or `mutate`",
     );
-    let planned = manifest("{crd: crds/widget.yaml, track: always}");
-    assert!(planned.contains("[KG0505]"), "{planned}");
+    let tracked = manifest("{crd: crds/widget.yaml, track: always}");
+    expect(
+        &tracked,
+        "error",
+        "KG0626",
+        "no handler needs the last states of Widget",
+    );
 }
 
 #[test]
@@ -168,4 +173,16 @@ fn a_file_of_handlers_without_an_implementation_is_refused() {
     let message = "nothing implements `WidgetHandlers`, which handles a Widget";
     expect(&said, "error", "KG0702", message);
     assert_eq!(shell.read("src/handlers/widget.rs"), "// moved elsewhere\n");
+}
+
+#[test]
+fn what_is_on_its_way_is_told_from_what_does_not_exist() {
+    let shell = Shell::with_operator();
+    let manifest = |option: &str| {
+        let head = "apiVersion: kopf-gen.dev/v1\noperator: {name: widgets, ";
+        shell.write("kopf.yaml", &format!("{head}{option}}}\n"));
+        shell.run(&["validate"])
+    };
+    assert!(manifest("persistence: {}").contains("error[KG0505]"));
+    assert!(manifest("persistance: {}").contains("error[KG0501]"));
 }
