@@ -101,7 +101,7 @@ impl KindView {
             summary: summary(kind),
             uses_duration,
             runtime_names: runtime_names.into_iter().collect(),
-            exported: exported(kind),
+            exported: exported(kind, &methods),
             type_name: kind.type_name.clone(),
             title: match kind.selector() {
                 Some(_) => format!("`{}`", kind.kind),
@@ -162,29 +162,29 @@ fn summary(kind: &HandledKind) -> String {
     )
 }
 
-/// What the module offers under simple names: the kind, and the types of the fields that are handled.
-fn exported(kind: &HandledKind) -> Vec<String> {
+/// What the module offers under simple names: the kind, and the types of the fields that its functions take.
+fn exported(kind: &HandledKind, methods: &[Method]) -> Vec<String> {
     let object = match &kind.origin {
         Origin::Standard(standard) if standard.kind == kind.type_name => standard.type_path(),
         Origin::Standard(standard) => format!("{} as {}", standard.type_path(), kind.type_name),
         Origin::Custom(resource) => format!("{}::{}", types_module(resource), kind.type_name),
         Origin::Selected(_) => format!("kopf_runtime::{}", kind.type_name),
     };
-    let webhook_fields = kind
-        .webhooks
-        .iter()
-        .filter(|webhook| takes_field(webhook))
-        .filter_map(|webhook| webhook.field.as_ref());
-    let fields = kind
-        .handlers
-        .iter()
-        .filter_map(Handler::field)
-        .chain(webhook_fields);
+    let fields = methods.iter().filter_map(|method| match &method.shape {
+        MethodShape::Handler {
+            context: Context::Field(_, field),
+        }
+        | MethodShape::Predicate {
+            argument_type: PredicateArgument::Field(field),
+            ..
+        } => Some(field),
+        _ => None,
+    });
     let indices = kind
         .indices()
         .map(|index| format!("super::indices::{}", index.type_name));
     let paths = fields
-        .flat_map(|field| field.rust_type.paths.clone())
+        .flat_map(|field| field.paths.clone())
         .chain(indices)
         .chain([object]);
     let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -209,14 +209,6 @@ fn types_module(resource: &Resource) -> String {
         resource.module,
         resource.main_version().module
     )
-}
-
-/// Whether the type of its field appears in some method.
-fn takes_field(webhook: &Webhook) -> bool {
-    webhook.filters.iter().any(|filter| {
-        matches!(filter.subject, Subject::Value | Subject::Old | Subject::New)
-            && matches!(filter.expected, Expected::Predicate(_))
-    })
 }
 
 fn webhook_wire(webhook: &Webhook) -> Wire {

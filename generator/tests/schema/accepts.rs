@@ -77,6 +77,9 @@ pub(crate) fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
             "maximum" => value
                 .as_f64()
                 .is_none_or(|number| number <= wanted.as_f64().expect("a number")),
+            "maxLength" => value.as_str().is_none_or(|text| {
+                text.chars().count() as u64 <= wanted.as_u64().expect("a length")
+            }),
             "pattern" => value
                 .as_str()
                 .is_none_or(|text| pattern(wanted.as_str().expect("a pattern")).is_match(text)),

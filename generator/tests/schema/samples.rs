@@ -29,6 +29,9 @@ fn words(key: &str) -> (&'static [&'static str], &'static [&'static str]) {
             &["v1/Pod", "batch/v1/Job", "v1/Node", "v1/Secret"],
             &["v1/Nothing", "pods"],
         ),
+        "group" => (&["kopf.dev", "apps"], &["", "*"]),
+        "category" | "short_name" => (&["all", "kex"], &[""]),
+        "as" => (&["Toys", "Things"], &["toys"]),
         "kind" => (&["EphemeralVolumeClaim", "Exhibit"], &["Nothing"]),
         "version" => (&["v1"], &["v2"]),
         "field" => (
@@ -89,6 +92,7 @@ fn likelihood(key: &str, what: Option<&str>) -> f64 {
         ("resources" | "handlers", _) => 90,
         ("crd", _) => 80,
         ("builtin", _) => 20,
+        ("select", _) => 4,
         ("indices" | "admission", _) => 30,
         ("mutate", _) => 35,
         ("validate", _) => 65,
