@@ -142,10 +142,6 @@ codes! {
     ///
     /// The message says which values are.
     ManifestValue = "KG0504",
-    /// The manifest uses a part of the format that this version does not make yet.
-    ///
-    /// The key is reserved, and a newer kopf-gen may know it.
-    ManifestPlanned = "KG0505",
     /// The manifest has a setting of Kopf that has no meaning here.
     ///
     /// The message says what takes its place, if anything does. `docs/settings.md` has the table of

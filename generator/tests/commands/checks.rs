@@ -174,15 +174,3 @@ fn a_file_of_handlers_without_an_implementation_is_refused() {
     expect(&said, "error", "KG0702", message);
     assert_eq!(shell.read("src/handlers/widget.rs"), "// moved elsewhere\n");
 }
-
-#[test]
-fn what_is_on_its_way_is_told_from_what_does_not_exist() {
-    let shell = Shell::with_operator();
-    let manifest = |option: &str| {
-        let head = "apiVersion: kopf-gen.dev/v1\noperator: {name: widgets, ";
-        shell.write("kopf.yaml", &format!("{head}{option}}}\n"));
-        shell.run(&["validate"])
-    };
-    assert!(manifest("persistence: {}").contains("error[KG0505]"));
-    assert!(manifest("persistance: {}").contains("error[KG0501]"));
-}

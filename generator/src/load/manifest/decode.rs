@@ -1,6 +1,6 @@
 //! From YAML nodes to the manifest's types, reporting everything that does not fit.
 
-use super::fields::{Fields, Planned, Reader};
+use super::fields::{Fields, Reader};
 use super::peers::whole;
 use super::{
     API_VERSION, AdmissionSection, ApiVersion, Configuration, ErrorMode, FILE_NAME, Filters,
@@ -10,11 +10,6 @@ use super::{
 };
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::load::yaml::{self, Dialect, Node, Value};
-
-const PLANNED_FOR_OPERATORS: &[Planned] = &[Planned {
-    key: "persistence",
-    purpose: "where progress is kept",
-}];
 
 const TRACKINGS: &[(&str, Tracking)] = &[
     ("matching", Tracking::Matching),
@@ -89,7 +84,7 @@ impl Reader<'_> {
             Some(node) => self.list(node, "`resources`", Self::resource),
             None => Some(Vec::new()),
         };
-        fields.finish(self, &[]);
+        fields.finish(self);
         Some(Manifest {
             api_version: api_version?,
             operator: operator?,
@@ -111,7 +106,7 @@ impl Reader<'_> {
             .and_then(|node| self.admission(node));
         let settings = self.settings(&mut fields);
         let handlers = self.hooks(&mut fields);
-        fields.finish(self, PLANNED_FOR_OPERATORS);
+        fields.finish(self);
         Some(OperatorSection {
             name: name?,
             namespaces,
@@ -131,7 +126,7 @@ impl Reader<'_> {
                 .optional("configuration")
                 .and_then(|node| self.word(node, "`configuration`", CONFIGURATIONS)),
         };
-        fields.finish(self, &[]);
+        fields.finish(self);
         Some(section)
     }
 
@@ -169,7 +164,7 @@ impl Reader<'_> {
                 None => Vec::new(),
             },
         };
-        fields.finish(self, &[]);
+        fields.finish(self);
         // What is wrong with the selection was reported, and there is no other way to go on.
         (!is_selected || section.select.is_some()).then_some(section)
     }
@@ -207,7 +202,7 @@ impl Reader<'_> {
         let cancellation_backoff = self.duration(&mut fields, "cancellation_backoff");
         let cancellation_timeout = self.duration(&mut fields, "cancellation_timeout");
         let cancellation_polling = self.duration(&mut fields, "cancellation_polling");
-        fields.finish(self, &[]);
+        fields.finish(self);
         let occasion = occasion?;
         Some(HandlerSection {
             span,
@@ -296,7 +291,7 @@ impl Reader<'_> {
         let function = inner
             .required(self, "fn")
             .and_then(|node| self.string(node, "`fn`"));
-        inner.finish(self, &[]);
+        inner.finish(self);
         Some(Spanned {
             value: InitialDelay::Computed(function?),
             span: node.span,
@@ -326,7 +321,7 @@ impl Reader<'_> {
         let timeout = self.duration(&mut fields, "timeout");
         let retries = self.count(&mut fields, "retries");
         let backoff = self.duration(&mut fields, "backoff");
-        fields.finish(self, &[]);
+        fields.finish(self);
         Some(IndexSection {
             span,
             index: index?,
@@ -374,7 +369,7 @@ impl Reader<'_> {
                 span: node.span,
             }),
         };
-        fields.finish(self, &[]);
+        fields.finish(self);
         Some(section)
     }
 
@@ -534,7 +529,7 @@ impl Reader<'_> {
         let predicate = fields
             .optional("predicate")
             .and_then(|node| self.string(node, "`predicate`"));
-        fields.finish(self, &[]);
+        fields.finish(self);
         match (value, predicate) {
             (Some(value), None) if alone => Some(ValueFilter::Equals(value.to_json())),
             (None, Some(predicate)) if alone => Some(ValueFilter::Predicate(predicate)),

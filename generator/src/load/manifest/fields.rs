@@ -5,15 +5,6 @@ use crate::load::manifest::Spanned;
 use crate::load::yaml::{Entry, Node};
 use crate::suggest::did_you_mean;
 
-/// A key that the format has, for a part that this version does not make yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Planned {
-    /// The key.
-    pub key: &'static str,
-    /// What it would do.
-    pub purpose: &'static str,
-}
-
 /// Where problems go, and the text that they are in.
 pub(super) struct Reader<'a> {
     pub(super) source: SourceId,
@@ -159,26 +150,13 @@ impl<'n> Fields<'n> {
     }
 
     /// Reports the keys that nobody asked for.
-    pub(super) fn finish(self, reader: &mut Reader<'_>, planned: &[Planned]) {
+    pub(super) fn finish(self, reader: &mut Reader<'_>) {
         for entry in self.entries {
             let key = entry.key.name.as_str();
             if self.asked.contains(&key) {
                 continue;
             }
-            if let Some(planned) = planned.iter().find(|planned| planned.key == key) {
-                let message = format!("`{key}` is not available yet: {}", planned.purpose);
-                reader.push(
-                    Diagnostic::error(Code::ManifestPlanned, message)
-                        .at(reader.source, entry.key.span, "this version cannot make it")
-                        .help("remove it, or use a newer kopf-gen"),
-                );
-                continue;
-            }
-            let known = self
-                .asked
-                .iter()
-                .copied()
-                .chain(planned.iter().map(|planned| planned.key));
+            let known = self.asked.iter().copied();
             let help = did_you_mean(key, known).unwrap_or_else(|| {
                 let known = self
                     .asked

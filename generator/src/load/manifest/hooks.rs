@@ -119,7 +119,7 @@ impl Reader<'_> {
             retries: self.count(&mut fields, "retries"),
             backoff: self.duration(&mut fields, "backoff"),
         };
-        fields.finish(self, &[]);
+        fields.finish(self);
         let mut functions = section.functions();
         let fault = match (functions.next(), functions.next()) {
             (Some(_), None) => None,

@@ -94,7 +94,7 @@ impl Reader<'_> {
                 .optional("ties")
                 .and_then(|node| self.word(node, "`ties`", TIES)),
         };
-        fields.finish(self, &[]);
+        fields.finish(self);
         Some(PeeringSection::Options(options))
     }
 
@@ -110,7 +110,7 @@ impl Reader<'_> {
             renew_deadline: self.duration(&mut fields, "renew_deadline"),
             retry_period: self.duration(&mut fields, "retry_period"),
         };
-        fields.finish(self, &[]);
+        fields.finish(self);
         Some(section)
     }
 

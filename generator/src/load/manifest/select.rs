@@ -84,7 +84,7 @@ impl Reader<'_> {
             any_name: self.optional_string(&mut inner, "any_name"),
             category: self.optional_string(&mut inner, "category"),
         };
-        inner.finish(self, &[]);
+        inner.finish(self);
         Some(SelectSection::Like(Box::new(likeness)))
     }
 }

@@ -53,7 +53,7 @@ macro_rules! section {
                     $($field: setting(reader, &mut fields, stringify!($field)),)*
                 };
                 foreign::refuse(reader, &mut fields, $key);
-                fields.finish(reader, &[]);
+                fields.finish(reader);
                 Some(section)
             }
 
@@ -284,7 +284,7 @@ impl Reader<'_> {
             shutdown: ShutdownSection::read(self, &mut inner),
         };
         foreign::refuse(self, &mut inner, "");
-        inner.finish(self, &[]);
+        inner.finish(self);
         Some(section)
     }
 }
