@@ -68,9 +68,6 @@ pub(crate) fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
             "items" => value
                 .as_array()
                 .is_none_or(|items| items.iter().all(|item| accepts(root, wanted, item))),
-            "maxLength" => value.as_str().is_none_or(|text| {
-                text.chars().count() as u64 <= wanted.as_u64().expect("a length")
-            }),
             "minItems" => value
                 .as_array()
                 .is_none_or(|items| items.len() as u64 >= wanted.as_u64().expect("a length")),
