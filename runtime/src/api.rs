@@ -259,11 +259,21 @@ impl KindApi {
     }
 
     pub(crate) async fn get(&self, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
+        let answer = self.get_unread(namespace, name).await;
+        answer.and_then(|text| decode(&text))
+    }
+
+    /// The same, but the object is left as text.
+    pub(crate) async fn get_unread(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<String, Error> {
         let request = self
             .paths(namespace)
             .get(name, &GetParams::default())
             .map_err(build)?;
-        self.text(request).await.and_then(|text| decode(&text))
+        self.text(request).await
     }
 
     /// Makes an object, and returns it as the server has it.
@@ -290,6 +300,18 @@ impl KindApi {
         target: Target,
         body: &PatchBody<'_>,
     ) -> Result<Value, Error> {
+        let answer = self.patch_unread(namespace, name, target, body).await;
+        answer.and_then(|text| decode(&text))
+    }
+
+    /// The same, but the object is left as text.
+    pub(crate) async fn patch_unread(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        target: Target,
+        body: &PatchBody<'_>,
+    ) -> Result<String, Error> {
         let suffix = match target {
             Target::Body => "",
             Target::Status => "/status",
@@ -306,7 +328,7 @@ impl KindApi {
             .header(header::ACCEPT, "application/json")
             .body(serde_json::to_vec(content).map_err(Error::Decode)?)
             .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
-        self.text(request).await.and_then(|text| decode(&text))
+        self.text(request).await
     }
 
     /// The kind and its namespace, for people.

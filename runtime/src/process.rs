@@ -32,7 +32,7 @@ use crate::engine::subject::Subject;
 use crate::memo::Memos;
 use crate::memory::Memory;
 use crate::persist;
-use crate::persist::apply::{Landing, OnConflict, Place, Rejected, apply};
+use crate::persist::apply::{Landing, OnConflict, Place, Rejected, Tell, apply};
 use crate::queue::{Next, Processor};
 use crate::settings::Settings;
 use crate::span;
@@ -86,6 +86,8 @@ enum Turn {
     Sleep(Duration),
     /// Nothing any more.
     Done,
+    /// Nothing any more: the object is as it was left, at this version.
+    Settled(Version),
     /// The object went away; the watch will say so.
     Gone,
     /// Nothing may be done any more; the list after the pause will bring the object again.
@@ -240,6 +242,10 @@ impl Case<'_> {
                 // What is left to do is on the object; the next start will find it.
                 Turn::Again(_) => break,
                 Turn::Sleep(delay) => return Ok(Next::Wake(delay)),
+                Turn::Settled(version) => {
+                    memory.written = Some(version);
+                    memory.current = None;
+                }
                 Turn::Done | Turn::Gone | Turn::Lapsed => memory.current = None,
             }
         }
@@ -336,9 +342,15 @@ impl Case<'_> {
         let Some(known) = known else {
             return Ok(());
         };
-        match apply(&self.place(), &known, patch, OnConflict::Repeat).await {
+        match apply(&self.place(), &known, patch, OnConflict::Repeat, Tell::All).await {
             Ok(Landing::Written(newer)) => self.wrote(memory, newer),
-            Ok(Landing::Unchanged | Landing::Outdated(_) | Landing::Gone | Landing::Lapsed) => {}
+            Ok(
+                Landing::Unchanged
+                | Landing::Foreseen(_)
+                | Landing::Outdated(_)
+                | Landing::Gone
+                | Landing::Lapsed,
+            ) => {}
             Err(rejected) => {
                 warn!("what an event handler wants written is not accepted: {rejected}");
                 self.complain_in_event("Patching", &rejected.to_string());

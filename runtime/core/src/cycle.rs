@@ -80,16 +80,25 @@ pub struct Cycle {
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conclusion {
-    /// Whether all selected handlers are done, so that resume handlers are not due any more.
-    pub ended: bool,
-    /// Whether an update follows, for handlers that have not seen the newest state.
-    pub follow_up: bool,
-    /// When the next handler is due; zero for at once.
-    pub delay: Option<Duration>,
+    /// What is left to be done about the object.
+    pub ahead: Ahead,
     /// How many handlers succeeded so far.
     pub succeeded: usize,
     /// How many handlers failed for good so far.
     pub failed: usize,
+}
+
+/// What is left to be done when a turn is over and everything is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// Handlers, after this time, zero for at once; none if the object waits for something else.
+    Handlers(Option<Duration>),
+    /// An update, for handlers that have not seen the newest state.
+    FollowUp,
+    /// The cycle is over; another look tells whether it has left anything to do.
+    Look,
+    /// The cycle is over, and has left nothing to do unless somebody else changed the object.
+    Nothing,
 }
 
 // === impl Situation ===
@@ -211,6 +220,16 @@ pub fn decide(situation: &Situation, background: bool, now: Timestamp) -> Decisi
         Reason::Create | Reason::Update | Reason::Delete => {
             Decision::Handle(Box::new(Cycle::open(situation.clone(), now)))
         }
+    }
+}
+
+// === impl Conclusion ===
+
+impl Conclusion {
+    /// Whether all selected handlers are done, so that resume handlers are not due any more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        !matches!(self.ahead, Ahead::Handlers(_))
     }
 }
 
@@ -340,21 +359,19 @@ impl Cycle {
             self.purge(id, patch);
         }
         let (succeeded, failed) = self.tracker.tally();
-        if self.tracker.is_done() {
-            let follow_up = self.close(now, patch);
-            return Conclusion {
-                ended: true,
-                follow_up,
-                delay: None,
-                succeeded,
-                failed,
-            };
-        }
-        self.store_progress(patch);
+        let ahead = if self.tracker.is_done() {
+            let inert = self.is_inert(patch);
+            match self.close(now, patch) {
+                true => Ahead::FollowUp,
+                false if inert => Ahead::Nothing,
+                false => Ahead::Look,
+            }
+        } else {
+            self.store_progress(patch);
+            Ahead::Handlers(self.tracker.delay(now))
+        };
         Conclusion {
-            ended: false,
-            follow_up: false,
-            delay: self.tracker.delay(now),
+            ahead,
             succeeded,
             failed,
         }
@@ -368,17 +385,23 @@ impl Cycle {
         }
         self.store_progress(patch);
         let (succeeded, failed) = self.tracker.tally();
+        let delay = if self.tracker.is_done() {
+            None
+        } else {
+            self.tracker.delay(now)
+        };
         Conclusion {
-            ended: false,
-            follow_up: false,
-            delay: if self.tracker.is_done() {
-                None
-            } else {
-                self.tracker.delay(now)
-            },
+            ahead: Ahead::Handlers(delay),
             succeeded,
             failed,
         }
+    }
+
+    /// Whether what handlers want written cannot matter to any handler.
+    fn is_inert(&self, writes: &Patch) -> bool {
+        self.reason() != Reason::Delete
+            && writes.is_confined_to("status")
+            && !self.situation.registry.heeds_traces()
     }
 
     fn store_progress(&self, patch: &mut Patch) {

@@ -3,6 +3,7 @@
 pub mod diff;
 pub mod essence;
 pub mod finalizer;
+pub mod foreseen;
 pub mod hashed;
 pub mod hierarchy;
 pub mod patch;

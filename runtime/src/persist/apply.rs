@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::object::ObjectView;
+use kopf_core::object::foreseen::version_if_foreseen;
 use kopf_core::object::patch::{Patch, PatchFn, apply_merge, json_patch};
 use serde_json::{Value, json};
 use tracing::warn;
@@ -17,6 +18,7 @@ use crate::activity::{Activity, Lapsed};
 use crate::api::{self, KindApi, PatchBody, Target};
 use crate::backoff::Backoff;
 use crate::resource::StatusSubresource;
+use crate::version::Version;
 use crate::watch::ObjectKey;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -27,6 +29,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(crate) enum Landing {
     /// The object as it is after the last request.
     Written(Arc<Value>),
+    /// The object is at this version what it was before, with the patch on it.
+    Foreseen(Version),
     /// There was nothing to change.
     Unchanged,
     /// Nothing was written: the object is not what it was taken for, but this.
@@ -51,6 +55,15 @@ pub(crate) enum OnConflict {
     Report,
 }
 
+/// What is to be told about the object after the write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tell {
+    /// The object.
+    All,
+    /// The object only if it is not what the write was meant to leave.
+    Surprises,
+}
+
 /// The object that is written to.
 pub(crate) struct Place<'a> {
     pub(crate) api: &'a KindApi,
@@ -71,6 +84,22 @@ enum Part {
 enum Ask<'a> {
     Get,
     Patch(Target, &'a PatchBody<'a>),
+}
+
+/// What an object should be after a merge, if that is all that anybody wants to know.
+#[derive(Clone, Copy)]
+struct Foreseen<'a> {
+    known: &'a Value,
+    patch: &'a Value,
+}
+
+/// What the text of an answer says; nothing if it is about a namesake of the object.
+type Read<T> = Result<Option<T>, serde_json::Error>;
+
+/// The object after a request.
+enum Answer {
+    Foreseen(Version),
+    Object(Arc<Value>),
 }
 
 /// Edits of the newest state, with the merge that goes with them.
@@ -96,13 +125,32 @@ pub(crate) async fn apply(
     known: &Arc<Value>,
     patch: Patch,
     on_conflict: OnConflict,
+    tell: Tell,
 ) -> Result<Landing, Rejected> {
     let mut split = place.status == StatusSubresource::Present;
     let mut requests = patch.into_requests(split);
-    let mut newest: Option<Arc<Value>> = None;
+    // Edits are made on the object itself.
+    let mut tell = if requests.edits.is_empty() {
+        tell
+    } else {
+        Tell::All
+    };
+    let mut known = Arc::clone(known);
+    let mut unseen = None;
+    let mut answer = None;
     if let Some(status) = requests.status.take() {
-        match place.merge(Target::Status, &status).await {
-            Ok(body) => newest = Some(body),
+        let foreseen = tell.foreseen(&known, &status);
+        match place.merge(Target::Status, &status, foreseen).await {
+            Ok(Answer::Object(body)) => {
+                // What surprises here is part of what is known for the next request.
+                tell = Tell::All;
+                known = Arc::clone(&body);
+                answer = Some(Answer::Object(body));
+            }
+            Ok(Answer::Foreseen(version)) => {
+                answer = Some(Answer::Foreseen(version));
+                unseen = Some(status);
+            }
             Err(Failure::Gone) if place.exists().await => {
                 warn!(
                     "the definition of the kind has no status subresource (any more), unlike the \
@@ -116,11 +164,14 @@ pub(crate) async fn apply(
     }
     let written = if requests.edits.is_empty() {
         match &requests.body {
-            Some(body) => place.merge(Target::Body, body).await.map(Some),
+            Some(body) => {
+                let both = unseen.map(|status| joined(body, status));
+                let foreseen = tell.foreseen(&known, both.as_ref().unwrap_or(body));
+                place.merge(Target::Body, body, foreseen).await.map(Some)
+            }
             None => Ok(None),
         }
     } else {
-        let fresh = newest.as_ref().unwrap_or(known);
         let merge = requests.body.unwrap_or_else(|| json!({}));
         let edits = Edits {
             merge: &merge,
@@ -128,10 +179,15 @@ pub(crate) async fn apply(
             split,
             on_conflict,
         };
-        place.edit(fresh, edits).await
+        let edited = place.edit(&known, edits).await;
+        edited.map(|written| written.map(Answer::Object))
     };
     match written {
-        Ok(body) => Ok(body.or(newest).map_or(Landing::Unchanged, Landing::Written)),
+        Ok(written) => Ok(match written.or(answer) {
+            Some(Answer::Object(body)) => Landing::Written(body),
+            Some(Answer::Foreseen(version)) => Landing::Foreseen(version),
+            None => Landing::Unchanged,
+        }),
         Err(failure) => failure.into_landing(),
     }
 }
@@ -141,19 +197,35 @@ pub(crate) async fn newest(place: &Place<'_>) -> Option<Arc<Value>> {
     place.fetch().await.ok()
 }
 
+// === impl Tell ===
+
+impl Tell {
+    fn foreseen<'a>(self, known: &'a Value, patch: &'a Value) -> Option<Foreseen<'a>> {
+        (self == Self::Surprises).then_some(Foreseen { known, patch })
+    }
+}
+
 // === impl Place ===
 
 impl Place<'_> {
-    async fn merge(&self, target: Target, patch: &Value) -> Result<Arc<Value>, Failure> {
+    async fn merge(
+        &self,
+        target: Target,
+        patch: &Value,
+        foreseen: Option<Foreseen<'_>>,
+    ) -> Result<Answer, Failure> {
         let mut guarded = patch.clone();
         apply_merge(&mut guarded, &json!({"metadata": {"uid": &*self.key.uid}}));
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
-            match self.send(target, &PatchBody::Merge(&guarded)).await {
-                Ok(body) => {
+            let body = PatchBody::Merge(&guarded);
+            let ask = Ask::Patch(target, &body);
+            match self.ask(ask, |text| self.compare(text, foreseen)).await {
+                Ok(Answer::Object(body)) => {
                     consistency::warn_if_dropped(self.key, patch, &body);
-                    return Ok(body);
+                    return Ok(Answer::Object(body));
                 }
+                Ok(foreseen) => return Ok(foreseen),
                 Err(Failure::Conflict | Failure::Rejected(_)) if !self.exists().await => {
                     return Err(Failure::Gone);
                 }
@@ -181,7 +253,9 @@ impl Place<'_> {
         };
         for part in parts {
             while let Some(patch) = part.patch(&fresh, edits) {
-                let newer = match self.send(part.target(), &PatchBody::Json(&patch)).await {
+                let body = PatchBody::Json(&patch);
+                let ask = Ask::Patch(part.target(), &body);
+                let newer = match self.ask(ask, |text| self.read(text)).await {
                     Ok(body) => {
                         fresh = Arc::clone(&body);
                         written = Some(body);
@@ -208,40 +282,34 @@ impl Place<'_> {
 
     /// The newest state of this very object.
     async fn fetch(&self) -> Result<Arc<Value>, Failure> {
-        self.ask(Ask::Get).await
+        self.ask(Ask::Get, |text| self.read(text)).await
     }
 
     async fn exists(&self) -> bool {
         !matches!(self.fetch().await, Err(Failure::Gone))
     }
 
-    async fn send(&self, target: Target, patch: &PatchBody<'_>) -> Result<Arc<Value>, Failure> {
-        self.ask(Ask::Patch(target, patch)).await
-    }
-
     /// Asks until there is an answer, or until nothing may be asked any more.
-    async fn ask(&self, ask: Ask<'_>) -> Result<Arc<Value>, Failure> {
-        let answer = self.activity.while_leading(self.ask_on(ask)).await;
+    async fn ask<T>(&self, ask: Ask<'_>, read: impl Fn(&str) -> Read<T>) -> Result<T, Failure> {
+        let answer = self.activity.while_leading(self.ask_on(ask, read)).await;
         answer.unwrap_or_else(|Lapsed| Err(Failure::Lapsed))
     }
 
-    async fn ask_on(&self, ask: Ask<'_>) -> Result<Arc<Value>, Failure> {
-        let key = self.key;
-        let namespace = key.namespace.as_deref();
+    async fn ask_on<T>(&self, ask: Ask<'_>, read: impl Fn(&str) -> Read<T>) -> Result<T, Failure> {
+        let name = &self.key.name;
+        let namespace = self.key.namespace.as_deref();
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let answer = match ask {
-                Ask::Get => self.api.get(namespace, &key.name).await,
+                Ask::Get => self.api.get_unread(namespace, name).await,
                 Ask::Patch(target, patch) => {
-                    self.api.patch(namespace, &key.name, target, patch).await
+                    let answer = self.api.patch_unread(namespace, name, target, patch);
+                    answer.await
                 }
             };
+            let answer = answer.and_then(|text| read(&text).map_err(api::Error::Decode));
             let error = match answer {
-                // The server takes the status of a namesake for that of the object.
-                Ok(body) if ObjectView::new(&body).uid() != Some(&key.uid) => {
-                    return Err(Failure::Gone);
-                }
-                Ok(body) => return Ok(Arc::new(body)),
+                Ok(answer) => return answer.ok_or(Failure::Gone),
                 Err(api::Error::NotFound) => return Err(Failure::Gone),
                 Err(api::Error::Conflict(_)) => return Err(Failure::Conflict),
                 Err(api::Error::Invalid(message)) => return Err(Failure::Rejected(message)),
@@ -253,6 +321,22 @@ impl Place<'_> {
                 pause.as_secs_f32()
             );
             tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn read(&self, text: &str) -> Read<Arc<Value>> {
+        let body: Value = serde_json::from_str(text)?;
+        // The server takes the status of a namesake for that of the object.
+        let is_meant = ObjectView::new(&body).uid() == Some(&self.key.uid);
+        Ok(is_meant.then(|| Arc::new(body)))
+    }
+
+    fn compare(&self, text: &str, foreseen: Option<Foreseen<'_>>) -> Read<Answer> {
+        let version =
+            foreseen.and_then(|Foreseen { known, patch }| version_if_foreseen(text, known, patch));
+        match version {
+            Some(version) => Ok(Some(Answer::Foreseen(Version::new(version)))),
+            None => Ok(self.read(text)?.map(Answer::Object)),
         }
     }
 }
@@ -305,6 +389,15 @@ fn with_status_of(source: &Value, mut target: Value) -> Value {
         };
     }
     target
+}
+
+/// Both parts of a patch whose status went to an endpoint of its own.
+fn joined(body: &Value, mut status: Value) -> Value {
+    let mut both = body.clone();
+    if let (Some(both), Some(status)) = (both.as_object_mut(), status.as_object_mut()) {
+        both.append(status);
+    }
+    both
 }
 
 fn version(body: &Value) -> Option<&str> {

@@ -7,7 +7,7 @@ use kopf_core::object::patch::Patch;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::apply::{Landing, OnConflict, Place, Rejected, apply};
+use super::apply::{Landing, OnConflict, Place, Rejected, Tell, apply};
 use crate::activity::Activity;
 use crate::api::KindApi;
 use crate::live::Live;
@@ -43,9 +43,13 @@ impl Delivery {
             status: self.status,
             activity: &self.activity,
         };
-        match apply(&place, &known, patch, OnConflict::Repeat).await? {
+        match apply(&place, &known, patch, OnConflict::Repeat, Tell::All).await? {
             Landing::Written(newer) => show(&self.live, &newer),
-            Landing::Unchanged | Landing::Outdated(_) | Landing::Gone | Landing::Lapsed => {}
+            Landing::Unchanged
+            | Landing::Foreseen(_)
+            | Landing::Outdated(_)
+            | Landing::Gone
+            | Landing::Lapsed => {}
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use kopf_core::object::{ObjectView, finalizer};
 use serde_json::Value;
 use tracing::{info, warn};
 
-use super::apply::{Landing, OnConflict, Place, apply};
+use super::apply::{Landing, OnConflict, Place, Tell, apply};
 use crate::activity::Activity;
 use crate::api::{self, KindApi};
 use crate::backoff::Backoff;
@@ -81,7 +81,8 @@ impl Sweep {
         let name = self.finalizer.clone();
         patch.edit(move |body| finalizer::remove(body, &name));
         // Whoever leads next looks again.
-        match apply(&place, &Arc::new(object), patch, OnConflict::Repeat).await {
+        let known = Arc::new(object);
+        match apply(&place, &known, patch, OnConflict::Repeat, Tell::All).await {
             Ok(Landing::Lapsed) => {}
             Ok(_) => info!(object = %key, "released: no handler needs the finalizer any more"),
             Err(rejected) => warn!(object = %key, "the finalizer cannot be removed: {rejected}"),

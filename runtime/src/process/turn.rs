@@ -9,7 +9,7 @@ use kopf_core::cause::Reason;
 use kopf_core::cause::detect::EventKind;
 use kopf_core::cycle::sub::SubCycle;
 use kopf_core::cycle::tracker::Attempt;
-use kopf_core::cycle::{Conclusion, Cycle, Decision, Situation, decide};
+use kopf_core::cycle::{Ahead, Conclusion, Cycle, Decision, Situation, decide};
 use kopf_core::handler::HandlerSpec;
 use kopf_core::handler::registry::FinalizerNeed;
 use kopf_core::object::patch::Patch;
@@ -26,7 +26,7 @@ use crate::context::change::{ChangeFacts, Effects};
 use crate::engine::voice::Voice;
 use crate::execute::report;
 use crate::memory::Memory;
-use crate::persist::apply::{Landing, OnConflict, apply};
+use crate::persist::apply::{Landing, OnConflict, Tell, apply};
 use crate::span;
 
 /// A lifecycle of the user's own may pick nothing; it is asked again after this time.
@@ -53,9 +53,13 @@ impl Case<'_> {
             Decision::Leave => Ok(Turn::Done),
             Decision::Finalizer(need) => {
                 let patch = self.finalizer_patch(need);
-                self.write_record(current, patch, OnConflict::Report).await
+                self.write_record(current, patch, OnConflict::Report, Tell::All)
+                    .await
             }
-            Decision::Tidy(patch) => self.write_record(current, patch, OnConflict::Repeat).await,
+            Decision::Tidy(patch) => {
+                self.write_record(current, patch, OnConflict::Repeat, Tell::All)
+                    .await
+            }
             Decision::Handle(cycle) => self.cycle(memory, current, *cycle, attended).await,
         }
     }
@@ -79,8 +83,9 @@ impl Case<'_> {
         let nothing_called = called.is_empty();
         let reason = cycle.reason();
         let (patch, conclusion) = self.conclude(cycle, &called, attended);
+        let tell = self.tell_after(&conclusion);
         let (turn, conclusion) = if called.iter().any(Called::has_effects) {
-            match self.write(current, patch, OnConflict::Repeat).await {
+            match self.write(current, patch, OnConflict::Repeat, tell).await {
                 Err(Error::Rejected(rejected)) => {
                     let reason =
                         format!("the server does not accept what it wants written: {rejected}");
@@ -90,26 +95,25 @@ impl Case<'_> {
                 written => (written?, conclusion),
             }
         } else {
-            let turn = self.write_record(current, patch, OnConflict::Repeat);
+            let turn = self.write_record(current, patch, OnConflict::Repeat, tell);
             (turn.await?, conclusion)
         };
-        if conclusion.ended {
+        if conclusion.has_ended() {
             report::tell_end(reason, &conclusion, &self.surroundings(None));
+            if let Some(acquaintance) = &mut memory.acquaintance {
+                acquaintance.handled_once = true;
+            }
         }
-        if conclusion.ended
-            && let Some(acquaintance) = &mut memory.acquaintance
-        {
-            acquaintance.handled_once = true;
-        }
-        if conclusion.follow_up {
-            debug!("changed while it was handled: an update follows");
-        }
-        Ok(match (turn, conclusion.delay) {
-            (Turn::Done, Some(delay)) if nothing_called && delay.is_zero() => {
+        Ok(match (turn, conclusion.ahead) {
+            (Turn::Done, Ahead::Handlers(Some(delay))) if nothing_called && delay.is_zero() => {
                 Turn::Sleep(PAUSE_WITHOUT_CHOICE)
             }
-            (Turn::Done, Some(delay)) => Turn::Sleep(delay),
-            (turn, _) => turn,
+            (Turn::Done, Ahead::Handlers(Some(delay))) => Turn::Sleep(delay),
+            (turn, Ahead::FollowUp) => {
+                debug!("changed while it was handled: an update follows");
+                turn
+            }
+            (turn, Ahead::Handlers(_) | Ahead::Look | Ahead::Nothing) => turn,
         })
     }
 
@@ -224,7 +228,7 @@ impl Case<'_> {
         } else {
             cycle.conclude(Timestamp::now(), &mut patch)
         };
-        if deleting && conclusion.ended {
+        if deleting && conclusion.has_ended() {
             patch.absorb(self.finalizer_patch(FinalizerNeed::Remove));
         }
         (patch, conclusion)
@@ -261,8 +265,20 @@ impl Case<'_> {
             failed.push(call);
         }
         let (patch, conclusion) = self.conclude(*cycle, &failed, attended);
-        let turn = self.write_record(current, patch, OnConflict::Repeat);
+        let tell = self.tell_after(&conclusion);
+        let turn = self.write_record(current, patch, OnConflict::Repeat, tell);
         Ok((turn.await?, conclusion))
+    }
+
+    /// What has to be known about the object after the write that ends a turn.
+    ///
+    /// Daemons and timers always get to see the newest state.
+    fn tell_after(&self, conclusion: &Conclusion) -> Tell {
+        if conclusion.ahead == Ahead::Nothing && self.kind.duties().is_empty() {
+            Tell::Surprises
+        } else {
+            Tell::All
+        }
     }
 
     /// Writes what no handler can repair, again and again, until the server accepts it.
@@ -273,10 +289,12 @@ impl Case<'_> {
         current: &Arc<Value>,
         patch: Patch,
         on_conflict: OnConflict,
+        tell: Tell,
     ) -> Result<Turn, Error> {
         let mut failures = 0;
         loop {
-            let error = match self.write(current, patch.clone(), on_conflict).await {
+            let written = self.write(current, patch.clone(), on_conflict, tell);
+            let error = match written.await {
                 Err(Error::Rejected(rejected)) => Error::Rejected(rejected),
                 written => return written,
             };
@@ -296,13 +314,15 @@ impl Case<'_> {
         current: &Arc<Value>,
         mut patch: Patch,
         on_conflict: OnConflict,
+        tell: Tell,
     ) -> Result<Turn, Error> {
         let persistence = self.kind.persistence();
         persistence.seal(ObjectView::new(current), &mut patch);
         if patch.is_empty() {
             return Ok(Turn::Done);
         }
-        match apply(&self.place(), current, patch, on_conflict).await? {
+        match apply(&self.place(), current, patch, on_conflict, tell).await? {
+            Landing::Foreseen(version) => Ok(Turn::Settled(version)),
             Landing::Outdated(newer) => Ok(Turn::Again(newer)),
             Landing::Gone => Ok(Turn::Gone),
             Landing::Lapsed => Ok(Turn::Lapsed),

@@ -1,5 +1,7 @@
 //! Change handlers: called once, recorded on the object, not called again.
 
+use std::sync::Arc;
+
 use kopf_runtime::{ChangeHandler, FieldHandler, Lifecycle, Old, On, Reason, Settings};
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;
@@ -114,6 +116,39 @@ async fn an_update_tells_what_changed() -> TestResult {
     bench.handled("one", 2).await?;
     assert_eq!(bench.calls_so_far(), []);
     operator.stop().await
+}
+
+/// The result is written before the record of success: the edit shows in either answer.
+#[tokio::test]
+async fn an_edit_that_comes_while_a_handler_runs_is_an_update_afterwards() -> TestResult {
+    for result in [None, Some("made")] {
+        let mut bench = Bench::new("meanwhile").await?;
+        let stage = Arc::clone(&bench.stage);
+        bench.script_async("create_fn", move |cx| {
+            let delivered = cx.set_result(&result);
+            let stage = Arc::clone(&stage);
+            async move {
+                stage.released().await;
+                Ok(delivered?)
+            }
+        });
+        let handlers = bench.handlers([
+            ChangeHandler::new("create_fn", On::create()),
+            ChangeHandler::new("update_fn", On::update()),
+        ]);
+        let operator = bench.start(handlers).await?;
+        bench.create("one", 1).await?;
+        assert_eq!(bench.call().await.handler, "create_fn");
+        let edit = json!({"spec": {"size": 2}});
+        bench.objects.merge("one", edit).await?;
+        bench.stage.release();
+        let update = bench.call().await;
+        assert_eq!(update.handler, "update_fn");
+        bench.handled("one", 2).await?;
+        assert_eq!(bench.calls_so_far(), []);
+        operator.stop().await?;
+    }
+    Ok(())
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::{
     cause::detect::{Acquaintance, EventKind},
-    handler::filter::TextTest,
-    object::patch::apply_merge,
+    handler::filter::{FieldFilter, Filters, TextTest},
+    object::{finalizer::KOPF_FINALIZER, patch::apply_merge},
     outcome::HandlerError,
 };
 
@@ -95,8 +95,7 @@ fn deletion_overtakes_a_creation_in_the_middle() {
     assert_eq!(due.len(), 1);
     cycle.finish(&due[0].id, error("oops"), BACKOFF, now());
     let (conclusion, body) = concluded(cycle);
-    assert_eq!(conclusion.delay, Some(BACKOFF));
-    assert!(!conclusion.ended);
+    assert_eq!(conclusion.ahead, Ahead::Handlers(Some(BACKOFF)));
     let annotations = &body["metadata"]["annotations"];
     assert_eq!(annotations.get(format!("{KOPF}/create")), None);
     assert_eq!(
@@ -132,13 +131,13 @@ fn a_deletion_that_daemons_hold_up_keeps_its_records_until_they_are_gone() {
     cycle.finish(&due[0].id, Outcome::Success(Value::Null), BACKOFF, now());
     let (mut held, mut patch) = (body, Patch::new());
     let conclusion = cycle.hold(now(), &mut patch);
-    assert_eq!((conclusion.ended, conclusion.delay), (false, None));
+    assert_eq!(conclusion.ahead, Ahead::Handlers(None));
     apply_merge(&mut held, &Value::Object(patch.merge_patch().clone()));
 
     let later = handle(&situation(specs(), held, EventKind::Changed));
     assert!(later.due(&Lifecycle::Asap, 0, now()).is_empty());
     let (conclusion, _) = concluded(later);
-    assert!(conclusion.ended);
+    assert!(conclusion.has_ended());
 }
 
 #[test]
@@ -152,7 +151,10 @@ fn sleeping_handlers_wait_for_their_time() {
     assert_eq!(cycle.due(&Lifecycle::AllAtOnce, 0, later).len(), 1);
     let mut patch = Patch::new();
     let conclusion = cycle.conclude(now(), &mut patch);
-    assert_eq!(conclusion.delay, Some(Duration::from_secs(30)));
+    assert_eq!(
+        conclusion.ahead,
+        Ahead::Handlers(Some(Duration::from_secs(30)))
+    );
     assert!(patch.is_empty());
 }
 
@@ -177,7 +179,7 @@ fn limits_are_checked_before_a_call_and_told_to_the_handler() {
     let verdict = late.finish(&id, outcome, BACKOFF, now());
     assert!(matches!(verdict, Verdict::Failed { .. }));
     let (conclusion, body) = concluded(late);
-    assert!(conclusion.ended && !conclusion.follow_up);
+    assert_eq!(conclusion.ahead, Ahead::Nothing);
     assert_eq!(
         body["metadata"]["annotations"]
             .as_object()
@@ -217,7 +219,7 @@ fn nested_sub_handlers_are_remembered_by_all_their_ancestors() {
     assert_eq!(record.subrefs, [child.clone(), grandchild.clone()]);
     assert_eq!(record.retries, 0);
     let (conclusion, body) = concluded(cycle);
-    assert_eq!(conclusion.delay, Some(BACKOFF));
+    assert_eq!(conclusion.ahead, Ahead::Handlers(Some(BACKOFF)));
     let stored: Value = body["metadata"]["annotations"][format!("{KOPF}/create.child.grandchild")]
         .as_str()
         .and_then(|text| serde_json::from_str(text).ok())
@@ -236,6 +238,60 @@ fn legacy_progress_in_the_status_is_continued_and_purged() {
     assert_eq!(cycle.begin(&id, now()).map(|attempt| attempt.retry), Ok(4));
     cycle.finish(&id, Outcome::Success(Value::Null), BACKOFF, now());
     let (conclusion, body) = concluded(cycle);
-    assert!(conclusion.ended);
+    assert!(conclusion.has_ended());
     assert_eq!(body["status"]["kopf"]["progress"], json!({}));
+}
+
+#[test]
+fn a_cycle_that_wrote_only_results_leaves_nothing_to_do() {
+    let ahead = |specs: Vec<HandlerSpec>, writes: Value| {
+        let mut body = json!({"metadata": {"finalizers": [KOPF_FINALIZER]}, "spec": {"x": 1}});
+        if !specs.iter().any(|spec| spec.trigger.needs_finalizer()) {
+            body["metadata"] = json!({});
+        }
+        let mut cycle = handle(&situation(specs, body, EventKind::Changed));
+        let id = HandlerId::new("create");
+        cycle.finish(&id, Outcome::Success(Value::Null), BACKOFF, now());
+        let mut patch = Patch::new();
+        patch.merge(writes);
+        cycle.conclude(now(), &mut patch).ahead
+    };
+    let create = || HandlerSpec::new("create", Trigger::Create);
+    let delete = |filters| HandlerSpec {
+        filters,
+        ..HandlerSpec::new("delete", Trigger::Delete { optional: false })
+    };
+    let field = |path: &str| HandlerSpec::for_field("field", Trigger::Update, path.into());
+    let by_field = Filters {
+        field: Some(FieldFilter::any("spec.x".into())),
+        ..Filters::default()
+    };
+    let result = || json!({"status": {"create": 1}});
+
+    assert_eq!(ahead(vec![create()], result()), Ahead::Nothing);
+    assert_eq!(
+        ahead(vec![create(), field("spec.x")], result()),
+        Ahead::Nothing
+    );
+    assert_eq!(
+        ahead(vec![create(), delete(Filters::default())], result()),
+        Ahead::Nothing
+    );
+
+    assert_eq!(
+        ahead(vec![create()], json!({"spec": {"x": 2}})),
+        Ahead::Look
+    );
+    assert_eq!(
+        ahead(vec![create(), field("status.create")], result()),
+        Ahead::Look
+    );
+    assert_eq!(
+        ahead(vec![create(), field("metadata.labels")], result()),
+        Ahead::Look
+    );
+    assert_eq!(
+        ahead(vec![create(), delete(by_field)], result()),
+        Ahead::Look
+    );
 }

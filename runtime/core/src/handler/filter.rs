@@ -257,6 +257,18 @@ impl fmt::Debug for WhenTest {
 // === impl Filters ===
 
 impl Filters {
+    /// Whether there are no conditions at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self {
+            labels,
+            annotations,
+            field,
+            when,
+        } = self;
+        labels.is_empty() && annotations.is_empty() && field.is_none() && when.is_none()
+    }
+
     /// Everything but the demand for a change.
     #[must_use]
     pub fn prematch(&self, subject: &Subject<'_>) -> bool {

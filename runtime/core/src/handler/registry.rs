@@ -147,6 +147,20 @@ impl Registry {
                 .any(|handler| handler.prematches(subject))
     }
 
+    /// Whether results and records, which any handling leaves on an object, may demand another.
+    ///
+    /// They do if a handler watches the places where they are kept. And whether an object is to
+    /// be held may be a matter of its former state, which the record of success ends.
+    #[must_use]
+    pub fn heeds_traces(&self) -> bool {
+        let untouched = |stanza: &String| stanza != "status" && stanza != "metadata";
+        self.handlers.iter().any(|handler| {
+            let holds_some = handler.trigger.needs_finalizer() && !handler.filters.is_empty();
+            let field = handler.field().map(FieldPath::parts);
+            holds_some || field.is_some_and(|parts| !parts.first().is_some_and(untouched))
+        })
+    }
+
     /// What to do about the finalizer; `background` tells whether a daemon or timer needs it.
     #[must_use]
     pub fn finalizer_need(

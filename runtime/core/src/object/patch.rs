@@ -89,6 +89,12 @@ impl Patch {
         self.merge.is_empty() && self.edits.is_empty()
     }
 
+    /// Whether nothing is to be written but to this stanza of the object.
+    #[must_use]
+    pub fn is_confined_to(&self, stanza: &str) -> bool {
+        self.edits.is_empty() && self.merge.keys().all(|key| key == stanza)
+    }
+
     /// The merge patch so far.
     #[must_use]
     pub fn merge_patch(&self) -> &Map<String, Value> {

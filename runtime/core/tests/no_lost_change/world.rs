@@ -9,7 +9,7 @@ use kopf_core::{
         detect::{Acquaintance, EventKind},
     },
     consistency::{Expectation, Freshness},
-    cycle::{Cycle, Decision, Situation, decide},
+    cycle::{Ahead, Cycle, Decision, Situation, decide},
     handler::{HandlerId, HandlerSpec, Trigger, registry::Registry},
     lifecycle::Lifecycle,
     object::{
@@ -260,11 +260,42 @@ impl World {
             Decision::Handle(mut cycle) => {
                 self.run(&mut cycle);
                 let conclusion = cycle.conclude(self.now, &mut patch);
-                (conclusion.ended, conclusion.delay)
+                if conclusion.ahead == Ahead::Nothing {
+                    self.assert_left_alone(body, patch.clone(), acquaintance);
+                }
+                match conclusion.ahead {
+                    Ahead::Handlers(delay) => (false, delay),
+                    Ahead::FollowUp | Ahead::Look | Ahead::Nothing => (true, None),
+                }
             }
         };
         self.persistence.seal(view, &mut patch);
         (patch, ended, delay)
+    }
+
+    /// Another look at an object that nobody else has changed must find nothing to do.
+    fn assert_left_alone(&self, body: &Value, mut patch: Patch, acquaintance: Acquaintance) {
+        self.persistence.seal(ObjectView::new(body), &mut patch);
+        let mut written = body.clone();
+        apply_merge(&mut written, &Value::Object(patch.merge_patch().clone()));
+        let afterwards = Acquaintance {
+            handled_once: true,
+            ..acquaintance
+        };
+        let sight = self.persistence.sight(
+            ObjectView::new(&written),
+            EventKind::Changed,
+            afterwards,
+            &self.registry,
+        );
+        let situation = Situation::new(
+            Arc::new(written),
+            Arc::new(sight),
+            Arc::clone(&self.registry),
+            Arc::clone(&self.persistence),
+        );
+        let decision = decide(&situation, false, self.now);
+        assert!(matches!(decision, Decision::Leave), "{decision:?}");
     }
 
     fn run(&mut self, cycle: &mut Cycle) {
