@@ -23,6 +23,10 @@ impl<K> Line<K> {
         self.waiting.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub(super) fn push(&mut self, key: K) {
         self.waiting.push_back((key, self.metrics.now()));
         self.tell();

@@ -149,6 +149,10 @@ impl Bench {
 
     async fn tell(&self, key: &'static str, number: u32, takes: u64, next: Next) {
         let takes = Duration::from_secs(takes);
+        self.order(key, number, takes, next).await;
+    }
+
+    async fn order(&self, key: &'static str, number: u32, takes: Duration, next: Next) {
         let order = Order {
             number,
             takes,
@@ -255,6 +259,35 @@ async fn workers_are_bounded_but_long_waits_do_not_block_the_others() {
         assert_eq!(bench.call().await, ("c", vec![1], 0, 5));
         assert_eq!(bench.call().await, ("d", vec![1], 0, 5));
         assert_eq!(bench.recorder.running.lock().unwrap().most, 4);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_that_wait_are_begun_in_groups_but_do_not_wait_long_for_each_other() {
+    check(8, async |bench| {
+        let first = [1000, 1005, 1007, 1100, 1110, 2000, 2000, 2000];
+        let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        for (key, takes) in keys.into_iter().zip(first) {
+            let takes = Duration::from_millis(takes);
+            bench.order(key, 1, takes, Next::Rest).await;
+        }
+        for key in ["i", "j", "k", "l", "m", "n", "o", "p", "q", "r"] {
+            bench.tell(key, 2, 4, Next::Rest).await;
+        }
+        let mut begun = Vec::new();
+        while begun.len() < 13 {
+            let call = bench.calls.recv().await.unwrap();
+            begun.push((call.key, call.at.as_millis()));
+        }
+        let last = [
+            ("i", 1000),
+            ("j", 1007),
+            ("k", 1007),
+            ("l", 1100),
+            ("m", 1120),
+        ];
+        assert_eq!(begun[8..], last);
     })
     .await;
 }
