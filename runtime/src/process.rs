@@ -10,6 +10,7 @@ pub(crate) mod kinds;
 mod turn;
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -176,12 +177,14 @@ impl Processor for Pipeline {
     async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: Batch) -> Next {
         let case = self.case(key);
         let span = case.subject.span();
-        // Large enough for moves to be felt: it stays where it is made.
-        let handling = Box::pin(case.handle(memory, batch)).instrument(span);
-        let handled = match AssertUnwindSafe(handling).catch_unwind().await {
-            Ok(handled) => handled,
-            Err(payload) => Err(Error::Panicked(panic_message(&*payload))),
+        let handled = {
+            // Large enough for moves to be felt: it stays where it is made.
+            let handling = pin!(case.handle(memory, batch));
+            let handling = AssertUnwindSafe(handling.instrument(span));
+            handling.catch_unwind().await
         };
+        let handled =
+            handled.unwrap_or_else(|payload| Err(Error::Panicked(panic_message(&*payload))));
         match handled {
             Ok(next) => {
                 memory.failures = 0;

@@ -12,6 +12,7 @@
 //! When the operator pauses, what no worker has begun is dropped, and whatever wants to be called
 //! again is not: the lists that follow a pause bring it back.
 
+mod crew;
 mod line;
 mod slot;
 
@@ -23,12 +24,11 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
-use tracing::error;
 
+use crew::{Crew, Finished, Job};
 use line::Line;
 use slot::{Phase, Slot};
 
@@ -116,19 +116,12 @@ pub(crate) struct Limits {
     pub(crate) patience: Duration,
 }
 
-struct Finished<P: Processor> {
-    epoch: u64,
-    key: P::Key,
-    memory: P::Memory,
-    next: Next,
-}
-
 struct Queue<P: Processor> {
     processor: Arc<P>,
     slots: HashMap<P::Key, Slot<P>>,
     ready: Line<P::Key>,
     timers: DelayQueue<P::Key>,
-    workers: JoinSet<Finished<P>>,
+    crew: Crew<P>,
     limits: Limits,
     permits: Arc<Semaphore>,
     activity: Activity,
@@ -161,10 +154,7 @@ pub(crate) async fn run<P: Processor>(
             biased;
             () = halt.stop.cancelled() => break,
             _ = heartbeat.tick() => observed.pulse.within(HEARTBEAT),
-            Some(done) = queue.workers.join_next() => match done {
-                Ok(finished) => queue.finished(finished),
-                Err(error) => error!("a worker was lost: {error}"),
-            },
+            finished = queue.crew.finished() => queue.finished(finished),
             true = activity.changed() => {}
             Some(due) = queue.timers.next(), if running && !queue.timers.is_empty() => {
                 queue.due(due.into_inner());
@@ -182,7 +172,7 @@ pub(crate) async fn run<P: Processor>(
         }
     }
     observed.pulse.rest();
-    queue.drain(halt.grace).await;
+    queue.crew.drain(halt.grace).await;
 }
 
 // === impl Queue ===
@@ -196,11 +186,11 @@ impl<P: Processor> Queue<P> {
     ) -> Self {
         let epoch = activity.epoch();
         Self {
+            crew: Crew::new(Arc::clone(&processor), limits),
             processor,
             slots: HashMap::new(),
             ready: Line::new(metrics),
             timers: DelayQueue::new(),
-            workers: JoinSet::new(),
             limits,
             permits: Arc::new(Semaphore::new(limits.busy)),
             activity,
@@ -309,7 +299,7 @@ impl<P: Processor> Queue<P> {
         let Some(slot) = self.slots.get_mut(&key) else {
             return;
         };
-        let processor = Arc::clone(&self.processor);
+        let processor = &self.processor;
         let known = |batch: &mut Box<P::Batch>| processor.is_known(&key, &slot.memory, batch);
         if slot.pending.take_if(known).is_some() {
             slot.phase = Phase::Resting;
@@ -317,24 +307,19 @@ impl<P: Processor> Queue<P> {
         }
         slot.phase = Phase::Working;
         let batch = slot.pending.take().map(|batch| *batch).unwrap_or_default();
-        let mut memory = std::mem::take(&mut slot.memory);
-        let patience = self.limits.patience;
-        let epoch = self.epoch;
-        self.workers.spawn(async move {
-            let work = processor.process(&key, &mut memory, batch);
-            let next = counted(work, permit, patience).await;
-            Finished {
-                epoch,
-                key,
-                memory,
-                next,
-            }
+        let memory = std::mem::take(&mut slot.memory);
+        self.crew.begin(Job {
+            epoch: self.epoch,
+            key,
+            memory,
+            batch,
+            permit,
         });
-        self.ready.working(self.workers.len());
+        self.ready.working(self.crew.working());
     }
 
     fn finished(&mut self, finished: Finished<P>) {
-        self.ready.working(self.workers.len());
+        self.ready.working(self.crew.working());
         self.obey();
         let Finished {
             epoch,
@@ -371,13 +356,6 @@ impl<P: Processor> Queue<P> {
                 return;
             }
         };
-    }
-
-    async fn drain(mut self, grace: Duration) {
-        let all = async { while self.workers.join_next().await.is_some() {} };
-        if tokio::time::timeout(grace, all).await.is_err() {
-            self.workers.shutdown().await;
-        }
     }
 }
 
