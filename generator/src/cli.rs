@@ -1,7 +1,9 @@
 //! The command line: arguments become typed requests, results become text and an exit status.
 
+mod addition;
 mod change;
 mod draft;
+mod entry;
 mod explain;
 mod generate;
 mod hook;
