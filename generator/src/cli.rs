@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use report::Report;
+pub use report::{Report, Verbosity};
 
 use crate::diagnostic::Style;
 
@@ -54,7 +54,7 @@ pub struct Output {
     /// Print errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print notes as well
+    /// Print all that there is to say, also what was told before
     #[arg(short, long, global = true)]
     pub verbose: bool,
 }
@@ -114,7 +114,11 @@ pub enum Status {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let mut report = Report::new(cli.output.format, cli.output.style(), cli.output.level());
+    let mut report = Report::new(
+        cli.output.format,
+        cli.output.style(),
+        cli.output.verbosity(),
+    );
     let status = match cli.command {
         Command::New(args) => new::run(&args, &mut report),
         Command::Generate(args) => generate::run(&args, &mut report),
@@ -150,12 +154,11 @@ impl Output {
         }
     }
 
-    fn level(&self) -> crate::diagnostic::Severity {
-        use crate::diagnostic::Severity;
+    fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
-            (true, _) => Severity::Error,
-            (_, true) => Severity::Note,
-            _ => Severity::Warning,
+            (true, _) => Verbosity::Quiet,
+            (_, true) => Verbosity::Verbose,
+            _ => Verbosity::Normal,
         }
     }
 }

@@ -6,6 +6,8 @@ mod begin;
 mod checks;
 #[path = "commands/endings.rs"]
 mod endings;
+#[path = "commands/notes.rs"]
+mod notes;
 #[path = "commands/progress.rs"]
 mod progress;
 #[path = "commands/shell.rs"]
@@ -326,6 +328,14 @@ fn inspection_commands_write_nothing() {
     let shell = Shell::with_operator();
     insta::assert_snapshot!(shell.run(&["validate"]), @r"
     exit 0
+    note[KG0611]: the schema of Widget drops results of its handlers
+     --> kopf.yaml:9:26
+      |
+    9 |       - {on: create, fn: create_fn}
+      |                          ^^^^^^^^^ there is no `status.create_fn`
+      |
+      = help: this matters to functions that call `set_result`: declare these fields in the schema, or `x-kubernetes-preserve-unknown-fields: true` for all of `status`
+
     widgets is valid: kinds: 1, handlers: 1
     ");
     insta::assert_snapshot!(shell.run(&["rbac", "--explain", "widgets:patch"]), @r"
@@ -414,17 +424,6 @@ fn killed_run_is_completed_by_the_next() {
 }
 
 #[test]
-fn notes_tell_what_a_manifest_implies() {
-    let shell = Shell::with_operator();
-    shell.manifest("      - {on: delete, fn: create_fn}\n");
-    assert_eq!(
-        shell.run(&["generate", "--check"]).lines().nth(1),
-        Some("would update src/generated/widget.rs")
-    );
-    insta::assert_snapshot!(shell.run(&["validate", "--verbose"]));
-}
-
-#[test]
 fn programs_get_one_object_per_line() {
     let shell = Shell::with_operator();
     shell.manifest(
@@ -494,6 +493,14 @@ fn webhooks_are_added_and_removed_by_commands() {
     ];
     insta::assert_snapshot!(shell.run(&check), @r"
     exit 0
+    note[KG0621]: while no operator runs, requests for Widget are refused
+      --> kopf.yaml:11:74
+       |
+    11 |       - {validate: check_size, operations: [CREATE, UPDATE], persistent: true, labels: {tier: present}}
+       |                                                                          ^^^^ it stays when the operator stops
+       |
+       = help: `ignore_failures: true` lets them pass
+
     warning[KG0622]: `kubectl apply -k deploy` leaves out deploy/webhooks.yaml
      --> deploy/kustomization.yaml:3:1
       |
@@ -719,7 +726,7 @@ fn definitions_without_the_wanted_version_are_left_out() {
     let with = |more: &[&'static str]| shell.run(&[&inputs[..], more].concat());
     insta::assert_snapshot!(with(&["--version", "v2", "-o", "out", "-v"]), @r"
     exit 0
-    note[KG0204]: `widgets.example.com` has no such version and is left out
+    info[KG0204]: `widgets.example.com` has no such version and is left out
      --> widget.yaml:1:1
       |
     1 | apiVersion: apiextensions.k8s.io/v1

@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::report::Told;
 use super::runtime_source::RuntimeArgs;
 use super::{Report, Status};
-use crate::diagnostic::{Diagnostics, SourceId, Sources};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::edit::{self, Item, List};
 use crate::load::crd::{self, NameFix};
 use crate::load::manifest::{self, FILE_NAME};
 use crate::model::operator::Operator;
-use crate::plan::{self, Beginning, CratePath, PlannedFile, Surroundings};
+use crate::plan::{self, Beginning, CratePath, Plan, PlannedFile, Surroundings};
 use crate::view::scaffold::ManifestView;
+use crate::write::Lock;
 use crate::{pipeline, project};
 
 /// The crate in `root` with changes that are not written yet.
@@ -228,7 +230,7 @@ impl Draft {
             }),
             None => {
                 diagnostics.sort();
-                report.print(&diagnostics, &sources);
+                report.print(&diagnostics, &sources, Told::Nothing);
                 Err(Status::Invalid)
             }
         }
@@ -244,11 +246,7 @@ impl Draft {
     }
 
     /// Plans every file of the crate, and reports what is wrong with the inputs.
-    pub(super) fn plan(
-        &self,
-        runtime: &RuntimeArgs,
-        report: &mut Report,
-    ) -> Result<Vec<PlannedFile>, Status> {
+    pub(super) fn plan(&self, runtime: &RuntimeArgs, report: &mut Report) -> Result<Plan, Status> {
         let Loaded {
             operator,
             mut sources,
@@ -257,7 +255,9 @@ impl Draft {
         let user = project::user_files(&self.root, &mut sources)
             .map_err(|error| report.fail_with(&error))?;
         report.begin("making the crate");
-        let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics);
+        let kinds = operator.kinds.len();
+        let mut advance = |done| report.advance(done, kinds);
+        let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut advance);
         if !self.root.join("Cargo.toml").exists() {
             let runtime = runtime
                 .resolve(&self.root)
@@ -267,22 +267,28 @@ impl Draft {
                 has_workspace: is_in_workspace(&self.root),
             };
             let beginnings = plan::beginnings(&operator, surroundings, self.beginning);
-            plan.retain(|file| beginnings.iter().all(|other| other.path != file.path));
-            plan.extend(beginnings);
+            files.retain(|file| beginnings.iter().all(|other| other.path != file.path));
+            files.extend(beginnings);
         }
-        plan.push(self.manifest_file());
-        plan.extend(
+        files.push(self.manifest_file());
+        files.extend(
             self.added
                 .iter()
                 .map(|(path, text)| PlannedFile::scaffold(inside(path), text.clone())),
         );
+        let lock = Lock::read(&self.root).map_err(|error| report.fail_with(&error))?;
         diagnostics.sort();
-        report.print(&diagnostics, &sources);
+        report.print(&diagnostics, &sources, Told::Notes(lock.notes()));
         if diagnostics.has_errors() {
-            Err(Status::Invalid)
-        } else {
-            Ok(plan)
+            return Err(Status::Invalid);
         }
+        let notes = diagnostics
+            .iter()
+            .filter(|it| it.severity == Severity::Note);
+        Ok(Plan {
+            files,
+            notes: notes.map(Diagnostic::title).collect(),
+        })
     }
 
     fn manifest_file(&self) -> PlannedFile {

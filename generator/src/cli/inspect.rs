@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory as _};
 
 use super::draft::{Draft, Loaded};
 use super::generate::find_root;
+use super::report::Told;
 use super::{Cli, Report, Status};
 use crate::load::manifest;
 use crate::model::rbac::{self, Rule};
@@ -55,7 +56,7 @@ pub(super) fn validate(args: &ValidateArgs, report: &mut Report) -> Status {
             mut diagnostics,
         }) => {
             diagnostics.sort();
-            report.print(&diagnostics, &sources);
+            report.print(&diagnostics, &sources, Told::Nothing);
             let handlers: usize = operator.kinds.iter().map(|kind| kind.handlers.len()).sum();
             let kinds = operator.kinds.len();
             report.say(&format!(

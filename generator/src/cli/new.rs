@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::draft::{Draft, FirstEntries};
 use super::generate::{Mode, finish};
+use super::report::Told;
 use super::runtime_source::RuntimeArgs;
 use super::{Report, Status};
 use crate::diagnostic::{Diagnostics, Sources};
@@ -97,7 +98,7 @@ pub(super) fn add_inputs(
     }
     let ids = input::read(arguments, &mut sources, &mut diagnostics);
     if diagnostics.has_errors() {
-        report.print(&diagnostics, &sources);
+        report.print(&diagnostics, &sources, Told::Nothing);
         return Err(Status::Invalid);
     }
     for id in ids {

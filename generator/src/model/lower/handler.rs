@@ -7,6 +7,7 @@ use crate::load::manifest::{
     Filters, HandlerSection, InitialDelay, ManifestDuration, OneOrMany, Spanned, Trigger,
     ValueFilter,
 };
+use crate::load::schema::Schema;
 use crate::model::handler::{
     Cause, ChangeKinds, Daemon, Delay, Expected, FieldPath, FieldType, Filter, Handler, Pace,
     Policy, Subject, Timer,
@@ -19,6 +20,8 @@ pub(super) type ResolveField<'a> =
 /// Lowers the handlers of one kind.
 pub(super) struct Lowering<'a> {
     pub(super) source: SourceId,
+    /// The schema of the whole object, if the kind has one.
+    pub(super) schema: Option<&'a Schema>,
     pub(super) resolve: &'a ResolveField<'a>,
     pub(super) diagnostics: &'a mut Diagnostics,
 }

@@ -29,6 +29,7 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
         }
         let mut lowering = Lowering {
             source: manifest.source,
+            schema: None,
             resolve: &|_, _, _| None,
             diagnostics,
         };
