@@ -342,6 +342,10 @@ fn inspection_commands_write_nothing() {
     exit 0
     widgets:patch because: progress of create_fn
     ");
+    insta::assert_snapshot!(shell.run(&["rbac", "--explain", "widgets:delete"]), @r"
+    exit 1
+    error: the operator does not need `widgets:delete`; of widgets it needs get, list, watch, patch
+    ");
     insta::assert_snapshot!(shell.run(&["rbac", "--explain", "pods"]), @r"
     exit 1
     error: the operator needs nothing of `pods`; `kopf-gen rbac` prints all

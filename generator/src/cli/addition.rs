@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use super::entry::{item, label_filters, scalar, text, word};
 use crate::edit::{Item, List};
@@ -35,19 +35,20 @@ pub(super) struct HandlerArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("pace").required(true).multiple(true)))]
 pub(super) struct TimerArgs {
     /// The kind, as in kopf.yaml or its CRD
     kind: String,
     /// The name of the function
     function: String,
     /// The pause between two calls, such as 30s
-    #[arg(long, value_name = "DURATION", required_unless_present = "idle")]
+    #[arg(long, value_name = "DURATION", group = "pace")]
     interval: Option<String>,
     /// Count the interval from call to call, however long they take
     #[arg(long, requires = "interval")]
     sharp: bool,
     /// Only when the object has not changed for so long, such as 10s
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", group = "pace")]
     idle: Option<String>,
     /// How long to wait at first, such as 1m
     #[arg(long, value_name = "DURATION")]

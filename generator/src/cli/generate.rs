@@ -130,7 +130,7 @@ pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
         } else {
             let manifest = manifest.display();
             return Err(format!(
-                "{manifest} is not a manifest: it is called {FILE_NAME}"
+                "{manifest} is neither a {FILE_NAME} nor a folder with one"
             ));
         };
         let folder = folder

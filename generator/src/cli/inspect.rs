@@ -137,7 +137,16 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
         .map(|grant| format!("{resource}:{} because: {}\n", grant.verb, grant.reason))
         .collect();
     if grants.is_empty() {
-        Err(format!("the operator does not need `{wanted}`"))
+        let mut verbs: Vec<&str> = Vec::new();
+        for grant in of_resource.iter().flat_map(|rule| &rule.verbs) {
+            if !verbs.contains(&grant.verb) {
+                verbs.push(grant.verb);
+            }
+        }
+        let verbs = verbs.join(", ");
+        Err(format!(
+            "the operator does not need `{wanted}`; of {resource} it needs {verbs}"
+        ))
     } else {
         Ok(grants)
     }

@@ -322,8 +322,8 @@ impl fmt::Display for Code {
 
 /// The text is not a code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such code: {0}")]
-pub struct UnknownCode(String);
+#[error("there is no such code; `kopf-gen explain` lists all")]
+pub struct UnknownCode;
 
 impl FromStr for Code {
     type Err = UnknownCode;
@@ -333,7 +333,7 @@ impl FromStr for Code {
             .iter()
             .copied()
             .find(|code| code.id().eq_ignore_ascii_case(text))
-            .ok_or_else(|| UnknownCode(text.to_owned()))
+            .ok_or(UnknownCode)
     }
 }
 

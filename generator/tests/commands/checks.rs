@@ -78,6 +78,27 @@ fn options_that_contradict_each_other_are_errors() {
 }
 
 #[test]
+fn a_slip_is_one_error() {
+    for (handler, message) in [
+        ("{tmer: f, interval: 1s}", "a handler has no key `tmer`"),
+        ("{on: create, fm: f}", "a handler has no key `fm`"),
+        (
+            "{timer: f, intervl: 1s, idle: 1s}",
+            "a handler has no key `intervl`",
+        ),
+    ] {
+        let said = about(handler);
+        expect(&said, "error", "KG0501", message);
+        assert_eq!(said.matches("error[").count(), 1, "{said}");
+    }
+    let said = about("{timer: f, interval: 5x}");
+    expect(&said, "error", "KG0504", "`interval` is not a duration");
+    assert_eq!(said.matches("error[").count(), 1, "{said}");
+    let said = about("{fn: f}");
+    expect(&said, "error", "KG0502", "a handler needs `on`");
+}
+
+#[test]
 fn filters_that_are_never_met_are_errors() {
     for (handler, message) in [
         (
@@ -223,7 +244,7 @@ fn values_that_the_schema_lets_in_pass() {
 #[test]
 fn handlers_that_hold_objects_are_told() {
     for holding in ["{on: delete, fn: f}", "{daemon: f}", "{timer: f, idle: 5s}"] {
-        let message = "objects of Widget wait for `f` when they are deleted";
+        let message = "objects of Widget wait for handlers when they are deleted";
         expect(&about(holding), "note", "KG0610", message);
     }
     for free in [

@@ -60,10 +60,10 @@ impl Reader<'_> {
         let mut fields = self.fields(root, "the manifest")?;
         let versions = [(API_VERSION, ApiVersion::V1)];
         let api_version = fields
-            .required(self, "apiVersion")
+            .required("apiVersion")
             .and_then(|node| self.word(node, "`apiVersion`", &versions));
         let operator = fields
-            .required(self, "operator")
+            .required("operator")
             .and_then(|node| self.operator(node));
         let resources = match fields.optional("resources") {
             Some(node) => self.list(node, "`resources`", Self::resource),
@@ -81,7 +81,7 @@ impl Reader<'_> {
     fn operator(&mut self, node: &Node) -> Option<OperatorSection> {
         let mut fields = self.fields(node, "`operator`")?;
         let name = fields
-            .required(self, "name")
+            .required("name")
             .and_then(|node| self.string(node, "`name`"));
         let namespaces = self.namespaces(&mut fields);
         let peering = self.peering(&mut fields);

@@ -241,8 +241,11 @@ impl Reader<'_> {
         let cancellation_backoff = self.duration(&mut fields, "cancellation_backoff");
         let cancellation_timeout = self.duration(&mut fields, "cancellation_timeout");
         let cancellation_polling = self.duration(&mut fields, "cancellation_polling");
+        // Without the pace that was meant, nothing true could be said of a timer.
+        let is_paced = (interval.is_some() || fields.optional("interval").is_none())
+            && (idle.is_some() || fields.optional("idle").is_none());
         fields.finish(self);
-        let occasion = occasion?;
+        let occasion = occasion.filter(|_| is_paced)?;
         Some(HandlerSection {
             span,
             on: occasion.on,
@@ -290,11 +293,13 @@ impl Reader<'_> {
             return None;
         }
         let Some(named) = timer.clone().or(daemon.clone()) else {
-            let on = fields.required(self, "on").and_then(|node| {
-                self.one_or_many(node, |this, node| this.word(node, "`on`", Trigger::NAMES))
-            });
+            let on = fields
+                .required_unless("on", &["timer", "daemon"])
+                .and_then(|node| {
+                    self.one_or_many(node, |this, node| this.word(node, "`on`", Trigger::NAMES))
+                });
             let function = fields
-                .required(self, "fn")
+                .required_unless("fn", &["timer", "daemon"])
                 .and_then(|node| self.string(node, "`fn`"));
             return Some(Occasion {
                 on: Some(on?),
@@ -328,7 +333,7 @@ impl Reader<'_> {
         }
         let mut inner = self.fields(node, "a computed delay")?;
         let function = inner
-            .required(self, "fn")
+            .required("fn")
             .and_then(|node| self.string(node, "`fn`"));
         inner.finish(self);
         Some(Spanned {

@@ -48,7 +48,7 @@ impl Reader<'_> {
         let mut fields = self.fields(node, "an index")?;
         let span = fields.place();
         let index = fields
-            .required(self, "index")
+            .required("index")
             .and_then(|node| self.string(node, "`index`"));
         let keys = self.optional_string(&mut fields, "keys");
         let values = self.optional_string(&mut fields, "values");

@@ -8,7 +8,8 @@ use crate::model::operator::{HandledKind, Origin};
 /// A handler, and the entry of the manifest that it comes from.
 type Declared<'a> = (Handler, &'a HandlerSection);
 
-/// Tells in at most one note for each consequence, however many handlers have it.
+/// Tells in one note for each consequence, however many handlers have it. It does not name them in
+/// its title, so it is told once for a kind, and not again with each handler.
 pub(super) fn tell(
     source: SourceId,
     kind: &HandledKind,
@@ -29,9 +30,11 @@ fn finalizers(
         .iter()
         .filter(|(handler, _)| handler.holds_deletion())
         .collect();
-    let names = names(&holding)?;
+    if holding.is_empty() {
+        return None;
+    }
     let message = format!(
-        "objects of {} wait for {names} when they are deleted",
+        "objects of {} wait for handlers when they are deleted",
         kind.kind
     );
     let has = |background: bool| {
@@ -67,7 +70,6 @@ fn results(source: SourceId, kind: &HandledKind, handlers: &[Declared<'_>]) -> O
     if losing.is_empty() {
         return None;
     }
-    // Without the names of the handlers: for each kind it is told once, and not with each handler.
     let message = format!("the schema of {} drops results of its handlers", kind.kind);
     let note = Diagnostic::note(Code::PrunedResults, message).help(
         "this matters to functions that call `set_result`: declare these fields in the schema, \
@@ -76,23 +78,6 @@ fn results(source: SourceId, kind: &HandledKind, handlers: &[Declared<'_>]) -> O
     Some(at_each(note, source, &losing, |handler| {
         format!("there is no `status.{}`", handler.full_id())
     }))
-}
-
-/// The methods in words, such as "`a`, `b` and `c`"; nothing if there are none.
-fn names(handlers: &[&Declared<'_>]) -> Option<String> {
-    let mut names: Vec<String> = Vec::new();
-    for (handler, _) in handlers {
-        let name = format!("`{}`", handler.method);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let last = names.pop()?;
-    Some(if names.is_empty() {
-        last
-    } else {
-        format!("{} and {last}", names.join(", "))
-    })
 }
 
 /// Points to the function of each handler; one that is about several fields is written once.
