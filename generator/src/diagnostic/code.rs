@@ -195,8 +195,9 @@ codes! {
     /// The schema never lets the value into the field: it has another type, is none of the `enum`,
     /// or is outside of `minimum`, `maxLength`, `pattern` and the like; or no object can have such a
     /// label or annotation. The handler would never be called. `old` gets a warning only, because
-    /// an object may still have a value from a time when the schema allowed it. To look for what
-    /// the schema should not let pass, write `{predicate: name}`.
+    /// an object may still have a value from a time when the schema allowed it; mutating webhooks
+    /// see objects before their limits are checked. To look for what the schema should not let
+    /// pass, write `{predicate: name}`.
     FilterValue = "KG0609",
     /// Objects wait for a handler when they are deleted.
     ///

@@ -212,6 +212,25 @@ fn values_that_the_schema_never_lets_in_are_errors() {
 }
 
 #[test]
+fn mutating_webhooks_see_what_is_not_validated_yet() {
+    let shell = Shell::with_operator();
+    let crd = CRD.replace("size: {type: integer}", "size: {type: integer, minimum: 1}");
+    assert_ne!(crd, CRD);
+    shell.write("crds/widget.yaml", &crd);
+    let about = |role: &str| {
+        let webhook = format!("{{{role}: f, field: spec.size, value: 0}}");
+        let head = "apiVersion: kopf-gen.dev/v1\noperator: {name: widgets}\n";
+        let resource = format!("{{crd: crds/widget.yaml, admission: [{webhook}]}}");
+        shell.write("kopf.yaml", &format!("{head}resources: [{resource}]\n"));
+        shell.run(&["validate"])
+    };
+    let message = "`spec.size` can never be `0`";
+    expect(&about("validate"), "error", "KG0609", message);
+    let said = about("mutate");
+    assert!(said.starts_with("exit 0"), "{said}");
+}
+
+#[test]
 fn values_that_the_schema_lets_in_pass() {
     for (field, value) in [
         ("{type: string, enum: [present, absent]}", "present"),

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::handler::Lowering;
+use super::handler::{Limits, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, ValueFilter};
 use crate::model::fit::{self, Holds, Misfit, Reason};
@@ -62,6 +62,9 @@ impl Lowering<'_> {
             let Some(misfit) = self.misfit(field, value) else {
                 continue;
             };
+            if self.limits == Limits::Unchecked && matches!(misfit.reason, Reason::Limit(..)) {
+                continue;
+            }
             let message = format!("`{field}` can never be `{value}`");
             let diagnostic = match (&misfit.reason, if_restricted) {
                 (Reason::Type(_), _) | (_, Severity::Error) => {

@@ -22,8 +22,18 @@ pub(super) struct Lowering<'a> {
     pub(super) source: SourceId,
     /// The schema of the whole object, if the kind has one.
     pub(super) schema: Option<&'a Schema>,
+    pub(super) limits: Limits,
     pub(super) resolve: &'a ResolveField<'a>,
     pub(super) diagnostics: &'a mut Diagnostics,
+}
+
+/// Whether the values that a handler sees are within the limits of the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limits {
+    /// They are: the API server has stored them.
+    Kept,
+    /// Nobody knows: the API server validates what mutating webhooks have made of an object.
+    Unchecked,
 }
 
 /// Which of the families of handlers an entry belongs to.

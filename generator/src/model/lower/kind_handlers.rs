@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::field::Fields;
-use super::handler::Lowering;
+use super::handler::{Limits, Lowering};
 use super::{implied, index};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
@@ -47,6 +47,7 @@ impl Handlers<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
+                limits: Limits::Kept,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -61,6 +62,7 @@ impl Handlers<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
+                limits: Limits::Kept,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -75,6 +77,7 @@ impl Handlers<'_> {
             let lowering = Lowering {
                 source,
                 schema: self.schema,
+                limits: Limits::Kept,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::handler::Lowering;
+use super::handler::{Limits, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Severity, Span};
 use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, WebhookSection};
 use crate::model::kind::Status;
@@ -31,6 +31,9 @@ impl Lowering<'_> {
         self.warn_of_blocking(section, kind, standing);
         let function = section.function()?;
         let sound = self.diagnostics.count(Severity::Error) == before;
+        if role == Some(Role::Mutate) {
+            self.limits = Limits::Unchecked;
+        }
         // Everything that it has in common with a handler is checked as for one.
         let handlers = self.handler(&as_handler(section, function));
         let handler = handlers.into_iter().next()?;
