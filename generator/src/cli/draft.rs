@@ -9,7 +9,8 @@ use super::runtime_source::RuntimeArgs;
 use super::{Report, Status};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::edit::{self, Item, List};
-use crate::load::crd::{self, NameFix};
+use crate::load::crd::{self, Crd, NameFix};
+use crate::load::input::STDIN;
 use crate::load::manifest::{self, FILE_NAME};
 use crate::model::operator::Operator;
 use crate::plan::{self, Beginning, CratePath, Plan, PlannedFile, Surroundings};
@@ -86,6 +87,11 @@ impl Draft {
         }
     }
 
+    /// Whether the manifest names a file with definitions.
+    pub(super) fn has_crds(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| !known.is_empty())
+    }
+
     pub(super) fn manifest(&self) -> &str {
         &self.manifest
     }
@@ -110,32 +116,19 @@ impl Draft {
         &mut self,
         name: &str,
         text: &str,
+        kinds: &[Crd],
         first: FirstEntries,
     ) -> Result<Vec<String>, DraftError> {
-        let mut sources = Sources::new();
-        let source = sources.add(name, text);
-        // Problems are reported when the file is read for good, under the name that it will have.
-        let kinds = crd::read(&sources, source, NameFix::Report, &mut Diagnostics::new());
         let mut known = self.known.take().unwrap_or_else(|| self.known_kinds());
-        let (old, new): (Vec<_>, Vec<_>) = kinds
+        let (old, new): (Vec<&Crd>, Vec<&Crd>) = kinds
             .iter()
             .partition(|crd| known.contains(&(crd.group.clone(), crd.names.kind.clone())));
-        if !new.is_empty() || kinds.is_empty() {
+        if !new.is_empty() {
             let file = self.place(name, text)?;
             for crd in &new {
                 let kind = (kinds.len() > 1).then_some(crd.names.kind.as_str());
-                self.manifest = edit::append(
-                    &self.manifest,
-                    List::Resources,
-                    &resource_item(&file, kind, first),
-                )?;
-            }
-            if kinds.is_empty() {
-                self.manifest = edit::append(
-                    &self.manifest,
-                    List::Resources,
-                    &resource_item(&file, None, first),
-                )?;
+                let item = resource_item(&file, kind, first);
+                self.manifest = edit::append(&self.manifest, List::Resources, &item)?;
             }
         }
         known.extend(
@@ -160,7 +153,7 @@ impl Draft {
             return Ok(inside);
         }
         let base = match name {
-            "<stdin>" => "stdin.yaml".into(),
+            STDIN => "stdin.yaml".into(),
             name => Path::new(name)
                 .file_name()
                 .map_or("crd.yaml".into(), |name| name.to_string_lossy()),

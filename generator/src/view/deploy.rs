@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::load::manifest::Trigger;
 use crate::model::handler::{Cause, ChangeKinds, Handler};
-use crate::model::operator::{HandledKind, Operator};
+use crate::model::operator::{CrdFile, HandledKind, Operator};
 use crate::model::rbac::{self, Place, Rule};
 use crate::model::webhook::{Role, Webhook};
 use crate::view::cluster_test::ClusterTestView;
@@ -103,6 +103,8 @@ pub struct DockerignoreView;
 #[template(path = "scaffold/README.md")]
 pub struct ReadmeView<'a> {
     name: &'a str,
+    /// What brings the definitions into a cluster, if there are any.
+    definitions: Option<&'static str>,
     has_cluster_test: bool,
     has_children: bool,
     kinds: Vec<ReadmeKind<'a>>,
@@ -241,10 +243,21 @@ impl<'a> ReadmeView<'a> {
     pub fn new(operator: &'a Operator, has_children: bool) -> Self {
         Self {
             name: &operator.name,
+            definitions: definitions(operator),
             has_cluster_test: ClusterTestView::new(operator).is_some(),
             has_children,
             kinds: operator.kinds.iter().map(ReadmeKind::new).collect(),
         }
+    }
+}
+
+/// The folder of the definitions if all of them are there, and otherwise the file with copies of all.
+fn definitions(operator: &Operator) -> Option<&'static str> {
+    let is_in_folder = |file: &CrdFile| file.path.starts_with("crds/");
+    match operator.crd_files.as_slice() {
+        [] => None,
+        files if files.iter().all(is_in_folder) => Some("crds/"),
+        _ => Some("deploy/crds.yaml"),
     }
 }
 
