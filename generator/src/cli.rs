@@ -32,6 +32,9 @@ Exit codes:
   3  --check: something is out of date
   4  a generated file was edited by hand and is not overwritten";
 
+/// Above the options that all commands have, so that they are not among those of one.
+const GLOBAL: &str = "For all commands";
+
 /// Turns CustomResourceDefinitions into typed Kubernetes operators.
 #[derive(Debug, Parser)]
 #[command(name = "kopf-gen", after_help = EXIT_CODES, version)]
@@ -46,16 +49,16 @@ pub struct Cli {
 #[derive(Debug, Args)]
 pub struct Output {
     /// How to print problems
-    #[arg(long, global = true, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "human", help_heading = GLOBAL)]
     pub format: Format,
     /// Whether to colour the output
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = GLOBAL)]
     pub color: Color,
     /// Print errors only
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
     pub quiet: bool,
     /// Print all that there is to say, also what was told before
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub verbose: bool,
 }
 

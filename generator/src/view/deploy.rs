@@ -4,10 +4,12 @@ use askama::Template;
 
 use crate::load::manifest::Trigger;
 use crate::model::handler::{Cause, ChangeKinds, Handler};
+use crate::model::hook::{Hook, Moment};
 use crate::model::operator::{CrdFile, HandledKind, Operator};
 use crate::model::rbac::{self, Place, Rule};
 use crate::model::webhook::{Role, Webhook};
 use crate::view::cluster_test::ClusterTestView;
+use crate::view::hook;
 use crate::view::layout::wrap;
 use crate::view::method;
 
@@ -246,7 +248,12 @@ impl<'a> ReadmeView<'a> {
             definitions: definitions(operator),
             has_cluster_test: ClusterTestView::new(operator).is_some(),
             has_children,
-            kinds: operator.kinds.iter().map(ReadmeKind::new).collect(),
+            kinds: operator
+                .kinds
+                .iter()
+                .map(ReadmeKind::new)
+                .chain((!operator.hooks.is_empty()).then(|| ReadmeKind::of_hooks(operator)))
+                .collect(),
         }
     }
 }
@@ -277,6 +284,14 @@ impl<'a> ReadmeKind<'a> {
                 .collect(),
         }
     }
+
+    fn of_hooks(operator: &'a Operator) -> Self {
+        Self {
+            title: "The operator as a whole".to_owned(),
+            file: format!("src/handlers/{}.rs", hook::MODULE),
+            handlers: operator.hooks.iter().map(ReadmeHandler::of_hook).collect(),
+        }
+    }
 }
 
 impl<'a> ReadmeHandler<'a> {
@@ -298,9 +313,20 @@ impl<'a> ReadmeHandler<'a> {
             occasion,
         }
     }
-}
 
-impl<'a> ReadmeHandler<'a> {
+    fn of_hook(hook: &'a Hook) -> Self {
+        let occasion = match hook.moment {
+            Moment::Startup => "when the operator starts",
+            Moment::Cleanup => "when the operator stops",
+            Moment::Login => "when credentials for the cluster are needed",
+            Moment::Probe => "when somebody asks whether the operator is alive",
+        };
+        Self {
+            method: &hook.method,
+            occasion: occasion.to_owned(),
+        }
+    }
+
     fn of_webhook(webhook: &'a Webhook) -> Self {
         let occasion = match webhook.role {
             Role::Validate => "says whether a request may pass",
