@@ -1,7 +1,9 @@
 //! The command line: arguments become typed requests, results become text and an exit status.
 
+mod addition;
 mod change;
 mod draft;
+mod entry;
 mod explain;
 mod generate;
 mod hook;
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use report::Report;
+pub use report::{Report, Verbosity};
 
 use crate::diagnostic::Style;
 
@@ -29,6 +31,9 @@ Exit codes:
   2  the command line is wrong
   3  --check: something is out of date
   4  a generated file was edited by hand and is not overwritten";
+
+/// Above the options that all commands have, so that they are not among those of one.
+const GLOBAL: &str = "For all commands";
 
 /// Turns CustomResourceDefinitions into typed Kubernetes operators.
 #[derive(Debug, Parser)]
@@ -44,16 +49,16 @@ pub struct Cli {
 #[derive(Debug, Args)]
 pub struct Output {
     /// How to print problems
-    #[arg(long, global = true, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "human", help_heading = GLOBAL)]
     pub format: Format,
     /// Whether to colour the output
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = GLOBAL)]
     pub color: Color,
     /// Print errors only
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
     pub quiet: bool,
-    /// Print notes as well
-    #[arg(short, long, global = true)]
+    /// Print all that there is to say, also what was told before
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub verbose: bool,
 }
 
@@ -112,7 +117,11 @@ pub enum Status {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let mut report = Report::new(cli.output.format, cli.output.style(), cli.output.level());
+    let mut report = Report::new(
+        cli.output.format,
+        cli.output.style(),
+        cli.output.verbosity(),
+    );
     let status = match cli.command {
         Command::New(args) => new::run(&args, &mut report),
         Command::Generate(args) => generate::run(&args, &mut report),
@@ -148,12 +157,11 @@ impl Output {
         }
     }
 
-    fn level(&self) -> crate::diagnostic::Severity {
-        use crate::diagnostic::Severity;
+    fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
-            (true, _) => Severity::Error,
-            (_, true) => Severity::Note,
-            _ => Severity::Warning,
+            (true, _) => Verbosity::Quiet,
+            (_, true) => Verbosity::Verbose,
+            _ => Verbosity::Normal,
         }
     }
 }

@@ -15,8 +15,10 @@ pub enum Severity {
     Error,
     /// The output is made, but is probably not what was wanted.
     Warning,
-    /// Worth knowing; only shown when asked for more detail.
+    /// What the input implies without saying so; told once, when it is new.
     Note,
+    /// Worth knowing for those who ask for more detail.
+    Info,
 }
 
 /// A place in an input, with a few words about it.
@@ -61,6 +63,7 @@ impl Severity {
             Self::Error => "error",
             Self::Warning => "warning",
             Self::Note => "note",
+            Self::Info => "info",
         }
     }
 }
@@ -78,9 +81,14 @@ impl Diagnostic {
         Self::new(code, Severity::Warning, message)
     }
 
-    /// A remark.
+    /// Something that the input implies.
     pub fn note(code: Code, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Note, message)
+    }
+
+    /// A remark for those who ask for more detail.
+    pub fn info(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Info, message)
     }
 
     fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
@@ -91,6 +99,12 @@ impl Diagnostic {
             labels: Vec::new(),
             help: None,
         }
+    }
+
+    /// The code and the message, by which a problem is known wherever its place moves to.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{}: {}", self.code, self.message)
     }
 
     /// Adds a place; the first one added is the primary one.

@@ -4,6 +4,7 @@ mod alternatives;
 mod brevity;
 mod builtin;
 pub mod field;
+mod fit;
 pub mod handler;
 pub mod hook;
 pub mod index;

@@ -2,6 +2,7 @@
 
 mod user;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -77,6 +78,15 @@ pub struct Surroundings {
     pub has_workspace: bool,
 }
 
+/// Everything that a run wants on disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The files.
+    pub files: Vec<PlannedFile>,
+    /// The notes on the manifest, which are remembered so that nobody is told twice.
+    pub notes: BTreeSet<String>,
+}
+
 /// One file of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedFile {
@@ -87,18 +97,21 @@ pub struct PlannedFile {
 }
 
 /// Plans every file of an operator crate that already has its own `Cargo.toml` and `main.rs`.
+/// `advance` is told how many kinds are done, each time before the next one.
 #[must_use]
 pub fn operator(
     operator: &Operator,
     sources: &Sources,
     user: &UserFiles,
     diagnostics: &mut Diagnostics,
+    advance: &mut dyn FnMut(usize),
 ) -> Vec<PlannedFile> {
     let mut files = vec![generated_rust(
         "src/generated.rs",
         &OperatorView::new(operator),
     )];
-    for kind in &operator.kinds {
+    for (done, kind) in operator.kinds.iter().enumerate() {
+        advance(done);
         files.push(generated_rust(
             &format!("src/generated/{}.rs", kind.module),
             &KindView::new(kind),
@@ -291,6 +304,17 @@ impl TryFrom<String> for CratePath {
 impl From<CratePath> for String {
     fn from(path: CratePath) -> Self {
         path.0
+    }
+}
+
+// === impl Plan ===
+
+impl From<Vec<PlannedFile>> for Plan {
+    fn from(files: Vec<PlannedFile>) -> Self {
+        Self {
+            files,
+            notes: BTreeSet::new(),
+        }
     }
 }
 

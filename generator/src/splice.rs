@@ -134,14 +134,6 @@ impl<'a> UserSource<'a> {
         }
     }
 
-    /// The file with more items at its end; they have `\n` and no final line break.
-    #[must_use]
-    pub fn with_items(&self, items: &str) -> String {
-        let newline = line_break(self.text);
-        let items = items.replace('\n', newline);
-        format!("{}{newline}{newline}{items}{newline}", self.text.trim_end())
-    }
-
     /// The file with one more `mod name;`, sorted into those that it has.
     #[must_use]
     pub fn with_module(&self, name: &str) -> String {
@@ -259,6 +251,15 @@ fn implements(item: &syn::ItemImpl, trait_name: &str) -> bool {
             .last()
             .is_some_and(|last| last.ident == trait_name)
     })
+}
+
+/// A file with more items at its end, for which it need not be parsed; they have `\n` and no final
+/// line break.
+#[must_use]
+pub fn with_items(text: &str, items: &str) -> String {
+    let newline = line_break(text);
+    let items = items.replace('\n', newline);
+    format!("{}{newline}{newline}{items}{newline}", text.trim_end())
 }
 
 // === impl Imports ===

@@ -119,7 +119,7 @@ fn keep_versions(
         if !has_one {
             let message = format!("`{}` has no such version and is left out", crd.name);
             diagnostics
-                .push(Diagnostic::note(Code::NoVersion, message).at(crd.source, crd.span, ""));
+                .push(Diagnostic::info(Code::NoVersion, message).at(crd.source, crd.span, ""));
         }
         has_one
     });

@@ -22,3 +22,4 @@ pub mod stub;
 mod value;
 mod version;
 pub mod webhooks;
+mod wire;

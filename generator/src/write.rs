@@ -10,7 +10,7 @@ mod lock;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::plan::{CratePath, PlannedFile};
+use crate::plan::{CratePath, Plan};
 
 pub use compare::{Change, Comparison, Conflict};
 pub use lock::{Lock, LockError, Sha256Hex};
@@ -85,11 +85,7 @@ pub enum Error {
 }
 
 /// Compares `plan` with the crate in `root`, changing nothing.
-pub fn compare(
-    root: &Path,
-    plan: &[PlannedFile],
-    edited: EditedFiles,
-) -> Result<Comparison, Error> {
+pub fn compare(root: &Path, plan: &Plan, edited: EditedFiles) -> Result<Comparison, Error> {
     let lock = Lock::read(root)?;
     compare::compare(root, plan, &lock, edited)
 }

@@ -70,7 +70,7 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
         return None;
     };
     let user = UserFiles::default();
-    let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics);
+    let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut |_| ());
     assert!(!diagnostics.has_errors(), "an empty crate is in order");
     let runtime = format!("{{ path = {:?} }}", repository().join("runtime"));
     let surroundings = Surroundings {

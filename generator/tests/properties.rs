@@ -115,7 +115,7 @@ fn plan_of(manifest: &str, user: &BTreeMap<String, String>) -> Option<Vec<Planne
             text.clone(),
         );
     }
-    let plan = plan::operator(&operator, &sources, &files, &mut diagnostics);
+    let plan = plan::operator(&operator, &sources, &files, &mut diagnostics, &mut |_| ());
     assert!(!diagnostics.has_errors(), "the user's files are in order");
     Some(plan)
 }

@@ -23,7 +23,7 @@ fn generate(text: &str, options: Options) -> String {
     let resources = types::resources(&sources, &[id], &request, &mut diagnostics);
     let mut output: Vec<String> = diagnostics
         .iter()
-        .filter(|d| d.severity != Severity::Note)
+        .filter(|d| d.severity != Severity::Info)
         .map(|d| human(d, &sources, Style::Plain))
         .collect();
     for resource in &resources {

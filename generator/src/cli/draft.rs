@@ -4,15 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::report::Told;
 use super::runtime_source::RuntimeArgs;
 use super::{Report, Status};
-use crate::diagnostic::{Diagnostics, SourceId, Sources};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::edit::{self, Item, List};
-use crate::load::crd::{self, NameFix};
+use crate::load::crd::{self, Crd, NameFix};
+use crate::load::input::STDIN;
 use crate::load::manifest::{self, FILE_NAME};
 use crate::model::operator::Operator;
-use crate::plan::{self, Beginning, CratePath, PlannedFile, Surroundings};
+use crate::plan::{self, Beginning, CratePath, Plan, PlannedFile, Surroundings};
 use crate::view::scaffold::ManifestView;
+use crate::write::Lock;
 use crate::{pipeline, project};
 
 /// The crate in `root` with changes that are not written yet.
@@ -84,6 +87,11 @@ impl Draft {
         }
     }
 
+    /// Whether the manifest names a file with definitions.
+    pub(super) fn has_crds(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| !known.is_empty())
+    }
+
     pub(super) fn manifest(&self) -> &str {
         &self.manifest
     }
@@ -108,32 +116,19 @@ impl Draft {
         &mut self,
         name: &str,
         text: &str,
+        kinds: &[Crd],
         first: FirstEntries,
     ) -> Result<Vec<String>, DraftError> {
-        let mut sources = Sources::new();
-        let source = sources.add(name, text);
-        // Problems are reported when the file is read for good, under the name that it will have.
-        let kinds = crd::read(&sources, source, NameFix::Report, &mut Diagnostics::new());
         let mut known = self.known.take().unwrap_or_else(|| self.known_kinds());
-        let (old, new): (Vec<_>, Vec<_>) = kinds
+        let (old, new): (Vec<&Crd>, Vec<&Crd>) = kinds
             .iter()
             .partition(|crd| known.contains(&(crd.group.clone(), crd.names.kind.clone())));
-        if !new.is_empty() || kinds.is_empty() {
+        if !new.is_empty() {
             let file = self.place(name, text)?;
             for crd in &new {
                 let kind = (kinds.len() > 1).then_some(crd.names.kind.as_str());
-                self.manifest = edit::append(
-                    &self.manifest,
-                    List::Resources,
-                    &resource_item(&file, kind, first),
-                )?;
-            }
-            if kinds.is_empty() {
-                self.manifest = edit::append(
-                    &self.manifest,
-                    List::Resources,
-                    &resource_item(&file, None, first),
-                )?;
+                let item = resource_item(&file, kind, first);
+                self.manifest = edit::append(&self.manifest, List::Resources, &item)?;
             }
         }
         known.extend(
@@ -158,7 +153,7 @@ impl Draft {
             return Ok(inside);
         }
         let base = match name {
-            "<stdin>" => "stdin.yaml".into(),
+            STDIN => "stdin.yaml".into(),
             name => Path::new(name)
                 .file_name()
                 .map_or("crd.yaml".into(), |name| name.to_string_lossy()),
@@ -228,7 +223,7 @@ impl Draft {
             }),
             None => {
                 diagnostics.sort();
-                report.print(&diagnostics, &sources);
+                report.print(&diagnostics, &sources, Told::Nothing);
                 Err(Status::Invalid)
             }
         }
@@ -244,11 +239,7 @@ impl Draft {
     }
 
     /// Plans every file of the crate, and reports what is wrong with the inputs.
-    pub(super) fn plan(
-        &self,
-        runtime: &RuntimeArgs,
-        report: &mut Report,
-    ) -> Result<Vec<PlannedFile>, Status> {
+    pub(super) fn plan(&self, runtime: &RuntimeArgs, report: &mut Report) -> Result<Plan, Status> {
         let Loaded {
             operator,
             mut sources,
@@ -257,7 +248,9 @@ impl Draft {
         let user = project::user_files(&self.root, &mut sources)
             .map_err(|error| report.fail_with(&error))?;
         report.begin("making the crate");
-        let mut plan = plan::operator(&operator, &sources, &user, &mut diagnostics);
+        let kinds = operator.kinds.len();
+        let mut advance = |done| report.advance(done, kinds);
+        let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut advance);
         if !self.root.join("Cargo.toml").exists() {
             let runtime = runtime
                 .resolve(&self.root)
@@ -267,22 +260,28 @@ impl Draft {
                 has_workspace: is_in_workspace(&self.root),
             };
             let beginnings = plan::beginnings(&operator, surroundings, self.beginning);
-            plan.retain(|file| beginnings.iter().all(|other| other.path != file.path));
-            plan.extend(beginnings);
+            files.retain(|file| beginnings.iter().all(|other| other.path != file.path));
+            files.extend(beginnings);
         }
-        plan.push(self.manifest_file());
-        plan.extend(
+        files.push(self.manifest_file());
+        files.extend(
             self.added
                 .iter()
                 .map(|(path, text)| PlannedFile::scaffold(inside(path), text.clone())),
         );
+        let lock = Lock::read(&self.root).map_err(|error| report.fail_with(&error))?;
         diagnostics.sort();
-        report.print(&diagnostics, &sources);
+        report.print(&diagnostics, &sources, Told::Notes(lock.notes()));
         if diagnostics.has_errors() {
-            Err(Status::Invalid)
-        } else {
-            Ok(plan)
+            return Err(Status::Invalid);
         }
+        let notes = diagnostics
+            .iter()
+            .filter(|it| it.severity == Severity::Note);
+        Ok(Plan {
+            files,
+            notes: notes.map(Diagnostic::title).collect(),
+        })
     }
 
     fn manifest_file(&self) -> PlannedFile {

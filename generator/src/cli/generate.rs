@@ -11,7 +11,7 @@ use super::runtime_source::RuntimeArgs;
 use super::{Report, Status, watch};
 use crate::diff;
 use crate::load::manifest::FILE_NAME;
-use crate::plan::{Beginning, PlannedFile};
+use crate::plan::{Beginning, Plan};
 use crate::write::{self, Change, Comparison, EditedFiles, Lock};
 
 /// What a kind begins with when it is added.
@@ -85,10 +85,7 @@ fn once(args: &GenerateArgs, report: &mut Report) -> Status {
     }
 }
 
-fn prepare(
-    args: &GenerateArgs,
-    report: &mut Report,
-) -> Result<(PathBuf, Vec<PlannedFile>), Status> {
+fn prepare(args: &GenerateArgs, report: &mut Report) -> Result<(PathBuf, Plan), Status> {
     let (root, mut draft) = match find_root(args.manifest.as_deref()) {
         Ok(root) => {
             settle(&root, args.mode, report)?;
@@ -133,7 +130,7 @@ pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
         } else {
             let manifest = manifest.display();
             return Err(format!(
-                "{manifest} is not a manifest: it is called {FILE_NAME}"
+                "{manifest} is neither a {FILE_NAME} nor a folder with one"
             ));
         };
         let folder = folder
@@ -156,7 +153,7 @@ pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
 /// Compares the plan with the disk, then does what the mode asks for.
 pub(super) fn finish(
     root: &Path,
-    plan: &[PlannedFile],
+    plan: &Plan,
     edited: EditedFiles,
     mode: Mode,
     report: &mut Report,

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::change::{edit_manifest, item, scalar, text};
+use super::change::{edit_manifest, known};
+use super::entry::{item, scalar, text};
 use super::{Report, Status};
 use crate::edit::{self, Item, List};
 use crate::load::manifest::HookSection;
-use crate::suggest::did_you_mean;
 
 #[derive(Debug, Args)]
 pub(super) struct HookArgs {
@@ -75,25 +75,22 @@ fn append(manifest: Option<&Path>, item: &Item, report: &mut Report) -> Status {
 pub(super) fn remove(args: &RemoveHookArgs, report: &mut Report) -> Status {
     edit_manifest(args.manifest.as_deref(), report, |text, _, manifest| {
         let hooks = &manifest.operator.handlers;
-        let place = hooks
+        let entries: Vec<Vec<String>> = hooks.iter().map(names).collect();
+        let place = entries
             .iter()
-            .position(|hook| names(hook).any(|name| name == args.handler))
-            .ok_or_else(|| {
-                let known: Vec<_> = hooks.iter().flat_map(names).collect();
-                let help = did_you_mean(&args.handler, known.iter().copied())
-                    .unwrap_or_else(|| format!("it has {}", known.join(", ")));
-                format!("the operator has no handler `{}`; {help}", args.handler)
-            })?;
+            .position(|names| names.contains(&args.handler));
+        let place = place.ok_or_else(|| {
+            let help = known(&args.handler, &entries);
+            format!("the operator has no handler `{}`; {help}", args.handler)
+        })?;
         edit::remove(text, List::OperatorHandlers, place).map_err(|error| error.to_string())
     })
 }
 
-fn names(hook: &HookSection) -> impl Iterator<Item = &str> {
+fn names(hook: &HookSection) -> Vec<String> {
     let function = hook.function().map(|(_, name)| name);
-    function
-        .into_iter()
-        .chain(&hook.id)
-        .map(|it| it.value.as_str())
+    let names = function.into_iter().chain(&hook.id);
+    names.map(|it| it.value.clone()).collect()
 }
 
 impl HookArgs {

@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory as _};
 
 use super::draft::{Draft, Loaded};
 use super::generate::find_root;
+use super::report::Told;
 use super::{Cli, Report, Status};
 use crate::load::manifest;
 use crate::model::rbac::{self, Rule};
@@ -55,7 +56,7 @@ pub(super) fn validate(args: &ValidateArgs, report: &mut Report) -> Status {
             mut diagnostics,
         }) => {
             diagnostics.sort();
-            report.print(&diagnostics, &sources);
+            report.print(&diagnostics, &sources, Told::Nothing);
             let handlers: usize = operator.kinds.iter().map(|kind| kind.handlers.len()).sum();
             let kinds = operator.kinds.len();
             report.say(&format!(
@@ -136,7 +137,16 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
         .map(|grant| format!("{resource}:{} because: {}\n", grant.verb, grant.reason))
         .collect();
     if grants.is_empty() {
-        Err(format!("the operator does not need `{wanted}`"))
+        let mut verbs: Vec<&str> = Vec::new();
+        for grant in of_resource.iter().flat_map(|rule| &rule.verbs) {
+            if !verbs.contains(&grant.verb) {
+                verbs.push(grant.verb);
+            }
+        }
+        let verbs = verbs.join(", ");
+        Err(format!(
+            "the operator does not need `{wanted}`; of {resource} it needs {verbs}"
+        ))
     } else {
         Ok(grants)
     }

@@ -7,10 +7,12 @@ use clap::{Args, ValueEnum};
 
 use super::draft::{Draft, FirstEntries};
 use super::generate::{Mode, finish};
+use super::report::Told;
 use super::runtime_source::RuntimeArgs;
 use super::{Report, Status};
-use crate::diagnostic::{Diagnostics, Sources};
-use crate::load::input;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Sources};
+use crate::load::crd::{self, NameFix};
+use crate::load::input::{self, STDIN};
 use crate::model::lower::is_operator_name;
 use crate::plan::Beginning;
 use crate::write::{self, EditedFiles, TOOL_FOLDER};
@@ -50,7 +52,7 @@ pub(super) fn run(args: &NewArgs, report: &mut Report) -> Status {
             Ok(plan) => {
                 let status = finish(&args.dir, &plan, EditedFiles::Keep, Mode::WRITE, report);
                 if status == Status::Ok {
-                    report.say(&next_steps(&args.dir, &name));
+                    report.say(&next_steps(&args.dir, &name, draft.has_crds()));
                 }
                 status
             }
@@ -83,7 +85,7 @@ fn prepare(args: &NewArgs, report: &mut Report) -> Result<(Draft, String), Statu
     Ok((draft, name))
 }
 
-/// Adds every definition that the arguments name.
+/// Adds every definition that the arguments name. Other files of a folder are left alone.
 pub(super) fn add_inputs(
     draft: &mut Draft,
     arguments: &[String],
@@ -96,12 +98,30 @@ pub(super) fn add_inputs(
         report.begin("reading the definitions");
     }
     let ids = input::read(arguments, &mut sources, &mut diagnostics);
+    let mut files = Vec::new();
+    for id in ids {
+        let name = sources.name(id);
+        let kinds = crd::read(&sources, id, NameFix::Report, &mut diagnostics);
+        let is_meant = name == STDIN || arguments.iter().any(|argument| argument == name);
+        if !kinds.is_empty() {
+            files.push((id, kinds));
+        } else if is_meant && !diagnostics.has_errors() {
+            let message = format!("there is no CustomResourceDefinition in {name}");
+            diagnostics.push(Diagnostic::error(Code::NothingFound, message));
+        }
+    }
+    if files.is_empty() && !arguments.is_empty() && !diagnostics.has_errors() {
+        let message = "there is no CustomResourceDefinition in the inputs";
+        diagnostics.push(Diagnostic::error(Code::NothingFound, message));
+    }
+    // What is not an error is told when the files are read for good, where they are then.
     if diagnostics.has_errors() {
-        report.print(&diagnostics, &sources);
+        diagnostics.sort();
+        report.print(&diagnostics, &sources, Told::Nothing);
         return Err(Status::Invalid);
     }
-    for id in ids {
-        match draft.add_crds(sources.name(id), sources.text(id), first) {
+    for (id, kinds) in files {
+        match draft.add_crds(sources.name(id), sources.text(id), &kinds, first) {
             Ok(known) => known
                 .iter()
                 .for_each(|kind| report.say(&format!("{kind} is in kopf.yaml already"))),
@@ -154,9 +174,14 @@ fn is_free(dir: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-fn next_steps(dir: &Path, name: &str) -> String {
+fn next_steps(dir: &Path, name: &str, has_crds: bool) -> String {
     let dir = dir.display();
-    format!("\n{name} is ready:\n  cd {dir}\n  kubectl apply -f crds/\n  cargo run -- --dev")
+    let kinds = if has_crds {
+        "kubectl apply -f crds/"
+    } else {
+        "kopf-gen generate FILE    # for each file with CustomResourceDefinitions"
+    };
+    format!("\n{name} is ready:\n  cd {dir}\n  {kinds}\n  cargo run -- --dev")
 }
 
 // === impl Preset ===

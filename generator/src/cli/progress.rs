@@ -39,6 +39,14 @@ struct State {
 struct Task {
     what: &'static str,
     since: Instant,
+    /// How much is done of how much, where that can be counted.
+    share: Option<Share>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    done: usize,
+    total: usize,
 }
 
 // === impl Progress ===
@@ -61,7 +69,19 @@ impl Progress {
     /// From now on, this is being done.
     pub(super) fn begin(&self, what: &'static str) {
         let since = Instant::now();
-        self.set(Some(Task { what, since }));
+        self.set(Some(Task {
+            what,
+            since,
+            share: None,
+        }));
+    }
+
+    /// So much of it is done; the line is as old as its seconds.
+    pub(super) fn advance(&self, done: usize, total: usize) {
+        let Some(line) = &self.line else { return };
+        if let Some(task) = &mut line.lock().task {
+            task.share = Some(Share { done, total });
+        }
     }
 
     /// Nothing is being done any more, or something else is about to be printed.
@@ -125,9 +145,12 @@ impl Line {
 
 impl State {
     fn draw(&mut self) {
-        if let Some(Task { what, since }) = &self.task {
+        if let Some(Task { what, since, share }) = &self.task {
             let seconds = since.elapsed().as_secs();
-            write(&format!("{ERASE}{what}: {seconds} s"));
+            let share = share.map_or_else(String::new, |Share { done, total }| {
+                format!("{done} of {total} kinds, ")
+            });
+            write(&format!("{ERASE}{what}: {share}{seconds} s"));
             self.is_shown = true;
         }
     }

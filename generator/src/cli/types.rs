@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::generate::{Mode, finish, settle};
 use super::new::is_typed;
+use super::report::Told;
 use super::{Report, Status};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::crd::NameFix;
@@ -80,7 +81,7 @@ pub(super) fn run(args: &TypesArgs, report: &mut Report) -> Status {
     let ids = input::read(&args.inputs, &mut sources, &mut diagnostics);
     let request = args.request();
     let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
-    report.print(&diagnostics, &sources);
+    report.print(&diagnostics, &sources, Told::Nothing);
     if diagnostics.has_errors() {
         return Status::Invalid;
     }
@@ -166,7 +167,7 @@ impl TypesArgs {
                 }
             }
             Some(folder) => {
-                let plan = plan::types(resources, sources, options);
+                let plan = plan::types(resources, sources, options).into();
                 if let Err(status) = settle(folder, Mode::WRITE, report) {
                     return status;
                 }

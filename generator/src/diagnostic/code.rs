@@ -192,20 +192,29 @@ codes! {
     DuplicateKind = "KG0608",
     /// A filter can never be met.
     ///
-    /// The value has another type than the field, or no object can have a label or annotation of
-    /// that name; the handler would never be called.
+    /// The schema never lets the value into the field: it has another type, is none of the `enum`,
+    /// or is outside of `minimum`, `maxLength`, `pattern` and the like; or no object can have such a
+    /// label or annotation. The handler would never be called. `old` gets a warning only, because
+    /// an object may still have a value from a time when the schema allowed it; mutating webhooks
+    /// see objects before their limits are checked. To look for what the schema should not let
+    /// pass, write `{predicate: name}`.
     FilterValue = "KG0609",
     /// Objects wait for a handler when they are deleted.
     ///
     /// A delete handler puts a finalizer on every object that it could be called for, and so do
     /// timers and daemons, which have to stop first. While the operator does not run, such objects
-    /// cannot be deleted. `optional: true` on a delete handler lets them go.
+    /// cannot be deleted, nor can their namespaces. `optional: true` on a delete handler lets them
+    /// go; filters keep the finalizer away from objects that a timer or daemon is not for. Before
+    /// the operator goes for good, let the filters of these handlers match nothing and run it once
+    /// more: it takes its finalizer off the objects.
     HoldsDeletion = "KG0610",
     /// Results of handlers would be lost.
     ///
-    /// A handler that delivers a result has it written to `status.<its id>`. The schema of the
-    /// kind has no room for that, so the API server drops it. Add the field to the schema, or
-    /// `x-kubernetes-preserve-unknown-fields: true` to `status`.
+    /// A handler that delivers a result, with `cx.set_result`, has it written to
+    /// `status.<its id>`. The schema of the kind has no room for that, so the API server drops it
+    /// without a word. Add the field to the schema, or `x-kubernetes-preserve-unknown-fields: true`
+    /// to `status`. Handlers that deliver nothing, or write fields of the status that the schema
+    /// has, need neither.
     PrunedResults = "KG0611",
     /// Two versions of a kind are handled at once.
     ///
@@ -314,8 +323,8 @@ impl fmt::Display for Code {
 
 /// The text is not a code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such code: {0}")]
-pub struct UnknownCode(String);
+#[error("there is no such code; `kopf-gen explain` lists all")]
+pub struct UnknownCode;
 
 impl FromStr for Code {
     type Err = UnknownCode;
@@ -325,7 +334,7 @@ impl FromStr for Code {
             .iter()
             .copied()
             .find(|code| code.id().eq_ignore_ascii_case(text))
-            .ok_or_else(|| UnknownCode(text.to_owned()))
+            .ok_or(UnknownCode)
     }
 }
 

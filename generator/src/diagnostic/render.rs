@@ -34,6 +34,7 @@ pub fn human(diagnostic: &Diagnostic, sources: &Sources, style: Style) -> String
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
+        Severity::Info => Level::INFO,
     };
     let title = level
         .primary_title(diagnostic.message.as_str())

@@ -169,7 +169,7 @@ fn flatten(
             .entry("kind")
             .map_or(document.span, |entry| entry.key.span.to(entry.value.span));
         diagnostics.push(
-            Diagnostic::note(Code::NotACrd, format!("skipped: {what}")).at(source, place, ""),
+            Diagnostic::info(Code::NotACrd, format!("skipped: {what}")).at(source, place, ""),
         );
     }
 }
@@ -189,7 +189,7 @@ impl Fields<'_> {
                 .get("apiVersion")
                 .map_or(document.span, |node| node.span);
             self.diagnostics.push(
-                Diagnostic::note(Code::OldCrd, "a `v1beta1` definition, upgraded to `v1`").at(
+                Diagnostic::info(Code::OldCrd, "a `v1beta1` definition, upgraded to `v1`").at(
                     self.source,
                     place,
                     "",
@@ -322,7 +322,7 @@ impl Fields<'_> {
             NameFix::Correct => {
                 let message = format!("the name of the definition is corrected to `{expected}`");
                 expected.clone_into(text);
-                Diagnostic::note(Code::CrdName, message)
+                Diagnostic::info(Code::CrdName, message)
             }
         };
         let label = format!("the API server only accepts `{expected}`");

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
 
+/// What standard input is called.
+pub const STDIN: &str = "<stdin>";
+
 /// Reads everything that the arguments name, sorted by path and each file once.
 #[must_use]
 pub fn read(
@@ -20,7 +23,7 @@ pub fn read(
         if argument == "-" {
             let mut bytes = Vec::new();
             let read = io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes);
-            ids.extend(add("<stdin>", read, sources, diagnostics));
+            ids.extend(add(STDIN, read, sources, diagnostics));
             continue;
         }
         let path = Path::new(argument);

@@ -2,8 +2,10 @@
 
 mod check;
 mod field;
+mod filter;
 mod handler;
 mod hook;
+mod implied;
 mod index;
 mod kind_handlers;
 mod memo;
@@ -25,8 +27,10 @@ use super::standard;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
 use crate::load::manifest::{
-    Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, Tracking, TunedSection,
+    Configuration, Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, Tracking,
+    TunedSection,
 };
+use crate::load::schema::Schema;
 use crate::suggest::did_you_mean;
 
 /// The files with definitions that the manifest names.
@@ -106,6 +110,8 @@ pub fn operator(
             (kind.handlers, kind.webhooks) = Handlers {
                 source: manifest.source,
                 kind: &kind,
+                schema: schema(crds, section, &kind),
+                standing_webhooks: standing_webhooks(manifest),
                 kind_types: &kind_types,
                 diagnostics,
             }
@@ -137,6 +143,26 @@ pub fn operator(
         kinds,
         crd_files,
     })
+}
+
+/// The schema of a custom kind in the version that is handled.
+fn schema<'c>(
+    crds: &'c CrdFiles,
+    section: &ResourceSection,
+    kind: &HandledKind,
+) -> Option<&'c Schema> {
+    let file = crds.get(&section.crd.as_ref()?.value)?;
+    let same = |crd: &&Crd| (&crd.group, &crd.names.kind) == (&kind.group, &kind.kind);
+    let versions = &file.crds.iter().find(same)?.versions;
+    let version = versions.iter().find(|version| version.name == kind.version);
+    version.map(|version| &version.schema)
+}
+
+/// Where the manifest leaves the webhook configurations to somebody who does not take them away.
+fn standing_webhooks(manifest: &Manifest) -> Option<Span> {
+    let admission = manifest.operator.admission.as_ref()?;
+    let configuration = admission.configuration?;
+    (configuration.value == Configuration::CertManager).then_some(configuration.span)
 }
 
 fn namespaces(manifest: &Manifest) -> Vec<String> {

@@ -298,7 +298,7 @@ impl Mapper<'_> {
             let known = implied && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
             if schema.property(name).is_none() && !known {
                 self.diagnostics.push(
-                    Diagnostic::note(
+                    Diagnostic::info(
                         Code::UndeclaredRequired,
                         format!("`{name}` is required but not declared"),
                     )

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CratePath, PlannedFile};
+use super::{CratePath, PlannedFile, inside};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::model::operator::{HandledKind, Operator};
-use crate::splice::{TraitImpl, UserSource};
+use crate::splice::{TraitImpl, UserSource, with_items};
 use crate::view::hook::{self, HooksScaffoldView};
 use crate::view::layout::article;
 use crate::view::memo;
@@ -51,9 +51,9 @@ struct Part {
     scaffold: String,
 }
 
-enum Home {
+enum Home<'a> {
     /// The handlers of the part are implemented here.
-    Found(CratePath),
+    Found(CratePath, UserSource<'a>),
     /// Nobody implements them yet, and the usual place is free.
     Free,
     /// Nobody implements them, but the usual place is taken, or a file cannot be read as Rust.
@@ -76,7 +76,10 @@ pub(super) fn additions(
     let hooks = (!operator.hooks.is_empty()).then(|| Part::of_hooks(operator));
     for part in operator.kinds.iter().map(Part::of_kind).chain(hooks) {
         match additions.find_home(&part, diagnostics) {
-            Home::Found(path) => additions.add_stubs(&part, &path, diagnostics),
+            Home::Found(path, source) => {
+                let after = additions.with_stubs(&part, &path, &source, diagnostics);
+                additions.changed.extend(after.map(|after| (path, after)));
+            }
             Home::Free => new_parts.push(part),
             Home::Unclear => {}
         }
@@ -141,7 +144,7 @@ fn listed(text: &str, name: &str) -> Option<usize> {
 }
 
 fn handlers_file() -> CratePath {
-    CratePath::new("src/handlers.rs").expect("it is inside the crate")
+    inside("src/handlers.rs")
 }
 
 // === impl Part ===
@@ -172,8 +175,7 @@ impl Part {
     }
 
     fn file(&self) -> CratePath {
-        CratePath::new(format!("src/handlers/{}.rs", self.module))
-            .expect("a module name is a file name")
+        inside(&format!("src/handlers/{}.rs", self.module))
     }
 }
 
@@ -207,16 +209,17 @@ impl Additions<'_> {
             .map(String::as_str)
     }
 
-    fn find_home(&self, part: &Part, diagnostics: &mut Diagnostics) -> Home {
+    fn find_home(&self, part: &Part, diagnostics: &mut Diagnostics) -> Home<'_> {
         let wanted = &part.trait_name;
         let mut unreadable = false;
         for (path, file) in &self.user.files {
-            if !file.text.contains(wanted) {
+            let text = self.changed.get(path).unwrap_or(&file.text);
+            if !text.contains(wanted) {
                 continue;
             }
-            match UserSource::parse(&file.text) {
+            match UserSource::parse(text) {
                 Ok(source) if !source.impls_of(wanted).is_empty() => {
-                    return Home::Found(path.clone());
+                    return Home::Found(path.clone(), source);
                 }
                 Ok(_) => {}
                 Err(error) => {
@@ -263,11 +266,14 @@ impl Additions<'_> {
         Home::Unclear
     }
 
-    fn add_stubs(&mut self, part: &Part, path: &CratePath, diagnostics: &mut Diagnostics) {
-        let text = self
-            .text(path)
-            .expect("the home of a part is a file of the user");
-        let source = UserSource::parse(text).expect("it parsed when it was found");
+    /// The home of a part with stubs for what it lacks, if it lacks anything.
+    fn with_stubs(
+        &self,
+        part: &Part,
+        path: &CratePath,
+        source: &UserSource<'_>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<String> {
         let blocks = source.impls_of(&part.trait_name);
         let methods = &part.methods;
         let present: BTreeSet<_> = blocks
@@ -310,7 +316,7 @@ impl Additions<'_> {
         };
         let remembers = part.remembers.as_ref().filter(unnamed);
         if missing.is_empty() && remembers.is_none() {
-            return;
+            return None;
         }
         let imports = source.imports();
         let module = format!("crate::generated::{}", part.module);
@@ -326,10 +332,9 @@ impl Additions<'_> {
         let mut after = source.with_methods(&blocks[0], &stubs);
         if let Some(kind) = remembers.filter(|kind| !self.declares_memo(kind)) {
             let items = memo::declaration(kind, names).join("\n");
-            let source = UserSource::parse(&after).expect("stubs are valid Rust");
-            after = source.with_items(&items);
+            after = with_items(&after, &items);
         }
-        self.changed.insert(path.clone(), after);
+        Some(after)
     }
 
     /// Whether some file of the user has the type of the memo already.
@@ -351,13 +356,10 @@ impl Additions<'_> {
         if parts.is_empty() {
             return;
         }
-        let parent = [
-            handlers_file(),
-            CratePath::new("src/handlers/mod.rs").expect("inside the crate"),
-        ]
-        .into_iter()
-        .find(|path| self.user.files.contains_key(path));
-        let Some(parent) = parent else {
+        let found = [handlers_file(), inside("src/handlers/mod.rs")]
+            .into_iter()
+            .find_map(|path| Some((self.text(&path)?.to_owned(), path)));
+        let Some((mut text, parent)) = found else {
             self.new.push(PlannedFile::scaffold(
                 handlers_file(),
                 super::text(&HandlersView::new(operator)),
@@ -365,12 +367,11 @@ impl Additions<'_> {
             return;
         };
         for part in parts {
-            let text = self.text(&parent).expect("it was just found");
-            match UserSource::parse(text) {
+            match UserSource::parse(&text) {
                 Ok(source) if source.declares_module(&part.module) => {}
                 Ok(source) => {
-                    let after = source.with_module(&part.module);
-                    self.changed.insert(parent.clone(), after);
+                    text = source.with_module(&part.module);
+                    self.changed.insert(parent.clone(), text.clone());
                 }
                 Err(error) => {
                     diagnostics.push(

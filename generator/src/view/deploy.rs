@@ -4,10 +4,12 @@ use askama::Template;
 
 use crate::load::manifest::Trigger;
 use crate::model::handler::{Cause, ChangeKinds, Handler};
-use crate::model::operator::{HandledKind, Operator};
+use crate::model::hook::{Hook, Moment};
+use crate::model::operator::{CrdFile, HandledKind, Operator};
 use crate::model::rbac::{self, Place, Rule};
 use crate::model::webhook::{Role, Webhook};
 use crate::view::cluster_test::ClusterTestView;
+use crate::view::hook;
 use crate::view::layout::wrap;
 use crate::view::method;
 
@@ -103,6 +105,8 @@ pub struct DockerignoreView;
 #[template(path = "scaffold/README.md")]
 pub struct ReadmeView<'a> {
     name: &'a str,
+    /// What brings the definitions into a cluster, if there are any.
+    definitions: Option<&'static str>,
     has_cluster_test: bool,
     has_children: bool,
     kinds: Vec<ReadmeKind<'a>>,
@@ -241,10 +245,26 @@ impl<'a> ReadmeView<'a> {
     pub fn new(operator: &'a Operator, has_children: bool) -> Self {
         Self {
             name: &operator.name,
+            definitions: definitions(operator),
             has_cluster_test: ClusterTestView::new(operator).is_some(),
             has_children,
-            kinds: operator.kinds.iter().map(ReadmeKind::new).collect(),
+            kinds: operator
+                .kinds
+                .iter()
+                .map(ReadmeKind::new)
+                .chain((!operator.hooks.is_empty()).then(|| ReadmeKind::of_hooks(operator)))
+                .collect(),
         }
+    }
+}
+
+/// The folder of the definitions if all of them are there, and otherwise the file with copies of all.
+fn definitions(operator: &Operator) -> Option<&'static str> {
+    let is_in_folder = |file: &CrdFile| file.path.starts_with("crds/");
+    match operator.crd_files.as_slice() {
+        [] => None,
+        files if files.iter().all(is_in_folder) => Some("crds/"),
+        _ => Some("deploy/crds.yaml"),
     }
 }
 
@@ -262,6 +282,14 @@ impl<'a> ReadmeKind<'a> {
                 .map(ReadmeHandler::new)
                 .chain(kind.webhooks.iter().map(ReadmeHandler::of_webhook))
                 .collect(),
+        }
+    }
+
+    fn of_hooks(operator: &'a Operator) -> Self {
+        Self {
+            title: "The operator as a whole".to_owned(),
+            file: format!("src/handlers/{}.rs", hook::MODULE),
+            handlers: operator.hooks.iter().map(ReadmeHandler::of_hook).collect(),
         }
     }
 }
@@ -285,9 +313,20 @@ impl<'a> ReadmeHandler<'a> {
             occasion,
         }
     }
-}
 
-impl<'a> ReadmeHandler<'a> {
+    fn of_hook(hook: &'a Hook) -> Self {
+        let occasion = match hook.moment {
+            Moment::Startup => "when the operator starts",
+            Moment::Cleanup => "when the operator stops",
+            Moment::Login => "when credentials for the cluster are needed",
+            Moment::Probe => "when somebody asks whether the operator is alive",
+        };
+        Self {
+            method: &hook.method,
+            occasion: occasion.to_owned(),
+        }
+    }
+
     fn of_webhook(webhook: &'a Webhook) -> Self {
         let occasion = match webhook.role {
             Role::Validate => "says whether a request may pass",

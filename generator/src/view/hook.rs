@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
-use super::kind::{param, policy};
 use super::layout::wrap;
 use super::method::{Context, DOC_WIDTH, Method, MethodShape};
 use super::scaffold::indented_stubs;
+use super::wire::{param, policy};
 use crate::model::hook::{Hook, Moment};
 
 /// The trait that the user's operator implements.

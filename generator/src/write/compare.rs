@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::lock::{Lock, Sha256Hex, normalized};
 use super::{EditedFiles, Error, read_if_exists};
-use crate::plan::{Content, CratePath, PlannedFile};
+use crate::plan::{Content, CratePath, Plan, PlannedFile};
 
 /// The difference between a plan and the disk.
 #[derive(Debug, Default)]
@@ -64,13 +64,13 @@ enum Verdict {
 
 pub(super) fn compare(
     root: &Path,
-    plan: &[PlannedFile],
+    plan: &Plan,
     lock: &Lock,
     edited: EditedFiles,
 ) -> Result<Comparison, Error> {
     let mut comparison = Comparison::default();
-    let mut next = Lock::default();
-    for file in plan {
+    let mut next = Lock::with_notes(&plan.notes);
+    for file in &plan.files {
         let on_disk = read_if_exists(&file.path.below(root))?;
         if let Content::Generated(text) = &file.content {
             next.record(file.path.clone(), Sha256Hex::of(text.as_bytes()));
@@ -87,7 +87,7 @@ pub(super) fn compare(
     {
         match read_if_exists(&path.below(root))? {
             None => {}
-            Some(_) if plan.iter().any(|file| file.path == *path) => {}
+            Some(_) if plan.files.iter().any(|file| file.path == *path) => {}
             Some(before) if Sha256Hex::of(&before) == *hash => {
                 comparison.changes.push(Change::Delete {
                     path: path.clone(),

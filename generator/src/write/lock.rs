@@ -1,7 +1,7 @@
 //! `.kopf-gen/lock.json`: what kopf-gen wrote last time, so that edits and left-overs are noticed.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -13,17 +13,20 @@ use crate::plan::CratePath;
 
 /// The lock format that this version writes. It reads every older one, so that what was generated
 /// is known across an update of kopf-gen, and the next run writes it anew.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// The files that the last run made, each with the hash of its text.
+/// The files that the last run made, each with the hash of its text, and the notes that it told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     /// As found: a lock in an older format is never equal to the one that takes its place. A lock
-    /// without a number has format 0, which is otherwise the same.
+    /// without a number has format 0, which is otherwise the same as 1; notes came with 2.
     #[serde(default)]
     format: u32,
     files: BTreeMap<CratePath, Sha256Hex>,
+    /// What the manifest implies, and its owner has been told of.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    notes: BTreeSet<String>,
 }
 
 /// A SHA-256 sum in hexadecimal, blind to the difference between `\r\n` and `\n`.
@@ -67,6 +70,7 @@ impl Default for Lock {
         Self {
             format: FORMAT,
             files: BTreeMap::new(),
+            notes: BTreeSet::new(),
         }
     }
 }
@@ -111,6 +115,20 @@ impl Lock {
         let mut text = serde_json::to_string_pretty(self).expect("a map of texts is JSON");
         text.push('\n');
         text
+    }
+
+    /// A lock without files that knows these notes.
+    pub(super) fn with_notes(notes: &BTreeSet<String>) -> Self {
+        Self {
+            notes: notes.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// The notes that were told before.
+    #[must_use]
+    pub fn notes(&self) -> &BTreeSet<String> {
+        &self.notes
     }
 
     pub(super) fn record(&mut self, path: CratePath, hash: Sha256Hex) {

@@ -8,6 +8,11 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
+use crate::plan::PlannedFile;
+
+fn compare(root: &Path, files: &[PlannedFile], edited: EditedFiles) -> Result<Comparison, Error> {
+    super::compare(root, &Plan::from(files.to_vec()), edited)
+}
 
 fn path(text: &str) -> CratePath {
     CratePath::new(text).expect("a path inside the crate")

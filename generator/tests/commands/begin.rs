@@ -195,3 +195,55 @@ fn removed_version_is_pointed_out_and_nothing_is_written() {
             .contains("types::widget::v2")
     );
 }
+
+#[test]
+fn folders_may_have_other_files_than_definitions() {
+    let shell = Shell::new();
+    shell.write("config/crd/widget.yaml", CRD);
+    let sample = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: sample}\n";
+    shell.write("config/samples/widget.yaml", sample);
+    shell.write("config/kustomization.yaml", "resources: [crd]\n");
+    let new = |name: &str, inputs: &[&str]| {
+        let runtime = ["--runtime-version", "1.0.0"];
+        shell.run(&[&["new", name], &runtime, inputs].concat())
+    };
+    let said = new("folder", &["--crd", "config"]);
+    assert!(said.starts_with("exit 0"), "{said}");
+    assert_eq!(shell.read("folder/kopf.yaml").matches("crd:").count(), 1);
+    // But a file that somebody names is meant.
+    let named = [
+        "--crd",
+        "widget.yaml",
+        "--crd",
+        "config/samples/widget.yaml",
+    ];
+    insta::assert_snapshot!(new("named", &named), @r"
+    exit 1
+    error[KG0206]: there is no CustomResourceDefinition in config/samples/widget.yaml
+    ");
+    insta::assert_snapshot!(new("none", &["--crd", "config/samples"]), @r"
+    exit 1
+    error[KG0206]: there is no CustomResourceDefinition in the inputs
+    ");
+    assert!(!shell.folder().join("named").exists());
+}
+
+#[test]
+fn mistakes_in_a_definition_are_shown_where_they_are() {
+    let shell = Shell::new();
+    shell.write("broken.yaml", &CRD.replace("scope: Namespaced", "scope: ["));
+    let said = shell.run(&["new", "widgets", "--crd", "broken.yaml"]);
+    assert!(said.starts_with("exit 1\nerror[KG0102]"), "{said}");
+    assert!(said.contains(" --> broken.yaml:"), "{said}");
+    assert!(!shell.folder().join("widgets").exists());
+}
+
+#[test]
+fn an_operator_without_kinds_says_how_to_get_some() {
+    let shell = Shell::new();
+    let said = shell.run(&["new", "empty", "--runtime-version", "1.0.0"]);
+    assert!(said.starts_with("exit 0"), "{said}");
+    assert!(said.contains("\n  kopf-gen generate FILE "), "{said}");
+    assert!(!said.contains("kubectl"), "{said}");
+    assert!(!shell.read("empty/README.md").contains("crds/"));
+}

@@ -2,11 +2,22 @@
 
 use crate::shell::{CRD, Shell};
 
-/// What `validate -v` says about the handlers of widgets.
+/// What `validate` says about the handlers of widgets.
 fn about(handlers: &str) -> String {
     let shell = Shell::with_operator();
     shell.manifest(&format!("      - {handlers}\n"));
-    shell.run(&["validate", "-v"])
+    shell.run(&["validate"])
+}
+
+/// The same for widgets whose spec has these fields, in YAML's flow style.
+fn about_fields(fields: &str, handlers: &str) -> String {
+    let shell = Shell::with_operator();
+    let spec = "spec: {type: object, properties: {";
+    let crd = CRD.replace(spec, &format!("{spec}{fields}, "));
+    assert_ne!(crd, CRD);
+    shell.write("crds/widget.yaml", &crd);
+    shell.manifest(&format!("      - {handlers}\n"));
+    shell.run(&["validate"])
 }
 
 #[track_caller]
@@ -67,6 +78,27 @@ fn options_that_contradict_each_other_are_errors() {
 }
 
 #[test]
+fn a_slip_is_one_error() {
+    for (handler, message) in [
+        ("{tmer: f, interval: 1s}", "a handler has no key `tmer`"),
+        ("{on: create, fm: f}", "a handler has no key `fm`"),
+        (
+            "{timer: f, intervl: 1s, idle: 1s}",
+            "a handler has no key `intervl`",
+        ),
+    ] {
+        let said = about(handler);
+        expect(&said, "error", "KG0501", message);
+        assert_eq!(said.matches("error[").count(), 1, "{said}");
+    }
+    let said = about("{timer: f, interval: 5x}");
+    expect(&said, "error", "KG0504", "`interval` is not a duration");
+    assert_eq!(said.matches("error[").count(), 1, "{said}");
+    let said = about("{fn: f}");
+    expect(&said, "error", "KG0502", "a handler needs `on`");
+}
+
+#[test]
 fn filters_that_are_never_met_are_errors() {
     for (handler, message) in [
         (
@@ -85,15 +117,153 @@ fn filters_that_are_never_met_are_errors() {
             "{on: create, fn: f, annotations: {'/x': present}}",
             "no object has an annotation `/x`",
         ),
+        (
+            "{on: create, fn: f, labels: {tier: 'a b'}}",
+            "no object has a label of the value `a b`",
+        ),
+        (
+            "{on: create, field: spec.size, fn: f, old: 1}",
+            "a new object has no old value",
+        ),
     ] {
         expect(&about(handler), "error", "KG0609", message);
+    }
+    for sound in [
+        "{on: create, fn: f, labels: {tier: ''}, annotations: {note: 'a b'}}",
+        "{on: field, field: metadata.labels.tier, fn: f, value: gold}",
+        "{on: field, field: spec.size, fn: f, old: absent, new: present}",
+        "{on: field, field: spec.names, fn: f, value: {value: [a]}}",
+    ] {
+        assert!(about(sound).starts_with("exit 0"), "{}", about(sound));
+    }
+}
+
+#[test]
+fn values_that_the_schema_never_lets_in_are_errors() {
+    let phase = "phase: {type: string, enum: [Pending, Running, Done]}";
+    let said = about_fields(
+        phase,
+        "{on: field, field: spec.phase, fn: f, value: Runing}",
+    );
+    insta::assert_snapshot!(said, @r#"
+    exit 1
+    error[KG0609]: `spec.phase` can never be `"Runing"`
+     --> kopf.yaml:6:54
+      |
+    6 |       - {on: field, field: spec.phase, fn: f, value: Runing}
+      |                                                      ^^^^^^ not one of the values that the schema allows
+      |
+      = help: did you mean `Running`?
+    "#);
+    let said = about_fields(phase, "{on: field, field: spec.phase, fn: f, new: Broken}");
+    let message = "`spec.phase` can never be `\"Broken\"`";
+    expect(&said, "error", "KG0609", message);
+    assert!(
+        said.contains("help: the schema allows `Pending`, `Running`, `Done`"),
+        "{said}"
+    );
+    // An object may have it from before.
+    let said = about_fields(phase, "{on: field, field: spec.phase, fn: f, old: Broken}");
+    expect(&said, "warning", "KG0609", message);
+
+    for (field, value, label) in [
+        (
+            "{type: integer, minimum: 1}",
+            "0",
+            "the schema says `minimum: 1`",
+        ),
+        (
+            "{type: integer, maximum: 5}",
+            "6",
+            "the schema says `maximum: 5`",
+        ),
+        (
+            "{type: string, maxLength: 3}",
+            "long",
+            "the schema says `maxLength: 3`",
+        ),
+        (
+            "{type: string, pattern: '^[a-z]+$'}",
+            "A1",
+            "the schema says `pattern: \"^[a-z]+$\"`",
+        ),
+        ("{type: integer}", "'3'", "the field holds a whole number"),
+        (
+            "{type: object, properties: {a: {type: integer}}}",
+            "{value: {b: 1}}",
+            "the schema has no `b`",
+        ),
+        (
+            "{type: object, properties: {a: {type: integer}}}",
+            "{value: {a: x}}",
+            "at `a`, the field holds a whole number",
+        ),
+    ] {
+        let fields = format!("limited: {field}");
+        let handler = format!("{{on: field, field: spec.limited, fn: f, value: {value}}}");
+        let said = about_fields(&fields, &handler);
+        assert!(said.starts_with("exit 1"), "{said}");
+        assert!(
+            said.contains("error[KG0609]: `spec.limited` can never be"),
+            "{said}"
+        );
+        assert!(said.contains(label), "{said}");
+    }
+}
+
+#[test]
+fn mutating_webhooks_see_what_is_not_validated_yet() {
+    let shell = Shell::with_operator();
+    let crd = CRD.replace("size: {type: integer}", "size: {type: integer, minimum: 1}");
+    assert_ne!(crd, CRD);
+    shell.write("crds/widget.yaml", &crd);
+    let about = |role: &str| {
+        let webhook = format!("{{{role}: f, field: spec.size, value: 0}}");
+        let head = "apiVersion: kopf-gen.dev/v1\noperator: {name: widgets}\n";
+        let resource = format!("{{crd: crds/widget.yaml, admission: [{webhook}]}}");
+        shell.write("kopf.yaml", &format!("{head}resources: [{resource}]\n"));
+        shell.run(&["validate"])
+    };
+    let message = "`spec.size` can never be `0`";
+    expect(&about("validate"), "error", "KG0609", message);
+    let said = about("mutate");
+    assert!(said.starts_with("exit 0"), "{said}");
+}
+
+#[test]
+fn values_that_the_schema_lets_in_pass() {
+    for (field, value) in [
+        ("{type: string, enum: [present, absent]}", "present"),
+        ("{type: string, enum: [present, absent]}", "{value: absent}"),
+        ("{type: string, enum: [a], nullable: true}", "absent"),
+        ("{type: string, enum: [a]}", "{predicate: odd}"),
+        ("{x-kubernetes-int-or-string: true}", "50%"),
+        ("{x-kubernetes-int-or-string: true}", "50"),
+        (
+            "{x-kubernetes-preserve-unknown-fields: true}",
+            "{value: [1, a]}",
+        ),
+        (
+            "{type: object, x-kubernetes-preserve-unknown-fields: true}",
+            "{value: {any: 1}}",
+        ),
+        (
+            "{type: object, additionalProperties: {type: string}}",
+            "{value: {any: text}}",
+        ),
+        ("{type: number, minimum: 0.5}", "1"),
+    ] {
+        let fields = format!("open: {field}");
+        let handler = format!("{{on: field, field: spec.open, fn: f, value: {value}}}");
+        let said = about_fields(&fields, &handler);
+        assert!(said.starts_with("exit 0"), "{field} {value}: {said}");
     }
 }
 
 #[test]
 fn handlers_that_hold_objects_are_told() {
     for holding in ["{on: delete, fn: f}", "{daemon: f}", "{timer: f, idle: 5s}"] {
-        let message = "objects of Widget wait for `f` when they are deleted";
+        let message = "objects of Widget wait for handlers when they are deleted";
         expect(&about(holding), "note", "KG0610", message);
     }
     for free in [
@@ -107,10 +277,14 @@ fn handlers_that_hold_objects_are_told() {
 
 #[test]
 fn results_that_nobody_keeps_are_told() {
-    let message = "a result of `f` would be lost";
-    expect(&about("{on: create, fn: f}"), "note", "KG0611", message);
+    let message = "the schema of Widget drops results of its handlers";
+    for handler in ["{on: create, fn: f}", "{on: event, fn: f}", "{daemon: f}"] {
+        let said = about(handler);
+        expect(&said, "note", "KG0611", message);
+        assert!(said.contains("there is no `status.f`"), "{said}");
+    }
     let shell = Shell::with_operator();
-    shell.manifest("      - {on: create, fn: f}\n      - {on: event, fn: g}\n");
+    shell.manifest("      - {on: create, fn: f}\n");
     let keeping = [
         "status: {type: object, x-kubernetes-preserve-unknown-fields: true}",
         "status: {type: object, properties: {f: {type: string}}}",
@@ -121,7 +295,7 @@ fn results_that_nobody_keeps_are_told() {
             "crds/widget.yaml",
             &CRD.replace("            spec:", &schema),
         );
-        let said = shell.run(&["validate", "-v"]);
+        let said = shell.run(&["validate"]);
         assert!(said.starts_with("exit 0"), "{said}");
         assert!(!said.contains("KG0611"), "{said}");
     }
@@ -135,7 +309,7 @@ fn resources_that_get_in_each_others_way_are_told() {
     let manifest = |resources: &str| {
         let head = "apiVersion: kopf-gen.dev/v1\noperator: {name: widgets}\nresources: ";
         shell.write("kopf.yaml", &format!("{head}[{resources}]\n"));
-        shell.run(&["validate", "-v"])
+        shell.run(&["validate"])
     };
     let twice = manifest("{crd: crds/widget.yaml}, {crd: crds/widget.yaml, version: v1}");
     expect(&twice, "error", "KG0608", "Widget is named twice");
@@ -155,6 +329,15 @@ fn resources_that_get_in_each_others_way_are_told() {
         "KG0620",
         "a webhook needs `validate` or `mutate`",
     );
+    let blocking = "{crd: crds/widget.yaml, admission: [{validate: f, persistent: true}]}";
+    let refused = "while no operator runs, requests for Widget are refused";
+    expect(&manifest(blocking), "note", "KG0621", refused);
+    let pods = manifest("{builtin: v1/Pod, admission: [{validate: f}]}");
+    let message =
+        "while the operator does not answer, requests for Pod are refused in the whole cluster";
+    expect(&pods, "warning", "KG0621", message);
+    let passing = manifest("{builtin: v1/Pod, admission: [{validate: f, ignore_failures: true}]}");
+    assert!(!passing.contains("KG0621"), "{passing}");
     let tracked = manifest("{crd: crds/widget.yaml, track: always}");
     expect(
         &tracked,
@@ -162,6 +345,29 @@ fn resources_that_get_in_each_others_way_are_told() {
         "KG0626",
         "no handler needs the last states of Widget",
     );
+}
+
+#[test]
+fn webhooks_that_nobody_takes_away_are_told() {
+    let shell = Shell::with_operator();
+    let about = |configuration: &str, webhook: &str| {
+        let operator = format!("{{name: widgets, admission: {{configuration: {configuration}}}}}");
+        let resource = format!("{{crd: crds/widget.yaml, admission: [{webhook}]}}");
+        let head = format!("apiVersion: kopf-gen.dev/v1\noperator: {operator}\n");
+        shell.write("kopf.yaml", &format!("{head}resources: [{resource}]\n"));
+        shell.run(&["validate"])
+    };
+    let message = "while no operator runs, requests for Widget are refused";
+    let said = about("cert-manager", "{validate: f}");
+    expect(&said, "note", "KG0621", message);
+    for (configuration, webhook) in [
+        ("managed", "{validate: f}"),
+        ("cert-manager", "{validate: f, ignore_failures: true}"),
+    ] {
+        let said = about(configuration, webhook);
+        assert!(said.starts_with("exit 0"), "{said}");
+        assert!(!said.contains("KG0621"), "{said}");
+    }
 }
 
 #[test]

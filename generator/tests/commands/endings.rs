@@ -88,7 +88,7 @@ fn a_manifest_of_another_name_is_not_mistaken_for_ours() {
     shell.write("other.yaml", "nonsense");
     insta::assert_snapshot!(shell.run(&["validate", "-m", "other.yaml"]), @r"
     exit 1
-    error: other.yaml is not a manifest: it is called kopf.yaml
+    error: other.yaml is neither a kopf.yaml nor a folder with one
     ");
 }
 

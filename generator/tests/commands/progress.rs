@@ -129,11 +129,64 @@ fn what_takes_long_is_told_at_a_terminal_and_erased_again() {
     let told = told.finish();
     let (waiting, after) = told.rsplit_once(ERASED).expect("the line is erased");
     assert!(waiting.contains("reading the definitions"), "{told:?}");
-    assert!(after.starts_with("created src/generated.rs"), "{told:?}");
+    assert!(after.contains("created src/generated.rs"), "{told:?}");
     assert_eq!(quiet.finish(), "");
-    assert_eq!(json.finish(), "");
+    let json = json.finish();
+    assert!(json.starts_with("{\"code\":"), "{json:?}");
+    assert!(!json.contains('\u{1b}'), "{json:?}");
     logged.finish();
     let logged = fs::read_to_string(log).expect("a log");
-    assert!(logged.starts_with("created src/generated.rs"), "{logged:?}");
+    assert!(logged.contains("\ncreated src/generated.rs"), "{logged:?}");
+    assert!(!logged.contains("reading"), "{logged:?}");
     assert!(!logged.contains('\u{1b}'), "{logged:?}");
+}
+
+/// Runs the program at a terminal, and returns everything that was printed there.
+fn at_terminal(shell: &Shell, arguments: &[&str]) -> String {
+    let (reader, stderr) = Screen::Terminal.open();
+    let printed = texts(reader);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
+        .args(arguments)
+        .current_dir(shell.folder())
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(stderr)
+        .spawn()
+        .expect("the program runs");
+    let printed: String = printed.iter().collect();
+    assert!(child.wait().expect("it ends").success(), "{printed}");
+    printed
+}
+
+#[test]
+fn how_far_it_is_is_told_where_that_can_be_counted() {
+    const KINDS: usize = 8;
+    let shell = Shell::new();
+    let told = |fields: usize| {
+        let fields: String = (0..fields)
+            .map(|number| format!("field{number}: {{type: string}}, "))
+            .collect();
+        let kinds = (0..KINDS).map(|number| {
+            CRD.replace("widgets", &format!("widgets{number}"))
+                .replace("Widget", &format!("Widget{number}"))
+                .replace("size:", &format!("{fields}size:"))
+        });
+        shell.write("many.yaml", &kinds.collect::<Vec<_>>().join("---\n"));
+        let name = format!("operator-{}", fields.len());
+        let runtime = ["--runtime-version", "1.0.0"];
+        let arguments = [&["new", &name, "--crd", "many.yaml"], &runtime[..]].concat();
+        let printed = at_terminal(&shell, &arguments);
+        let lines = printed.split(ERASED);
+        let mut lines = lines.filter_map(|line| line.strip_prefix("making the crate: "));
+        lines.next().map(str::to_owned)
+    };
+    // As many fields as it takes on this machine for somebody to wait for them.
+    let line = (8..16)
+        .find_map(|power| told(1 << power))
+        .expect("no machine is that fast");
+    let (done, rest) = line.split_once(" of ").expect("a share");
+    let done: usize = done.parse().expect("a number");
+    assert!(done < KINDS, "{line}");
+    assert_eq!(rest, format!("{KINDS} kinds, 1 s"), "{line}");
 }

@@ -43,7 +43,7 @@ enum Command {
     Roundtrip(Selection),
     /// Run kopium over the same files: failures, lines, CPU seconds, and with --judge compile cost
     Kopium(KopiumArgs),
-    /// Make an operator for each file with each preset, and tell which are refused and why
+    /// Make an operator for each file, and tell which are refused and why
     New(NewArgs),
     /// Make an operator for ten definitions, then again with nothing to do: CPU seconds
     Operator,
@@ -109,7 +109,10 @@ struct CheckArgs {
 struct NewArgs {
     #[command(flatten)]
     selection: Selection,
-    /// Also compile all crates, with clippy's default lints as errors
+    /// One preset for each file, in turn, instead of all of them
+    #[arg(long)]
+    in_turn: bool,
+    /// Also compile all crates and their tests, with clippy's default lints as errors
     #[arg(long)]
     compile: bool,
 }
@@ -143,6 +146,8 @@ enum Error {
     Changed(usize),
     #[error("the types of {0} files are not the same twice")]
     Different(usize),
+    #[error("{0} crates do not compile without a warning")]
+    Refused(usize),
 }
 
 /// Parses the arguments, runs the command, and says how it ended.

@@ -1,15 +1,27 @@
 //! Durations as people write them.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use super::Spanned;
+use super::fields::{Fields, Reader};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::load::yaml::{Node, Value};
+
+/// A duration as people write it: `30s`, `1h30m`, or a number of seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManifestDuration(pub Duration);
+
 /// What [`parse`] accepts, for the JSON Schema.
-pub(super) const PATTERN: &str = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ms|s|m|h|d))+$";
+const PATTERN: &str = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ms|s|m|h|d))+$";
 
 /// A hundred years: anything longer means as much.
-pub(super) const LONGEST_SECONDS: u32 = 100 * 365 * 24 * 60 * 60;
+const LONGEST_SECONDS: u32 = 100 * 365 * 24 * 60 * 60;
 
 /// Reads `30s`, `1h30m`, `1.5d`.
-pub(super) fn parse(text: &str) -> Option<Duration> {
+fn parse(text: &str) -> Option<Duration> {
     let mut total = 0.0;
     let mut rest = text;
     while !rest.is_empty() {
@@ -30,7 +42,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
 }
 
 /// Reads a number of seconds.
-pub(super) fn from_seconds(seconds: f64) -> Option<Duration> {
+fn from_seconds(seconds: f64) -> Option<Duration> {
     if (0.0..=f64::from(LONGEST_SECONDS)).contains(&seconds) {
         Duration::try_from_secs_f64(seconds).ok()
     } else {
@@ -60,6 +72,58 @@ fn seconds_in(unit: &str) -> Option<f64> {
         "d" => 86400.0,
         _ => return None,
     })
+}
+
+impl JsonSchema for ManifestDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [
+            {"type": "number", "minimum": 0, "maximum": LONGEST_SECONDS},
+            {"type": "string", "pattern": PATTERN},
+        ]})
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn duration(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+    ) -> Option<Spanned<ManifestDuration>> {
+        let node = fields.optional(key)?;
+        self.duration_of(node, key)
+    }
+
+    pub(super) fn duration_of(
+        &mut self,
+        node: &Node,
+        key: &str,
+    ) -> Option<Spanned<ManifestDuration>> {
+        let parsed = match &node.value {
+            Value::String(text) => parse(text),
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "the range check is far below the precision of f64"
+            )]
+            Value::Int(seconds) => from_seconds(*seconds as f64),
+            Value::Float(seconds) => from_seconds(*seconds),
+            _ => None,
+        };
+        if parsed.is_none() {
+            self.push(
+                Diagnostic::error(Code::ManifestValue, format!("`{key}` is not a duration"))
+                    .at(self.source, node.span, "not a duration")
+                    .help("write it as `30s`, `5m`, `1h30m`, or as a number of seconds"),
+            );
+        }
+        parsed.map(|value| Spanned {
+            value: ManifestDuration(value),
+            span: node.span,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::Spanned;
 use crate::load::yaml::{Entry, Node};
-use crate::suggest::did_you_mean;
+use crate::suggest::{did_you_mean, nearest};
 
 /// Where problems go, and the text that they are in.
 pub(super) struct Reader<'a> {
@@ -16,7 +16,16 @@ pub(super) struct Fields<'n> {
     node: &'n Node,
     entries: &'n [Entry],
     asked: Vec<&'static str>,
+    missing: Vec<Missing>,
     what: &'static str,
+}
+
+/// A key that has to be there and is not.
+struct Missing {
+    key: &'static str,
+    /// Keys that would do instead.
+    instead: &'static [&'static str],
+    span: Span,
 }
 
 // === impl Reader ===
@@ -53,6 +62,7 @@ impl Reader<'_> {
                 node,
                 entries,
                 asked: Vec::new(),
+                missing: Vec::new(),
                 what,
             }),
             None => {
@@ -113,7 +123,7 @@ impl Reader<'_> {
 impl<'n> Fields<'n> {
     /// The value of a key that may be left out or be null.
     pub(super) fn optional(&mut self, key: &'static str) -> Option<&'n Node> {
-        self.asked.push(key);
+        self.ask(key);
         let entry = self.entries.iter().find(|entry| entry.key.name == key)?;
         (!entry.value.is_null()).then_some(&entry.value)
     }
@@ -121,50 +131,52 @@ impl<'n> Fields<'n> {
     /// The place of a key that is refused.
     pub(super) fn key(&mut self, key: &'static str) -> Option<Span> {
         let entry = self.entries.iter().find(|entry| entry.key.name == key)?;
-        self.asked.push(key);
+        self.ask(key);
         Some(entry.key.span)
     }
 
     /// The value of a key that must be there.
-    pub(super) fn required(
+    pub(super) fn required(&mut self, key: &'static str) -> Option<&'n Node> {
+        self.required_unless(key, &[])
+    }
+
+    /// The value of a key that must be there because none of the others is.
+    pub(super) fn required_unless(
         &mut self,
-        reader: &mut Reader<'_>,
         key: &'static str,
+        instead: &'static [&'static str],
     ) -> Option<&'n Node> {
         let found = self.optional(key);
         if found.is_none() {
-            let message = format!("{} needs `{key}`", self.what);
             let span = self
                 .entries
                 .iter()
                 .find(|entry| entry.key.name == key)
                 .map_or_else(|| self.place(), |entry| entry.key.span);
-            reader.error(
-                Code::ManifestMissing,
-                span,
-                message,
-                format!("`{key}` is missing"),
-            );
+            self.missing.push(Missing { key, instead, span });
         }
         found
     }
 
-    /// Reports the keys that nobody asked for.
+    fn ask(&mut self, key: &'static str) {
+        if !self.asked.contains(&key) {
+            self.asked.push(key);
+        }
+    }
+
+    /// Reports the keys that nobody asked for, and those that were asked for in vain.
     pub(super) fn finish(self, reader: &mut Reader<'_>) {
+        let mut meant = Vec::new();
         for entry in self.entries {
             let key = entry.key.name.as_str();
             if self.asked.contains(&key) {
                 continue;
             }
-            let known = self.asked.iter().copied();
-            let help = did_you_mean(key, known).unwrap_or_else(|| {
-                let known = self
-                    .asked
-                    .iter()
-                    .map(|key| format!("`{key}`"))
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                format!("the keys are {known}")
+            let known = || self.asked.iter().copied();
+            meant.extend(nearest(key, known()));
+            let help = did_you_mean(key, known()).unwrap_or_else(|| {
+                let known: Vec<_> = known().map(|key| format!("`{key}`")).collect();
+                format!("the keys are {}", known.join(", "))
             });
             reader.push(
                 Diagnostic::error(
@@ -174,6 +186,15 @@ impl<'n> Fields<'n> {
                 .at(reader.source, entry.key.span, "unknown key")
                 .help(help),
             );
+        }
+        // What is only misspelt is not missing.
+        let is_meant = |key| meant.contains(key);
+        for Missing { key, instead, span } in &self.missing {
+            if !is_meant(key) && !instead.iter().any(is_meant) {
+                let message = format!("{} needs `{key}`", self.what);
+                let label = format!("`{key}` is missing");
+                reader.error(Code::ManifestMissing, *span, message, label);
+            }
         }
     }
 

@@ -1,12 +1,10 @@
-//! Options of a handler that contradict each other or can never be met.
+//! Options of a handler that contradict each other, or do not fit it.
 
 use std::collections::BTreeSet;
 
 use super::handler::{Family, Lowering};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::load::manifest::{
-    HandlerSection, ManifestDuration, OneOrMany, Spanned, Trigger, ValueFilter,
-};
+use crate::load::manifest::{HandlerSection, ManifestDuration, OneOrMany, Spanned, Trigger};
 use crate::model::handler::FieldPath;
 
 impl Lowering<'_> {
@@ -19,9 +17,8 @@ impl Lowering<'_> {
     ) {
         self.check_options(section, family);
         self.check_background(section);
-        self.check_values(section, fields);
+        self.check_filters(section, fields);
         self.check_id(section);
-        self.check_keys(section);
     }
 
     fn check_options(&mut self, section: &HandlerSection, family: Option<&Family>) {
@@ -159,39 +156,6 @@ impl Lowering<'_> {
         }
     }
 
-    /// A value of another type than the field would never be met.
-    fn check_values(&mut self, section: &HandlerSection, fields: &[FieldPath]) {
-        for filter in [&section.value, &section.old, &section.new]
-            .into_iter()
-            .flatten()
-        {
-            let ValueFilter::Equals(value) = &filter.value else {
-                continue;
-            };
-            for field in fields {
-                let ty = field.rust_type.text.as_str();
-                if !could_be(value, ty) {
-                    self.push(
-                        Diagnostic::error(
-                            Code::FilterValue,
-                            format!("`{field}` can never be `{value}`"),
-                        )
-                        .at(
-                            self.source,
-                            filter.span,
-                            format!("the field holds {}", in_words(ty)),
-                        )
-                        .maybe_help(
-                            value
-                                .is_number()
-                                .then(|| format!("write it as a text: \"{value}\"")),
-                        ),
-                    );
-                }
-            }
-        }
-    }
-
     /// Ids become parts of annotation names.
     fn check_id(&mut self, section: &HandlerSection) {
         let Some(id) = &section.id else { return };
@@ -209,29 +173,6 @@ impl Lowering<'_> {
             );
         }
     }
-
-    /// A label or annotation of a name that the API server refuses is on no object.
-    fn check_keys(&mut self, section: &HandlerSection) {
-        for (what, filters) in [
-            ("label", &section.labels),
-            ("annotation", &section.annotations),
-        ] {
-            for (key, _) in filters.iter().flat_map(|filters| &filters.list) {
-                if !is_qualified_name(&key.value) {
-                    let message = format!("no object has {} `{}`", article_of(what), key.value);
-                    self.push(
-                        Diagnostic::error(Code::FilterValue, message)
-                            .at(
-                                self.source,
-                                key.span,
-                                format!("not the name of {}", article_of(what)),
-                            )
-                            .help("names look like `tier` or `example.com/tier`"),
-                    );
-                }
-            }
-        }
-    }
 }
 
 /// What an entry is, for messages about it.
@@ -245,62 +186,5 @@ fn noun(section: &HandlerSection) -> &'static str {
         (_, Some(_), _) => "a daemon",
         (_, _, Some(on)) if is_event(on) => "an event handler",
         _ => "a change handler",
-    }
-}
-
-fn article_of(what: &str) -> String {
-    if what.starts_with('a') {
-        format!("an {what}")
-    } else {
-        format!("a {what}")
-    }
-}
-
-/// Whether a text can be the name of a label or an annotation.
-fn is_qualified_name(text: &str) -> bool {
-    let (prefix, name) = match text.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, text),
-    };
-    let ends_well = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text.ends_with(|c: char| c.is_ascii_alphanumeric())
-    };
-    let of = |text: &str, extra: &[char]| {
-        text.chars()
-            .all(|c| c.is_ascii_alphanumeric() || extra.contains(&c))
-    };
-    name.len() <= 63
-        && ends_well(name)
-        && of(name, &['-', '_', '.'])
-        && prefix.is_none_or(|prefix| {
-            prefix.len() <= 253 && ends_well(prefix) && of(prefix, &['-', '.'])
-        })
-}
-
-/// Whether a field of this Rust type can hold a JSON value.
-fn could_be(value: &serde_json::Value, ty: &str) -> bool {
-    use serde_json::Value as Json;
-    match ty {
-        "bool" => value.is_boolean(),
-        "String" => value.is_string(),
-        "f64" => value.is_number(),
-        "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" => {
-            value.is_i64() || value.is_u64()
-        }
-        _ if ty.starts_with("Vec<") => matches!(value, Json::Array(_)),
-        _ if ty.starts_with("BTreeMap<") => matches!(value, Json::Object(_)),
-        _ => true,
-    }
-}
-
-fn in_words(ty: &str) -> &'static str {
-    match ty {
-        "bool" => "a boolean",
-        "String" => "a string",
-        "f64" => "a number",
-        _ if ty.starts_with("Vec<") => "a list",
-        _ if ty.starts_with("BTreeMap<") => "a mapping",
-        _ => "a whole number",
     }
 }

@@ -7,6 +7,7 @@ use crate::load::manifest::{
     Filters, HandlerSection, InitialDelay, ManifestDuration, OneOrMany, Spanned, Trigger,
     ValueFilter,
 };
+use crate::load::schema::Schema;
 use crate::model::handler::{
     Cause, ChangeKinds, Daemon, Delay, Expected, FieldPath, FieldType, Filter, Handler, Pace,
     Policy, Subject, Timer,
@@ -19,8 +20,20 @@ pub(super) type ResolveField<'a> =
 /// Lowers the handlers of one kind.
 pub(super) struct Lowering<'a> {
     pub(super) source: SourceId,
+    /// The schema of the whole object, if the kind has one.
+    pub(super) schema: Option<&'a Schema>,
+    pub(super) limits: Limits,
     pub(super) resolve: &'a ResolveField<'a>,
     pub(super) diagnostics: &'a mut Diagnostics,
+}
+
+/// Whether the values that a handler sees are within the limits of the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limits {
+    /// They are: the API server has stored them.
+    Kept,
+    /// Nobody knows: the API server validates what mutating webhooks have made of an object.
+    Unchecked,
 }
 
 /// Which of the families of handlers an entry belongs to.

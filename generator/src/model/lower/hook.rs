@@ -1,6 +1,6 @@
 //! The handlers of the operator as a whole: each by itself, then whether their names clash.
 
-use super::handler::Lowering;
+use super::handler::{Limits, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::load::manifest::{HookSection, Manifest, Moment, Spanned};
 use crate::model::handler::Policy;
@@ -29,6 +29,8 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
         }
         let mut lowering = Lowering {
             source: manifest.source,
+            schema: None,
+            limits: Limits::Kept,
             resolve: &|_, _, _| None,
             diagnostics,
         };

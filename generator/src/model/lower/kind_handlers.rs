@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::field::Fields;
-use super::handler::Lowering;
-use super::index;
+use super::handler::{Limits, Lowering};
+use super::{implied, index};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::{HandlerSection, ResourceSection, WebhookSection};
+use crate::load::schema::Schema;
 use crate::model::handler::{Cause, Expected, Filter, Handler, Subject};
 use crate::model::operator::{HandledKind, Origin};
 use crate::model::webhook::{Role, Webhook};
@@ -15,6 +16,10 @@ use crate::model::webhook::{Role, Webhook};
 pub(super) struct Handlers<'a> {
     pub(super) source: SourceId,
     pub(super) kind: &'a HandledKind,
+    /// The schema of its objects, if it has one.
+    pub(super) schema: Option<&'a Schema>,
+    /// Where the manifest says that webhooks stay when the operator stops.
+    pub(super) standing_webhooks: Option<Span>,
     /// The types of all kinds of the operator, with their paths.
     pub(super) kind_types: &'a BTreeMap<String, String>,
     pub(super) diagnostics: &'a mut Diagnostics,
@@ -41,6 +46,8 @@ impl Handlers<'_> {
         for written in &section.handlers {
             let lowering = Lowering {
                 source,
+                schema: self.schema,
+                limits: Limits::Kept,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -54,6 +61,8 @@ impl Handlers<'_> {
         for (written, as_handler) in section.indices.iter().zip(&indices) {
             let lowering = Lowering {
                 source,
+                schema: self.schema,
+                limits: Limits::Kept,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
@@ -67,18 +76,19 @@ impl Handlers<'_> {
         for written in &section.admission {
             let lowering = Lowering {
                 source,
+                schema: self.schema,
+                limits: Limits::Kept,
                 resolve: &resolve,
                 diagnostics: self.diagnostics,
             };
-            if let Some(webhook) = lowering.webhook(written, self.kind)
+            if let Some(webhook) = lowering.webhook(written, self.kind, self.standing_webhooks)
                 && self.is_new_webhook(&webhook, written, &webhooks)
             {
                 webhooks.push((webhook, written));
             }
         }
         self.check_methods(&handlers, &webhooks);
-        self.note_finalizers(&handlers);
-        self.note_results(&handlers);
+        implied::tell(source, self.kind, &handlers, self.diagnostics);
         (
             handlers.into_iter().map(|(handler, _)| handler).collect(),
             webhooks.into_iter().map(|(webhook, _)| webhook).collect(),
@@ -139,50 +149,6 @@ impl Handlers<'_> {
             }),
         );
         false
-    }
-
-    fn note_finalizers(&mut self, handlers: &[(Handler, &HandlerSection)]) {
-        for (handler, written) in handlers
-            .iter()
-            .filter(|(handler, _)| handler.holds_deletion())
-        {
-            let message = format!(
-                "objects of {} wait for `{}` when they are deleted",
-                self.kind.kind, handler.method
-            );
-            let help = if handler.is_background() {
-                "filters keep it, and the finalizer, away from objects that do not need it"
-            } else {
-                "`optional: true` lets objects go while the operator is not there"
-            };
-            self.diagnostics.push(
-                Diagnostic::note(Code::HoldsDeletion, message)
-                    .at(self.source, written.function.span, "implies a finalizer")
-                    .help(help),
-            );
-        }
-    }
-
-    fn note_results(&mut self, handlers: &[(Handler, &HandlerSection)]) {
-        let Origin::Custom(resource) = &self.kind.origin else {
-            return;
-        };
-        for (handler, written) in handlers.iter().filter(|(handler, _)| handler.writes()) {
-            let id = handler.full_id();
-            if resource
-                .field(resource.main_version(), &["status", &id], "")
-                .is_err()
-            {
-                let message = format!("a result of `{}` would be lost", handler.method);
-                let label = format!("the schema of {} has no `status.{id}`", self.kind.kind);
-                self.diagnostics
-                    .push(Diagnostic::note(Code::PrunedResults, message).at(
-                        self.source,
-                        written.function.span,
-                        label,
-                    ));
-            }
-        }
     }
 
     /// One name is one method, so all its uses must agree on what it takes.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::handler::Lowering;
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use super::handler::{Limits, Lowering};
+use crate::diagnostic::{Code, Diagnostic, Severity, Span};
 use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, WebhookSection};
 use crate::model::kind::Status;
 use crate::model::operator::{HandledKind, Origin};
@@ -13,11 +13,13 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl Lowering<'_> {
-    /// One webhook, if the entry makes sense.
+    /// One webhook, if the entry makes sense. `standing` is where the manifest says that all
+    /// webhooks stay when the operator stops.
     pub(super) fn webhook(
         mut self,
         section: &WebhookSection,
         kind: &HandledKind,
+        standing: Option<Span>,
     ) -> Option<Webhook> {
         let before = self.diagnostics.count(Severity::Error);
         let role = self.role(section);
@@ -26,9 +28,12 @@ impl Lowering<'_> {
         if let Some(operations) = &section.operations {
             self.check_operations(operations.as_slice());
         }
-        self.warn_of_blocking(section, kind);
+        self.warn_of_blocking(section, kind, standing);
         let function = section.function()?;
         let sound = self.diagnostics.count(Severity::Error) == before;
+        if role == Some(Role::Mutate) {
+            self.limits = Limits::Unchecked;
+        }
         // Everything that it has in common with a handler is checked as for one.
         let handlers = self.handler(&as_handler(section, function));
         let handler = handlers.into_iter().next()?;
@@ -147,13 +152,21 @@ impl Lowering<'_> {
         }
     }
 
-    fn warn_of_blocking(&mut self, section: &WebhookSection, kind: &HandledKind) {
+    fn warn_of_blocking(
+        &mut self,
+        section: &WebhookSection,
+        kind: &HandledKind,
+        standing: Option<Span>,
+    ) {
         let ignores = section.ignore_failures.is_some_and(|it| it.value);
         let Some(function) = section.function().filter(|_| !ignores) else {
             return;
         };
         let persistent = section.persistent.filter(|persistent| persistent.value);
-        let diagnostic = match (&kind.origin, persistent) {
+        let staying = persistent
+            .map(|persistent| (persistent.span, "it stays when the operator stops"))
+            .or(standing.map(|span| (span, "all webhooks stay when the operator stops")));
+        let diagnostic = match (&kind.origin, staying) {
             (Origin::Standard(_), _) => Diagnostic::warning(
                 Code::BlockingWebhook,
                 format!(
@@ -162,14 +175,14 @@ impl Lowering<'_> {
                 ),
             )
             .at(self.source, function.span, "the cluster itself needs this kind"),
-            (Origin::Custom(_), Some(persistent)) => Diagnostic::note(
+            (Origin::Custom(_), Some((span, label))) => Diagnostic::note(
                 Code::BlockingWebhook,
                 format!(
                     "while no operator runs, requests for {} are refused",
                     kind.kind
                 ),
             )
-            .at(self.source, persistent.span, "it stays when the operator stops"),
+            .at(self.source, span, label),
             (Origin::Custom(_), None) | (Origin::Selected(_), _) => return,
         };
         self.push(diagnostic.help("`ignore_failures: true` lets them pass"));

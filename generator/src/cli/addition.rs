@@ -1,0 +1,343 @@
+//! What `kopf-gen add` takes for a kind, and the entries that it makes of it.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgGroup, Args, ValueEnum};
+
+use super::entry::{item, label_filters, scalar, text, word};
+use crate::edit::{Item, List};
+
+/// A new entry, and the list of a kind to which it belongs.
+pub(super) struct Entry<'a> {
+    pub(super) manifest: Option<&'a Path>,
+    pub(super) kind: &'a str,
+    pub(super) list: fn(usize) -> List,
+    pub(super) item: Item,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HandlerArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The name of the function
+    function: String,
+    /// When it is called; several are separated by commas
+    #[arg(long, value_delimiter = ',', required = true)]
+    on: Vec<Occasion>,
+    /// The field that it is about
+    #[arg(long, value_name = "PATH")]
+    field: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Deletion does not wait for it
+    #[arg(long)]
+    optional: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("pace").required(true).multiple(true)))]
+pub(super) struct TimerArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The name of the function
+    function: String,
+    /// The pause between two calls, such as 30s
+    #[arg(long, value_name = "DURATION", group = "pace")]
+    interval: Option<String>,
+    /// Count the interval from call to call, however long they take
+    #[arg(long, requires = "interval")]
+    sharp: bool,
+    /// Only when the object has not changed for so long, such as 10s
+    #[arg(long, value_name = "DURATION", group = "pace")]
+    idle: Option<String>,
+    /// How long to wait at first, such as 1m
+    #[arg(long, value_name = "DURATION")]
+    initial_delay: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DaemonArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The name of the function
+    function: String,
+    /// How long to wait at first, such as 1m
+    #[arg(long, value_name = "DURATION")]
+    initial_delay: Option<String>,
+    /// How long it may take to stop by itself, before it is interrupted
+    #[arg(long, value_name = "DURATION")]
+    cancellation_backoff: Option<String>,
+    /// How long it may take to be gone when interrupted; without it, it is waited for
+    #[arg(long, value_name = "DURATION")]
+    cancellation_timeout: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// The options that all sorts of handlers have.
+#[derive(Debug, Args)]
+struct CommonArgs {
+    /// The id that objects carry, if it is not the name of the function
+    #[arg(long)]
+    id: Option<String>,
+    /// How many attempts are made
+    #[arg(long, value_name = "NUMBER")]
+    retries: Option<u32>,
+    /// How long to wait before the next attempt, such as 30s
+    #[arg(long, value_name = "DURATION")]
+    backoff: Option<String>,
+    /// How long to keep trying, such as 1h
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<String>,
+    /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+    /// The name of a function that decides whether the handler is called
+    #[arg(long, value_name = "NAME")]
+    when: Option<String>,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct IndexArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The name of the index, and of the function that says by which keys an object is found
+    index: String,
+    /// The Rust type of the keys; String if left out
+    #[arg(long, value_name = "TYPE")]
+    keys: Option<String>,
+    /// The Rust type of what is found; String if left out
+    #[arg(long, value_name = "TYPE")]
+    values: Option<String>,
+    /// Only objects that have this field
+    #[arg(long, value_name = "PATH")]
+    field: Option<String>,
+    /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+    /// The name of a function that decides whether an object is looked at
+    #[arg(long, value_name = "NAME")]
+    when: Option<String>,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WebhookArgs {
+    /// The kind, as in kopf.yaml or its CRD
+    kind: String,
+    /// The name of the function
+    function: String,
+    /// The function may change objects before they are stored
+    #[arg(long)]
+    mutate: bool,
+    /// What it is asked about; several are separated by commas
+    #[arg(long = "operation", value_name = "OPERATION", value_delimiter = ',')]
+    operations: Vec<AskedAbout>,
+    /// A subresource, such as status or scale
+    #[arg(long, value_name = "NAME")]
+    subresource: Option<String>,
+    /// The function does more than answering, except in a dry run
+    #[arg(long)]
+    side_effects: bool,
+    /// Requests pass when the function cannot be asked
+    #[arg(long)]
+    ignore_failures: bool,
+    /// The webhook stays when the operator stops
+    #[arg(long)]
+    persistent: bool,
+    /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+    /// The name of a function that decides whether this one is asked
+    #[arg(long, value_name = "NAME")]
+    when: Option<String>,
+    /// The manifest; by default kopf.yaml here or in the nearest folder above
+    #[arg(short, long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AskedAbout {
+    Create,
+    Update,
+    Delete,
+    Connect,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Occasion {
+    Create,
+    Update,
+    Delete,
+    Resume,
+    Field,
+    Event,
+}
+
+// === impl HandlerArgs ===
+
+impl HandlerArgs {
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry {
+            manifest: self.common.manifest.as_deref(),
+            kind: &self.kind,
+            list: List::Handlers,
+            item: self.item(),
+        }
+    }
+
+    fn item(&self) -> Item {
+        let on: Vec<_> = self
+            .on
+            .iter()
+            .filter_map(|on| on.to_possible_value())
+            .collect();
+        let on: Vec<_> = on.iter().map(|on| on.get_name()).collect();
+        let on = if let [on] = on[..] {
+            on.to_owned()
+        } else {
+            format!("[{}]", on.join(", "))
+        };
+        let own = [
+            ("on", Some(on)),
+            ("field", text(self.field.as_ref())),
+            ("fn", Some(scalar(&self.function))),
+        ];
+        let last = [("optional", word(self.optional))];
+        item(own.into_iter().chain(self.common.keys()).chain(last))
+    }
+}
+
+// === impl TimerArgs ===
+
+impl TimerArgs {
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry {
+            manifest: self.common.manifest.as_deref(),
+            kind: &self.kind,
+            list: List::Handlers,
+            item: self.item(),
+        }
+    }
+
+    fn item(&self) -> Item {
+        let own = [
+            ("timer", Some(scalar(&self.function))),
+            ("interval", text(self.interval.as_ref())),
+            ("sharp", word(self.sharp)),
+            ("idle", text(self.idle.as_ref())),
+            ("initial_delay", text(self.initial_delay.as_ref())),
+        ];
+        item(own.into_iter().chain(self.common.keys()))
+    }
+}
+
+// === impl DaemonArgs ===
+
+impl DaemonArgs {
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry {
+            manifest: self.common.manifest.as_deref(),
+            kind: &self.kind,
+            list: List::Handlers,
+            item: self.item(),
+        }
+    }
+
+    fn item(&self) -> Item {
+        let backoff = self.cancellation_backoff.as_ref();
+        let timeout = self.cancellation_timeout.as_ref();
+        let own = [
+            ("daemon", Some(scalar(&self.function))),
+            ("initial_delay", text(self.initial_delay.as_ref())),
+            ("cancellation_backoff", text(backoff)),
+            ("cancellation_timeout", text(timeout)),
+        ];
+        item(own.into_iter().chain(self.common.keys()))
+    }
+}
+
+// === impl IndexArgs ===
+
+impl IndexArgs {
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry {
+            manifest: self.manifest.as_deref(),
+            kind: &self.kind,
+            list: List::Indices,
+            item: self.item(),
+        }
+    }
+
+    fn item(&self) -> Item {
+        item(
+            [
+                ("index", Some(scalar(&self.index))),
+                ("keys", text(self.keys.as_ref())),
+                ("values", text(self.values.as_ref())),
+                ("field", text(self.field.as_ref())),
+                ("labels", label_filters(&self.labels)),
+                ("when", text(self.when.as_ref())),
+            ]
+            .into_iter(),
+        )
+    }
+}
+
+// === impl CommonArgs ===
+
+impl CommonArgs {
+    fn keys(&self) -> [(&'static str, Option<String>); 6] {
+        let labels = label_filters(&self.labels);
+        [
+            ("id", text(self.id.as_ref())),
+            ("retries", self.retries.map(|retries| retries.to_string())),
+            ("backoff", text(self.backoff.as_ref())),
+            ("timeout", text(self.timeout.as_ref())),
+            ("labels", labels),
+            ("when", text(self.when.as_ref())),
+        ]
+    }
+}
+
+// === impl WebhookArgs ===
+
+impl WebhookArgs {
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry {
+            manifest: self.manifest.as_deref(),
+            kind: &self.kind,
+            list: List::Admission,
+            item: self.item(),
+        }
+    }
+
+    fn item(&self) -> Item {
+        let role = if self.mutate { "mutate" } else { "validate" };
+        let operations: Vec<_> = self
+            .operations
+            .iter()
+            .filter_map(|operation| operation.to_possible_value())
+            .map(|operation| operation.get_name().to_uppercase())
+            .collect();
+        let operations = (!operations.is_empty()).then(|| format!("[{}]", operations.join(", ")));
+        let keys = [
+            (role, Some(scalar(&self.function))),
+            ("operations", operations),
+            ("subresource", text(self.subresource.as_ref())),
+            ("side_effects", word(self.side_effects)),
+            ("ignore_failures", word(self.ignore_failures)),
+            ("persistent", word(self.persistent)),
+            ("labels", label_filters(&self.labels)),
+            ("when", text(self.when.as_ref())),
+        ];
+        item(keys.into_iter())
+    }
+}

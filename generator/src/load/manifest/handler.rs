@@ -1,0 +1,344 @@
+//! Handlers of objects: what the manifest says under `handlers` of a kind.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use super::fields::{Fields, Reader};
+use super::{Filters, ManifestDuration, OneOrMany, Spanned, ValueFilter};
+use crate::diagnostic::{Code, Span};
+use crate::load::yaml::{Node, Value};
+
+/// A function that is called for objects of the kind: with `on` and `fn` for what happens to them,
+/// as a `timer` from time to time, as a `daemon` as long as they are there.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "snake_case")]
+#[schemars(extend("oneOf" = [
+    {
+        "required": ["on", "fn"],
+        "properties": {"on": {"not": {"type": "null"}}, "fn": {"type": "string"}, "timer": {"type": "null"}, "daemon": {"type": "null"}},
+    },
+    {
+        "required": ["timer"],
+        "properties": {"timer": {"type": "string"}, "on": {"type": "null"}, "fn": {"type": "null"}, "daemon": {"type": "null"}},
+    },
+    {
+        "required": ["daemon"],
+        "properties": {"daemon": {"type": "string"}, "on": {"type": "null"}, "fn": {"type": "null"}, "timer": {"type": "null"}},
+    },
+]))]
+pub struct HandlerSection {
+    /// Where the entry stands.
+    #[schemars(skip)]
+    pub span: Span,
+    /// When the function is called; timers and daemons have none.
+    pub on: Option<OneOrMany<Trigger>>,
+    /// The name of the function; of a timer or daemon, what follows the word.
+    #[schemars(rename = "fn", with = "Option<String>")]
+    pub function: Spanned<String>,
+    /// The name of a function that is called from time to time.
+    pub timer: Option<Spanned<String>>,
+    /// The name of a function that runs as long as the object is there.
+    pub daemon: Option<Spanned<String>>,
+    /// The id under which progress is kept on the object; the name of the function if left out.
+    pub id: Option<Spanned<String>>,
+    /// The field, or the fields, that the handler is about, such as `spec.size`.
+    pub field: Option<OneOrMany<String>>,
+    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub value: Option<Spanned<ValueFilter>>,
+    /// Only changes from this value of the field.
+    pub old: Option<Spanned<ValueFilter>>,
+    /// Only changes to this value of the field.
+    pub new: Option<Spanned<ValueFilter>>,
+    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub labels: Option<Filters>,
+    /// Only objects with these annotations, as for labels.
+    pub annotations: Option<Filters>,
+    /// The name of a function that decides whether the handler is called.
+    pub when: Option<Spanned<String>>,
+    /// Anything that the function wants to be told; it is the same for every call.
+    pub param: Option<Spanned<serde_json::Value>>,
+    /// What an error means that says nothing itself about retrying.
+    pub errors: Option<Spanned<ErrorMode>>,
+    /// How long to keep trying, from the first attempt.
+    pub timeout: Option<Spanned<ManifestDuration>>,
+    /// How many attempts are made.
+    #[schemars(range(max = 4_294_967_295u32))]
+    pub retries: Option<Spanned<u32>>,
+    /// How long to wait before the next attempt.
+    pub backoff: Option<Spanned<ManifestDuration>>,
+    /// Whether deletion may go ahead without this delete handler.
+    pub optional: Option<Spanned<bool>>,
+    /// Whether this resume handler is also called for objects that are being deleted.
+    pub deleted: Option<Spanned<bool>>,
+    /// How long a timer pauses after a call.
+    pub interval: Option<Spanned<ManifestDuration>>,
+    /// Whether the interval of a timer is counted from call to call, however long they take.
+    pub sharp: Option<Spanned<bool>>,
+    /// How long an object must have been unchanged for a timer to be called.
+    pub idle: Option<Spanned<ManifestDuration>>,
+    /// How long a timer or daemon waits at first: a duration, or `{fn: name}` of a function that tells.
+    pub initial_delay: Option<Spanned<InitialDelay>>,
+    /// How long a daemon may take to stop by itself, before it is interrupted.
+    pub cancellation_backoff: Option<Spanned<ManifestDuration>>,
+    /// How long a daemon may take to be gone when interrupted; without it, it is waited for.
+    pub cancellation_timeout: Option<Spanned<ManifestDuration>>,
+    /// How often it is told that a daemon is still waited for.
+    pub cancellation_polling: Option<Spanned<ManifestDuration>>,
+}
+
+/// When a handler is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum Trigger {
+    /// An object was created.
+    Create,
+    /// An object was changed.
+    Update,
+    /// An object is being deleted.
+    Delete,
+    /// The operator started and found the object.
+    Resume,
+    /// A field was added, changed or removed.
+    Field,
+    /// Anything at all was seen of the object.
+    Event,
+}
+
+/// What an error means that says nothing itself about retrying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum ErrorMode {
+    /// The handler has succeeded all the same.
+    Ignored,
+    /// The handler is tried again.
+    Temporary,
+    /// The handler has failed for good.
+    Permanent,
+}
+
+/// How long a timer or daemon waits before it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InitialDelay {
+    /// Always as long.
+    Fixed(ManifestDuration),
+    /// As long as a function of this name says.
+    Computed(Spanned<String>),
+}
+
+/// What a handler is called for, and its function.
+struct Occasion {
+    on: Option<OneOrMany<Trigger>>,
+    timer: Option<Spanned<String>>,
+    daemon: Option<Spanned<String>>,
+    function: Spanned<String>,
+}
+
+// === impl HandlerSection ===
+
+impl HandlerSection {
+    /// Where a predicate or another callback of this name is named.
+    #[must_use]
+    pub fn predicate_span(&self, name: &str) -> Option<Span> {
+        let listed = [&self.labels, &self.annotations].into_iter().flatten();
+        let filters = listed
+            .flat_map(|filters| &filters.list)
+            .map(|(_, filter)| &filter.value);
+        let values = [&self.value, &self.old, &self.new]
+            .into_iter()
+            .flatten()
+            .map(|it| &it.value);
+        let predicates = filters.chain(values).filter_map(|filter| match filter {
+            ValueFilter::Predicate(name) => Some(name),
+            _ => None,
+        });
+        let same = |it: &&Spanned<String>| it.value == name.strip_prefix("r#").unwrap_or(name);
+        let delay = self.initial_delay.iter().filter_map(|it| match &it.value {
+            InitialDelay::Computed(name) => Some(name),
+            InitialDelay::Fixed(_) => None,
+        });
+        self.when
+            .iter()
+            .chain(delay)
+            .chain(predicates)
+            .find(same)
+            .map(|it| it.span)
+    }
+}
+
+// === impl ErrorMode ===
+
+impl ErrorMode {
+    /// All modes with the words for them.
+    pub const NAMES: &'static [(&'static str, Self)] = &[
+        ("ignored", Self::Ignored),
+        ("temporary", Self::Temporary),
+        ("permanent", Self::Permanent),
+    ];
+}
+
+// === impl Trigger ===
+
+impl Trigger {
+    /// All triggers with the words for them.
+    pub const NAMES: &'static [(&'static str, Self)] = &[
+        ("create", Self::Create),
+        ("update", Self::Update),
+        ("delete", Self::Delete),
+        ("resume", Self::Resume),
+        ("field", Self::Field),
+        ("event", Self::Event),
+    ];
+}
+
+// === impl InitialDelay ===
+
+impl JsonSchema for InitialDelay {
+    fn schema_name() -> Cow<'static, str> {
+        "InitialDelay".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let fixed = generator.subschema_for::<ManifestDuration>();
+        json_schema!({"anyOf": [
+            fixed,
+            {"type": "object", "additionalProperties": false, "required": ["fn"], "properties": {"fn": {"type": "string"}}},
+        ]})
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn handler(&mut self, node: &Node) -> Option<HandlerSection> {
+        let mut fields = self.fields(node, "a handler")?;
+        let span = fields.span();
+        let occasion = self.occasion(&mut fields);
+        let id = self.optional_string(&mut fields, "id");
+        let field = fields
+            .optional("field")
+            .and_then(|node| self.one_or_many(node, |this, node| this.string(node, "`field`")));
+        let value = self.value_filter(&mut fields, "value");
+        let old = self.value_filter(&mut fields, "old");
+        let new = self.value_filter(&mut fields, "new");
+        let labels = self.filters(&mut fields, "labels");
+        let annotations = self.filters(&mut fields, "annotations");
+        let when = self.optional_string(&mut fields, "when");
+        let param = fields.optional("param").map(|node| Spanned {
+            value: node.to_json(),
+            span: node.span,
+        });
+        let errors = fields
+            .optional("errors")
+            .and_then(|node| self.word(node, "`errors`", ErrorMode::NAMES));
+        let timeout = self.duration(&mut fields, "timeout");
+        let retries = self.count(&mut fields, "retries");
+        let backoff = self.duration(&mut fields, "backoff");
+        let optional = self.boolean(&mut fields, "optional");
+        let deleted = self.boolean(&mut fields, "deleted");
+        let interval = self.duration(&mut fields, "interval");
+        let sharp = self.boolean(&mut fields, "sharp");
+        let idle = self.duration(&mut fields, "idle");
+        let initial_delay = self.initial_delay(&mut fields);
+        let cancellation_backoff = self.duration(&mut fields, "cancellation_backoff");
+        let cancellation_timeout = self.duration(&mut fields, "cancellation_timeout");
+        let cancellation_polling = self.duration(&mut fields, "cancellation_polling");
+        // Without the pace that was meant, nothing true could be said of a timer.
+        let is_paced = (interval.is_some() || fields.optional("interval").is_none())
+            && (idle.is_some() || fields.optional("idle").is_none());
+        fields.finish(self);
+        let occasion = occasion.filter(|_| is_paced)?;
+        Some(HandlerSection {
+            span,
+            on: occasion.on,
+            function: occasion.function,
+            timer: occasion.timer,
+            daemon: occasion.daemon,
+            id,
+            field,
+            value,
+            old,
+            new,
+            labels,
+            annotations,
+            when,
+            param,
+            errors,
+            timeout,
+            retries,
+            backoff,
+            optional,
+            deleted,
+            interval,
+            sharp,
+            idle,
+            initial_delay,
+            cancellation_backoff,
+            cancellation_timeout,
+            cancellation_polling,
+        })
+    }
+
+    /// Which function is called, and for what: `on` and `fn`, or `timer`, or `daemon`.
+    fn occasion(&mut self, fields: &mut Fields<'_>) -> Option<Occasion> {
+        let timer = self.optional_string(fields, "timer");
+        let daemon = self.optional_string(fields, "daemon");
+        let (on, function) = (fields.optional("on"), fields.optional("fn"));
+        let one_too_many = match (&timer, &daemon) {
+            (Some(_), Some(daemon)) => Some(daemon.span),
+            (Some(_), None) | (None, Some(_)) => on.map(|node| node.span),
+            (None, None) => None,
+        };
+        if let Some(span) = one_too_many {
+            let message = "a handler has one of `on`, `timer` and `daemon`";
+            self.error(Code::ManifestValue, span, message, "one is too many");
+            return None;
+        }
+        let Some(named) = timer.clone().or(daemon.clone()) else {
+            let on = fields
+                .required_unless("on", &["timer", "daemon"])
+                .and_then(|node| {
+                    self.one_or_many(node, |this, node| this.word(node, "`on`", Trigger::NAMES))
+                });
+            let function = fields
+                .required_unless("fn", &["timer", "daemon"])
+                .and_then(|node| self.string(node, "`fn`"));
+            return Some(Occasion {
+                on: Some(on?),
+                timer,
+                daemon,
+                function: function?,
+            });
+        };
+        if let Some(function) = function {
+            let message = "`timer` and `daemon` name the function themselves";
+            self.error(Code::ManifestValue, function.span, message, "remove it");
+            return None;
+        }
+        Some(Occasion {
+            on: None,
+            timer,
+            daemon,
+            function: named,
+        })
+    }
+
+    /// A duration, or the name of a function that tells one.
+    fn initial_delay(&mut self, fields: &mut Fields<'_>) -> Option<Spanned<InitialDelay>> {
+        const KEY: &str = "initial_delay";
+        let node = fields.optional(KEY)?;
+        if !matches!(node.value, Value::Map(_)) {
+            return self.duration(fields, KEY).map(|fixed| Spanned {
+                value: InitialDelay::Fixed(fixed.value),
+                span: fixed.span,
+            });
+        }
+        let mut inner = self.fields(node, "a computed delay")?;
+        let function = inner
+            .required("fn")
+            .and_then(|node| self.string(node, "`fn`"));
+        inner.finish(self);
+        Some(Spanned {
+            value: InitialDelay::Computed(function?),
+            span: node.span,
+        })
+    }
+}

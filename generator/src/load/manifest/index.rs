@@ -1,0 +1,88 @@
+//! Indices: what the manifest says under `indices` of a kind.
+
+use schemars::JsonSchema;
+
+use super::fields::Reader;
+use super::{ErrorMode, Filters, ManifestDuration, Spanned, ValueFilter};
+use crate::diagnostic::Span;
+use crate::load::yaml::Node;
+
+/// An index: objects, or what a function makes of them, found by a key.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "snake_case")]
+pub struct IndexSection {
+    /// Where the entry stands.
+    #[schemars(skip)]
+    pub span: Span,
+    /// The name of the index, and of the function that says by which keys an object is found.
+    pub index: Spanned<String>,
+    /// The Rust type of the keys, such as `"(String, String)"`; `String` if left out.
+    pub keys: Option<Spanned<String>>,
+    /// The Rust type of what is found, such as `crate::handlers::PodInfo`; `String` if left out.
+    pub values: Option<Spanned<String>>,
+    /// Only objects that have this field, such as `spec.nodeName`.
+    pub field: Option<Spanned<String>>,
+    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub value: Option<Spanned<ValueFilter>>,
+    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub labels: Option<Filters>,
+    /// Only objects with these annotations, as for labels.
+    pub annotations: Option<Filters>,
+    /// The name of a function that decides whether an object is looked at.
+    pub when: Option<Spanned<String>>,
+    /// Anything that the function wants to be told; it is the same for every call.
+    pub param: Option<Spanned<serde_json::Value>>,
+    /// What an error means that says nothing itself about retrying: `ignored` if left out.
+    pub errors: Option<Spanned<ErrorMode>>,
+    /// How long to keep trying, from the first failure.
+    pub timeout: Option<Spanned<ManifestDuration>>,
+    /// How many attempts are made in a row.
+    #[schemars(range(max = 4_294_967_295u32))]
+    pub retries: Option<Spanned<u32>>,
+    /// How long to wait before the next attempt.
+    pub backoff: Option<Spanned<ManifestDuration>>,
+}
+
+impl Reader<'_> {
+    pub(super) fn index(&mut self, node: &Node) -> Option<IndexSection> {
+        let mut fields = self.fields(node, "an index")?;
+        let span = fields.place();
+        let index = fields
+            .required("index")
+            .and_then(|node| self.string(node, "`index`"));
+        let keys = self.optional_string(&mut fields, "keys");
+        let values = self.optional_string(&mut fields, "values");
+        let field = self.optional_string(&mut fields, "field");
+        let value = self.value_filter(&mut fields, "value");
+        let labels = self.filters(&mut fields, "labels");
+        let annotations = self.filters(&mut fields, "annotations");
+        let when = self.optional_string(&mut fields, "when");
+        let param = fields.optional("param").map(|node| Spanned {
+            value: node.to_json(),
+            span: node.span,
+        });
+        let errors = fields
+            .optional("errors")
+            .and_then(|node| self.word(node, "`errors`", ErrorMode::NAMES));
+        let timeout = self.duration(&mut fields, "timeout");
+        let retries = self.count(&mut fields, "retries");
+        let backoff = self.duration(&mut fields, "backoff");
+        fields.finish(self);
+        Some(IndexSection {
+            span,
+            index: index?,
+            keys,
+            values,
+            field,
+            value,
+            labels,
+            annotations,
+            when,
+            param,
+            errors,
+            timeout,
+            retries,
+            backoff,
+        })
+    }
+}

@@ -1,0 +1,161 @@
+//! Webhooks: what the manifest says under `admission`, of a kind and of the operator.
+
+use schemars::JsonSchema;
+
+use super::fields::Reader;
+use super::{Filters, ManifestDuration, OneOrMany, Spanned, ValueFilter};
+use crate::diagnostic::Span;
+use crate::load::yaml::Node;
+
+/// How admission webhooks are made known to the API server.
+#[derive(Clone, Debug, Default, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AdmissionSection {
+    /// The name of the webhook configurations; `<operator>.kopf-gen.dev` if left out.
+    pub name: Option<Spanned<String>>,
+    /// Who writes the webhook configurations; the operator if left out.
+    pub configuration: Option<Spanned<Configuration>>,
+}
+
+/// Who writes the webhook configurations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub enum Configuration {
+    /// The operator itself, while it runs.
+    #[default]
+    Managed,
+    /// Whoever applies `deploy/webhooks.yaml`, with certificates by cert-manager.
+    CertManager,
+}
+
+/// A function that the API server asks before it stores an object; either `validate` or `mutate`
+/// names it.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "snake_case")]
+pub struct WebhookSection {
+    /// Where the entry stands.
+    #[schemars(skip)]
+    pub span: Span,
+    /// The name of a function that says whether a request may pass.
+    pub validate: Option<Spanned<String>>,
+    /// The name of a function that may also change the object.
+    pub mutate: Option<Spanned<String>>,
+    /// The id under which the webhook is known; the name of the function if left out.
+    pub id: Option<Spanned<String>>,
+    /// What it is asked about; everything if left out.
+    pub operations: Option<OneOrMany<Operation>>,
+    /// A subresource such as `status` or `scale`, or `"*"` for all of them and the object itself.
+    pub subresource: Option<Spanned<String>>,
+    /// Whether the function does more than answering, except in a dry run.
+    pub side_effects: Option<Spanned<bool>>,
+    /// Whether requests pass when the function cannot be asked, or fails other than by a denial.
+    pub ignore_failures: Option<Spanned<bool>>,
+    /// Whether the webhook stays when the operator stops, so that nothing passes unseen.
+    pub persistent: Option<Spanned<bool>>,
+    /// How long the API server waits for it, from 1s to 30s.
+    pub timeout: Option<Spanned<ManifestDuration>>,
+    /// The field that the function is about, such as `spec.size`.
+    pub field: Option<Spanned<String>>,
+    /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub value: Option<Spanned<ValueFilter>>,
+    /// Only changes from this value of the field.
+    pub old: Option<Spanned<ValueFilter>>,
+    /// Only changes to this value of the field.
+    pub new: Option<Spanned<ValueFilter>>,
+    /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
+    pub labels: Option<Filters>,
+    /// Only objects with these annotations, as for labels.
+    pub annotations: Option<Filters>,
+    /// The name of a function that decides whether this one is asked.
+    pub when: Option<Spanned<String>>,
+    /// Anything that the function wants to be told; it is the same for every call.
+    pub param: Option<Spanned<serde_json::Value>>,
+}
+
+/// What is about to happen to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(rename_all = "UPPERCASE")]
+pub enum Operation {
+    /// It is being created.
+    Create,
+    /// It is being changed.
+    Update,
+    /// It is being deleted.
+    Delete,
+    /// Somebody connects to it, as `kubectl exec` does.
+    Connect,
+}
+
+const CONFIGURATIONS: &[(&str, Configuration)] = &[
+    ("managed", Configuration::Managed),
+    ("cert-manager", Configuration::CertManager),
+];
+
+// === impl WebhookSection ===
+
+impl WebhookSection {
+    /// The name of the function, whatever it does.
+    #[must_use]
+    pub fn function(&self) -> Option<&Spanned<String>> {
+        self.validate.as_ref().or(self.mutate.as_ref())
+    }
+}
+
+// === impl Operation ===
+
+impl Operation {
+    /// All operations with the words for them.
+    pub const NAMES: &'static [(&'static str, Self)] = &[
+        ("CREATE", Self::Create),
+        ("UPDATE", Self::Update),
+        ("DELETE", Self::Delete),
+        ("CONNECT", Self::Connect),
+    ];
+}
+
+impl Reader<'_> {
+    pub(super) fn admission(&mut self, node: &Node) -> Option<AdmissionSection> {
+        let mut fields = self.fields(node, "`admission`")?;
+        let section = AdmissionSection {
+            name: self.optional_string(&mut fields, "name"),
+            configuration: fields
+                .optional("configuration")
+                .and_then(|node| self.word(node, "`configuration`", CONFIGURATIONS)),
+        };
+        fields.finish(self);
+        Some(section)
+    }
+
+    pub(super) fn webhook(&mut self, node: &Node) -> Option<WebhookSection> {
+        let mut fields = self.fields(node, "a webhook")?;
+        let section = WebhookSection {
+            span: fields.place(),
+            validate: self.optional_string(&mut fields, "validate"),
+            mutate: self.optional_string(&mut fields, "mutate"),
+            id: self.optional_string(&mut fields, "id"),
+            operations: fields.optional("operations").and_then(|node| {
+                self.one_or_many(node, |this, node| {
+                    this.word(node, "`operations`", Operation::NAMES)
+                })
+            }),
+            subresource: self.optional_string(&mut fields, "subresource"),
+            side_effects: self.boolean(&mut fields, "side_effects"),
+            ignore_failures: self.boolean(&mut fields, "ignore_failures"),
+            persistent: self.boolean(&mut fields, "persistent"),
+            timeout: self.duration(&mut fields, "timeout"),
+            field: self.optional_string(&mut fields, "field"),
+            value: self.value_filter(&mut fields, "value"),
+            old: self.value_filter(&mut fields, "old"),
+            new: self.value_filter(&mut fields, "new"),
+            labels: self.filters(&mut fields, "labels"),
+            annotations: self.filters(&mut fields, "annotations"),
+            when: self.optional_string(&mut fields, "when"),
+            param: fields.optional("param").map(|node| Spanned {
+                value: node.to_json(),
+                span: node.span,
+            }),
+        };
+        fields.finish(self);
+        Some(section)
+    }
+}

@@ -1,0 +1,304 @@
+//! Whether an object can ever have a certain value in a field, as far as the field's schema tells.
+//!
+//! Rules in CEL, formats and `not` are not looked at, nor patterns that cannot be read: in doubt,
+//! a value fits.
+
+use std::fmt;
+
+use regex::bytes::RegexBuilder;
+use serde_json::Value as Json;
+
+use crate::load::schema::{Additional, Kind, Schema};
+
+/// What keeps a value out of all objects.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Misfit {
+    /// The way into the value, such as `.ports[0]`; empty for the value itself.
+    pub(crate) at: String,
+    /// What is wrong there.
+    pub(crate) reason: Reason,
+}
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reason {
+    /// It has another type than this one.
+    Type(Holds),
+    /// It is none of these.
+    Enumeration(Vec<Json>),
+    /// It does not keep to a keyword that has this value.
+    Limit(&'static str, Json),
+    /// It lacks a property.
+    Missing(String),
+    /// It has a property that no object keeps; these are known.
+    Unknown(String, Vec<String>),
+    /// It fits no branch of `anyOf` or `oneOf`.
+    NoBranch,
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    Boolean,
+    Integer,
+    IntegerOrString,
+    List,
+    Mapping,
+    Number,
+    String,
+}
+
+/// How a schema is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// As the structure of objects, in which only declared properties are kept.
+    Structure,
+    /// As a branch of a junction, which only restricts.
+    Restriction,
+}
+
+/// The schema of the field at a path, if the schemas on the way to it say so much.
+pub(crate) fn field<'s>(root: &'s Schema, keys: &[String]) -> Option<&'s Schema> {
+    // The metadata is described by Kubernetes, whatever the definition says.
+    if matches!(
+        keys.first().map(String::as_str),
+        Some("metadata" | "apiVersion" | "kind")
+    ) {
+        return None;
+    }
+    keys.iter()
+        .try_fold(root, |schema, key| member(schema, key))
+}
+
+/// Why no object has this value in a field with this schema.
+pub(crate) fn misfit(schema: &Schema, value: &Json) -> Option<Misfit> {
+    check(schema, value, Reading::Structure).err()
+}
+
+fn member<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
+    schema.property(name).or(match &schema.additional {
+        Some(Additional::Schema(values)) => Some(values),
+        Some(Additional::Any | Additional::None) | None => None,
+    })
+}
+
+fn check(schema: &Schema, value: &Json, reading: Reading) -> Result<(), Misfit> {
+    if value.is_null() && schema.nullable {
+        return Ok(());
+    }
+    if let Some(holds) = Holds::of(schema)
+        && !holds.could_be(value)
+    {
+        return Err(Reason::Type(holds).into());
+    }
+    if let Some(values) = &schema.values
+        && !values.iter().any(|allowed| same(allowed, value))
+    {
+        return Err(Reason::Enumeration(values.clone()).into());
+    }
+    check_limits(schema, value)?;
+    match value {
+        Json::Object(members) => check_members(schema, members, reading)?,
+        Json::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                if let Some(of) = &schema.items {
+                    check(of, item, reading).map_err(|it| it.below(&format!("[{place}]")))?;
+                }
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+    }
+    for branch in &schema.all_of {
+        check(branch, value, Reading::Restriction)?;
+    }
+    for branches in [&schema.any_of, &schema.one_of] {
+        let fits = |branch: &Schema| check(branch, value, Reading::Restriction).is_ok();
+        if !branches.is_empty() && !branches.iter().any(fits) {
+            return Err(Reason::NoBranch.into());
+        }
+    }
+    Ok(())
+}
+
+fn check_members(
+    schema: &Schema,
+    members: &serde_json::Map<String, Json>,
+    reading: Reading,
+) -> Result<(), Misfit> {
+    let missing = schema
+        .required
+        .iter()
+        .find(|name| !members.contains_key(*name));
+    if let Some(name) = missing {
+        return Err(Reason::Missing(name.clone()).into());
+    }
+    for (name, value) in members {
+        let implied =
+            schema.embedded_resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata");
+        match member(schema, name) {
+            Some(of) => check(of, value, reading).map_err(|it| it.below(&format!(".{name}")))?,
+            None if implied || reading == Reading::Restriction || schema.preserve_unknown => {}
+            None if schema.additional == Some(Additional::Any) => {}
+            None => {
+                let known = schema.properties.iter().map(|it| it.name.clone()).collect();
+                return Err(Reason::Unknown(name.clone(), known).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_limits(schema: &Schema, value: &Json) -> Result<(), Misfit> {
+    let is_set = |keyword| schema.limit(keyword) == Some(&Json::Bool(true));
+    for (keyword, limit) in &schema.limits.keywords {
+        let bound = limit.as_f64();
+        let holds = |test: fn(f64, f64) -> bool, measure: Option<f64>| match (measure, bound) {
+            (Some(measure), Some(bound)) => test(measure, bound),
+            _ => true,
+        };
+        let length = value.as_str().map(|text| count(text.chars().count()));
+        let items = value.as_array().map(|items| count(items.len()));
+        let members = value.as_object().map(|members| count(members.len()));
+        let keeps = match *keyword {
+            "minimum" if is_set("exclusiveMinimum") => holds(|it, min| it > min, value.as_f64()),
+            "minimum" => holds(|it, min| it >= min, value.as_f64()),
+            "maximum" if is_set("exclusiveMaximum") => holds(|it, max| it < max, value.as_f64()),
+            "maximum" => holds(|it, max| it <= max, value.as_f64()),
+            "multipleOf" => holds(is_multiple, value.as_f64()),
+            "minLength" => holds(|it, min| it >= min, length),
+            "maxLength" => holds(|it, max| it <= max, length),
+            "minItems" => holds(|it, min| it >= min, items),
+            "maxItems" => holds(|it, max| it <= max, items),
+            "minProperties" => holds(|it, min| it >= min, members),
+            "maxProperties" => holds(|it, max| it <= max, members),
+            "pattern" => match (limit.as_str(), value.as_str()) {
+                (Some(pattern), Some(text)) => could_match(pattern, text),
+                _ => true,
+            },
+            _ => true,
+        };
+        if !keeps {
+            return Err(Reason::Limit(keyword, limit.clone()).into());
+        }
+    }
+    Ok(())
+}
+
+/// A number of characters or entries, among the numbers of schemas.
+fn count(number: usize) -> f64 {
+    u32::try_from(number).map_or(f64::INFINITY, f64::from)
+}
+
+fn is_multiple(number: f64, step: f64) -> bool {
+    step == 0.0 || (number / step).fract().abs() < 1e-9
+}
+
+/// Classes such as `\d` mean ASCII to the API server. That is also how they are read here, which is
+/// right for texts in ASCII; of others nothing is said.
+fn could_match(pattern: &str, text: &str) -> bool {
+    let regex = RegexBuilder::new(pattern).unicode(false).build();
+    !text.is_ascii() || regex.map_or(true, |regex| regex.is_match(text.as_bytes()))
+}
+
+/// Whether two values are equal, numbers by what they count.
+fn same(left: &Json, right: &Json) -> bool {
+    left == right || matches!((left.as_f64(), right.as_f64()), (Some(a), Some(b)) if a == b)
+}
+
+// === impl Holds ===
+
+impl Holds {
+    /// What a field with this schema holds, if that is one thing.
+    fn of(schema: &Schema) -> Option<Self> {
+        if schema.int_or_string {
+            return Some(Self::IntegerOrString);
+        }
+        schema.kind.map(|kind| match kind {
+            Kind::Array => Self::List,
+            Kind::Boolean => Self::Boolean,
+            Kind::Integer => Self::Integer,
+            Kind::Number => Self::Number,
+            Kind::Object => Self::Mapping,
+            Kind::String => Self::String,
+        })
+    }
+
+    /// What a field of this Rust type holds, if that is one thing.
+    pub(crate) fn of_type(rust: &str) -> Option<Self> {
+        match rust {
+            "bool" => Some(Self::Boolean),
+            "String" => Some(Self::String),
+            "f64" => Some(Self::Number),
+            "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" => Some(Self::Integer),
+            _ if rust.starts_with("Vec<") => Some(Self::List),
+            _ if rust.starts_with("BTreeMap<") => Some(Self::Mapping),
+            _ => None,
+        }
+    }
+
+    /// Whether it can hold this value.
+    pub(crate) fn could_be(self, value: &Json) -> bool {
+        let is_integer = value.is_i64() || value.is_u64();
+        match self {
+            Self::Boolean => value.is_boolean(),
+            Self::Integer => is_integer,
+            Self::IntegerOrString => is_integer || value.is_string(),
+            Self::List => value.is_array(),
+            Self::Mapping => value.is_object(),
+            Self::Number => value.is_number(),
+            Self::String => value.is_string(),
+        }
+    }
+}
+
+impl fmt::Display for Holds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Boolean => "a boolean",
+            Self::Integer => "a whole number",
+            Self::IntegerOrString => "a whole number or a string",
+            Self::List => "a list",
+            Self::Mapping => "a mapping",
+            Self::Number => "a number",
+            Self::String => "a string",
+        })
+    }
+}
+
+// === impl Misfit ===
+
+impl Misfit {
+    fn below(self, step: &str) -> Self {
+        Self {
+            at: format!("{step}{}", self.at),
+            ..self
+        }
+    }
+}
+
+impl From<Reason> for Misfit {
+    fn from(reason: Reason) -> Self {
+        Self {
+            at: String::new(),
+            reason,
+        }
+    }
+}
+
+// === impl Reason ===
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Type(holds) => write!(f, "the field holds {holds}"),
+            Self::Enumeration(_) => f.write_str("not one of the values that the schema allows"),
+            Self::Limit(keyword, limit) => write!(f, "the schema says `{keyword}: {limit}`"),
+            Self::Missing(name) => write!(f, "the schema requires `{name}`"),
+            Self::Unknown(name, _) => write!(f, "the schema has no `{name}`"),
+            Self::NoBranch => f.write_str("no alternative of the schema allows this"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

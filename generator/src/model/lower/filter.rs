@@ -1,0 +1,194 @@
+//! Filters that no object can ever meet: values that fields cannot have, labels that cannot be.
+
+use serde_json::Value as Json;
+
+use super::handler::{Limits, Lowering};
+use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::load::manifest::{HandlerSection, OneOrMany, Spanned, Trigger, ValueFilter};
+use crate::model::fit::{self, Holds, Misfit, Reason};
+use crate::model::handler::FieldPath;
+use crate::suggest::did_you_mean;
+
+/// So many values are listed when a value is none of them.
+const LISTED: usize = 12;
+
+impl Lowering<'_> {
+    /// Everything that the filters of one entry can demand in vain.
+    pub(super) fn check_filters(&mut self, section: &HandlerSection, fields: &[FieldPath]) {
+        // The state before a change may be from a time when the schema allowed more.
+        for (filter, if_restricted) in [
+            (&section.value, Severity::Error),
+            (&section.new, Severity::Error),
+            (&section.old, Severity::Warning),
+        ] {
+            if let Some(filter) = filter {
+                self.check_value(filter, fields, if_restricted);
+            }
+        }
+        self.check_old(section);
+        self.check_labels(section);
+    }
+
+    /// What is created was nothing before.
+    fn check_old(&mut self, section: &HandlerSection) {
+        let triggers = section.on.as_ref().map_or(&[][..], OneOrMany::as_slice);
+        let only_creates = !triggers.is_empty()
+            && triggers
+                .iter()
+                .all(|trigger| trigger.value == Trigger::Create);
+        if let Some(old) = &section.old
+            && only_creates
+            && matches!(old.value, ValueFilter::Present | ValueFilter::Equals(_))
+        {
+            let message = "a new object has no old value";
+            self.push(
+                Diagnostic::error(Code::FilterValue, message)
+                    .at(self.source, old.span, "never there at a creation")
+                    .help("`new` is about the value with which it is created"),
+            );
+        }
+    }
+
+    fn check_value(
+        &mut self,
+        filter: &Spanned<ValueFilter>,
+        fields: &[FieldPath],
+        if_restricted: Severity,
+    ) {
+        let ValueFilter::Equals(value) = &filter.value else {
+            return;
+        };
+        for field in fields {
+            let Some(misfit) = self.misfit(field, value) else {
+                continue;
+            };
+            if self.limits == Limits::Unchecked && matches!(misfit.reason, Reason::Limit(..)) {
+                continue;
+            }
+            let message = format!("`{field}` can never be `{value}`");
+            let diagnostic = match (&misfit.reason, if_restricted) {
+                (Reason::Type(_), _) | (_, Severity::Error) => {
+                    Diagnostic::error(Code::FilterValue, message)
+                }
+                _ => Diagnostic::warning(Code::FilterValue, message),
+            };
+            let label = match misfit.at.as_str() {
+                "" => misfit.reason.to_string(),
+                at => format!("at `{}`, {}", at.trim_start_matches('.'), misfit.reason),
+            };
+            self.push(
+                diagnostic
+                    .at(self.source, filter.span, label)
+                    .maybe_help(help(&misfit, value)),
+            );
+        }
+    }
+
+    /// By the schema where there is one, and otherwise by the type.
+    fn misfit(&self, field: &FieldPath, value: &Json) -> Option<Misfit> {
+        let schema = self.schema.and_then(|root| fit::field(root, &field.keys));
+        match schema {
+            Some(schema) => fit::misfit(schema, value),
+            None => Holds::of_type(&field.rust_type.text)
+                .filter(|holds| !holds.could_be(value))
+                .map(|holds| Reason::Type(holds).into()),
+        }
+    }
+
+    /// A label or annotation that the API server refuses is on no object.
+    fn check_labels(&mut self, section: &HandlerSection) {
+        for (what, filters) in [
+            ("a label", &section.labels),
+            ("an annotation", &section.annotations),
+        ] {
+            for (key, filter) in filters.iter().flat_map(|filters| &filters.list) {
+                if !is_qualified_name(&key.value) {
+                    let message = format!("no object has {what} `{}`", key.value);
+                    self.push(
+                        Diagnostic::error(Code::FilterValue, message)
+                            .at(self.source, key.span, format!("not the name of {what}"))
+                            .help("names look like `tier` or `example.com/tier`"),
+                    );
+                }
+                if let ValueFilter::Equals(Json::String(value)) = &filter.value
+                    && what == "a label"
+                    && !is_label_value(value)
+                {
+                    let message = format!("no object has a label of the value `{value}`");
+                    self.push(
+                        Diagnostic::error(Code::FilterValue, message)
+                            .at(self.source, filter.span, "not the value of a label")
+                            .help("values are up to 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends"),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// How to write what was probably meant.
+fn help(misfit: &Misfit, value: &Json) -> Option<String> {
+    match &misfit.reason {
+        Reason::Type(Holds::String) if misfit.at.is_empty() && !value.is_object() => {
+            let is_scalar = value.is_number() || value.is_boolean();
+            is_scalar.then(|| format!("write it as a text: \"{value}\""))
+        }
+        Reason::Type(_) if misfit.at.is_empty() => {
+            let meant: Json = serde_json::from_str(value.as_str()?).ok()?;
+            let is_scalar = meant.is_number() || meant.is_boolean();
+            is_scalar.then(|| format!("write it without quotes: {meant}"))
+        }
+        Reason::Enumeration(values) => {
+            let texts = || values.iter().filter_map(Json::as_str);
+            let meant = value.as_str().filter(|_| misfit.at.is_empty());
+            meant
+                .and_then(|text| did_you_mean(text, texts()))
+                .or_else(|| Some(format!("the schema allows {}", listed(values))))
+        }
+        Reason::Unknown(name, known) => did_you_mean(name, known.iter().map(String::as_str)),
+        Reason::Type(_) | Reason::Limit(..) | Reason::Missing(_) | Reason::NoBranch => None,
+    }
+}
+
+fn listed(values: &[Json]) -> String {
+    let mut shown: Vec<String> = values
+        .iter()
+        .take(LISTED)
+        .map(|value| match value {
+            Json::String(text) if !text.is_empty() => format!("`{text}`"),
+            other => format!("`{other}`"),
+        })
+        .collect();
+    if values.len() > LISTED {
+        shown.push(format!("and {} others", values.len() - LISTED));
+    }
+    shown.join(", ")
+}
+
+fn ends_well(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+fn is_of(text: &str, extra: &[char]) -> bool {
+    text.chars()
+        .all(|c| c.is_ascii_alphanumeric() || extra.contains(&c))
+}
+
+/// Whether a text can be the name of a label or an annotation.
+fn is_qualified_name(text: &str) -> bool {
+    let (prefix, name) = match text.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, text),
+    };
+    !name.is_empty()
+        && is_label_value(name)
+        && prefix.is_none_or(|prefix| {
+            prefix.len() <= 253 && ends_well(prefix) && is_of(prefix, &['-', '.'])
+        })
+}
+
+/// Whether a text can be the value of a label.
+fn is_label_value(text: &str) -> bool {
+    text.is_empty() || (text.len() <= 63 && ends_well(text) && is_of(text, &['-', '_', '.']))
+}

@@ -1,0 +1,99 @@
+//! What the handlers of a kind imply without saying so: finalizers, and results that nothing keeps.
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
+use crate::load::manifest::HandlerSection;
+use crate::model::handler::{Cause, Handler};
+use crate::model::operator::{HandledKind, Origin};
+
+/// A handler, and the entry of the manifest that it comes from.
+type Declared<'a> = (Handler, &'a HandlerSection);
+
+/// Tells in one note for each consequence, however many handlers have it. It does not name them in
+/// its title, so it is told once for a kind, and not again with each handler.
+pub(super) fn tell(
+    source: SourceId,
+    kind: &HandledKind,
+    handlers: &[Declared<'_>],
+    diagnostics: &mut Diagnostics,
+) {
+    diagnostics.extend(finalizers(source, kind, handlers));
+    diagnostics.extend(results(source, kind, handlers));
+}
+
+/// Objects are held by a finalizer as long as a handler needs them.
+fn finalizers(
+    source: SourceId,
+    kind: &HandledKind,
+    handlers: &[Declared<'_>],
+) -> Option<Diagnostic> {
+    let holding: Vec<_> = handlers
+        .iter()
+        .filter(|(handler, _)| handler.holds_deletion())
+        .collect();
+    if holding.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "objects of {} wait for handlers when they are deleted",
+        kind.kind
+    );
+    let has = |background: bool| {
+        let mut handlers = holding.iter().map(|(handler, _)| handler);
+        handlers.any(|handler| handler.is_background() == background)
+    };
+    let optional = has(false)
+        .then_some("`optional: true` on a delete handler lets objects go while no operator runs");
+    let filters = has(true).then_some(
+        "filters keep timers and daemons, and the finalizer, away from objects that do not need them",
+    );
+    let help: Vec<_> = optional.into_iter().chain(filters).collect();
+    let note = Diagnostic::note(Code::HoldsDeletion, message).help(help.join("; "));
+    Some(at_each(note, source, &holding, |_| {
+        "implies a finalizer".to_owned()
+    }))
+}
+
+/// What a handler delivers goes to `status.<id>`, where the schema may have no place for it.
+fn results(source: SourceId, kind: &HandledKind, handlers: &[Declared<'_>]) -> Option<Diagnostic> {
+    let Origin::Custom(resource) = &kind.origin else {
+        return None;
+    };
+    let is_lost = |handler: &Handler| {
+        let path = ["status", &handler.full_id()];
+        let delivers = !matches!(handler.cause, Cause::Index(_));
+        delivers && resource.field(resource.main_version(), &path, "").is_err()
+    };
+    let losing: Vec<_> = handlers
+        .iter()
+        .filter(|(handler, _)| is_lost(handler))
+        .collect();
+    if losing.is_empty() {
+        return None;
+    }
+    let message = format!("the schema of {} drops results of its handlers", kind.kind);
+    let note = Diagnostic::note(Code::PrunedResults, message).help(
+        "this matters to functions that call `set_result`: declare these fields in the schema, \
+         or `x-kubernetes-preserve-unknown-fields: true` for all of `status`",
+    );
+    Some(at_each(note, source, &losing, |handler| {
+        format!("there is no `status.{}`", handler.full_id())
+    }))
+}
+
+/// Points to the function of each handler; one that is about several fields is written once.
+fn at_each(
+    note: Diagnostic,
+    source: SourceId,
+    handlers: &[&Declared<'_>],
+    label: impl Fn(&Handler) -> String,
+) -> Diagnostic {
+    let mut spans = Vec::new();
+    handlers.iter().fold(note, |note, (handler, written)| {
+        let span = written.function.span;
+        if spans.contains(&span) {
+            return note;
+        }
+        spans.push(span);
+        note.at(source, span, label(handler))
+    })
+}

@@ -1,0 +1,311 @@
+//! How handlers are registered: the expressions with which the generated code declares them.
+
+use std::time::Duration;
+
+use crate::load::manifest::{ErrorMode, Operation, Trigger};
+use crate::model::handler::{
+    Cause, ChangeKinds, Daemon, Delay, Expected, Filter, Handler, Pace, Policy, Subject, Timer,
+};
+use crate::model::webhook::{Endpoint, Role, Webhook};
+
+/// How one handler is registered.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) register: &'static str,
+    pub(super) declaration: String,
+    pub(super) method: String,
+}
+
+pub(super) fn webhook(webhook: &Webhook) -> Wire {
+    let mut declaration = format!("WebhookHandler::new({:?})", webhook.id);
+    if !webhook.operations.is_empty() {
+        let operations = webhook.operations.iter().map(|operation| match operation {
+            Operation::Create => "Operation::Create",
+            Operation::Update => "Operation::Update",
+            Operation::Delete => "Operation::Delete",
+            Operation::Connect => "Operation::Connect",
+        });
+        let operations = operations.collect::<Vec<_>>().join(", ");
+        declaration += &format!(".operations([{operations}])");
+    }
+    match &webhook.endpoint {
+        Endpoint::Main => {}
+        Endpoint::Subresource(name) => declaration += &format!(".subresource({name:?})"),
+        Endpoint::All => declaration += ".all_subresources()",
+    }
+    for (method, set) in [
+        ("side_effects", webhook.side_effects),
+        ("ignore_failures", webhook.ignore_failures),
+        ("persistent", webhook.persistent),
+    ] {
+        if set {
+            declaration += &format!(".{method}()");
+        }
+    }
+    if let Some(timeout) = webhook.timeout {
+        declaration += &format!(".timeout({})", duration(timeout));
+    }
+    if let Some(field) = &webhook.field {
+        declaration += &match tests(&webhook.filters) {
+            (Some(value), _, _) => format!(".value({:?}, {value})", field.to_string()),
+            (None, None, None) => format!(".field({:?})", field.to_string()),
+            (None, old, new) => format!(
+                ".transition({:?}, {}, {})",
+                field.to_string(),
+                optional(old),
+                optional(new)
+            ),
+        };
+    }
+    declaration.extend(webhook.filters.iter().map(other_filter));
+    declaration += &param(webhook.param.as_ref());
+    Wire {
+        register: match webhook.role {
+            Role::Validate => "validate",
+            Role::Mutate => "mutate",
+        },
+        declaration,
+        method: webhook.method.clone(),
+    }
+}
+
+pub(super) fn param(param: Option<&serde_json::Value>) -> String {
+    match param {
+        None => String::new(),
+        Some(serde_json::Value::String(text)) => format!(".param({text:?})"),
+        Some(other) => format!(".param({})", json_literal(other)),
+    }
+}
+
+pub(super) fn handler(handler: &Handler) -> Wire {
+    let (register, new) = match &handler.cause {
+        Cause::Change(kinds) => (
+            "change",
+            format!("ChangeHandler::new({:?}, {})", handler.id, on(kinds)),
+        ),
+        Cause::Field { field, within } => {
+            let new = format!(
+                "FieldHandler::new({:?}, {:?})",
+                handler.id,
+                field.to_string()
+            );
+            let on = if within.triggers.is_empty() {
+                String::new()
+            } else {
+                format!(".on({})", on(within))
+            };
+            ("field", new + &on)
+        }
+        Cause::Event { .. } => ("event", format!("EventHandler::new({:?})", handler.id)),
+        Cause::Daemon(daemon) => ("daemon", daemon_declaration(&handler.id, daemon)),
+        Cause::Timer(timer) => ("timer", timer_declaration(&handler.id, timer)),
+        Cause::Index(indexing) => {
+            let index = &indexing.index.type_name;
+            ("index", format!("{index}, IndexHandler::new()"))
+        }
+    };
+    let options = [
+        policy(&handler.policy),
+        field_filters(handler),
+        other_filters(handler),
+        param(handler.param.as_ref()),
+    ];
+    Wire {
+        register,
+        declaration: new + &options.concat(),
+        method: handler.method.clone(),
+    }
+}
+
+fn daemon_declaration(id: &str, daemon: &Daemon) -> String {
+    let mut text = format!("DaemonHandler::new({id:?})");
+    text += &initial_delay(daemon.initial_delay.as_ref());
+    for (option, time) in [
+        ("cancellation_backoff", daemon.cancellation_backoff),
+        ("cancellation_timeout", daemon.cancellation_timeout),
+        ("cancellation_polling", daemon.cancellation_polling),
+    ] {
+        if let Some(time) = time {
+            text += &format!(".{option}({})", duration(time));
+        }
+    }
+    text
+}
+
+fn timer_declaration(id: &str, timer: &Timer) -> String {
+    let mut text = match timer.pace {
+        Pace::Every {
+            interval,
+            sharp,
+            idle,
+        } => {
+            let mut text = format!("TimerHandler::every({id:?}, {})", duration(interval));
+            if sharp {
+                text += ".sharp()";
+            }
+            if let Some(idle) = idle {
+                text += &format!(".idle({})", duration(idle));
+            }
+            text
+        }
+        Pace::Idle(idle) => format!("TimerHandler::when_idle({id:?}, {})", duration(idle)),
+    };
+    text += &initial_delay(timer.initial_delay.as_ref());
+    text
+}
+
+fn initial_delay(delay: Option<&Delay>) -> String {
+    match delay {
+        None => String::new(),
+        Some(Delay::Fixed(delay)) => format!(".initial_delay({})", duration(*delay)),
+        Some(Delay::Computed(name)) => format!(
+            ".initial_delay_by(predicate::delay(state, |state, object| state.{name}(object)))"
+        ),
+    }
+}
+
+fn on(kinds: &ChangeKinds) -> String {
+    let mut words = kinds.triggers.iter().map(|trigger| match trigger {
+        Trigger::Create => "On::create()",
+        Trigger::Update => "On::update()",
+        Trigger::Delete if kinds.optional => "On::optional_delete()",
+        Trigger::Delete => "On::delete()",
+        Trigger::Resume if kinds.deleted => "On::resume_deleted()",
+        Trigger::Resume => "On::resume()",
+        Trigger::Field | Trigger::Event => unreachable!("neither is a kind of change"),
+    });
+    let first = words
+        .next()
+        .expect("a change handler has a trigger")
+        .to_owned();
+    words.fold(first, |on, word| format!("{on}.or({word})"))
+}
+
+pub(super) fn policy(policy: &Policy) -> String {
+    let mut text = String::new();
+    if let Some(errors) = policy.errors {
+        let mode = match errors {
+            ErrorMode::Ignored => "Ignored",
+            ErrorMode::Temporary => "Temporary",
+            ErrorMode::Permanent => "Permanent",
+        };
+        text += &format!(".errors(ErrorMode::{mode})");
+    }
+    if let Some(timeout) = policy.timeout {
+        text += &format!(".timeout({})", duration(timeout));
+    }
+    if let Some(retries) = policy.retries {
+        text += &format!(".retries({retries})");
+    }
+    if let Some(backoff) = policy.backoff {
+        text += &format!(".backoff({})", duration(backoff));
+    }
+    text
+}
+
+fn duration(duration: Duration) -> String {
+    if duration.subsec_nanos() == 0 {
+        format!("Duration::from_secs({})", duration.as_secs())
+    } else if duration.subsec_nanos().is_multiple_of(1_000_000) {
+        format!("Duration::from_millis({})", duration.as_millis())
+    } else {
+        format!(
+            "Duration::new({}, {})",
+            duration.as_secs(),
+            duration.subsec_nanos()
+        )
+    }
+}
+
+/// The conditions on the handler's own field.
+fn field_filters(handler: &Handler) -> String {
+    let (value, old, new) = tests(&handler.filters);
+    let without_change =
+        matches!(handler.cause, Cause::Event { .. } | Cause::Index(_)) || handler.is_background();
+    if without_change && let Some(field) = handler.field() {
+        let value = value.unwrap_or_else(|| "ValueTest::Present".to_owned());
+        return format!(".value({:?}, {value})", field.to_string());
+    }
+    match (value, old, new) {
+        (Some(value), _, _) => format!(".value({value})"),
+        (None, None, None) => String::new(),
+        (None, old, new) => format!(".transition({}, {})", optional(old), optional(new)),
+    }
+}
+
+fn optional(test: Option<String>) -> String {
+    test.map_or("None".to_owned(), |test| format!("Some({test}.into())"))
+}
+
+/// What is demanded of the value, the old and the new value of a field.
+fn tests(filters: &[Filter]) -> (Option<String>, Option<String>, Option<String>) {
+    let test = |subject: &Subject| {
+        let filter = filters.iter().find(|filter| filter.subject == *subject)?;
+        Some(match &filter.expected {
+            Expected::Present => "ValueTest::Present".to_owned(),
+            Expected::Absent => "ValueTest::Absent".to_owned(),
+            Expected::Equals(value) => format!("ValueTest::Equals({})", json_literal(value)),
+            Expected::Predicate(name) => {
+                format!("predicate::value(state, |state, value| state.{name}(value))")
+            }
+        })
+    };
+    (
+        test(&Subject::Value),
+        test(&Subject::Old),
+        test(&Subject::New),
+    )
+}
+
+/// The conditions on labels, annotations and the object as a whole.
+fn other_filters(handler: &Handler) -> String {
+    handler.filters.iter().map(other_filter).collect()
+}
+
+fn other_filter(filter: &Filter) -> String {
+    let test = || match &filter.expected {
+        Expected::Present => "TextTest::Present".to_owned(),
+        Expected::Absent => "TextTest::Absent".to_owned(),
+        Expected::Equals(value) => format!(
+            "TextTest::Equals({:?}.to_owned())",
+            value.as_str().unwrap_or_default()
+        ),
+        Expected::Predicate(name) => {
+            format!("predicate::text(state, |state, value| state.{name}(value))")
+        }
+    };
+    match (&filter.subject, &filter.expected) {
+        (Subject::Label(key), _) => format!(".label({key:?}, {})", test()),
+        (Subject::Annotation(key), _) => format!(".annotation({key:?}, {})", test()),
+        (Subject::Object, Expected::Predicate(name)) => {
+            format!(".when(predicate::object(state, |state, object| state.{name}(object)))")
+        }
+        _ => String::new(),
+    }
+}
+
+/// A JSON value as an expression. Inside of `json!`, strings are Rust's and not JSON's.
+fn json_literal(value: &serde_json::Value) -> String {
+    if let serde_json::Value::String(text) = value {
+        return format!("{text:?}.into()");
+    }
+    fn inner(value: &serde_json::Value) -> String {
+        use serde_json::Value as Json;
+        match value {
+            Json::Null | Json::Bool(_) | Json::Number(_) => value.to_string(),
+            Json::String(text) => format!("{text:?}"),
+            Json::Array(items) => format!(
+                "[{}]",
+                items.iter().map(inner).collect::<Vec<_>>().join(", ")
+            ),
+            Json::Object(entries) => {
+                let entries: Vec<_> = entries
+                    .iter()
+                    .map(|(key, value)| format!("{key:?}: {}", inner(value)))
+                    .collect();
+                format!("{{{}}}", entries.join(", "))
+            }
+        }
+    }
+    format!("serde_json::json!({})", inner(value))
+}
