@@ -7,6 +7,7 @@ mod peer;
 mod roots;
 mod versus;
 
+use std::env;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write as _};
@@ -138,6 +139,11 @@ enum Error {
     Missing(#[from] Missing),
     #[error(transparent)]
     Io(#[from] io::Error),
+    #[error(
+        "there is no kopf-gen beside this program: `cargo build -p kopf-gen` makes it, with \
+         `--release` if this was"
+    )]
+    Unbuilt,
     #[error("{0} files have no types")]
     Failures(usize),
     #[error("{0} files have types with complaints")]
@@ -148,6 +154,12 @@ enum Error {
     Different(usize),
     #[error("{0} crates do not compile without a warning")]
     Refused(usize),
+}
+
+/// The kopf-gen that was built beside this program.
+fn generator() -> Result<PathBuf, Error> {
+    let program = env::current_exe()?.with_file_name("kopf-gen");
+    program.exists().then_some(program).ok_or(Error::Unbuilt)
 }
 
 /// Parses the arguments, runs the command, and says how it ended.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::{env, fs, io};
+use std::{fs, io};
 
-use super::{Error, NewArgs, say};
+use super::{Error, NewArgs, generator, say};
 use crate::corpus::{Corpus, DefinitionFile, repository};
 use crate::meter;
 use crate::scratch::scratch_root;
@@ -69,9 +69,8 @@ pub(super) fn new(arguments: &NewArgs) -> Result<(), Error> {
 }
 
 fn make(file: &DefinitionFile, preset: &str, workspace: &Path) -> Result<Fate, Error> {
-    let program = env::current_exe()?.with_file_name("kopf-gen");
     let name = crate_name(file, preset);
-    let output = Command::new(program)
+    let output = Command::new(generator()?)
         .args(["-q", "new", &name, "--preset", preset, "--crd"])
         .arg(&file.path)
         .arg("--runtime-path")

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::SystemTime;
-use std::{env, fs, io};
+use std::{fs, io};
 
-use super::{Error, say};
+use super::{Error, generator, say};
 use crate::corpus::{Corpus, Part};
 use crate::meter::{self, Cost};
 use crate::scratch::scratch_root;
@@ -62,10 +62,8 @@ pub(super) fn operator() -> Result<(), Error> {
     ))
 }
 
-/// Runs the kopf-gen that was built beside this program.
 fn run(arguments: &[OsString], folder: &Path) -> Result<Cost, Error> {
-    let program = env::current_exe()?.with_file_name("kopf-gen");
-    let mut command = Command::new(program);
+    let mut command = Command::new(generator()?);
     command.args(arguments).current_dir(folder);
     let (output, cost) = meter::run(&command, &scratch_root())?;
     if output.status.success() {
