@@ -77,7 +77,10 @@ async fn a_list_whose_next_page_has_expired_is_begun_anew() -> TestResult {
         .map(|request| request.status)
         .collect();
     let (ok, gone) = (Some(StatusCode::OK), Some(StatusCode::GONE));
-    assert_eq!(lists, [ok, gone, ok, ok, ok], "from the first page again");
+    assert!(
+        lists.ends_with(&[gone, ok, ok, ok]),
+        "from the first page again: {lists:?}"
+    );
     assert_eq!(bench.calls_so_far().len(), 5);
     operator.stop().await
 }
