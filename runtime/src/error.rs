@@ -14,8 +14,9 @@ pub type HandlerResult = Result<(), HandlerError>;
 
 /// Why a handler did not succeed.
 ///
-/// It does not implement [`std::error::Error`] on purpose: so `?` turns every error into it. Such
-/// an error is *arbitrary*, and the handler's error mode decides what it means.
+/// It does not implement [`std::error::Error`] on purpose: so `?` and `into` turn every error into
+/// it, boxed ones and plain texts too. Such an error is *arbitrary*, and the handler's error mode
+/// decides what it means.
 #[derive(Debug)]
 pub struct HandlerError {
     pub(crate) kind: ErrorKind,
@@ -92,9 +93,9 @@ impl fmt::Display for HandlerError {
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for HandlerError {
+impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        Self::arbitrary(with_causes(&error))
+        Self::arbitrary(with_causes(&*error.into()))
     }
 }
 
@@ -133,6 +134,24 @@ mod tests {
             error.to_string(),
             "the volume is not ready: invalid digit found in string"
         );
+    }
+
+    #[test]
+    fn a_text_and_a_boxed_error_are_arbitrary_errors_too() {
+        fn handler(boxed: Box<dyn StdError + Send + Sync>) -> HandlerResult {
+            Err(boxed)?
+        }
+        let texts: [HandlerError; 2] = ["oops".into(), format!("{} oops", 2).into()];
+        let boxed = handler("x".parse::<u8>().unwrap_err().into()).unwrap_err();
+        for (error, text) in
+            texts
+                .iter()
+                .chain([&boxed])
+                .zip(["oops", "2 oops", "invalid digit found in string"])
+        {
+            assert_eq!(error.kind, ErrorKind::Arbitrary);
+            assert_eq!(error.to_string(), text);
+        }
     }
 
     #[test]

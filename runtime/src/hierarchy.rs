@@ -1,7 +1,7 @@
 //! Making objects the children of others: owners, names, namespaces and labels.
 //!
 //! Everything works on any type that serde can read and write: types of k8s-openapi, generated
-//! types, and raw JSON. The owner is raw JSON, as the contexts of handlers have it; the most common
+//! types, and raw JSON; and on several objects at once, as a list or a tuple of them. The owner is raw JSON, as the contexts of handlers have it; the most common
 //! case, adoption by the handled object, is a method of these contexts.
 
 use kopf_core::object::ObjectView;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::patch::field_path;
 
-/// Anything that has JSON's shape.
+/// Anything that has JSON's shape: an object, or several.
 pub trait Child: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Child for T {}
@@ -28,7 +28,7 @@ pub fn adopt<T: Child>(
     owner: &Value,
     adoption: &Adoption,
 ) -> Result<(), serde_json::Error> {
-    edit(child, |child| {
+    edit(child, &mut |child| {
         raw::adopt(child, ObjectView::new(owner), adoption);
     })
 }
@@ -42,7 +42,7 @@ pub fn append_owner_reference<T: Child>(
     owner: &Value,
     flags: OwnerFlags,
 ) -> Result<(), serde_json::Error> {
-    edit(child, |child| {
+    edit(child, &mut |child| {
         raw::append_owner_reference(child, ObjectView::new(owner), flags);
     })
 }
@@ -55,7 +55,7 @@ pub fn remove_owner_reference<T: Child>(
     child: &mut T,
     owner: &Value,
 ) -> Result<(), serde_json::Error> {
-    edit(child, |child| {
+    edit(child, &mut |child| {
         raw::remove_owner_reference(child, ObjectView::new(owner));
     })
 }
@@ -71,7 +71,7 @@ pub fn label<T: Child>(
     nested: &[&str],
 ) -> Result<(), serde_json::Error> {
     let nested: Vec<FieldPath> = nested.iter().map(|path| field_path(path)).collect();
-    edit(object, |object| {
+    edit(object, &mut |object| {
         raw::label(object, labels, existing, &nested);
     })
 }
@@ -86,7 +86,7 @@ pub fn harmonize_naming<T: Child>(
     existing: Existing,
     naming: Naming,
 ) -> Result<(), serde_json::Error> {
-    edit(object, |object| {
+    edit(object, &mut |object| {
         raw::harmonize_naming(object, name, existing, naming);
     })
 }
@@ -100,23 +100,35 @@ pub fn adjust_namespace<T: Child>(
     namespace: Option<&str>,
     existing: Existing,
 ) -> Result<(), serde_json::Error> {
-    edit(object, |object| {
+    edit(object, &mut |object| {
         raw::adjust_namespace(object, namespace, existing);
     })
 }
 
 fn edit<T: Child>(
     object: &mut T,
-    change: impl FnOnce(&mut Value),
+    change: &mut dyn FnMut(&mut Value),
 ) -> Result<(), serde_json::Error> {
     let mut json = serde_json::to_value(&*object)?;
-    change(&mut json);
+    edit_each(&mut json, change);
     *object = serde_json::from_value(json)?;
     Ok(())
 }
 
+fn edit_each(json: &mut Value, change: &mut dyn FnMut(&mut Value)) {
+    match json {
+        Value::Array(objects) => {
+            for object in objects {
+                edit_each(object, change);
+            }
+        }
+        object => change(object),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
     use k8s_openapi::api::core::v1::PersistentVolumeClaim;
     use serde_json::json;
 
@@ -145,6 +157,39 @@ mod tests {
         assert_eq!(meta.generate_name.as_deref(), Some("one-"));
         assert_eq!(meta.namespace.as_deref(), Some("here"));
         assert_eq!(serde_json::to_value(meta)?, untyped["metadata"]);
+        Ok(())
+    }
+
+    #[test]
+    fn several_children_of_several_types_are_adopted_at_once() -> Result<(), serde_json::Error> {
+        let raw = json!({"metadata": {"name": "own"}});
+        let mut children = (
+            vec![PersistentVolumeClaim::default(); 2],
+            Deployment::default(),
+            raw,
+        );
+        children.1.spec = DeploymentSpec::default();
+        let adoption = Adoption {
+            existing: Existing::Replaced,
+            naming: Naming::Strict,
+            flags: OwnerFlags {
+                controller: None,
+                block_owner_deletion: Some(false),
+            },
+            nested: vec![field_path("spec.template")],
+        };
+        adopt(&mut children, &owner(), &adoption)?;
+        let (claims, deployment, raw) = children;
+        let metas = claims.iter().map(|claim| &claim.metadata);
+        for meta in metas.chain([&deployment.metadata]) {
+            assert_eq!(meta.name.as_deref(), Some("one"));
+            let owners = meta.owner_references.as_deref().unwrap_or_default();
+            assert_eq!((owners.len(), owners[0].controller), (1, None));
+            assert_eq!(serde_json::to_value(meta)?, raw["metadata"]);
+        }
+        let template = deployment.spec.template;
+        let labels = template.metadata.and_then(|meta| meta.labels);
+        assert_eq!(labels, Some([("app".to_owned(), "x".to_owned())].into()));
         Ok(())
     }
 

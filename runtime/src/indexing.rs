@@ -4,6 +4,8 @@
 //! is kept from its work meanwhile. Several objects are looked at at once, and the results are put
 //! into the indices in the order of the sightings.
 
+mod look;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,50 +14,19 @@ use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::FuturesOrdered;
 use jiff::Timestamp;
-use kopf_core::cause::{Reason, Subject as Matched};
-use kopf_core::handler::HandlerSpec;
-use kopf_core::object::ObjectView;
-use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
 use kopf_core::progress::record::Record;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::time::{DelayQueue, delay_queue};
-use tracing::{Instrument as _, error, info};
+use tracing::info;
 
-use crate::api::KindApi;
-use crate::context::indexing::IndexFacts;
-use crate::engine::subject::Subject;
-use crate::execute::invoke::Verdict;
-use crate::execute::report;
-use crate::index::Update;
+use self::look::Looking;
+pub(crate) use self::look::{Indexer, Shared};
 use crate::index::gate::Ticket;
-use crate::memo::Memos;
-use crate::metrics::HandlerMetrics;
-use crate::shim::indexing::IndexFunction;
-use crate::span;
-use crate::surroundings::{Means, Surroundings};
 use crate::watch::{EventType, News, ObjectKey, Sighting, Told};
 
 /// Objects that are looked at at the same time.
 const AT_ONCE: usize = 16;
-
-/// How often it is tried in vain to write while somebody reads, before there is a pause.
-const EAGER_TRIES: u32 = 16;
-
-/// The pause between two tries to write while somebody reads.
-const PAUSE_FOR_READERS: Duration = Duration::from_millis(1);
-
-/// One index of a kind, with the function that fills it.
-#[derive(Clone)]
-pub(crate) struct Indexer {
-    pub(crate) spec: Arc<HandlerSpec>,
-    pub(crate) function: Arc<dyn IndexFunction>,
-    pub(crate) param: Option<Arc<Value>>,
-    pub(crate) metrics: Arc<HandlerMetrics>,
-    /// None if the declaration has no memos.
-    pub(crate) memos: Option<Arc<Memos>>,
-}
 
 /// What fills the indices from one stream.
 pub(crate) struct Clerk {
@@ -70,14 +41,6 @@ pub(crate) struct Clerk {
     due: DelayQueue<Arc<ObjectKey>>,
     /// Whether it was told that the server does not serve the kind.
     told_unserved: bool,
-}
-
-/// What every attempt needs.
-pub(crate) struct Shared {
-    pub(crate) indexers: Vec<Indexer>,
-    pub(crate) api: KindApi,
-    pub(crate) means: Arc<Means>,
-    pub(crate) default_backoff: Duration,
 }
 
 /// An object whose indexing has failed, with its newest state.
@@ -101,24 +64,6 @@ struct Looked {
     sighting: Option<Sighting>,
     text: Arc<RawValue>,
     results: Vec<Looking>,
-}
-
-/// What became of an object in one index.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all are of the largest variant, and none is kept"
-)]
-enum Looking {
-    /// It stays as it is.
-    Left,
-    /// It is not to be found.
-    Unmatched,
-    /// The function was called, or would have been if a limit allowed it.
-    Called {
-        record: Record,
-        outcome: Outcome,
-        update: Option<Box<dyn Update>>,
-    },
 }
 
 /// Nobody takes sightings any more.
@@ -348,165 +293,7 @@ impl Clerk {
     }
 }
 
-// === impl Shared ===
-
-impl Shared {
-    async fn look(
-        &self,
-        key: &Arc<ObjectKey>,
-        text: &RawValue,
-        mut records: Vec<Option<Record>>,
-        now: Timestamp,
-    ) -> Vec<Looking> {
-        let object = match self.api.read(text) {
-            Ok(object) => Arc::new(object),
-            Err(error) => {
-                error!(object = %key, "the object cannot be read: {error}");
-                return self.indexers.iter().map(|_| Looking::Left).collect();
-            }
-        };
-        let mut results = Vec::with_capacity(self.indexers.len());
-        records.resize(self.indexers.len(), None);
-        for (indexer, record) in self.indexers.iter().zip(records) {
-            let rests = |record: &Record| record.is_finished() || record.is_sleeping(now);
-            if record.as_ref().is_some_and(rests) {
-                results.push(Looking::Left);
-                continue;
-            }
-            let matched = Matched::object(ObjectView::new(&object));
-            if !indexer.spec.matches(&matched) {
-                results.push(Looking::Unmatched);
-                continue;
-            }
-            let record = record.unwrap_or_else(|| Record::begin(Reason::Noop, now));
-            results.push(self.call(key, indexer, Arc::clone(&object), record).await);
-        }
-        results
-    }
-
-    async fn call(
-        &self,
-        key: &Arc<ObjectKey>,
-        indexer: &Indexer,
-        object: Arc<Value>,
-        record: Record,
-    ) -> Looking {
-        let policy = &indexer.spec.policy;
-        let runtime = record.runtime(Timestamp::now());
-        if let Err(limit) = policy.allow(record.retries, runtime) {
-            indexer.metrics.exhausted();
-            return Looking::Called {
-                record,
-                outcome: Outcome::Error(Failure::Exhausted(limit)),
-                update: None,
-            };
-        }
-        let around = self.surroundings(key, indexer.memos.as_deref());
-        let span = around.subject.span();
-        let span = span.in_scope(|| span::handler(indexer.spec.id.as_str(), record.retries));
-        let facts = IndexFacts {
-            around,
-            raw: object,
-            handler: indexer.spec.id.clone(),
-            param: indexer.param.clone(),
-            retry: record.retries,
-            started: record.started,
-            runtime,
-        };
-        let limit = policy
-            .timeout
-            .map(|timeout| timeout.saturating_sub(runtime));
-        let measured = indexer.metrics.begin(record.retries);
-        let (verdict, update) = indexer.function.call(facts, limit).instrument(span).await;
-        measured.end(verdict.counted());
-        let update = update.filter(|_| matches!(verdict, Verdict::Returned(Ok(()))));
-        Looking::Called {
-            record,
-            outcome: verdict.into_outcome(None, Reason::Noop, policy),
-            update,
-        }
-    }
-
-    /// Puts into the index what an attempt came to; returns what is to be remembered.
-    async fn conclude(
-        &self,
-        key: &Arc<ObjectKey>,
-        at: usize,
-        record: Record,
-        outcome: Outcome,
-        update: Option<Box<dyn Update>>,
-    ) -> Option<Record> {
-        let indexer = &self.indexers[at];
-        let policy = &indexer.spec.policy;
-        let default_backoff = self.default_backoff;
-        let now = Timestamp::now();
-        let consequence = Consequence::of(outcome.clone(), policy, default_backoff, &record, now);
-        let record = consequence.apply(&record, now);
-        if matches!(consequence, Consequence::Succeeded(_)) {
-            if let Some(update) = update {
-                apply(update, key).await;
-            }
-            return None;
-        }
-        let around = self.surroundings(key, indexer.memos.as_deref());
-        around.subject.span().in_scope(|| {
-            let finished = report::Finished {
-                spec: &indexer.spec,
-                outcome: &outcome,
-                consequence: &consequence,
-                record: Some(&record),
-                default_backoff,
-                now,
-            };
-            report::tell(&finished, &around);
-        });
-        match consequence {
-            Consequence::Succeeded(_) | Consequence::Ignored { .. } => None,
-            Consequence::Failed { .. }
-            | Consequence::Retry { .. }
-            | Consequence::Waiting { .. } => {
-                self.discard(key, at).await;
-                Some(record)
-            }
-        }
-    }
-
-    async fn discard(&self, key: &Arc<ObjectKey>, at: usize) {
-        let function = &self.indexers[at].function;
-        apply(function.nothing(&self.means.indices), key).await;
-    }
-
-    /// The object is gone, and so is what was remembered of it.
-    fn forget(&self, key: &ObjectKey) {
-        for memos in self.indexers.iter().filter_map(|it| it.memos.as_ref()) {
-            memos.forget(&key.uid);
-        }
-    }
-
-    fn surroundings(&self, key: &Arc<ObjectKey>, memos: Option<&Memos>) -> Surroundings {
-        Surroundings {
-            means: Arc::clone(&self.means),
-            subject: Subject::handled(Arc::clone(self.api.name()), Arc::clone(key)),
-            memo: memos.map(|memos| memos.recall(&key.uid)),
-            resource: self.api.description().get(),
-        }
-    }
-}
-
 /// When the next attempt is to be made, if there will be one.
 fn pending(record: &Record) -> Option<Duration> {
     (!record.is_finished()).then(|| record.delay(Timestamp::now()))
-}
-
-/// Waits for a moment when nobody reads, and lets all who want to read do so meanwhile.
-async fn apply(mut update: Box<dyn Update>, key: &Arc<ObjectKey>) {
-    let mut tries = 0;
-    while !update.try_apply(key) {
-        tries += 1;
-        if tries < EAGER_TRIES {
-            tokio::task::yield_now().await;
-        } else {
-            tokio::time::sleep(PAUSE_FOR_READERS).await;
-        }
-    }
 }

@@ -88,6 +88,7 @@ mod settings;
 mod shim;
 mod span;
 mod stop;
+pub mod storage;
 mod surroundings;
 mod task;
 #[cfg(feature = "testing")]
@@ -135,7 +136,6 @@ pub use kopf_core::peering::Ties;
 pub use kopf_core::persistence::Persistence;
 pub use kopf_core::scope::NamespacePattern;
 pub use kopf_core::selection::{DiscoveredResource, Selector};
-pub use kopf_core::{diffbase, progress};
 pub use kube::core::DynamicObject;
 pub use memo::Memo;
 pub use operator::{Error, Namespaces, NeverReady, Operator, RunningOperator};

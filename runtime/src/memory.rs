@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kopf_core::cause::detect::Acquaintance;
+use kopf_core::contest::Pace;
 use serde_json::Value;
 
 use crate::version::Version;
@@ -15,7 +16,9 @@ pub(crate) struct Memory {
     /// The version after our last write: everything older is known.
     pub(crate) written: Option<Version>,
     /// Failures in a row of the runtime itself, not of handlers.
-    pub(crate) failures: u32,
+    pub(crate) failures: u8,
+    /// How quickly the object is written to.
+    pub(crate) pace: Pace,
     /// Whether the last sight of the object was in a list, among many others.
     pub(crate) listed: bool,
     /// The newest state, as long as something is still to be done about it.

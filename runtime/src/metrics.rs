@@ -6,15 +6,19 @@
 
 pub(crate) mod api;
 pub(crate) mod instrument;
+mod kind;
 mod page;
+mod queue;
+mod webhook;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use self::api::ApiMetrics;
-use self::instrument::{Counter, Gauge, Histogram};
+use self::instrument::{Counter, Gauge};
+pub(crate) use self::kind::{Event, Form, HandlerMetrics, KindMetrics, Outcome, Restart};
 use self::page::{Page, Type};
+pub(crate) use self::queue::QueueMetrics;
+pub(crate) use self::webhook::{Verdict, WebhookMetrics};
 
 /// All that is counted; cheap to clone.
 #[derive(Debug, Clone)]
@@ -35,59 +39,12 @@ struct Shared {
     webhooks: Mutex<Vec<Arc<WebhookMetrics>>>,
 }
 
-/// What is counted of one kind.
-#[derive(Debug)]
-pub(crate) struct KindMetrics {
-    name: String,
-    events: [Counter; Event::ALL.len()],
-    restarts: [Counter; Restart::ALL.len()],
-    /// Taken to declare and to tell, never to count.
-    handlers: Mutex<Vec<Arc<HandlerMetrics>>>,
-}
-
-/// What is counted of one handler.
-#[derive(Debug)]
-pub(crate) struct HandlerMetrics {
-    id: String,
-    form: Form,
-    durations: Histogram,
-    outcomes: [Counter; Outcome::ALL.len()],
-    retries: Counter,
-    running: Gauge,
-}
-
-/// What is counted of one webhook.
-#[derive(Debug)]
-pub(crate) struct WebhookMetrics {
-    kind: String,
-    id: String,
-    durations: Histogram,
-    verdicts: [Counter; Verdict::ALL.len()],
-}
-
-/// How many objects wait.
-#[derive(Debug)]
-pub(crate) struct QueueMetrics {
-    begun: Instant,
-    depth: Gauge,
-    /// When the one that waits longest came, in milliseconds; `NOBODY` if none waits.
-    oldest: AtomicU64,
-    working: Gauge,
-}
-
 /// What became of Kubernetes events.
 #[derive(Debug, Default)]
 pub(crate) struct PostingMetrics {
     pub(crate) posted: Counter,
     pub(crate) failed: Counter,
     pub(crate) dropped: Counter,
-}
-
-/// One attempt of a handler that is being measured.
-#[derive(Debug)]
-pub(crate) struct Measured<'a> {
-    handler: &'a HandlerMetrics,
-    begun: Instant,
 }
 
 /// The part of a number that is a sum, held by one of those who contribute.
@@ -125,70 +82,6 @@ macro_rules! labels {
 }
 use labels;
 
-labels! {
-    /// What a stream said about an object.
-    Event {
-        Listed = "listed",
-        Added = "added",
-        Modified = "modified",
-        Deleted = "deleted",
-    }
-}
-
-labels! {
-    /// Why a watch was opened anew.
-    Restart {
-        /// The server closed it, as it does from time to time.
-        Closed = "closed",
-        /// Nothing came for too long.
-        Silent = "silent",
-        /// The server no longer knows the position.
-        Expired = "expired",
-        /// Something went wrong.
-        Failed = "failed",
-    }
-}
-
-labels! {
-    /// How an attempt of a handler ended.
-    Outcome {
-        Succeeded = "succeeded",
-        /// Sub-handlers are not done.
-        Waiting = "waiting",
-        Temporary = "temporary",
-        Permanent = "permanent",
-        Arbitrary = "error",
-        Panicked = "panicked",
-        TimedOut = "timed-out",
-        Interrupted = "interrupted",
-        Undecodable = "undecodable",
-        /// It was not made, as there had been enough.
-        Exhausted = "exhausted",
-    }
-}
-
-labels! {
-    /// What a webhook said.
-    Verdict {
-        Allowed = "allowed",
-        Denied = "denied",
-        Failed = "failed",
-    }
-}
-
-/// What kind of handler it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Event,
-    Change,
-    Daemon,
-    Timer,
-    Index,
-}
-
-/// Nobody waits in the queue.
-const NOBODY: u64 = u64::MAX;
-
 /// Every reason for a pause; [`Pause::reason`](crate::activity::Pause::reason) is one of them.
 const PAUSES: [&str; 6] = [
     "starting",
@@ -220,7 +113,7 @@ impl Metrics {
     pub(crate) fn kind(&self, kind: &str, group: &str) -> Arc<KindMetrics> {
         let name = full_name(kind, group);
         let mut kinds = locked(&self.shared.kinds);
-        if let Some(known) = kinds.iter().find(|known| known.name == name) {
+        if let Some(known) = kinds.iter().find(|known| known.name() == name) {
             return Arc::clone(known);
         }
         let made = Arc::new(KindMetrics::new(name));
@@ -230,12 +123,7 @@ impl Metrics {
 
     /// A place for what is counted of a webhook.
     pub(crate) fn webhook(&self, kind: &str, group: &str, id: &str) -> Arc<WebhookMetrics> {
-        let made = Arc::new(WebhookMetrics {
-            kind: full_name(kind, group),
-            id: id.to_owned(),
-            durations: Histogram::default(),
-            verdicts: Default::default(),
-        });
+        let made = Arc::new(WebhookMetrics::new(full_name(kind, group), id));
         locked(&self.shared.webhooks).push(Arc::clone(&made));
         made
     }
@@ -272,11 +160,10 @@ impl Metrics {
         self.tell_standing(&mut page, standing);
         self.shared.queue.tell(&mut page);
         let kinds = locked(&self.shared.kinds).clone();
-        tell_kinds(&mut page, &kinds);
-        tell_handlers(&mut page, &kinds);
+        kind::tell(&mut page, &kinds);
         self.shared.api.tell(&mut page);
         self.shared.posting.tell(&mut page);
-        tell_webhooks(&mut page, &locked(&self.shared.webhooks));
+        webhook::tell(&mut page, &locked(&self.shared.webhooks));
         page.into_text()
     }
 
@@ -316,160 +203,6 @@ impl Metrics {
     }
 }
 
-// === impl KindMetrics ===
-
-impl KindMetrics {
-    fn new(name: String) -> Self {
-        Self {
-            name,
-            events: Default::default(),
-            restarts: Default::default(),
-            handlers: Mutex::default(),
-        }
-    }
-
-    /// A place for what is counted of nothing in particular.
-    pub(crate) fn unobserved() -> Arc<Self> {
-        Arc::new(Self::new(String::new()))
-    }
-
-    /// A place for what is counted of a handler; the same for the same id and form.
-    pub(crate) fn handler(&self, id: &str, form: Form) -> Arc<HandlerMetrics> {
-        let mut handlers = locked(&self.handlers);
-        let known = handlers
-            .iter()
-            .find(|known| known.id == id && known.form == form);
-        if let Some(known) = known {
-            return Arc::clone(known);
-        }
-        let made = Arc::new(HandlerMetrics {
-            id: id.to_owned(),
-            form,
-            durations: Histogram::default(),
-            outcomes: Default::default(),
-            retries: Counter::default(),
-            running: Gauge::default(),
-        });
-        handlers.push(Arc::clone(&made));
-        made
-    }
-
-    pub(crate) fn saw(&self, event: Event) {
-        self.events[event as usize].add();
-    }
-
-    pub(crate) fn restarted(&self, restart: Restart) {
-        self.restarts[restart as usize].add();
-    }
-}
-
-// === impl HandlerMetrics ===
-
-impl HandlerMetrics {
-    /// An attempt begins, after so many that failed.
-    pub(crate) fn begin(&self, retry: u32) -> Measured<'_> {
-        if retry > 0 {
-            self.retries.add();
-        }
-        Measured {
-            handler: self,
-            begun: Instant::now(),
-        }
-    }
-
-    /// An attempt was not made.
-    pub(crate) fn exhausted(&self) {
-        self.outcomes[Outcome::Exhausted as usize].add();
-    }
-
-    /// A daemon or timer came to an object.
-    pub(crate) fn came(&self) {
-        self.running.add(1);
-    }
-
-    /// A daemon or timer has left an object.
-    pub(crate) fn left(&self) {
-        self.running.add(-1);
-    }
-}
-
-// === impl Measured ===
-
-impl Measured<'_> {
-    /// The attempt is over.
-    pub(crate) fn end(self, outcome: Outcome) {
-        self.handler.durations.observe(self.begun.elapsed());
-        self.handler.outcomes[outcome as usize].add();
-    }
-}
-
-// === impl WebhookMetrics ===
-
-impl WebhookMetrics {
-    pub(crate) fn reviewed(&self, verdict: Verdict, time: Duration) {
-        self.durations.observe(time);
-        self.verdicts[verdict as usize].add();
-    }
-}
-
-// === impl QueueMetrics ===
-
-impl Default for QueueMetrics {
-    fn default() -> Self {
-        Self {
-            begun: Instant::now(),
-            depth: Gauge::default(),
-            oldest: AtomicU64::new(NOBODY),
-            working: Gauge::default(),
-        }
-    }
-}
-
-impl QueueMetrics {
-    /// The time, to remember when somebody came.
-    pub(crate) fn now(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(NOBODY)
-    }
-
-    /// So many wait, and the first of them since then.
-    pub(crate) fn waiting(&self, count: usize, since: Option<u64>) {
-        self.depth.set(i64::try_from(count).unwrap_or(i64::MAX));
-        self.oldest
-            .store(since.unwrap_or(NOBODY), Ordering::Relaxed);
-    }
-
-    /// So many are worked on.
-    pub(crate) fn working(&self, count: usize) {
-        self.working.set(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-
-    fn tell(&self, page: &mut Page) {
-        page.family(
-            "kopf_queue_depth",
-            Type::Gauge,
-            "Objects that wait for a worker.",
-        )
-        .sample(&[], self.depth.get());
-        let oldest = self.oldest.load(Ordering::Relaxed);
-        let age = match oldest {
-            NOBODY => 0,
-            oldest => self.now().saturating_sub(oldest),
-        };
-        page.family(
-            "kopf_queue_oldest_seconds",
-            Type::Gauge,
-            "For how long the first of them has been waiting.",
-        )
-        .seconds(&[], Duration::from_millis(age));
-        page.family(
-            "kopf_workers",
-            Type::Gauge,
-            "Objects that are being handled.",
-        )
-        .sample(&[], self.working.get());
-    }
-}
-
 // === impl PostingMetrics ===
 
 impl PostingMetrics {
@@ -502,116 +235,6 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         self.set(0);
-    }
-}
-
-fn tell_kinds(page: &mut Page, kinds: &[Arc<KindMetrics>]) {
-    let mut events = page.family(
-        "kopf_events_total",
-        Type::Counter,
-        "Events of objects that lists and watches brought.",
-    );
-    for kind in kinds {
-        for event in Event::ALL {
-            let labels = [("kind", &*kind.name), ("type", event.text())];
-            events.count(&labels, &kind.events[event as usize]);
-        }
-    }
-    let mut restarts = page.family(
-        "kopf_watch_restarts_total",
-        Type::Counter,
-        "Watches that ended and were begun anew.",
-    );
-    for kind in kinds {
-        for restart in Restart::ALL {
-            let labels = [("kind", &*kind.name), ("reason", restart.text())];
-            restarts.count(&labels, &kind.restarts[restart as usize]);
-        }
-    }
-}
-
-fn tell_handlers(page: &mut Page, kinds: &[Arc<KindMetrics>]) {
-    let handlers: Vec<(&str, Arc<HandlerMetrics>)> = kinds
-        .iter()
-        .flat_map(|kind| {
-            let handlers = locked(&kind.handlers).clone();
-            handlers.into_iter().map(|handler| (&*kind.name, handler))
-        })
-        .collect();
-    let mut durations = page.family(
-        "kopf_handler_duration_seconds",
-        Type::Histogram,
-        "How long attempts of handlers took.",
-    );
-    for (kind, handler) in &handlers {
-        let labels = [("kind", *kind), ("handler", &*handler.id)];
-        durations.histogram(&labels, &handler.durations);
-    }
-    let mut outcomes = page.family(
-        "kopf_handler_outcomes_total",
-        Type::Counter,
-        "Attempts of handlers by how they ended.",
-    );
-    for (kind, handler) in &handlers {
-        for outcome in Outcome::ALL {
-            let labels = [
-                ("kind", *kind),
-                ("handler", &*handler.id),
-                ("outcome", outcome.text()),
-            ];
-            outcomes.count(&labels, &handler.outcomes[outcome as usize]);
-        }
-    }
-    let mut retries = page.family(
-        "kopf_handler_retries_total",
-        Type::Counter,
-        "Attempts of handlers that were not the first.",
-    );
-    for (kind, handler) in &handlers {
-        let labels = [("kind", *kind), ("handler", &*handler.id)];
-        retries.count(&labels, &handler.retries);
-    }
-    for (name, form, help) in [
-        (
-            "kopf_daemons",
-            Form::Daemon,
-            "Daemons that accompany objects.",
-        ),
-        ("kopf_timers", Form::Timer, "Timers that accompany objects."),
-    ] {
-        let mut running = page.family(name, Type::Gauge, help);
-        let of_form = handlers.iter().filter(|(_, it)| it.form == form);
-        for (kind, handler) in of_form {
-            let labels = [("kind", *kind), ("handler", &*handler.id)];
-            running.sample(&labels, handler.running.get());
-        }
-    }
-}
-
-fn tell_webhooks(page: &mut Page, webhooks: &[Arc<WebhookMetrics>]) {
-    let mut durations = page.family(
-        "kopf_webhook_duration_seconds",
-        Type::Histogram,
-        "How long reviews took.",
-    );
-    for webhook in webhooks {
-        let labels = [("kind", &*webhook.kind), ("webhook", &*webhook.id)];
-        durations.histogram(&labels, &webhook.durations);
-    }
-    let mut reviews = page.family(
-        "kopf_webhook_reviews_total",
-        Type::Counter,
-        "Reviews by what the webhook said.",
-    );
-    for webhook in webhooks {
-        for verdict in Verdict::ALL {
-            let labels = [
-                ("kind", &*webhook.kind),
-                ("webhook", &*webhook.id),
-                ("verdict", verdict.text()),
-            ];
-            reviews.count(&labels, &webhook.verdicts[verdict as usize]);
-        }
     }
 }
 

@@ -7,6 +7,7 @@
 pub(crate) mod batch;
 pub(crate) mod kind;
 pub(crate) mod kinds;
+mod rivals;
 mod turn;
 
 use std::panic::AssertUnwindSafe;
@@ -26,6 +27,7 @@ use tracing::{Instrument as _, error, warn};
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
 use self::kinds::Kinds;
+use self::rivals::Rivals;
 use crate::activity::Activity;
 use crate::background::Background;
 use crate::engine::posting::EventSeverity;
@@ -50,6 +52,7 @@ pub(crate) struct Pipeline {
     settings: Arc<Settings>,
     stop: CancellationToken,
     room: Room,
+    rivals: Rivals,
 }
 
 /// One object with its kind, while it is handled.
@@ -61,6 +64,7 @@ struct Case<'a> {
     means: &'a Arc<Means>,
     activity: &'a Activity,
     stop: &'a CancellationToken,
+    rivals: &'a Rivals,
     subject: Subject,
 }
 
@@ -73,6 +77,12 @@ enum Error {
     Unreadable(#[source] serde_json::Error),
     #[error("a write that was accepted has left no trace: does something revert it?")]
     NotKept,
+    #[error("the server accepts {0}, and does not keep it: does an admission webhook remove it?")]
+    Stripped(String),
+    #[error("{0} is there again as soon as it is removed: does an admission webhook add it?")]
+    Restored(String),
+    #[error("whatever is written is undone: does somebody else bring the former state back?")]
+    Contested,
     #[error("the state demands something else than a moment ago")]
     Undecided,
     #[error("the handling panicked: {0}")]
@@ -83,8 +93,12 @@ enum Error {
 enum Turn {
     /// Go on with the state that was written.
     Again(Arc<Value>),
+    /// Go on with this state: the former one was outdated, and nothing was written.
+    Instead(Arc<Value>),
     /// Nothing, until then.
     Sleep(Duration),
+    /// Nothing until then, whatever happens.
+    Hold(Duration),
     /// Nothing any more.
     Done,
     /// Nothing any more: the object is as it was left, at this version.
@@ -113,6 +127,7 @@ impl Pipeline {
             settings,
             stop,
             room,
+            rivals: Rivals::default(),
         }
     }
 
@@ -129,13 +144,14 @@ impl Pipeline {
             means: &self.means,
             activity: &self.means.activity,
             stop: &self.stop,
+            rivals: &self.rivals,
             subject: kind.subject(key),
             kind,
         }
     }
 
     fn after_failure(&self, key: &Arc<ObjectKey>, memory: &mut Memory, error: &Error) -> Next {
-        let delay = self.settings.queueing.error_delay(memory.failures);
+        let delay = self.settings.queueing.error_delay(memory.failures.into());
         memory.failures = memory.failures.saturating_add(1);
         self.case(key).complain(error, delay);
         Next::Hold(delay)
@@ -241,10 +257,13 @@ impl Case<'_> {
                 break;
             }
             match self.turn(memory, &current).await? {
-                Turn::Again(newer) if !self.stop.is_cancelled() => self.wrote(memory, newer),
+                Turn::Again(newer) | Turn::Instead(newer) if !self.stop.is_cancelled() => {
+                    self.wrote(memory, newer);
+                }
                 // What is left to do is on the object; the next start will find it.
-                Turn::Again(_) => break,
+                Turn::Again(_) | Turn::Instead(_) => break,
                 Turn::Sleep(delay) => return Ok(Next::Wake(delay)),
+                Turn::Hold(delay) => return Ok(Next::Hold(delay)),
                 Turn::Settled(version) => {
                     memory.written = Some(version);
                     memory.current = None;
@@ -260,6 +279,7 @@ impl Case<'_> {
         for memos in self.kind.memos() {
             memos.forget(&self.key.uid);
         }
+        self.rivals.forget(&self.key.uid);
         Next::Forget
     }
 
@@ -346,7 +366,9 @@ impl Case<'_> {
             return Ok(());
         };
         match apply(&self.place(), &known, patch, OnConflict::Repeat, Tell::All).await {
-            Ok(Landing::Written(newer)) => self.wrote(memory, newer),
+            Ok(Landing::Written(newer) | Landing::Stripped(newer, _)) => {
+                self.wrote(memory, newer);
+            }
             Ok(
                 Landing::Unchanged
                 | Landing::Foreseen(_)

@@ -58,6 +58,7 @@ pub enum Fault {
 pub struct RequestMatch {
     method: Option<Method>,
     path: Option<String>,
+    parameter: Option<String>,
     watch: Option<bool>,
 }
 
@@ -355,6 +356,13 @@ impl RequestMatch {
         self
     }
 
+    /// Only requests with this parameter.
+    #[must_use]
+    pub fn parameter(mut self, name: impl Into<String>) -> Self {
+        self.parameter = Some(name.into());
+        self
+    }
+
     /// Only watches.
     #[must_use]
     pub fn watches(mut self) -> Self {
@@ -383,6 +391,10 @@ impl RequestMatch {
                 .path
                 .as_ref()
                 .is_none_or(|part| uri.path().contains(part.as_str()))
+            && self.parameter.as_ref().is_none_or(|name| {
+                let mut parameters = uri.query().unwrap_or_default().split('&');
+                parameters.any(|it| it.split('=').next() == Some(name))
+            })
             && self.watch.is_none_or(|watch| watch == is_watch)
     }
 }

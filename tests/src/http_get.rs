@@ -1,15 +1,15 @@
 //! The simplest of HTTP clients, for endpoints on loopback: one request, one connection.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::failure::Failure;
 use crate::operator::Operator;
 
-/// An endpoint of a program that tells its address in its log.
+/// An endpoint of an operator, on loopback.
 #[derive(Debug, Clone)]
 pub struct HealthEndpoint {
     address: SocketAddr,
@@ -36,6 +36,14 @@ impl HealthEndpoint {
             .map_or(address, |(address, _)| address);
         Ok(Self {
             address: address.parse()?,
+        })
+    }
+
+    /// The endpoint at an address that nobody else uses now.
+    pub async fn unused() -> Result<Self, Failure> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Ok(Self {
+            address: listener.local_addr()?,
         })
     }
 

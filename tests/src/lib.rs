@@ -18,6 +18,7 @@
 
 pub mod assets;
 pub mod audit;
+pub mod censor;
 pub mod control_plane;
 pub mod failure;
 pub mod fault_proxy;
@@ -42,5 +43,5 @@ pub use identity::Identity;
 pub use operator::Operator;
 pub use peering::Peering;
 pub use python_kopf::PythonKopf;
-pub use sandbox::{Objects, Sandbox, eventually};
+pub use sandbox::{Objects, Sandbox, eventually, try_eventually};
 pub use webhook::AdmissionWebhook;

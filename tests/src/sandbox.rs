@@ -26,7 +26,7 @@ mod wait;
 
 use apply::Stay;
 pub use objects::Objects;
-pub use wait::eventually;
+pub use wait::{eventually, try_eventually};
 
 /// How long a helper waits unless told otherwise: long, because machines are noisy, and only a
 /// failing test ever waits that long.

@@ -27,6 +27,8 @@ pub enum Verdict {
     Allow,
     /// It may not, and this is why.
     Deny(String),
+    /// It may pass, changed by this JSON patch.
+    Patch(Value),
 }
 
 /// A running webhook, which ends with this value.
@@ -160,9 +162,16 @@ async fn review(
         .unwrap_or_else(PoisonError::into_inner)
         .push(request.clone());
     let mut response = json!({"uid": request["uid"], "allowed": true});
-    if let Verdict::Deny(message) = decide(request) {
-        response["allowed"] = json!(false);
-        response["status"] = json!({"code": 403, "message": message});
+    match decide(request) {
+        Verdict::Allow => {}
+        Verdict::Deny(message) => {
+            response["allowed"] = json!(false);
+            response["status"] = json!({"code": 403, "message": message});
+        }
+        Verdict::Patch(patch) => {
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] = json!(ByteString(patch.to_string().into_bytes()));
+        }
     }
     let answer = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response,

@@ -2,6 +2,8 @@
 
 #[path = "docs/blocks.rs"]
 mod blocks;
+#[path = "docs/brevity.rs"]
+mod brevity;
 #[path = "docs/settings.rs"]
 mod settings;
 

@@ -32,6 +32,8 @@ mod hooks;
 mod indices;
 #[path = "runtime/kinds.rs"]
 mod kinds;
+#[path = "runtime/lifecycles.rs"]
+mod lifecycles;
 #[path = "runtime/logins.rs"]
 mod logins;
 #[path = "runtime/memos.rs"]
@@ -48,6 +50,8 @@ mod posting;
 mod process;
 #[path = "runtime/replicas.rs"]
 mod replicas;
+#[path = "runtime/reverts.rs"]
+mod reverts;
 #[path = "runtime/scopes.rs"]
 mod scopes;
 #[path = "runtime/selection.rs"]
@@ -56,6 +60,8 @@ mod selection;
 mod settings;
 #[path = "runtime/stopping.rs"]
 mod stopping;
+#[path = "runtime/storages.rs"]
+mod storages;
 #[path = "runtime/streams.rs"]
 mod streams;
 #[path = "runtime/timers.rs"]

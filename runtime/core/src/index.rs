@@ -147,7 +147,7 @@ where
             let known = at(before, number).map(|at| before[at]);
             let slots = &mut self.shelf_mut(number).slots;
             // What was added a moment ago for the same key is at the end of its shelf.
-            let again = slots.last().0 == *object;
+            let again = slots.last().is_some_and(|(owner, _)| owner == object);
             match known {
                 Some(place) => {
                     slots.set(place, value);
@@ -215,16 +215,17 @@ where
         match self.shelf_mut(place.shelf).slots.remove(place) {
             Removed::Last => {
                 let hash = self.hasher.hash_one(&self.shelf(place.shelf).key);
-                let entry = self.by_key.find_entry(hash, |it| *it == place.shelf);
-                entry.expect("every shelf is found by its key").remove();
+                if let Ok(entry) = self.by_key.find_entry(hash, |it| *it == place.shelf) {
+                    entry.remove();
+                }
                 self.shelves[place.shelf as usize] = None;
                 self.free.push(place.shelf);
             }
             Removed::OneOfMany { moved: Some(moved) } => {
-                let places = self.by_object.get_mut(&moved);
                 // An object whose entries are being replaced is not moved: it has one slot here.
-                let places = places.expect("every object with a value knows its places");
-                places.moved(place);
+                if let Some(places) = self.by_object.get_mut(&moved) {
+                    places.moved(place);
+                }
             }
             Removed::OneOfMany { moved: None } => {}
         }
@@ -287,13 +288,14 @@ impl<O, V> Slots<O, V> {
         }
     }
 
-    fn last(&self) -> &(O, V) {
-        self.as_slice().last().expect("a shelf is never empty")
+    fn last(&self) -> Option<&(O, V)> {
+        self.as_slice().last()
     }
 
     fn set_last(&mut self, value: V) {
-        let last = self.as_mut_slice().last_mut();
-        last.expect("a shelf is never empty").1 = value;
+        if let Some((_, present)) = self.as_mut_slice().last_mut() {
+            *present = value;
+        }
     }
 
     fn set(&mut self, place: Place, value: V) {
@@ -301,17 +303,16 @@ impl<O, V> Slots<O, V> {
     }
 
     fn push(&mut self, slot: (O, V)) -> u32 {
-        if let Self::Many(slots) = self {
-            slots.push(slot);
-            return number(slots.len() - 1);
-        }
-        let Self::One(first) = std::mem::replace(self, Self::Many(Vec::with_capacity(2))) else {
-            unreachable!("it is either one or many");
+        let slots = match std::mem::replace(self, Self::Many(Vec::new())) {
+            Self::One(first) => vec![first, slot],
+            Self::Many(mut slots) => {
+                slots.push(slot);
+                slots
+            }
         };
-        if let Self::Many(slots) = self {
-            slots.extend([first, slot]);
-        }
-        1
+        let added = number(slots.len() - 1);
+        *self = Self::Many(slots);
+        added
     }
 }
 

@@ -29,6 +29,7 @@ pub mod admission;
 pub mod background;
 pub mod cause;
 pub mod consistency;
+pub mod contest;
 pub mod cycle;
 pub mod diffbase;
 pub mod election;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use crate::{
     cause::detect::{Acquaintance, EventKind, Sight},
     diffbase::{
@@ -70,6 +72,15 @@ impl Persistence {
         self.diffbase.clear(&mut essence, view);
         self.progress.clear(&mut essence);
         essence
+    }
+
+    /// Whether an annotation is one that the storages keep facts in.
+    #[must_use]
+    pub fn is_own(&self, annotation: &str) -> bool {
+        let body = json!({"metadata": {"annotations": {annotation: ""}}});
+        let essence = self.essence(ObjectView::new(&body), &EssenceRules::default());
+        let path = FieldPath::new(["metadata", "annotations", annotation]);
+        path.resolve(essence.as_value()).is_none()
     }
 
     /// The last handled state.

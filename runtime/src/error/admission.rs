@@ -10,8 +10,9 @@ pub type AdmissionResult = Result<(), AdmissionError>;
 
 /// Why a webhook does not let a request pass.
 ///
-/// It does not implement [`std::error::Error`] on purpose: so `?` turns every error into it. Such
-/// an error is a failure of the webhook and not a verdict on the object.
+/// It does not implement [`std::error::Error`] on purpose: so `?` and `into` turn every error into
+/// it, boxed ones and plain texts too. Such an error is a failure of the webhook and not a verdict on
+/// the object.
 #[derive(Debug)]
 pub struct AdmissionError {
     pub(crate) kind: AdmissionErrorKind,
@@ -58,11 +59,11 @@ impl fmt::Display for AdmissionError {
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for AdmissionError {
+impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for AdmissionError {
     fn from(error: E) -> Self {
         Self {
             kind: AdmissionErrorKind::Failed,
-            message: with_causes(&error),
+            message: with_causes(&*error.into()),
         }
     }
 }

@@ -29,6 +29,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(crate) enum Landing {
     /// The object as it is after the last request.
     Written(Arc<Value>),
+    /// The same, but the server has not kept these annotations.
+    Stripped(Arc<Value>, Vec<String>),
     /// The object is at this version what it was before, with the patch on it.
     Foreseen(Version),
     /// There was nothing to change.
@@ -105,7 +107,7 @@ enum Answer {
 /// Edits of the newest state, with the merge that goes with them.
 #[derive(Clone, Copy)]
 struct Edits<'a> {
-    merge: &'a Value,
+    merge: Option<&'a Value>,
     edits: &'a [PatchFn],
     split: bool,
     on_conflict: OnConflict,
@@ -162,8 +164,9 @@ pub(crate) async fn apply(
             Err(failure) => return failure.into_landing(),
         }
     }
+    let merge = requests.body;
     let written = if requests.edits.is_empty() {
-        match &requests.body {
+        match &merge {
             Some(body) => {
                 let both = unseen.map(|status| joined(body, status));
                 let foreseen = tell.foreseen(&known, both.as_ref().unwrap_or(body));
@@ -172,9 +175,8 @@ pub(crate) async fn apply(
             None => Ok(None),
         }
     } else {
-        let merge = requests.body.unwrap_or_else(|| json!({}));
         let edits = Edits {
-            merge: &merge,
+            merge: merge.as_ref(),
             edits: &requests.edits,
             split,
             on_conflict,
@@ -182,14 +184,25 @@ pub(crate) async fn apply(
         let edited = place.edit(&known, edits).await;
         edited.map(|written| written.map(Answer::Object))
     };
-    match written {
-        Ok(written) => Ok(match written.or(answer) {
+    let written = match written {
+        Ok(written) => written,
+        Err(failure) => return failure.into_landing(),
+    };
+    Ok(match (written, merge) {
+        (Some(Answer::Object(body)), Some(merge)) => {
+            let stripped = consistency::stripped(&merge, &body);
+            if stripped.is_empty() {
+                Landing::Written(body)
+            } else {
+                Landing::Stripped(body, stripped)
+            }
+        }
+        (written, _) => match written.or(answer) {
             Some(Answer::Object(body)) => Landing::Written(body),
             Some(Answer::Foreseen(version)) => Landing::Foreseen(version),
             None => Landing::Unchanged,
-        }),
-        Err(failure) => failure.into_landing(),
-    }
+        },
+    })
 }
 
 /// Reads the object as the server has it now; none if it is gone.
@@ -368,7 +381,9 @@ impl Part {
     /// The difference that the edits make to this part of the newest state.
     fn patch(self, fresh: &Value, edits: Edits<'_>) -> Option<Value> {
         let mut edited = fresh.clone();
-        apply_merge(&mut edited, edits.merge);
+        if let Some(merge) = edits.merge {
+            apply_merge(&mut edited, merge);
+        }
         for edit in edits.edits {
             edit(&mut edited);
         }
@@ -425,9 +440,8 @@ mod tests {
             }
         });
         let requests = patch.into_requests(true);
-        let merge = requests.body.unwrap_or_default();
         let edits = Edits {
-            merge: &merge,
+            merge: requests.body.as_ref(),
             edits: &requests.edits,
             split: true,
             on_conflict: OnConflict::Repeat,

@@ -5,6 +5,9 @@ use tracing::warn;
 
 use crate::watch::ObjectKey;
 
+/// Told apart from fields: no schema is about single annotations.
+const ANNOTATIONS: &str = "metadata.annotations";
+
 /// Warns about parts of a merge patch that are not in the object that came back.
 ///
 /// Mostly the schema of the kind does not know a field, and prunes it.
@@ -17,6 +20,19 @@ pub(crate) fn warn_if_dropped(key: &ObjectKey, patch: &Value, body: &Value) {
             dropped.join(", ")
         );
     }
+}
+
+/// The annotations that a merge patch sets and the object that came back does not have.
+///
+/// No schema prunes annotations: an admission webhook has taken them away.
+pub(crate) fn stripped(patch: &Value, body: &Value) -> Vec<String> {
+    let set = patch["metadata"]["annotations"].as_object();
+    let kept = &body["metadata"]["annotations"];
+    set.into_iter()
+        .flatten()
+        .filter(|(name, value)| !value.is_null() && kept.get(name.as_str()).is_none())
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 /// The paths of values that a patch sets and an object does not have.
@@ -43,6 +59,7 @@ fn compare(paths: &mut Vec<String>, path: String, patch: &Value, body: Option<&V
         // Another writer may have been faster, and the server may normalise what it is given:
         // only what is missing altogether is surely not kept.
         (_, Some(_)) => {}
+        (_, None) if path.starts_with(ANNOTATIONS) => {}
         (_, None) => paths.push(path),
     }
 }
@@ -70,6 +87,17 @@ mod tests {
         });
         let body = json!({"status": {"phase": "Ready"}, "metadata": {}});
         assert_eq!(dropped(&patch, &body), ["status.create_fn"]);
+    }
+
+    #[test]
+    fn annotations_that_were_taken_away_are_told_by_their_names() {
+        let patch = json!({"metadata": {"annotations": {"a.b/c": "1", "d": "2", "e": null}}});
+        let some = json!({"metadata": {"annotations": {"d": "3"}}});
+        assert_eq!(stripped(&patch, &some), ["a.b/c"]);
+        let none = json!({"metadata": {}});
+        assert_eq!(stripped(&patch, &none), ["a.b/c", "d"]);
+        assert!(dropped(&patch, &none).is_empty());
+        assert!(stripped(&json!({"spec": {}}), &none).is_empty());
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Delivery {
             activity: &self.activity,
         };
         match apply(&place, &known, patch, OnConflict::Repeat, Tell::All).await? {
-            Landing::Written(newer) => show(&self.live, &newer),
+            Landing::Written(newer) | Landing::Stripped(newer, _) => show(&self.live, &newer),
             Landing::Unchanged
             | Landing::Foreseen(_)
             | Landing::Outdated(_)

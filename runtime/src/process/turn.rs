@@ -19,6 +19,7 @@ use serde_json::Value;
 use tracing::{Instrument as _, debug, info, warn};
 
 use super::kind::ChangeCallee;
+use super::rivals::Meeting;
 use super::{Case, Error, Turn};
 use crate::activity::Lapsed;
 use crate::background::Scene;
@@ -40,6 +41,16 @@ struct Called {
     subs: Vec<SubCycle>,
 }
 
+/// What a turn has to write.
+#[derive(Clone)]
+struct Write {
+    patch: Patch,
+    on_conflict: OnConflict,
+    tell: Tell,
+    /// What the patch does to the finalizer.
+    finalizer: FinalizerNeed,
+}
+
 impl Case<'_> {
     /// Does what the state demands, up to the next write.
     pub(super) async fn turn(
@@ -48,18 +59,40 @@ impl Case<'_> {
         current: &Arc<Value>,
     ) -> Result<Turn, Error> {
         let situation = self.situation(memory, current);
-        let attended = self.attend(memory, &situation);
-        match decide(&situation, attended, Timestamp::now()) {
+        let mark = match self.rivals.meet(self, memory, &situation) {
+            Meeting::Unsuspicious => None,
+            Meeting::Marked(mark) => Some(mark),
+            Meeting::Undone(pause) => {
+                self.complain(&Error::Contested, pause);
+                return Ok(Turn::Hold(pause));
+            }
+        };
+        let turn = self.act(memory, current, &situation).await?;
+        if matches!(turn, Turn::Again(_) | Turn::Settled(_)) {
+            self.rivals.wrote(&self.key.uid, &mut memory.pace, mark);
+        }
+        Ok(turn)
+    }
+
+    async fn act(
+        &self,
+        memory: &mut Memory,
+        current: &Arc<Value>,
+        situation: &Situation,
+    ) -> Result<Turn, Error> {
+        let attended = self.attend(memory, situation);
+        match decide(situation, attended, Timestamp::now()) {
             Decision::Leave => Ok(Turn::Done),
             Decision::Finalizer(need) => {
                 let patch = self.finalizer_patch(need);
-                self.write_record(current, patch, OnConflict::Report, Tell::All)
-                    .await
+                let write = Write {
+                    on_conflict: OnConflict::Report,
+                    finalizer: need,
+                    ..Write::from(patch)
+                };
+                self.write_record(current, write).await
             }
-            Decision::Tidy(patch) => {
-                self.write_record(current, patch, OnConflict::Repeat, Tell::All)
-                    .await
-            }
+            Decision::Tidy(patch) => self.write_record(current, patch.into()).await,
             Decision::Handle(cycle) => self.cycle(memory, current, *cycle, attended).await,
         }
     }
@@ -82,10 +115,9 @@ impl Case<'_> {
         };
         let nothing_called = called.is_empty();
         let reason = cycle.reason();
-        let (patch, conclusion) = self.conclude(cycle, &called, attended);
-        let tell = self.tell_after(&conclusion);
+        let (write, conclusion) = self.conclude(cycle, &called, attended);
         let (turn, conclusion) = if called.iter().any(Called::has_effects) {
-            match self.write(current, patch, OnConflict::Repeat, tell).await {
+            match self.write(current, write).await {
                 Err(Error::Rejected(rejected)) => {
                     let reason =
                         format!("the server does not accept what it wants written: {rejected}");
@@ -95,8 +127,7 @@ impl Case<'_> {
                 written => (written?, conclusion),
             }
         } else {
-            let turn = self.write_record(current, patch, OnConflict::Repeat, tell);
-            (turn.await?, conclusion)
+            (self.write_record(current, write).await?, conclusion)
         };
         if conclusion.has_ended() {
             report::tell_end(reason, &conclusion, &self.surroundings(None));
@@ -214,7 +245,7 @@ impl Case<'_> {
     /// Everything that a turn has to write, as one patch.
     ///
     /// A deletion is not concluded as long as a daemon or timer is beside the object.
-    fn conclude(&self, cycle: Cycle, called: &[Called], attended: bool) -> (Patch, Conclusion) {
+    fn conclude(&self, cycle: Cycle, called: &[Called], attended: bool) -> (Write, Conclusion) {
         let mut patch = Patch::new();
         for call in called {
             patch.absorb(call.writes.clone());
@@ -228,10 +259,17 @@ impl Case<'_> {
         } else {
             cycle.conclude(Timestamp::now(), &mut patch)
         };
+        let mut write = Write {
+            tell: self.tell_after(&conclusion),
+            ..Write::from(patch)
+        };
         if deleting && conclusion.has_ended() {
-            patch.absorb(self.finalizer_patch(FinalizerNeed::Remove));
+            write.finalizer = FinalizerNeed::Remove;
+            write
+                .patch
+                .absorb(self.finalizer_patch(FinalizerNeed::Remove));
         }
-        (patch, conclusion)
+        (write, conclusion)
     }
 
     /// Records calls as failed because what they wanted written cannot be.
@@ -264,10 +302,8 @@ impl Case<'_> {
             self.finish(&mut cycle, &call);
             failed.push(call);
         }
-        let (patch, conclusion) = self.conclude(*cycle, &failed, attended);
-        let tell = self.tell_after(&conclusion);
-        let turn = self.write_record(current, patch, OnConflict::Repeat, tell);
-        Ok((turn.await?, conclusion))
+        let (write, conclusion) = self.conclude(*cycle, &failed, attended);
+        Ok((self.write_record(current, write).await?, conclusion))
     }
 
     /// What has to be known about the object after the write that ends a turn.
@@ -284,17 +320,10 @@ impl Case<'_> {
     /// Writes what no handler can repair, again and again, until the server accepts it.
     ///
     /// Handlers are not called again for it: what they did is done, only the record is missing.
-    async fn write_record(
-        &self,
-        current: &Arc<Value>,
-        patch: Patch,
-        on_conflict: OnConflict,
-        tell: Tell,
-    ) -> Result<Turn, Error> {
+    async fn write_record(&self, current: &Arc<Value>, write: Write) -> Result<Turn, Error> {
         let mut failures = 0;
         loop {
-            let written = self.write(current, patch.clone(), on_conflict, tell);
-            let error = match written.await {
+            let error = match self.write(current, write.clone()).await {
                 Err(Error::Rejected(rejected)) => Error::Rejected(rejected),
                 written => return written,
             };
@@ -309,28 +338,39 @@ impl Case<'_> {
         }
     }
 
-    async fn write(
-        &self,
-        current: &Arc<Value>,
-        mut patch: Patch,
-        on_conflict: OnConflict,
-        tell: Tell,
-    ) -> Result<Turn, Error> {
+    async fn write(&self, current: &Arc<Value>, mut write: Write) -> Result<Turn, Error> {
         let persistence = self.kind.persistence();
-        persistence.seal(ObjectView::new(current), &mut patch);
-        if patch.is_empty() {
+        persistence.seal(ObjectView::new(current), &mut write.patch);
+        if write.patch.is_empty() {
             return Ok(Turn::Done);
         }
-        match apply(&self.place(), current, patch, on_conflict, tell).await? {
+        match apply(
+            &self.place(),
+            current,
+            write.patch,
+            write.on_conflict,
+            write.tell,
+        )
+        .await?
+        {
             Landing::Foreseen(version) => Ok(Turn::Settled(version)),
-            Landing::Outdated(newer) => Ok(Turn::Again(newer)),
+            Landing::Outdated(newer) => Ok(Turn::Instead(newer)),
             Landing::Gone => Ok(Turn::Gone),
             Landing::Lapsed => Ok(Turn::Lapsed),
             Landing::Unchanged => Ok(Turn::Done),
-            Landing::Written(newer) => {
+            Landing::Stripped(_, lost) if lost.iter().any(|name| persistence.is_own(name)) => {
+                Err(Error::Stripped(lost.join(", ")))
+            }
+            Landing::Written(newer) | Landing::Stripped(newer, _) => {
                 let view = ObjectView::new(&newer);
                 if view.is_being_deleted() && view.finalizers().next().is_none() {
                     return Ok(Turn::Gone);
+                }
+                let name = &persistence.finalizer;
+                match (write.finalizer, finalizer::is_present(view, name)) {
+                    (FinalizerNeed::Add, false) => return Err(Error::Stripped(name.clone())),
+                    (FinalizerNeed::Remove, true) => return Err(Error::Restored(name.clone())),
+                    _ => {}
                 }
                 if view.resource_version() == ObjectView::new(current).resource_version() {
                     return Err(Error::NotKept);
@@ -390,6 +430,17 @@ impl Case<'_> {
             FinalizerNeed::Settled => {}
         }
         patch
+    }
+}
+
+impl From<Patch> for Write {
+    fn from(patch: Patch) -> Self {
+        Self {
+            patch,
+            on_conflict: OnConflict::Repeat,
+            tell: Tell::All,
+            finalizer: FinalizerNeed::Settled,
+        }
     }
 }
 

@@ -45,12 +45,21 @@ pub fn eventually<T>(
     what: &str,
     mut ask: impl AsyncFnMut() -> Option<T>,
 ) -> impl Future<Output = Result<T, Failure>> {
+    try_eventually(what, async move || Ok(ask().await))
+}
+
+/// The same, but a question that fails is not asked again.
+#[track_caller]
+pub fn try_eventually<T>(
+    what: &str,
+    mut ask: impl AsyncFnMut() -> Result<Option<T>, Failure>,
+) -> impl Future<Output = Result<T, Failure>> {
     let failure = Failure::here();
     async move {
         let asking = async {
             loop {
-                if let Some(answer) = ask().await {
-                    return answer;
+                if let Some(answer) = ask().await? {
+                    return Ok(answer);
                 }
                 sleep(ASK_EVERY).await;
             }
@@ -61,7 +70,7 @@ pub fn eventually<T>(
                 PATIENCE.as_secs()
             ))
         };
-        timeout(PATIENCE, asking).await.map_err(over)
+        timeout(PATIENCE, asking).await.map_err(over)?
     }
 }
 

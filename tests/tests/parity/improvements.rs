@@ -1,7 +1,10 @@
 //! Where Kopf falls short and we do better: each test asserts both.
 
+use std::time::{Duration, Instant};
+
 use k8s_openapi::api::core::v1::Event;
-use kopf_tests::{Failure, TestResult};
+use kopf_tests::censor::{Censor, without_records};
+use kopf_tests::{Failure, TestResult, eventually};
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
@@ -107,6 +110,38 @@ async fn a_timeout_interrupts_a_handler_that_hangs() -> TestResult {
     Ok(())
 }
 
+#[tokio::test]
+async fn records_that_a_webhook_takes_away_make_no_hot_loop() -> TestResult {
+    let (kopf, ours) = both("create_with_result", async |stage| {
+        let censor = Censor::of(&stage.sandbox, &stage.widgets, without_records).await?;
+        stage.start().await?;
+        let begun = Instant::now();
+        stage.create("one", json!({"spec": {"size": 1}})).await?;
+        let rounds = match stage.side {
+            Side::Kopf => 30,
+            Side::Ours => 4,
+        };
+        eventually(&format!("it is written to {rounds} times"), async || {
+            (censor.updates_of("one") >= rounds).then_some(())
+        })
+        .await?;
+        if stage.side == Side::Ours {
+            let pauses = begun.elapsed();
+            assert!(pauses >= Duration::from_secs(4), "1, 1 and 2 s: {pauses:?}");
+        }
+        stage.stop().await
+    })
+    .await?;
+
+    let told = |trace: &Trace| {
+        let mut events = trace.events.iter().map(|event| event.to_string());
+        events.any(|event| event.contains("admission webhook"))
+    };
+    assert!(told(&ours), "the cause is told: {:?}", ours.events);
+    assert!(!told(&kopf));
+    Ok(())
+}
+
 /// How often a handler was called.
 fn calls(trace: &Trace, handler: &str) -> usize {
     let calls = trace.calls.iter().filter(|it| it["handler"] == handler);
@@ -190,7 +225,7 @@ async fn flood(side: Side) -> Result<usize, Failure> {
     stage.create("one", json!({"spec": {"size": 1}})).await?;
     match side {
         Side::Kopf => {
-            kopf_tests::eventually("Kopf has sent a thousand requests", async || {
+            eventually("Kopf has sent a thousand requests", async || {
                 let requests = stage.event_requests().await.ok()?;
                 (requests >= 1000).then_some(())
             })
@@ -199,7 +234,7 @@ async fn flood(side: Side) -> Result<usize, Failure> {
         Side::Ours => {
             let events: Api<Event> =
                 Api::namespaced(stage.sandbox.client(), stage.sandbox.namespace());
-            kopf_tests::eventually("all are counted", async || {
+            eventually("all are counted", async || {
                 let events = events.list(&ListParams::default()).await.ok()?.items;
                 let counted = events.iter().any(|event| event.count == Some(10_000));
                 counted.then_some(())

@@ -208,7 +208,8 @@ impl Bench {
         self.sandbox.administrator(&name)
     }
 
-    fn run(&self, operator: Operator, client: Client, identity: Identity) -> Running {
+    /// Runs an operator for the namespace of the sandbox.
+    pub(crate) fn run(&self, operator: Operator, client: Client, identity: Identity) -> Running {
         let namespaces = Namespaces::Only(vec![self.sandbox.namespace().to_owned()]);
         Running::of(operator.namespaces(namespaces), client, identity)
     }
@@ -238,24 +239,6 @@ impl Bench {
     /// What this bench's kind is.
     pub(crate) fn spec(&self) -> ResourceSpec {
         self.spec
-    }
-
-    /// Asks until there is an answer.
-    pub(crate) async fn eventually<T>(
-        &self,
-        what: &str,
-        ask: impl AsyncFn() -> Result<Option<T>, Failure>,
-    ) -> Result<T, Failure> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            if let Some(answer) = ask().await? {
-                return Ok(answer);
-            }
-            if tokio::time::Instant::now() > deadline {
-                return Err(Failure::new(format!("never: {what}")));
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
     }
 
     /// Creates an object with this `spec.size`.

@@ -7,7 +7,7 @@ use kopf_runtime::{
     ChangeHandler, Daemon, DaemonHandler, HandlerError, HandlerResult, On, Resource,
     ResourceHandlers, Settings, TextTest, TimerHandler,
 };
-use kopf_tests::{Fault, Peering, RequestMatch, TestResult};
+use kopf_tests::{Fault, Peering, RequestMatch, TestResult, try_eventually};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -63,12 +63,11 @@ async fn daemons_start_with_the_operator_and_leave_with_it_without_a_task() -> T
         operator.stop().await?;
         let stops = ["one stops: operator exiting", "two stops: operator exiting"];
         assert_eq!(both(&mut bench).await, stops);
-        bench
-            .eventually("no task is left", async || {
-                let left = Handle::current().metrics().num_alive_tasks();
-                Ok((left <= tasks).then_some(()))
-            })
-            .await?;
+        try_eventually("no task is left", async || {
+            let left = Handle::current().metrics().num_alive_tasks();
+            Ok((left <= tasks).then_some(()))
+        })
+        .await?;
     }
     assert_eq!(bench.objects.get("one").await?.finalizers(), [FINALIZER]);
     Ok(())
@@ -344,12 +343,11 @@ async fn the_exit_does_not_wait_longer_than_its_grace_for_daemons() -> TestResul
     bench.create("one", 1).await?;
     assert_eq!(bench.seen().await, "deaf starts");
     operator.stop().await?;
-    bench
-        .eventually("no task is left", async || {
-            let left = Handle::current().metrics().num_alive_tasks();
-            Ok((left <= tasks).then_some(()))
-        })
-        .await
+    try_eventually("no task is left", async || {
+        let left = Handle::current().metrics().num_alive_tasks();
+        Ok((left <= tasks).then_some(()))
+    })
+    .await
 }
 
 #[tokio::test]

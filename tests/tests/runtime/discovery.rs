@@ -2,7 +2,7 @@
 
 use kopf_runtime::{EventHandler, Namespaces, Operator, Resource, ResourceSpec};
 use kopf_tests::audit::AuditedRequest;
-use kopf_tests::{Failure, Identity, TestResult};
+use kopf_tests::{Failure, Identity, TestResult, try_eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -49,15 +49,14 @@ async fn a_kind_is_noticed_at_once_when_it_comes_and_when_it_goes() -> TestResul
     let mut bench = Bench::new("comes").await?;
     let identity = bench.identity();
     let operator = watch_gizmos(&bench, identity).await?;
-    bench
-        .eventually("the operator waits for the definition", async || {
-            let requests = bench.sandbox.requests_of(&operator.identity).await?;
-            let waits = |it: &AuditedRequest| {
-                it.verb == "watch" && it.uri.contains("customresourcedefinitions")
-            };
-            Ok(requests.iter().any(waits).then_some(()))
-        })
-        .await?;
+    try_eventually("the operator waits for the definition", async || {
+        let requests = bench.sandbox.requests_of(&operator.identity).await?;
+        let waits = |it: &AuditedRequest| {
+            it.verb == "watch" && it.uri.contains("customresourcedefinitions")
+        };
+        Ok(requests.iter().any(waits).then_some(()))
+    })
+    .await?;
     let gizmos = bench.sandbox.define("Gizmo").await?;
     gizmos.create("one", json!({"spec": {"size": 1}})).await?;
     let seen = bench.seen().await;
@@ -73,11 +72,10 @@ async fn a_kind_is_noticed_at_once_when_it_comes_and_when_it_goes() -> TestResul
     let name = format!("gizmos.{}", bench.sandbox.group());
     definitions.delete(&name, &DeleteParams::default()).await?;
     assert_eq!(bench.seen().await, "one DELETED 1");
-    bench
-        .eventually("the definition is gone", async || {
-            Ok(definitions.get_opt(&name).await?.is_none().then_some(()))
-        })
-        .await?;
+    try_eventually("the definition is gone", async || {
+        Ok(definitions.get_opt(&name).await?.is_none().then_some(()))
+    })
+    .await?;
     let gizmos = bench.sandbox.define("Gizmo").await?;
     gizmos.create("two", json!({"spec": {"size": 2}})).await?;
     let seen = bench.seen().await;
@@ -115,12 +113,11 @@ async fn a_version_that_is_not_served_any_more_deletes_nothing() -> TestResult {
         version("v2", true, true)
     ]))
     .await?;
-    bench
-        .eventually("the operator has asked in vain", async || {
-            let requests = bench.sandbox.requests_of(&operator.identity).await?;
-            Ok((lists(&requests, |code| code == 404) > 0).then_some(()))
-        })
-        .await?;
+    try_eventually("the operator has asked in vain", async || {
+        let requests = bench.sandbox.requests_of(&operator.identity).await?;
+        Ok((lists(&requests, |code| code == 404) > 0).then_some(()))
+    })
+    .await?;
     set(json!([
         version("v1", true, false),
         version("v2", true, true)
@@ -153,15 +150,13 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
         ))
         .await?;
     let operator = watch_gizmos(&bench, user).await?;
-    bench
-        .eventually("the operator may not see definitions", async || {
-            let requests = bench.sandbox.requests_of(&operator.identity).await?;
-            let refused = |it: &AuditedRequest| {
-                it.code == 403 && it.uri.contains("customresourcedefinitions")
-            };
-            Ok(requests.into_iter().find(refused))
-        })
-        .await?;
+    try_eventually("the operator may not see definitions", async || {
+        let requests = bench.sandbox.requests_of(&operator.identity).await?;
+        let refused =
+            |it: &AuditedRequest| it.code == 403 && it.uri.contains("customresourcedefinitions");
+        Ok(requests.into_iter().find(refused))
+    })
+    .await?;
     let gizmos = bench.sandbox.define("Gizmo").await?;
     gizmos.create("one", json!({"spec": {"size": 1}})).await?;
     let seen = bench.seen().await;

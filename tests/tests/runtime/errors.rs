@@ -5,7 +5,7 @@ use std::time::Duration;
 use kopf_runtime::{
     Change, ChangeHandler, ErrorMode, HandlerError, HandlerResult, On, Resource, SubHandler,
 };
-use kopf_tests::TestResult;
+use kopf_tests::{TestResult, try_eventually};
 use kube::ResourceExt as _;
 use serde::Deserialize;
 use serde_json::json;
@@ -102,14 +102,13 @@ async fn the_last_error_is_told_in_an_event_of_the_object() -> TestResult {
     let one = bench.handled("one", 1).await?;
     let events = bench.sandbox.objects("v1", "Event").await?;
     let message = "Handler 'create_fn' failed permanently: out of stock";
-    let found = bench
-        .eventually("the event is posted", async || {
-            let events = events.api().list(&Default::default()).await?;
-            Ok(events
-                .into_iter()
-                .find(|event| event.data["message"] == message))
-        })
-        .await?;
+    let found = try_eventually("the event is posted", async || {
+        let events = events.api().list(&Default::default()).await?;
+        Ok(events
+            .into_iter()
+            .find(|event| event.data["message"] == message))
+    })
+    .await?;
     assert_eq!(found.data["type"], "Error");
     assert_eq!(found.data["reason"], "Logging");
     assert_eq!(
@@ -164,23 +163,29 @@ async fn an_object_that_does_not_decode_is_reported_on_itself_and_can_be_deleted
             |stage, cx| Box::pin(seen(stage, cx)),
         )
         .build();
-    let operator = bench.start(resource).await?;
     let odd = json!({"spec": {"size": "large"}});
-    bench.objects.create("odd", odd).await?;
+    bench.objects.create("listed", odd.clone()).await?;
+    bench.create("old", 1).await?;
+    let operator = bench.start(resource).await?;
+    assert_eq!(bench.call().await.object, "old", "the list goes on");
+    bench.handled("old", 1).await?;
+    bench.objects.create("watched", odd).await?;
     bench.create("even", 2).await?;
-    assert_eq!(bench.call().await.object, "even");
+    assert_eq!(bench.call().await.object, "even", "the watch goes on");
     bench.handled("even", 2).await?;
-    bench
-        .objects
-        .wait_until("odd", "the mistake is recorded", |it| {
-            records(it).get("create_fn").is_some_and(|record| {
-                let message = record["message"].as_str().unwrap_or_default();
-                message.contains("does not fit its type")
+    for name in ["listed", "watched"] {
+        bench
+            .objects
+            .wait_until(name, "the mistake is recorded", |it| {
+                records(it).get("create_fn").is_some_and(|record| {
+                    let message = record["message"].as_str().unwrap_or_default();
+                    message.contains("does not fit its type")
+                })
             })
-        })
-        .await?;
-    bench.objects.delete("odd").await?;
-    bench.objects.wait_gone("odd").await?;
+            .await?;
+        bench.objects.delete(name).await?;
+        bench.objects.wait_gone(name).await?;
+    }
     operator.stop().await
 }
 
@@ -265,26 +270,24 @@ spec: {policyName: $NAMESPACE, validationActions: [Deny]}
     bench.sandbox.apply(policy).await?;
     let probe = json!({"spec": {"size": 0}});
     bench.objects.create("denied", probe).await?;
-    bench
-        .eventually("the policy is in force", async || {
-            let edit = json!({"metadata": {"labels": {"try": "it"}}});
-            Ok(bench.objects.merge("denied", edit).await.err())
-        })
-        .await?;
+    try_eventually("the policy is in force", async || {
+        let edit = json!({"metadata": {"labels": {"try": "it"}}});
+        Ok(bench.objects.merge("denied", edit).await.err())
+    })
+    .await?;
     let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
     let operator = bench.start(handlers).await?;
     bench.create("fine", 1).await?;
     bench.handled("fine", 1).await?;
     let events = bench.sandbox.objects("v1", "Event").await?;
-    bench
-        .eventually("the rejection is told", async || {
-            let events = events.api().list(&Default::default()).await?;
-            let told = |message: &str| message.contains("no records here");
-            Ok(events
-                .into_iter()
-                .find(|event| event.data["message"].as_str().is_some_and(told)))
-        })
-        .await?;
+    try_eventually("the rejection is told", async || {
+        let events = events.api().list(&Default::default()).await?;
+        let told = |message: &str| message.contains("no records here");
+        Ok(events
+            .into_iter()
+            .find(|event| event.data["message"].as_str().is_some_and(told)))
+    })
+    .await?;
     let bindings = bench
         .sandbox
         .objects(

@@ -12,6 +12,7 @@ use kopf_runtime::{
     ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource, SubHandler, TextTest,
     TimerHandler, predicate,
 };
+use kopf_tests::http_get::HealthEndpoint;
 use kopf_tests::peering::Peering;
 use kopf_tests::{Failure, Fault, Objects, RequestMatch, TestResult, eventually};
 use serde_json::{Value, json};
@@ -428,6 +429,8 @@ async fn after_a_pause_indices_are_right_before_anything_is_handled() -> TestRes
         .resource(bench.handlers([ChangeHandler::new("create_fn", On::create())]))
         .resource(indexed(IndexHandler::new(), Duration::from_millis(300)))
         .peering(PeeringSettings::named("ours"));
+    let health = HealthEndpoint::unused().await?;
+    let operator = operator.liveness(format!("http://{}/healthz", health.address()).parse()?);
     let operator = bench.start_operator(operator).await?;
     bench.create("before", 1).await?;
     let before = bench.handled("before", 1).await?;
@@ -436,11 +439,8 @@ async fn after_a_pause_indices_are_right_before_anything_is_handled() -> TestRes
     let rival = json!({"priority": 100, "lifetime": 600, "lastseen": "2100-01-01T00:00:00+00:00"});
     peering.write(json!({"rival": rival})).await?;
     eventually("the operator has noticed the rival", async || {
-        bench.create("probe", 1).await.ok()?;
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let probe = bench.objects.get("probe").await.ok()?;
-        bench.objects.delete("probe").await.ok()?;
-        probe.metadata.annotations.is_none().then_some(())
+        let report = health.get("/readyz").await.ok()?.json();
+        (report["paused"]["reason"] == "peers").then_some(())
     })
     .await?;
     maps.delete("goes").await?;

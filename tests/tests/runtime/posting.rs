@@ -8,7 +8,7 @@ use kopf_runtime::{
     ChangeHandler, EventLayer, HandlerError, Namespaces, On, Operator, PostingLevel,
     ProgressPosting, Settings,
 };
-use kopf_tests::{Failure, TestResult};
+use kopf_tests::{Failure, TestResult, try_eventually};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -35,13 +35,12 @@ impl Bench {
                 text(&event.message)
             )
         };
-        let waited = self
-            .eventually("the events are there", async || {
-                let mut events: Vec<String> = self.events().await?.iter().map(told).collect();
-                events.sort();
-                Ok((events == expected).then_some(()))
-            })
-            .await;
+        let waited = try_eventually("the events are there", async || {
+            let mut events: Vec<String> = self.events().await?.iter().map(told).collect();
+            events.sort();
+            Ok((events == expected).then_some(()))
+        })
+        .await;
         if waited.is_err() {
             let events: Vec<String> = self.events().await?.iter().map(told).collect();
             return Err(Failure::new(format!("{events:#?}")));
@@ -211,13 +210,12 @@ async fn a_flood_of_events_costs_a_few_requests() -> TestResult {
     });
     let operator = bench.start(bench.handlers([created()])).await?;
     bench.create("one", 1).await?;
-    bench
-        .eventually("everything is counted", async || {
-            let events = bench.events().await?;
-            let total: i32 = events.iter().filter_map(|event| event.count).sum();
-            Ok((total == 20_000).then_some(()))
-        })
-        .await?;
+    try_eventually("everything is counted", async || {
+        let events = bench.events().await?;
+        let total: i32 = events.iter().filter_map(|event| event.count).sum();
+        Ok((total == 20_000).then_some(()))
+    })
+    .await?;
     let identity = operator.identity.clone();
     operator.stop().await?;
     let requests = bench.sandbox.count_requests_of(&identity).await?;

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Namespace;
 use kopf_runtime::{EventHandler, Namespaces, Operator, ResourceHandlers, WebhookHandler};
-use kopf_tests::{Failure, Peering, TestResult, eventually};
+use kopf_tests::{Failure, Peering, TestResult, eventually, try_eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -110,12 +110,11 @@ async fn namespaces_are_followed_as_they_come_and_go() -> TestResult {
     Neighbours::of(&bench).remove("late").await?;
     assert_eq!(bench.seen().await, "late DELETED 5");
     let late = Neighbours::of(&bench).name("late");
-    bench
-        .eventually("the namespace is gone", async || {
-            let namespaces: Api<Namespace> = Api::all(bench.sandbox.client());
-            Ok(namespaces.get_opt(&late).await?.is_none().then_some(()))
-        })
-        .await?;
+    try_eventually("the namespace is gone", async || {
+        let namespaces: Api<Namespace> = Api::all(bench.sandbox.client());
+        Ok(namespaces.get_opt(&late).await?.is_none().then_some(()))
+    })
+    .await?;
     Neighbours::of(&bench).create("late").await?;
     Neighbours::of(&bench).put("late", "namesake", 6).await?;
     assert_came(&bench.seen().await, "namesake", 6);

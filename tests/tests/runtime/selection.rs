@@ -11,7 +11,7 @@ use kopf_runtime::{
     RunningOperator, Selector, TextTest, TimerHandler, WebhookHandler,
 };
 use kopf_tests::audit::AuditedRequest;
-use kopf_tests::{Failure, Objects, TestResult};
+use kopf_tests::{Failure, Objects, TestResult, try_eventually};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -292,12 +292,11 @@ async fn ambiguity_and_absence_are_reported_until_they_end() -> TestResult {
     let operator = here(&bench, Operator::new("selecting").resource(selected));
     let operator = operator.spawn(bench.sandbox.client());
     let problem = async |text: &str| {
-        bench
-            .eventually(text, async || {
-                let problems = operator.problems().join("; ");
-                Ok(problems.contains(text).then_some(()))
-            })
-            .await
+        try_eventually(text, async || {
+            let problems = operator.problems().join("; ");
+            Ok(problems.contains(text).then_some(()))
+        })
+        .await
     };
     problem(&format!(
         "the selection {{kind: {kind}}}: the server serves nothing of the sort"
@@ -399,12 +398,11 @@ async fn a_declared_kind_that_comes_later_is_served_by_both_at_once() -> TestRes
     let selected = spying(&bench, group, EventHandler::new("spy"));
     let operator = Operator::new("both").resource(declared).resource(selected);
     let operator = here(&bench, operator).spawn(bench.sandbox.client());
-    bench
-        .eventually("the declared kind is missed", async || {
-            let missed = "Gizmo: the server serves nothing of the sort (yet)".to_owned();
-            Ok(operator.problems().contains(&missed).then_some(()))
-        })
-        .await?;
+    try_eventually("the declared kind is missed", async || {
+        let missed = "Gizmo: the server serves nothing of the sort (yet)".to_owned();
+        Ok(operator.problems().contains(&missed).then_some(()))
+    })
+    .await?;
     let gizmos = bench.sandbox.define("Gizmo").await?;
     operator.ready().await?;
     gizmos.create("one", json!({"spec": {}})).await?;
@@ -561,15 +559,14 @@ async fn objects_of_a_kind_that_is_being_undefined_are_handled_to_the_end() -> T
     dolls.wait_until("ann", "it is held", held).await?;
     undefine(&bench, "dolls").await?;
     let group_version = format!("{}/v1", bench.sandbox.group());
-    bench
-        .eventually("the server says that the kind ends", async || {
-            let client = bench.sandbox.client();
-            let list = client.list_api_group_resources(&group_version).await?;
-            let dolls = list.resources.into_iter().find(|it| it.name == "dolls");
-            let ends = dolls.is_some_and(|it| !it.verbs.contains(&"patch".to_owned()));
-            Ok(ends.then_some(()))
-        })
-        .await?;
+    try_eventually("the server says that the kind ends", async || {
+        let client = bench.sandbox.client();
+        let list = client.list_api_group_resources(&group_version).await?;
+        let dolls = list.resources.into_iter().find(|it| it.name == "dolls");
+        let ends = dolls.is_some_and(|it| !it.verbs.contains(&"patch".to_owned()));
+        Ok(ends.then_some(()))
+    })
+    .await?;
     // Whoever has noticed this one has asked the server what it serves.
     let kites = define(&bench, "Kite", &category).await?;
     kites.create("red", json!({"spec": {}})).await?;
@@ -582,11 +579,10 @@ async fn objects_of_a_kind_that_is_being_undefined_are_handled_to_the_end() -> T
     assert_eq!(seen, "delete ann");
     let definitions = definitions(&bench).await?;
     let name = format!("dolls.{}", bench.sandbox.group());
-    bench
-        .eventually("the definition is gone", async || {
-            Ok(definitions.get_opt(&name).await?.is_none().then_some(()))
-        })
-        .await?;
+    try_eventually("the definition is gone", async || {
+        Ok(definitions.get_opt(&name).await?.is_none().then_some(()))
+    })
+    .await?;
     operator.stop().await?;
     Ok(())
 }
@@ -630,12 +626,11 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
         "kites.{group} in {}: listing failed",
         bench.sandbox.namespace()
     );
-    let problems = bench
-        .eventually("the missing permission is named", async || {
-            let problems = operator.problems();
-            Ok(problems.into_iter().find(|it| it.starts_with(&kites)))
-        })
-        .await?;
+    let problems = try_eventually("the missing permission is named", async || {
+        let problems = operator.problems();
+        Ok(problems.into_iter().find(|it| it.starts_with(&kites)))
+    })
+    .await?;
     assert!(problems.contains("is forbidden"), "{problems}");
     operator.stop().await?;
     Ok(())
@@ -668,13 +663,12 @@ async fn many_streams_of_a_kind_ask_once_what_it_is() -> TestResult {
     let operator = Operator::new("asking").resource(resource);
     let operator = operator.namespaces(Namespaces::Only(names));
     let operator = bench.start_as(identity, operator).await?;
-    let requests = bench
-        .eventually("all streams have listed", async || {
-            let requests = bench.sandbox.requests_of(&operator.identity).await?;
-            let lists = requests.iter().filter(|it| it.verb == "list");
-            Ok((lists.count() >= 8).then_some(requests))
-        })
-        .await?;
+    let requests = try_eventually("all streams have listed", async || {
+        let requests = bench.sandbox.requests_of(&operator.identity).await?;
+        let lists = requests.iter().filter(|it| it.verb == "list");
+        Ok((lists.count() >= 8).then_some(requests))
+    })
+    .await?;
     let path = format!("/apis/{}/v1", bench.sandbox.group());
     let asked = requests.iter().filter(|it| it.uri == path);
     assert_eq!(asked.count(), 1, "{requests:#?}");

@@ -1,9 +1,14 @@
 //! Lists and watches that break, and writes that do not land: nothing is lost, nothing is doubled.
 
 use http::{Method, StatusCode};
-use kopf_runtime::{ChangeHandler, EventHandler, On, Resource, ResourceSpec, Settings, TextTest};
+use kopf_runtime::{
+    ChangeHandler, EventHandler, On, Operator, Resource, ResourceSpec, Settings, TextTest,
+    ValueTest,
+};
 use kopf_tests::guard::Component;
-use kopf_tests::{Fault, PrivateControlPlane, RequestMatch, TestResult};
+use kopf_tests::{
+    Fault, FaultProxy, PrivateControlPlane, RequestMatch, TestResult, try_eventually,
+};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
@@ -49,6 +54,38 @@ async fn a_long_list_is_read_in_pages() -> TestResult {
 }
 
 #[tokio::test]
+async fn a_list_whose_next_page_has_expired_is_begun_anew() -> TestResult {
+    let mut bench = Bench::new("expired-page").await?;
+    for size in 1..=5 {
+        bench.create(&format!("w{size}"), size).await?;
+    }
+    let mut settings = Settings::default();
+    settings.watching.page_size = 2;
+    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = Operator::new("bench").resource(handlers).settings(settings);
+    let identity = bench.identity();
+    let proxy = FaultProxy::start(bench.sandbox.control_plane(), &identity).await?;
+    let second_page = RequestMatch::any().path("widgets").parameter("continue");
+    proxy.once(second_page, Fault::Answer(StatusCode::GONE));
+    let operator = bench.run(operator, proxy.client().await?, identity);
+    for size in 1..=5 {
+        bench.handled(&format!("w{size}"), size).await?;
+    }
+    let lists = proxy.requests().into_iter();
+    let lists: Vec<Option<StatusCode>> = lists
+        .filter(|request| request.uri.contains("limit=2"))
+        .map(|request| request.status)
+        .collect();
+    let (ok, gone) = (Some(StatusCode::OK), Some(StatusCode::GONE));
+    assert!(
+        lists.ends_with(&[gone, ok, ok, ok]),
+        "from the first page again: {lists:?}"
+    );
+    assert_eq!(bench.calls_so_far().len(), 5);
+    operator.stop().await
+}
+
+#[tokio::test]
 async fn a_kind_that_is_not_served_yet_is_waited_for() -> TestResult {
     let mut bench = Bench::new("not-yet").await?;
     let spec = ResourceSpec {
@@ -61,12 +98,11 @@ async fn a_kind_that_is_not_served_yet_is_waited_for() -> TestResult {
         .change(handler, |stage, cx| Box::pin(stage.act(cx)))
         .build();
     let operator = bench.start(resource).await?;
-    bench
-        .eventually("the operator has asked in vain", async || {
-            let requests = bench.sandbox.requests_of(&operator.identity).await?;
-            Ok(requests.into_iter().find(|request| request.code == 404))
-        })
-        .await?;
+    try_eventually("the operator has asked in vain", async || {
+        let requests = bench.sandbox.requests_of(&operator.identity).await?;
+        Ok(requests.into_iter().find(|request| request.code == 404))
+    })
+    .await?;
     let gizmos = bench.sandbox.define("Gizmo").await?;
     gizmos.create("one", json!({"spec": {"size": 1}})).await?;
     assert_eq!(bench.call().await.object, "one");
@@ -123,14 +159,13 @@ async fn a_silent_watch_is_opened_anew() -> TestResult {
     let mut settings = Settings::default();
     settings.watching.inactivity_timeout = std::time::Duration::from_millis(500);
     let operator = bench.start_with(spy(&bench), settings).await?;
-    let (lists, _) = bench
-        .eventually("the third watch is open", async || {
-            let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
-            let count = |verb: &str| requests.of("widgets", verb);
-            let (lists, watches) = (count("list"), count("watch"));
-            Ok((watches >= 3).then_some((lists, watches)))
-        })
-        .await?;
+    let (lists, _) = try_eventually("the third watch is open", async || {
+        let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+        let count = |verb: &str| requests.of("widgets", verb);
+        let (lists, watches) = (count("list"), count("watch"));
+        Ok((watches >= 3).then_some((lists, watches)))
+    })
+    .await?;
     assert_eq!(lists, 1);
     bench.create("one", 1).await?;
     assert_eq!(bench.seen().await, "one ADDED 1");
@@ -167,6 +202,37 @@ async fn only_wanted_objects_are_watched_and_leaving_the_view_is_no_deletion() -
         widgets.all(|request| request.uri.contains("labelSelector=tier%3Dgold"))
     };
     assert!(selective("list") && selective("watch"), "{requests:#?}");
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn an_object_is_watched_by_its_name_and_others_are_still_released() -> TestResult {
+    let mut bench = Bench::new("by-name").await?;
+    let held = json!({
+        "metadata": {"finalizers": ["kopf.zalando.org/KopfFinalizerMarker"]},
+        "spec": {"size": 1},
+    });
+    bench.objects.create("other", held).await?;
+    bench.create("wanted", 2).await?;
+    let name = ValueTest::Equals(json!("wanted"));
+    let named = ChangeHandler::new("create_fn", On::create()).value("metadata.name", name);
+    let operator = bench.start(bench.handlers([named])).await?;
+    assert_eq!(bench.call().await.object, "wanted");
+    bench
+        .objects
+        .wait_until("other", "nothing holds it any more", |it| {
+            it.finalizers().is_empty()
+        })
+        .await?;
+    bench.handled("wanted", 2).await?;
+    assert_eq!(bench.calls_so_far(), []);
+    let requests = bench.sandbox.requests_of(&operator.identity).await?;
+    let watched = requests.iter().filter(|request| request.verb == "watch");
+    let mut watched = watched.filter(|it| it.resource.as_deref() == Some("widgets"));
+    assert!(
+        watched.all(|request| request.uri.contains("fieldSelector=metadata.name%3Dwanted")),
+        "{requests:#?}"
+    );
     operator.stop().await
 }
 

@@ -1,7 +1,5 @@
 //! What happens to a KopfExample.
 
-use std::io;
-
 use kopf_runtime::prelude::*;
 
 use super::Operator;
@@ -24,11 +22,11 @@ impl KopfExampleHandlers for Operator {
 
     /// Called when a KopfExample is created.
     async fn eventual_failure(&self, _: &mut Change<KopfExample>) -> HandlerResult {
-        Err(io::Error::other("An error that might go away."))?
+        Err("An error that might go away.".into())
     }
 
     /// Called when a KopfExample is created.
     async fn instant_failure_of_any_sort(&self, _: &mut Change<KopfExample>) -> HandlerResult {
-        Err(io::Error::other("An error that will not go away."))?
+        Err("An error that will not go away.".into())
     }
 }

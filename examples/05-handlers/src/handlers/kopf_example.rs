@@ -32,9 +32,7 @@ impl KopfExampleHandlers for Operator {
 
     /// Called when a KopfExample is changed.
     async fn update_fn(&self, cx: &mut Change<KopfExample>) -> HandlerResult {
-        for item in cx.diff() {
-            info!("UPDATED {item}");
-        }
+        info!("UPDATED {}", cx.diff());
         Ok(())
     }
 
@@ -52,11 +50,8 @@ impl KopfExampleHandlers for Operator {
 
     /// Called when `spec.field` of a KopfExample changes.
     async fn field_fn(&self, cx: &mut FieldChange<KopfExample, String>) -> HandlerResult {
-        info!(
-            "FIELD CHANGED: {:?} -> {:?}",
-            cx.old_value(),
-            cx.new_value()
-        );
+        let (old, new) = (cx.old_value(), cx.new_value());
+        info!("FIELD CHANGED: {old:?} -> {new:?}");
         Ok(())
     }
 }

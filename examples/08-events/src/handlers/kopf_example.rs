@@ -1,7 +1,5 @@
 //! What happens to a KopfExample.
 
-use std::io;
-
 use kopf_runtime::prelude::*;
 
 use super::Operator;
@@ -10,7 +8,7 @@ use crate::generated::kopf_example::{KopfExample, KopfExampleHandlers};
 impl KopfExampleHandlers for Operator {
     /// Called for everything that is seen of a KopfExample.
     async fn event_fn_with_error(&self, _: &mut Seen<KopfExample>) -> HandlerResult {
-        Err(io::Error::other("Oops!"))?
+        Err("Oops!".into())
     }
 
     /// Called for everything that is seen of a KopfExample.

@@ -33,7 +33,7 @@ impl KopfExampleHandlers for Operator {
     /// Called for a KopfExample every 1s.
     async fn fragile(&self, cx: &mut Tick<KopfExample>) -> HandlerResult {
         if cx.retry() < 3 {
-            return Err(std::io::Error::other("Oops!").into());
+            return Err("Oops!".into());
         }
         Err(HandlerError::permanent("That is enough."))
     }

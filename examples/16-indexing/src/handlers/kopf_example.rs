@@ -1,5 +1,7 @@
 //! What happens to a KopfExample.
 
+use std::collections::BTreeSet;
+
 use kopf_runtime::prelude::*;
 
 use super::Operator;
@@ -14,14 +16,10 @@ impl KopfExampleHandlers for Operator {
         cx.patch().set("status.running-pods", running);
 
         let by_label = cx.index(ByLabel);
-        let mut alike: Vec<String> = Vec::new();
-        for (label, value) in cx.object().labels() {
-            alike.extend(by_label.get(&(label.clone(), value.clone())));
-        }
-        alike.sort();
-        alike.dedup();
+        let labels = cx.object().labels().clone().into_iter();
+        let alike: BTreeSet<String> = labels.flat_map(|label| by_label.get(&label)).collect();
         info!("with one of the same labels: {alike:?}");
-        cx.patch().set("status.alike", alike);
+        cx.patch().set("status.alike", json!(alike));
         Ok(())
     }
 }

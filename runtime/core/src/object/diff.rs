@@ -210,6 +210,16 @@ impl Diff {
     }
 }
 
+impl fmt::Display for Diff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, item) in self.0.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "; " };
+            write!(f, "{separator}{item}")?;
+        }
+        Ok(())
+    }
+}
+
 impl<'a> IntoIterator for &'a Diff {
     type Item = &'a DiffItem;
     type IntoIter = std::slice::Iter<'a, DiffItem>;

@@ -42,6 +42,18 @@ fn change(op: DiffOp, path: &str, old: Option<Value>, new: Option<Value>) -> Dif
 }
 
 #[test]
+fn a_diff_reads_as_one_line() {
+    let old = json!({"size": "1G", "gone": 2});
+    let new = json!({"size": "2G", "fresh": [1]});
+    let text = diff(Some(&old), Some(&new)).to_string();
+    assert_eq!(
+        text,
+        r#"add fresh: -> [1]; remove gone: 2; change size: "1G" -> "2G""#
+    );
+    assert_eq!(diff(Some(&old), Some(&old)).to_string(), "");
+}
+
+#[test]
 fn added_keys_come_first_then_removed_then_changed() {
     let old = json!({"same": 1, "gone": 2, "other": 3, "map": {"x": 1, "y": 2}});
     let new = json!({"other": 4, "same": 1, "fresh": 5, "map": {"x": 1, "y": 3}});

@@ -1,0 +1,244 @@
+//! Whether somebody undoes what we write, again and again, and how slow to become about it.
+//!
+//! Two who undo each other's writes would go on as fast as the server answers. So when an object is
+//! written to suspiciously often, the states on which that happens are marked: a state that is
+//! there again, although something was written on it, was brought back by somebody else.
+
+use std::{
+    collections::VecDeque,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    cause::detect::Sight,
+    handler::registry::Registry,
+    object::{ObjectView, finalizer},
+    persistence::Persistence,
+    time,
+};
+
+/// More writes than this within the window are suspicious.
+const SUSPICIOUS: u8 = 10;
+
+/// The seconds within which writes are counted.
+const WINDOW: u16 = 10;
+
+/// After so much time without a state that is there again, all is forgiven.
+const PEACE: Duration = Duration::from_secs(60);
+
+/// How many states are compared.
+const REMEMBERED: usize = 16;
+
+/// How quickly an object is written to; every object has one, so it is small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    since: u16,
+    writes: u8,
+    contested: bool,
+}
+
+/// The essential part of a state: two states with the same mark call for the same write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(u64);
+
+/// The marks of an object that is written to suspiciously often.
+#[derive(Clone, Debug, Default)]
+pub struct Contest {
+    written_on: VecDeque<Mark>,
+    /// How many states came back so far.
+    lost: u32,
+    /// The end of the last pause.
+    paused_until: Timestamp,
+    /// The state for which that pause was made.
+    paused_on: Option<Mark>,
+}
+
+// === impl Pace ===
+
+impl Pace {
+    /// Counts a write.
+    pub fn count(&mut self, now: Timestamp) {
+        let now = seconds(now);
+        if now.wrapping_sub(self.since) > WINDOW {
+            self.since = now;
+            self.writes = 0;
+        }
+        self.writes = self.writes.saturating_add(1);
+    }
+
+    /// Whether states are to be marked.
+    #[must_use]
+    pub fn is_suspicious(self, now: Timestamp) -> bool {
+        let recent = seconds(now).wrapping_sub(self.since) <= WINDOW;
+        self.contested || recent && self.writes > SUSPICIOUS
+    }
+
+    /// Notes whether there is a [`Contest`] about the object.
+    pub fn set_contested(&mut self, contested: bool) {
+        self.contested = contested;
+    }
+
+    /// Whether there is a [`Contest`] about the object.
+    #[must_use]
+    pub fn is_contested(self) -> bool {
+        self.contested
+    }
+}
+
+/// The last bits are enough to tell a short time.
+fn seconds(now: Timestamp) -> u16 {
+    u16::try_from(now.as_second().rem_euclid(1 << 16)).unwrap_or_default()
+}
+
+// === impl Mark ===
+
+impl Mark {
+    /// Marks a state by all that decisions are made of, except annotations of others: those who
+    /// contend may leave a stamp each time.
+    #[must_use]
+    pub fn of(
+        sight: &Sight,
+        view: ObjectView<'_>,
+        registry: &Registry,
+        persistence: &Persistence,
+    ) -> Self {
+        let mut hasher = DefaultHasher::new();
+        let mut essence = sight.new.as_value().clone();
+        if let Some(meta) = essence.get_mut("metadata").and_then(Value::as_object_mut) {
+            meta.shift_remove("annotations");
+        }
+        essence.to_string().hash(&mut hasher);
+        format!("{:?}", sight.old).hash(&mut hasher);
+        finalizer::is_present(view, &persistence.finalizer).hash(&mut hasher);
+        view.is_being_deleted().hash(&mut hasher);
+        let mut ids = registry.owned_ids();
+        while let Some(id) = ids.pop() {
+            if let Some(record) = persistence.progress.fetch(&id, view) {
+                format!("{id:?} {record:?}").hash(&mut hasher);
+                ids.extend(record.subrefs);
+            }
+        }
+        Self(hasher.finish())
+    }
+}
+
+// === impl Contest ===
+
+impl Contest {
+    /// Whether the state was brought back, and how long to let it be: `pauses` tells the pause
+    /// after so many others. After the pause, the same state may be written on again.
+    pub fn meet(
+        &mut self,
+        state: Mark,
+        now: Timestamp,
+        pauses: impl Fn(u32) -> Duration,
+    ) -> Option<Duration> {
+        if self.paused_on.take() == Some(state) && now >= self.paused_until {
+            return None;
+        }
+        if self.is_over(now) {
+            *self = Self::default();
+        }
+        if !self.written_on.contains(&state) {
+            return None;
+        }
+        let pause = pauses(self.lost);
+        self.lost = self.lost.saturating_add(1);
+        self.paused_until = time::after(now, pause);
+        self.paused_on = Some(state);
+        Some(pause)
+    }
+
+    /// Notes that something was written on a state.
+    pub fn wrote_on(&mut self, state: Mark, now: Timestamp) {
+        if self.written_on.is_empty() {
+            self.paused_until = now;
+        }
+        if !self.written_on.contains(&state) {
+            self.written_on.truncate(REMEMBERED - 1);
+            self.written_on.push_front(state);
+        }
+    }
+
+    /// Whether no state came back for long enough.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        time::elapsed(self.paused_until, now) > PEACE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).expect("in range")
+    }
+
+    fn pauses(lost: u32) -> Duration {
+        Duration::from_secs(u64::from(lost) + 1)
+    }
+
+    #[test]
+    fn only_many_writes_in_a_short_time_are_suspicious() {
+        let mut slow = Pace::default();
+        for second in 0..1000 {
+            slow.count(at(second * 2));
+            assert!(!slow.is_suspicious(at(second * 2)));
+        }
+        let mut quick = Pace::default();
+        for _ in 0..SUSPICIOUS {
+            quick.count(at(0));
+        }
+        assert!(!quick.is_suspicious(at(1)));
+        quick.count(at(1));
+        assert!(quick.is_suspicious(at(1)));
+        assert!(!quick.is_suspicious(at(100)));
+        quick.set_contested(true);
+        assert!(quick.is_suspicious(at(100)));
+    }
+
+    #[test]
+    fn a_pace_costs_an_object_four_bytes() {
+        assert_eq!(size_of::<Pace>(), 4);
+    }
+
+    #[test]
+    fn each_return_of_a_state_is_waited_for_longer_until_there_is_peace() {
+        let (one, other) = (Mark(1), Mark(2));
+        let mut contest = Contest::default();
+        let mut now = 0;
+        for round in 0..5 {
+            let pause = contest.meet(one, at(now), pauses);
+            if round > 0 {
+                let pause = pause.expect("it is there again");
+                assert_eq!(pause, Duration::from_secs(round));
+                now += i64::try_from(pause.as_secs()).expect("short");
+                assert_eq!(contest.meet(one, at(now), pauses), None, "it has waited");
+            }
+            contest.wrote_on(one, at(now));
+            assert_eq!(contest.meet(other, at(now), pauses), None, "it is new");
+        }
+        assert!(!contest.is_over(at(now + 60)));
+        assert!(contest.is_over(at(now + 61)));
+        assert_eq!(contest.meet(one, at(now + 61), pauses), None, "forgiven");
+        contest.wrote_on(one, at(now + 61));
+        let pause = contest.meet(one, at(now + 62), pauses);
+        assert_eq!(pause, Some(Duration::from_secs(1)), "from the beginning");
+    }
+
+    #[test]
+    fn a_state_is_let_be_even_if_it_changes_to_and_fro_meanwhile() {
+        let (one, other) = (Mark(1), Mark(2));
+        let mut contest = Contest::default();
+        contest.wrote_on(one, at(0));
+        contest.wrote_on(other, at(0));
+        assert_eq!(contest.meet(one, at(1), pauses), Some(pauses(0)));
+        assert_eq!(contest.meet(other, at(2), pauses), Some(pauses(1)));
+        assert_eq!(contest.meet(other, at(4), pauses), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! How generated code declares daemons and timers: what accompanies an object, and how long.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::background::stopping::StopPolicy;
+use kopf_core::background::timing::Timing;
+use kopf_core::cause::Subject;
+use kopf_core::handler::filter::{Combined, FieldFilter, FieldTest, TextTest, ValueTest, WhenTest};
+use kopf_core::handler::retry::ErrorMode;
+use kopf_core::handler::{HandlerId, Trigger};
+use serde_json::Value;
+
+use super::{Declared, Options, options};
+use crate::patch::field_path;
+
+/// A daemon: a task that accompanies each object as long as it is there and matches.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct DaemonHandler {
+    id: &'static str,
+    options: Options,
+    initial_delay: InitialDelay,
+    stopping: StopPolicy,
+}
+
+/// A timer: a function that is called for each object from time to time.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct TimerHandler {
+    id: &'static str,
+    options: Options,
+    initial_delay: InitialDelay,
+    timing: Timing,
+}
+
+/// How long a daemon or a timer waits before it begins.
+#[derive(Clone)]
+pub(crate) enum InitialDelay {
+    Fixed(Duration),
+    Computed(Arc<dyn Fn(&Value) -> Duration + Send + Sync>),
+}
+
+options!(DaemonHandler);
+options!(TimerHandler);
+
+// === impl DaemonHandler ===
+
+impl DaemonHandler {
+    /// A daemon with its id.
+    pub fn new(id: &'static str) -> Self {
+        Self {
+            id,
+            options: Options::default(),
+            initial_delay: InitialDelay::default(),
+            stopping: StopPolicy::default(),
+        }
+    }
+
+    /// The time to stop by itself when told to, before it is interrupted.
+    pub fn cancellation_backoff(mut self, backoff: Duration) -> Self {
+        self.stopping.backoff = Some(backoff);
+        self
+    }
+
+    /// The time to be gone when interrupted, before it is given up. Without it, a daemon is
+    /// neither interrupted nor given up, but waited for.
+    pub fn cancellation_timeout(mut self, timeout: Duration) -> Self {
+        self.stopping.timeout = Some(timeout);
+        self
+    }
+
+    /// How often it is told that a daemon is still waited for.
+    pub fn cancellation_polling(mut self, polling: Duration) -> Self {
+        self.stopping.polling = Some(polling);
+        self
+    }
+
+    pub(crate) fn declare(self) -> (Declared, InitialDelay, StopPolicy) {
+        let id = self.id();
+        let declared = self.options.declare(&id, &[Trigger::Daemon]);
+        (declared, self.initial_delay, self.stopping)
+    }
+}
+
+// === impl TimerHandler ===
+
+impl TimerHandler {
+    /// A timer with its id and the pause between two calls.
+    pub fn every(id: &'static str, interval: Duration) -> Self {
+        Self::with(
+            id,
+            Timing::Every {
+                interval,
+                sharp: false,
+                idle: None,
+            },
+        )
+    }
+
+    /// A timer that is called once whenever its object has not changed for so long.
+    pub fn when_idle(id: &'static str, idle: Duration) -> Self {
+        Self::with(id, Timing::Idle(idle))
+    }
+
+    /// Counts the interval from call to call, however long the calls take; a timer without an
+    /// interval is sharp anyway.
+    pub fn sharp(mut self) -> Self {
+        if let Timing::Every { sharp, .. } = &mut self.timing {
+            *sharp = true;
+        }
+        self
+    }
+
+    /// Only while the object has not changed for so long.
+    pub fn idle(mut self, time: Duration) -> Self {
+        match &mut self.timing {
+            Timing::Every { idle, .. } => *idle = Some(time),
+            Timing::Idle(idle) => *idle = time,
+        }
+        self
+    }
+
+    pub(crate) fn declare(self) -> (Declared, InitialDelay, Timing) {
+        let id = self.id();
+        let declared = self.options.declare(&id, &[Trigger::Timer]);
+        (declared, self.initial_delay, self.timing)
+    }
+
+    fn with(id: &'static str, timing: Timing) -> Self {
+        Self {
+            id,
+            options: Options::default(),
+            initial_delay: InitialDelay::default(),
+            timing,
+        }
+    }
+}
+
+/// The option methods that daemons and timers share.
+macro_rules! background_options {
+    ($handler:ident) => {
+        impl $handler {
+            /// Begins only after this time.
+            pub fn initial_delay(mut self, delay: Duration) -> Self {
+                self.initial_delay = InitialDelay::Fixed(delay);
+                self
+            }
+
+            /// Begins only after a time that depends on the object.
+            pub fn initial_delay_by(
+                mut self,
+                delay: impl Fn(&Value) -> Duration + Send + Sync + 'static,
+            ) -> Self {
+                self.initial_delay = InitialDelay::Computed(Arc::new(delay));
+                self
+            }
+
+            /// Only objects that have this field.
+            pub fn field(self, path: &str) -> Self {
+                self.field_test(path, FieldTest::Any)
+            }
+
+            /// Only objects whose field has this value.
+            pub fn value(self, path: &str, test: impl Into<Combined<ValueTest>>) -> Self {
+                self.field_test(path, FieldTest::Value(test.into()))
+            }
+
+            fn field_test(mut self, path: &str, test: FieldTest) -> Self {
+                let path = field_path(path);
+                self.options.filters.field = Some(FieldFilter { path, test });
+                self
+            }
+
+            fn id(&self) -> HandlerId {
+                match &self.options.filters.field {
+                    Some(field) => HandlerId::of_field(self.id, &field.path),
+                    None => HandlerId::new(self.id),
+                }
+            }
+        }
+    };
+}
+
+background_options!(DaemonHandler);
+background_options!(TimerHandler);
+
+// === impl InitialDelay ===
+
+impl InitialDelay {
+    pub(crate) fn of(&self, object: &Value) -> Duration {
+        match self {
+            Self::Fixed(delay) => *delay,
+            Self::Computed(compute) => compute(object),
+        }
+    }
+}
+
+impl Default for InitialDelay {
+    fn default() -> Self {
+        Self::Fixed(Duration::ZERO)
+    }
+}
+
+impl fmt::Debug for InitialDelay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(delay) => f.debug_tuple("Fixed").field(delay).finish(),
+            Self::Computed(_) => f.write_str("Computed(…)"),
+        }
+    }
+}

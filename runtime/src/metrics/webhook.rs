@@ -1,0 +1,72 @@
+//! What is counted of a webhook: its reviews, and how long they took.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::instrument::{Counter, Histogram};
+use super::labels;
+use super::page::{Page, Type};
+
+/// What is counted of one webhook.
+#[derive(Debug)]
+pub(crate) struct WebhookMetrics {
+    kind: String,
+    id: String,
+    durations: Histogram,
+    verdicts: [Counter; Verdict::ALL.len()],
+}
+
+labels! {
+    /// What a webhook said.
+    Verdict {
+        Allowed = "allowed",
+        Denied = "denied",
+        Failed = "failed",
+    }
+}
+
+// === impl WebhookMetrics ===
+
+impl WebhookMetrics {
+    pub(super) fn new(kind: String, id: &str) -> Self {
+        Self {
+            kind,
+            id: id.to_owned(),
+            durations: Histogram::default(),
+            verdicts: Default::default(),
+        }
+    }
+
+    pub(crate) fn reviewed(&self, verdict: Verdict, time: Duration) {
+        self.durations.observe(time);
+        self.verdicts[verdict as usize].add();
+    }
+}
+
+/// Tells about all webhooks.
+pub(super) fn tell(page: &mut Page, webhooks: &[Arc<WebhookMetrics>]) {
+    let mut durations = page.family(
+        "kopf_webhook_duration_seconds",
+        Type::Histogram,
+        "How long reviews took.",
+    );
+    for webhook in webhooks {
+        let labels = [("kind", &*webhook.kind), ("webhook", &*webhook.id)];
+        durations.histogram(&labels, &webhook.durations);
+    }
+    let mut reviews = page.family(
+        "kopf_webhook_reviews_total",
+        Type::Counter,
+        "Reviews by what the webhook said.",
+    );
+    for webhook in webhooks {
+        for verdict in Verdict::ALL {
+            let labels = [
+                ("kind", &*webhook.kind),
+                ("webhook", &*webhook.id),
+                ("verdict", verdict.text()),
+            ];
+            reviews.count(&labels, &webhook.verdicts[verdict as usize]);
+        }
+    }
+}

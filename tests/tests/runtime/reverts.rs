@@ -1,0 +1,233 @@
+//! Writes that somebody undoes: told on the object, repeated ever more slowly, never lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::TryStreamExt as _;
+use kopf_runtime::{ChangeHandler, On};
+use kopf_tests::censor::{Censor, without_records};
+use kopf_tests::webhook::Verdict;
+use kopf_tests::{Failure, Objects, TestResult, eventually};
+use kube::ResourceExt as _;
+use kube::api::{DynamicObject, WatchEvent, WatchParams};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::bench::{Bench, LAST_HANDLED};
+
+const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
+
+/// Waits for an event on the object whose message has this in it.
+async fn told(bench: &Bench, part: &str) -> Result<DynamicObject, Failure> {
+    let events = bench.sandbox.objects("v1", "Event").await?;
+    eventually(&format!("it is told that {part}"), async || {
+        let events = events.api().list(&Default::default()).await.ok()?;
+        events.into_iter().find(|event| {
+            let message = event.data["message"].as_str();
+            message.is_some_and(|message| message.contains(part))
+        })
+    })
+    .await
+}
+
+#[tokio::test]
+async fn records_that_a_webhook_takes_away_slow_the_handler_down() -> TestResult {
+    let mut bench = Bench::new("stripped").await?;
+    let censor = Censor::of(&bench.sandbox, &bench.objects, without_records).await?;
+    let counter = AtomicUsize::new(0);
+    bench.script("create_fn", move |cx| {
+        let count = counter.fetch_add(1, Ordering::Relaxed);
+        Ok(cx.set_result(&json!({"count": count}))?)
+    });
+    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = bench.start(handlers).await?;
+    let begun = Instant::now();
+    bench.create("one", 1).await?;
+    for _ in 0..4 {
+        assert_eq!(bench.call().await.object, "one");
+    }
+    assert!(
+        begun.elapsed() >= Duration::from_secs(4),
+        "pauses of 1, 1 and 2 seconds were to be made"
+    );
+    let event = told(&bench, "does not keep it").await?;
+    let message = event.data["message"].as_str().unwrap_or_default();
+    assert!(message.contains(LAST_HANDLED), "{message}");
+    censor.retire().await?;
+    bench.handled("one", 1).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_finalizer_that_a_webhook_takes_away_is_added_ever_more_slowly() -> TestResult {
+    let mut bench = Bench::new("unheld").await?;
+    let censor = Censor::of(&bench.sandbox, &bench.objects, |request| {
+        let held = request["object"]["metadata"]["finalizers"].is_array();
+        let stamp = json!({"op": "add", "path": "/metadata/labels", "value": {
+            "censor.test/request": request["uid"],
+        }});
+        let release = json!({"op": "remove", "path": "/metadata/finalizers"});
+        Verdict::Patch(if held {
+            json!([stamp, release])
+        } else {
+            json!([stamp])
+        })
+    })
+    .await?;
+    let handlers = bench.handlers([ChangeHandler::new("delete_fn", On::delete())]);
+    let operator = bench.start(handlers).await?;
+    let begun = Instant::now();
+    bench.create("one", 1).await?;
+    eventually("the finalizer was added four times", async || {
+        let (writes, _) = bench.writes(&operator).await.ok()?;
+        (writes >= 4).then_some(())
+    })
+    .await?;
+    assert!(
+        begun.elapsed() >= Duration::from_secs(4),
+        "pauses of 1, 1 and 2 seconds were to be made"
+    );
+    let event = told(&bench, "does not keep it").await?;
+    let message = event.data["message"].as_str().unwrap_or_default();
+    assert!(message.contains(FINALIZER), "{message}");
+    censor.retire().await?;
+    bench
+        .objects
+        .wait_until("one", "it is held", |it| it.finalizers() == [FINALIZER])
+        .await?;
+    bench.objects.delete("one").await?;
+    bench.objects.wait_gone("one").await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn what_a_webhook_reverts_of_a_handlers_patch_calls_nobody_again() -> TestResult {
+    let mut bench = Bench::new("reverted").await?;
+    let censor = Censor::of(&bench.sandbox, &bench.objects, |request| {
+        if request["object"]["spec"]["note"].is_null() {
+            return Verdict::Allow;
+        }
+        Verdict::Patch(json!([{"op": "remove", "path": "/spec/note"}]))
+    })
+    .await?;
+    bench.script("update_fn", |cx| {
+        cx.patch().set("spec.note", json!("mine"));
+        Ok(())
+    });
+    let handlers = bench.handlers([ChangeHandler::new("update_fn", On::update())]);
+    let operator = bench.start(handlers).await?;
+    bench.create("one", 1).await?;
+    bench.handled("one", 1).await?;
+    for size in 2..=3 {
+        let edit = json!({"spec": {"size": size}});
+        bench.objects.merge("one", edit).await?;
+        let one = bench.handled("one", size).await?;
+        assert_eq!(one.data["spec"], json!({"size": size}));
+    }
+    assert_eq!(bench.calls_so_far().len(), 2);
+    censor.retire().await?;
+    operator.stop().await
+}
+
+/// Somebody who undoes every state of `one` that he does not like, as fast as he can.
+struct Rival {
+    rounds: Arc<AtomicUsize>,
+    task: JoinHandle<Result<(), Failure>>,
+}
+
+impl Rival {
+    fn who_undoes(objects: &Objects, undo: fn(&DynamicObject) -> Option<Value>) -> Self {
+        let rounds = Arc::new(AtomicUsize::new(0));
+        let (objects, counted) = (objects.clone(), Arc::clone(&rounds));
+        let task = tokio::spawn(async move {
+            let params = WatchParams::default().fields("metadata.name=one");
+            let mut events = Box::pin(objects.api().watch(&params, "0").await?);
+            while let Some(event) = events.try_next().await? {
+                let (WatchEvent::Added(one) | WatchEvent::Modified(one)) = event else {
+                    continue;
+                };
+                if let Some(patch) = undo(&one) {
+                    objects.merge("one", patch).await?;
+                    counted.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Ok(())
+        });
+        Self { rounds, task }
+    }
+
+    /// Waits for more rounds, and tells how long they took.
+    async fn goes_on_for(&self, more: usize) -> Result<Duration, Failure> {
+        let begun = Instant::now();
+        let goal = self.rounds.load(Ordering::Relaxed) + more;
+        eventually("the rival has had his rounds", async || {
+            (self.rounds.load(Ordering::Relaxed) >= goal).then_some(())
+        })
+        .await?;
+        Ok(begun.elapsed())
+    }
+}
+
+impl Drop for Rival {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[tokio::test]
+async fn records_that_somebody_else_takes_away_slow_the_handler_down() -> TestResult {
+    let mut bench = Bench::new("taken").await?;
+    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = bench.start(handlers).await?;
+    bench.create("one", 1).await?;
+    let rival = Rival::who_undoes(&bench.objects, |one| {
+        let handled = one.annotations().contains_key(LAST_HANDLED);
+        handled.then(|| json!({"metadata": {"annotations": {LAST_HANDLED: null}}}))
+    });
+    told(&bench, "bring the former state back").await?;
+    let pauses = rival.goes_on_for(3).await?;
+    assert!(pauses >= Duration::from_secs(2), "{pauses:?}");
+    let calls = bench.calls_so_far().len();
+    assert!(calls < 25, "{calls} calls");
+    drop(rival);
+    bench.handled("one", 1).await?;
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn a_patch_that_somebody_else_reverts_slows_the_handler_down() -> TestResult {
+    let mut bench = Bench::new("fought").await?;
+    bench.script("update_fn", |cx| {
+        cx.patch().set("spec.note", json!("mine"));
+        Ok(())
+    });
+    let handlers = bench.handlers([ChangeHandler::new("update_fn", On::update())]);
+    let operator = bench.start(handlers).await?;
+    bench.create("one", 1).await?;
+    bench.handled("one", 1).await?;
+    let rival = Rival::who_undoes(&bench.objects, |one| {
+        let noted = one.data["spec"]["note"].is_string();
+        noted.then(|| json!({"spec": {"note": null}}))
+    });
+    bench
+        .objects
+        .merge("one", json!({"spec": {"size": 2}}))
+        .await?;
+    told(&bench, "bring the former state back").await?;
+    let calls = bench.calls_so_far().len();
+    assert!(calls < 50, "{calls} calls");
+    drop(rival);
+    bench
+        .objects
+        .merge("one", json!({"spec": {"size": 3}}))
+        .await?;
+    bench.handled("one", 3).await?;
+    bench
+        .objects
+        .wait_until("one", "the handler has its way", |it| {
+            it.annotations()[LAST_HANDLED].contains("mine")
+        })
+        .await?;
+    operator.stop().await
+}

@@ -1,0 +1,220 @@
+//! Where facts are kept: storages of the user's own, and objects that are too big for a copy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_runtime::storage::{
+    Baseline, DiffBaseStorage, Essence, FieldPath, HandlerId, ObjectPatch, ObjectView, Persistence,
+    ProgressStorage, Record,
+};
+use kopf_runtime::{ChangeHandler, HandlerError, Old, On, Settings};
+use kopf_tests::TestResult;
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use crate::bench::Bench;
+
+/// Everything in one field of the spec: no ready storage is there.
+#[derive(Debug)]
+struct Drawer;
+
+const SEEN: &str = "seen";
+const TOUCH: &str = "touch";
+
+impl Drawer {
+    fn place(name: &str) -> FieldPath {
+        FieldPath::new(["spec", "drawer", name])
+    }
+
+    fn put(name: &str, text: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+        match text {
+            Some(text) => patch.set(&Self::place(name), text.into()),
+            None => patch.purge(&Self::place(name), view),
+        }
+    }
+
+    fn look(name: &str, view: ObjectView<'_>) -> Option<String> {
+        let text = Self::place(name).resolve(view.body())?.as_str()?;
+        Some(text.to_owned())
+    }
+}
+
+impl ProgressStorage for Drawer {
+    fn fetch(&self, id: &HandlerId, view: ObjectView<'_>) -> Option<Record> {
+        Record::from_json(Self::place(id.as_str()).resolve(view.body())?)
+    }
+
+    fn store(&self, id: &HandlerId, record: &Record, _: ObjectView<'_>, patch: &mut ObjectPatch) {
+        patch.set(&Self::place(id.as_str()), record.to_json_with_nulls());
+    }
+
+    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+        patch.purge(&Self::place(id.as_str()), view);
+    }
+
+    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+        Self::put(TOUCH, value, view, patch);
+    }
+
+    fn clear(&self, essence: &mut Essence) {
+        essence.remove(&FieldPath::new(["spec", "drawer"]));
+    }
+
+    fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String> {
+        Self::look(SEEN, view)
+    }
+
+    fn store_seen(&self, notes: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+        Self::put(SEEN, notes, view, patch);
+    }
+
+    fn seen_budget(&self, _: ObjectView<'_>, _: &ObjectPatch) -> usize {
+        4096
+    }
+}
+
+impl DiffBaseStorage for Drawer {
+    fn fetch(&self, view: ObjectView<'_>) -> Baseline {
+        let text = Self::look("base", view);
+        let state = text.and_then(|text| serde_json::from_str(&text).ok());
+        state.map_or(Baseline::Absent, |state| {
+            Baseline::Known(Essence::from_value(state))
+        })
+    }
+
+    fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+        let text = match state {
+            Baseline::Known(essence) => Some(essence.as_value().to_string()),
+            Baseline::Absent | Baseline::Hashed(_) => None,
+        };
+        Self::put("base", text.as_deref(), view, patch);
+    }
+
+    fn clear(&self, essence: &mut Essence, _: ObjectView<'_>) {
+        ProgressStorage::clear(self, essence);
+    }
+}
+
+#[tokio::test]
+async fn facts_are_kept_in_a_storage_of_the_users_own() -> TestResult {
+    let mut bench = Bench::new("drawer").await?;
+    bench.script("second", |cx| match cx.retry() {
+        0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(500))),
+        _ => Ok(()),
+    });
+    let settings = Settings {
+        persistence: Persistence {
+            progress: Arc::new(Drawer),
+            diffbase: Arc::new(Drawer),
+            ..Persistence::default()
+        },
+        ..Settings::default()
+    };
+    let handlers = || {
+        [
+            ChangeHandler::new("first", On::create()),
+            ChangeHandler::new("second", On::create()),
+            ChangeHandler::new("update_fn", On::update()),
+        ]
+    };
+    let operator = bench.start_with(bench.handlers(handlers()), settings.clone());
+    let operator = operator.await?;
+    bench.create("one", 1).await?;
+    let drawer = |it: &kube::api::DynamicObject| it.data["spec"]["drawer"].clone();
+    bench
+        .objects
+        .wait_until("one", "the progress is in the drawer", |it| {
+            drawer(it)["first"]["success"] == true && drawer(it)["second"]["retries"] == 1
+        })
+        .await?;
+    let handled = |size: u32| {
+        move |it: &kube::api::DynamicObject| {
+            let base = drawer(it)["base"].as_str().unwrap_or_default().to_owned();
+            base == format!(r#"{{"spec":{{"size":{size}}}}}"#)
+                && drawer(it).as_object().is_some_and(|it| it.len() == 1)
+        }
+    };
+    let one = bench
+        .objects
+        .wait_until("one", "only the state is left", handled(1))
+        .await?;
+    assert!(one.annotations().is_empty(), "{:?}", one.annotations());
+    operator.stop().await?;
+    let names = |bench: &mut Bench| -> Vec<String> {
+        let calls = bench.calls_so_far().into_iter();
+        calls.map(|call| call.handler).collect()
+    };
+    assert_eq!(names(&mut bench), ["first", "second", "second"]);
+
+    let edit = json!({"spec": {"size": 2}});
+    bench.objects.merge("one", edit).await?;
+    let operator = bench.start_with(bench.handlers(handlers()), settings);
+    let operator = operator.await?;
+    bench
+        .objects
+        .wait_until("one", "the change is handled", handled(2))
+        .await?;
+    assert_eq!(names(&mut bench), ["update_fn"]);
+    operator.stop().await
+}
+
+/// A text that cannot be compressed.
+fn noise(length: usize, seed: u64) -> String {
+    let mut random = fastrand::Rng::with_seed(seed);
+    std::iter::repeat_with(|| random.alphanumeric())
+        .take(length)
+        .collect()
+}
+
+#[tokio::test]
+async fn objects_that_are_too_big_for_a_copy_are_handled_like_any_other() -> TestResult {
+    let mut bench = Bench::new("big").await?;
+    bench.script("update_fn", |cx| {
+        let known = matches!(cx.old(), Old::Known(_));
+        let mut paths: Vec<String> = cx.diff().iter().map(|it| it.path.to_string()).collect();
+        paths.sort();
+        Ok(cx.set_result(&json!({"known": known, "paths": paths}))?)
+    });
+    let handlers = bench.handlers([
+        ChangeHandler::new("create_fn", On::create()),
+        ChangeHandler::new("update_fn", On::update()),
+    ]);
+    let operator = bench.start(handlers).await?;
+    for (name, kibibytes, known) in [("fits", 100, true), ("exceeds", 600, false)] {
+        let blob = noise(kibibytes * 1024, 1);
+        let body = json!({"spec": {"size": 1, "blob": blob}});
+        bench.objects.create(name, body).await?;
+        assert_eq!(bench.call().await.handler, "create_fn");
+        bench
+            .objects
+            .wait_until(name, "its creation is handled", is_handled)
+            .await?;
+        bench
+            .objects
+            .merge(name, json!({"spec": {"size": 2}}))
+            .await?;
+        assert_eq!(bench.call().await.handler, "update_fn");
+        let one = bench
+            .objects
+            .wait_until(name, "its change is handled", |it| {
+                !it.data["status"]["update_fn"].is_null() && is_handled(it)
+            })
+            .await?;
+        let result = json!({"known": known, "paths": ["spec.size"]});
+        assert_eq!(one.data["status"]["update_fn"], result);
+        let annotations = one.annotations().iter();
+        let bytes: usize = annotations.map(|(key, text)| key.len() + text.len()).sum();
+        assert!(bytes < 256 * 1024, "{bytes} bytes");
+    }
+    assert_eq!(bench.calls_so_far(), []);
+    operator.stop().await
+}
+
+/// Whether some form of the last handled state is there, and no record.
+fn is_handled(object: &kube::api::DynamicObject) -> bool {
+    let mut ours = object
+        .annotations()
+        .keys()
+        .filter_map(|key| key.strip_prefix("kopf.zalando.org/"));
+    ours.clone().count() > 0 && ours.all(|name| name.starts_with("last-handled-"))
+}
