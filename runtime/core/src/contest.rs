@@ -30,6 +30,9 @@ const WINDOW: u16 = 10;
 /// After so much time without a state that is there again, all is forgiven.
 const PEACE: Duration = Duration::from_secs(60);
 
+/// Whoever changes an object to and fro with good reason is not kept waiting for longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
 /// How many states are compared.
 const REMEMBERED: usize = 16;
 
@@ -146,7 +149,7 @@ impl Contest {
         if !self.written_on.contains(&state) {
             return None;
         }
-        let pause = pauses(self.lost);
+        let pause = pauses(self.lost).min(LONGEST_PAUSE);
         self.lost = self.lost.saturating_add(1);
         self.paused_until = time::after(now, pause);
         self.paused_on = Some(state);
@@ -229,6 +232,19 @@ mod tests {
         contest.wrote_on(one, at(now + 61));
         let pause = contest.meet(one, at(now + 62), pauses);
         assert_eq!(pause, Some(Duration::from_secs(1)), "from the beginning");
+    }
+
+    #[test]
+    fn a_pause_is_never_longer_than_a_minute() {
+        let (one, mut now) = (Mark(1), 0);
+        let mut contest = Contest::default();
+        for _ in 0..100 {
+            contest.wrote_on(one, at(now));
+            let pause = contest.meet(one, at(now), pauses).expect("there again");
+            assert!(pause <= LONGEST_PAUSE);
+            now += i64::try_from(pause.as_secs()).expect("short");
+            assert_eq!(contest.meet(one, at(now), pauses), None, "it has waited");
+        }
     }
 
     #[test]
