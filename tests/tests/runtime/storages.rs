@@ -1,4 +1,5 @@
-//! Where facts are kept: storages of the user's own, and objects that are too big for a copy.
+//! Where facts are kept: storages of the user's own, objects that are too big for a copy, and
+//! schemas that have no place for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +9,12 @@ use kopf_runtime::storage::{
     ProgressStorage, Record,
 };
 use kopf_runtime::{ChangeHandler, HandlerError, Old, On, Settings};
-use kopf_tests::TestResult;
+use kopf_tests::operator::Ending;
+use kopf_tests::{Sandbox, TestResult};
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, LAST_HANDLED, records};
 
 /// Everything in one field of the spec: no ready storage is there.
 #[derive(Debug)]
@@ -217,4 +219,33 @@ fn is_handled(object: &kube::api::DynamicObject) -> bool {
         .keys()
         .filter_map(|key| key.strip_prefix("kopf.zalando.org/"));
     ours.clone().count() > 0 && ours.all(|name| name.starts_with("last-handled-"))
+}
+
+#[tokio::test]
+async fn what_the_schema_drops_is_named_and_the_object_is_handled_all_the_same() -> TestResult {
+    let sandbox = Sandbox::open("pruned").await?;
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let status = json!({"type": "object", "properties": {"flaky": {"type": "integer"}}});
+    let schema = json!({"type": "object", "properties": {"spec": any, "status": status}});
+    let objects = sandbox.define_with("Widget", schema).await?;
+    let identity = sandbox.administrator("pruned");
+    let operator = sandbox
+        .operator(env!("CARGO_BIN_EXE_storm-operator"), &identity)?
+        .env("STORM_GROUP", sandbox.group())
+        .arg("--namespace")
+        .arg(sandbox.namespace())
+        .start()?;
+    objects.create("one", json!({"spec": {"size": 1}})).await?;
+    let handled = objects
+        .wait_until("one", "it is handled", |it| {
+            it.annotations().contains_key(LAST_HANDLED) && records(it).is_empty()
+        })
+        .await?;
+    assert_eq!(handled.data["status"], json!({"flaky": 1}));
+    let log = operator.log();
+    let named = "written, but not kept by the server: status.quick;";
+    assert!(log.contains(named), "{log}");
+    assert!(!log.contains("status.flaky"), "{log}");
+    assert_eq!(operator.terminate().await?, Ending::Exit(0));
+    Ok(())
 }
