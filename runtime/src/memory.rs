@@ -24,3 +24,13 @@ pub(crate) struct Memory {
     /// The newest state, as long as something is still to be done about it.
     pub(crate) current: Option<Arc<Value>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_remembered_in_forty_bytes() {
+        assert_eq!(size_of::<Memory>(), 40);
+    }
+}
