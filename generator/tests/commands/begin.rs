@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::shell::{CRD, Shell};
@@ -42,33 +43,34 @@ fn definitions_come_from_files_folders_patterns_and_pipes() {
 #[test]
 fn runtime_is_one_line_that_can_be_chosen() {
     let shell = Shell::new();
-    let runtime = env!("CARGO_MANIFEST_DIR").replace("generator", "runtime");
-    for (name, option, value, expected) in [
-        (
-            "by-version",
-            "--runtime-version",
-            "1.2",
-            "\"1.2\"".to_owned(),
-        ),
-        (
-            "by-git",
-            "--runtime-git",
-            "https://example.com/x",
-            "{ git = \"https://example.com/x\" }".to_owned(),
-        ),
-        (
-            "by-path",
-            "--runtime-path",
-            runtime.as_str(),
-            format!("{{ path = \"{runtime}\" }}"),
-        ),
-    ] {
+    let new = |name: &str, option: &str, value: &str| {
         let said = shell.run(&["new", name, "--crd", "widget.yaml", option, value]);
         assert!(said.starts_with("exit 0"), "{said}");
         let cargo = shell.read(&format!("{name}/Cargo.toml"));
-        let line = format!("\nkopf-runtime = {expected}\n");
-        assert!(cargo.contains(&line), "{line} is not in {cargo}");
-    }
+        let line = cargo
+            .lines()
+            .find_map(|line| line.strip_prefix("kopf-runtime = "));
+        line.expect("there is such a line").to_owned()
+    };
+    assert_eq!(new("by-version", "--runtime-version", "1.2"), "\"1.2\"");
+    assert_eq!(
+        new("by-git", "--runtime-git", "https://example.com/x"),
+        "{ git = \"https://example.com/x\" }"
+    );
+    // The path is relative to the crate if both are in one folder, wherever the checkout is.
+    let runtime = env!("CARGO_MANIFEST_DIR").replace("generator", "runtime");
+    let line = new("by-path", "--runtime-path", &runtime);
+    let path = line
+        .strip_prefix("{ path = \"")
+        .and_then(|rest| rest.strip_suffix("\" }"))
+        .expect("a path");
+    let there = shell
+        .folder()
+        .join("by-path")
+        .join(path)
+        .canonicalize()
+        .unwrap();
+    assert_eq!(there, Path::new(&runtime).canonicalize().unwrap());
     let said = shell.run(&["new", "x", "--runtime-path", "."]);
     assert!(
         said.starts_with("exit 1\nerror: . is not the folder of kopf-runtime"),
