@@ -29,8 +29,8 @@ const WRONG: &[i64] = &[-3600, 3600, 0];
 async fn one_replica_acts_and_hands_over_at_once_when_it_exits() -> TestResult {
     let sandbox = Sandbox::open("hand-over").await?;
     let mut replicas = Replicas::start(sandbox, RIGHT).await?;
-    let mut times = [Duration::ZERO; 3];
-    for time in &mut times {
+    let mut slowest = Duration::ZERO;
+    for _ in 0..3 {
         replicas.load(20).await?;
         let leader = replicas.leader().await?;
         replicas.busy(&leader).await?;
@@ -39,13 +39,11 @@ async fn one_replica_acts_and_hands_over_at_once_when_it_exits() -> TestResult {
         replicas.load(1).await?;
         let next = replicas.leader_other_than(&leader).await?;
         let begun = replicas.first_begin(&next, exited - LEASE).await?;
-        *time = begun.saturating_duration_since(exited);
+        slowest = slowest.max(begun.saturating_duration_since(exited));
         replicas.add().await?;
     }
     let balance = replicas.settle().await?;
-    times.sort();
-    let [_, usual, slowest] = times;
-    assert!(usual.as_secs_f64() < 2.0, "hand-overs took {times:?}");
+    assert!(slowest.as_secs_f64() < 2.0, "hand-over took {slowest:?}");
     assert_eq!(balance.repeated, 0, "a graceful exit repeats nothing");
     balance.print("a graceful exit", slowest);
     Ok(())
