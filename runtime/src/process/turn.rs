@@ -422,13 +422,8 @@ impl Case<'_> {
     }
 
     fn finalizer_patch(&self, need: FinalizerNeed) -> Patch {
-        let name = self.kind.persistence().finalizer.clone();
         let mut patch = Patch::new();
-        match need {
-            FinalizerNeed::Add => patch.edit(move |body| finalizer::insert(body, &name)),
-            FinalizerNeed::Remove => patch.edit(move |body| finalizer::remove(body, &name)),
-            FinalizerNeed::Settled => {}
-        }
+        need.request(&self.kind.persistence().finalizer, &mut patch);
         patch
     }
 }
