@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     cause::Subject,
     handler::{HandlerId, HandlerSpec, Trigger},
-    object::{ObjectView, essence::EssenceRules, finalizer, patch::Patch, path::FieldPath},
+    object::{essence::EssenceRules, finalizer, patch::Patch, path::FieldPath},
 };
 
 /// All handlers declared for one kind of objects.
@@ -228,12 +228,6 @@ impl FinalizerNeed {
             Self::Remove => patch.edit(move |body| finalizer::remove(body, &finalizer)),
         }
     }
-}
-
-/// Whether the finalizer is to be removed now: deletion was requested and nothing waits.
-#[must_use]
-pub fn may_go(view: ObjectView<'_>, finalizer: &str, waiting: bool) -> bool {
-    view.is_being_deleted() && finalizer::is_present(view, finalizer) && !waiting
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::handler::selector::Selectors;
+use crate::object::ObjectView;
 use crate::{
     cause::{Cause, Reason},
     handler::filter::{Filters, TextTest},
@@ -170,12 +171,8 @@ fn the_finalizer_follows_the_need_for_it() {
 }
 
 #[test]
-fn the_finalizer_goes_when_nothing_waits() {
+fn a_finalizer_is_removed_by_an_edit_of_the_newest_state() {
     let going = json!({"metadata": {"deletionTimestamp": "now", "finalizers": ["f"]}});
-    let staying = json!({"metadata": {"finalizers": ["f"]}});
-    assert!(may_go(ObjectView::new(&going), "f", false));
-    assert!(!may_go(ObjectView::new(&going), "f", true));
-    assert!(!may_go(ObjectView::new(&staying), "f", false));
     let mut patch = Patch::new();
     FinalizerNeed::Remove.request("f", &mut patch);
     let mut body = going;
