@@ -7,11 +7,11 @@
 
 mod certificates;
 mod connection;
+mod default_server;
 pub(crate) mod engine;
+mod http_request;
 mod issue;
 mod manager;
-mod place;
-mod request;
 mod reviewer;
 mod secret;
 mod server;

@@ -5,12 +5,12 @@
 //! crew, so that none of them outlives the operator.
 
 mod attempt;
-mod calls;
-mod crew;
 mod daemon;
-pub(crate) mod duty;
-mod run;
+pub(crate) mod declaration;
+mod instance;
+mod scheduler;
 mod timer;
+mod timer_calls;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -34,18 +34,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use self::attempt::Site;
-use self::crew::Order;
-use self::duty::{Duty, Work};
-use self::run::{LastOut, Run};
+use self::declaration::{Duty, Work};
+use self::instance::{LastOut, Run};
+use self::scheduler::Order;
 use self::timer::Timer;
-use crate::live::Live;
-use crate::persist::deliver;
+use crate::client::resource_version::Version;
+use crate::process::execute::scope::Means;
+use crate::process::persist::background_write;
 use crate::queue::Limits;
 use crate::settings::Settings;
-use crate::surroundings::Means;
-use crate::version::Version;
-use crate::vitals::Pulse;
+use crate::task::heartbeat::Pulse;
 use crate::watch::ObjectKey;
+use crate::watch::latest::Live;
 
 /// How long those who disobey may take to be interrupted, when all graces are over.
 const LAST_GRACE: Duration = Duration::from_secs(1);
@@ -154,7 +154,7 @@ impl Staff {
         mpsc::UnboundedReceiver<Arc<ObjectKey>>,
     ) {
         let origin = self.background.shared.origin;
-        let crew = crew::run(origin, self.orders, limits, pulse, quit);
+        let crew = scheduler::run(origin, self.orders, limits, pulse, quit);
         (crew, self.nudges)
     }
 }
@@ -177,14 +177,14 @@ impl Background {
     /// The server has answered with a newer state of an object.
     pub(crate) fn wrote(&self, key: &ObjectKey, newer: &Value) {
         if let Some(post) = self.post(key) {
-            deliver::show(&post.live, newer);
+            background_write::show(&post.live, newer);
         }
     }
 
     /// The server was set back, and what was newer never happened.
     pub(crate) fn restored(&self, key: &ObjectKey, former: &Value) {
         if let Some(post) = self.post(key) {
-            deliver::set_back(&post.live, former);
+            background_write::set_back(&post.live, former);
         }
     }
 

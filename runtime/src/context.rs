@@ -3,13 +3,15 @@
 pub(crate) mod background;
 pub(crate) mod change;
 pub(crate) mod daemon;
+pub(crate) mod event;
 pub(crate) mod field;
-pub(crate) mod indexing;
+pub mod hierarchy;
+pub(crate) mod index;
 pub(crate) mod mutation;
-mod report;
-pub(crate) mod seen;
-mod sub;
-pub(crate) mod tick;
+mod recorder;
+pub(crate) mod stop;
+mod subhandler;
+pub(crate) mod timer;
 pub(crate) mod validation;
 
 /// A value before the change.

@@ -1,6 +1,10 @@
 //! How generated code declares handlers: what calls them, when, and what happens when they fail.
 
 mod background;
+pub(crate) mod error;
+pub(crate) mod memo;
+pub(crate) mod patch;
+pub mod predicate;
 pub(crate) mod webhook;
 
 use std::sync::Arc;
@@ -17,7 +21,7 @@ use serde_json::Value;
 
 pub(crate) use self::background::InitialDelay;
 pub use self::background::{DaemonHandler, TimerHandler};
-use crate::patch::field_path;
+use crate::handler::patch::field_path;
 
 /// What calls a change handler; one handler may have several causes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! there is still somebody to say so.
 
 pub(crate) mod endpoint;
+pub(crate) mod metrics;
 pub(crate) mod probe;
 mod report;
 mod server;
@@ -17,12 +18,12 @@ use tracing::info;
 
 use self::endpoint::Endpoint;
 use self::probe::Prober;
-use crate::activity::Activity;
+use crate::coordination::pause::Activity;
+use crate::health::metrics::Metrics;
 use crate::index::Indices;
-use crate::metrics::Metrics;
 use crate::settings::HealthSettings;
 use crate::task::Thread;
-use crate::vitals::{Pulse, Vitals};
+use crate::task::heartbeat::{Pulse, Vitals};
 
 /// How often the runtime shows that it lets tasks run.
 const HEARTBEAT: Duration = Duration::from_secs(1);

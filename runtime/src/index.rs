@@ -3,7 +3,8 @@
 //! Who writes waits for a moment when nobody reads, and lets readers pass meanwhile: a reader
 //! never waits for somebody who waits, so that one may look into an index while looking into it.
 
-pub(crate) mod gate;
+pub(crate) mod readiness;
+pub(crate) mod update;
 
 use std::any::{Any, TypeId};
 use std::borrow::Borrow;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
 use kopf_core::index::Index as Shelves;
 
-use crate::error::HandlerError;
+use crate::handler::error::HandlerError;
 use crate::watch::ObjectKey;
 
 /// What is found by what: implemented by the types that kopf-gen makes of the indices in

@@ -54,74 +54,54 @@
 //!   finalizer goes when all of them are gone. A timer never overlaps with itself.
 //! - Lists and watches that break are begun anew, and what was deleted meanwhile is noticed.
 
-mod activity;
 pub mod admission;
-mod api;
 mod background;
-mod backoff;
-mod clock;
+mod client;
 mod context;
-mod declare;
-mod discovery;
-mod engine;
-mod error;
-mod execute;
+mod coordination;
+mod events;
 mod handler;
 mod health;
-pub mod hierarchy;
-mod hook;
 mod index;
-mod indexing;
-mod live;
-mod memo;
-mod memory;
-mod metrics;
 mod operator;
-mod patch;
-mod persist;
-pub mod predicate;
 pub mod prelude;
 mod process;
 mod queue;
-mod resource;
+mod registration;
 mod settings;
-mod shim;
-mod span;
-mod stop;
-pub mod storage;
-mod surroundings;
 mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod vault;
-mod version;
-mod vitals;
 mod watch;
 
+pub use context::hierarchy;
+pub use handler::predicate;
+pub use settings::storage;
+
+pub use client::authentication::Exhausted;
+pub use client::resource::{ResourceSpec, Scope, StatusSubresource};
 pub use context::Old;
 pub use context::change::Change;
 pub use context::daemon::Daemon;
+pub use context::event::Seen;
 pub use context::field::FieldChange;
-pub use context::indexing::Indexing;
+pub use context::index::Indexing;
 pub use context::mutation::Mutation;
-pub use context::seen::Seen;
-pub use context::tick::Tick;
+pub use context::stop::StopSignal;
+pub use context::timer::Tick;
 pub use context::validation::{Caller, Validation};
-pub use declare::{Resource, ResourceHandlers};
-pub use engine::posting::EventSeverity;
-pub use engine::reporter::Reporter;
-pub use engine::voice::EventLayer;
-pub use error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
+pub use events::log_layer::EventLayer;
+pub use events::posting::EventSeverity;
+pub use events::recorder::Reporter;
+pub use handler::error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
+pub use handler::memo::Memo;
+pub use handler::patch::Patch;
 pub use handler::webhook::WebhookHandler;
 pub use handler::{
     ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, On, SubHandler,
     TimerHandler,
 };
 pub use health::endpoint::{HealthEndpoint, InvalidHealthEndpoint};
-pub use hook::{
-    Cleanup, Credentials, Failed, HookHandler, Hooks, Login, LoginResult, OperatorHandlers, Probe,
-    Startup,
-};
 pub use index::{Index, IndexResult, IndexSnapshot, IndexView, Indices};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::admission::certificate::Certificate;
@@ -137,18 +117,18 @@ pub use kopf_core::persistence::Persistence;
 pub use kopf_core::scope::NamespacePattern;
 pub use kopf_core::selection::{DiscoveredResource, Selector};
 pub use kube::core::DynamicObject;
-pub use memo::Memo;
+pub use operator::hook::{
+    Cleanup, Credentials, Failed, HookHandler, Hooks, Login, LoginResult, OperatorHandlers, Probe,
+    Startup,
+};
 pub use operator::{Error, Namespaces, NeverReady, Operator, RunningOperator};
-pub use patch::Patch;
-pub use resource::{ResourceSpec, Scope, StatusSubresource};
+pub use registration::{Resource, ResourceHandlers};
 pub use settings::{
     BackgroundSettings, DiffBasePlace, ExecutionSettings, HealthSettings, LeaderElectionSettings,
     NetworkingSettings, PeeringMode, PeeringSettings, PersistenceSettings, PostingLevel,
     PostingSettings, ProgressPlace, ProgressPosting, QueueingSettings, ScanningSettings, Settings,
     ShutdownSettings, WatchingSettings,
 };
-pub use stop::StopSignal;
-pub use vault::Exhausted;
 pub use watch::EventType;
 
 /// The contract between generated code and this crate; it changes when they no longer fit.

@@ -2,23 +2,24 @@
 
 mod args;
 mod connect;
+mod coordination;
 mod crd;
 mod declarations;
+mod discovery;
 mod embedded;
 mod exit;
 mod freeze;
-mod governors;
+pub(crate) mod hook;
 mod identity;
-mod life;
+mod lifecycle;
 mod logging;
+mod namespaces;
+mod observability;
 mod orchestrate;
-mod reach;
-mod scout;
 mod shutdown;
+mod streams;
 #[cfg(feature = "otel")]
 mod telemetry;
-mod territory;
-mod watched;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -39,14 +40,14 @@ use self::embedded::Insight;
 pub use self::embedded::{NeverReady, RunningOperator};
 use self::shutdown::Patience;
 use crate::admission::{Serving, Webhooks};
-use crate::clock::WallClock;
-use crate::declare::ResourceHandlers;
+use crate::client::authentication::Exhausted;
+use crate::coordination::clock::WallClock;
 use crate::health::endpoint::HealthEndpoint;
-use crate::hook::{Failed, OperatorHandlers};
+use crate::health::metrics::api::{ApiMetrics, metered};
 use crate::index::Indices;
-use crate::metrics::api::{ApiMetrics, metered};
+use crate::operator::hook::{Failed, OperatorHandlers};
+use crate::registration::ResourceHandlers;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
-use crate::vault::Exhausted;
 
 /// An operator, as generated code puts it together.
 #[must_use]
@@ -346,7 +347,7 @@ impl Operator {
                 vault: None,
             })
         };
-        life::live(self, access, stop).await
+        lifecycle::live(self, access, stop).await
     }
 
     /// The same, but finds the cluster as the command line does: by login handlers if there are
@@ -357,7 +358,7 @@ impl Operator {
     pub async fn connect_and_run(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let requests = Arc::clone(&self.requests);
         let access = async |logins, settings: &Settings| connect(requests, logins, settings).await;
-        life::live(self, access, stop).await
+        lifecycle::live(self, access, stop).await
     }
 
     fn run_process(mut self, args: &RunArgs) -> Result<(), Error> {

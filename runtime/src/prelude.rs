@@ -6,7 +6,7 @@ pub use kube::{Api, Client, ResourceExt as _};
 pub use serde_json::{Value, json};
 pub use tracing::{debug, error, info, warn};
 
-pub use crate::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
+pub use crate::context::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
     AdmissionError, AdmissionResult, Change, Cleanup, Credentials, Daemon, EventSeverity,
     EventType, FieldChange, HandlerError, HandlerResult, IndexResult, IndexView, Indexing, Login,

@@ -5,9 +5,12 @@
 //! what the watch brings later is then no news.
 
 pub(crate) mod batch;
+pub(crate) mod execute;
 pub(crate) mod kind;
 pub(crate) mod kinds;
-mod rivals;
+mod memory;
+pub(crate) mod persist;
+mod reverts;
 mod turn;
 
 use std::panic::AssertUnwindSafe;
@@ -27,21 +30,20 @@ use tracing::{Instrument as _, error, warn};
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
 use self::kinds::Kinds;
-use self::rivals::Rivals;
-use crate::activity::Activity;
+use self::reverts::Rivals;
 use crate::background::Background;
-use crate::engine::posting::EventSeverity;
-use crate::engine::subject::Subject;
-use crate::memo::Memos;
-use crate::memory::Memory;
-use crate::persist;
-use crate::persist::apply::{Landing, OnConflict, Place, Rejected, Tell, apply};
+use crate::client::resource_version::Version;
+use crate::coordination::pause::Activity;
+use crate::events::object_ref::Subject;
+use crate::events::posting::EventSeverity;
+use crate::events::span;
+use crate::handler::memo::Memos;
+use crate::process::execute::scope::{Means, Surroundings};
+use crate::process::memory::Memory;
+use crate::process::persist::apply::{Landing, OnConflict, Place, Rejected, Tell, apply};
 use crate::queue::{Next, Processor};
 use crate::settings::Settings;
-use crate::span;
-use crate::surroundings::{Means, Surroundings};
 use crate::task::panic_message;
-use crate::version::Version;
 use crate::watch::{EventType, News, ObjectKey};
 
 /// Everything that handling an object takes.

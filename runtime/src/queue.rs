@@ -12,9 +12,9 @@
 //! When the operator pauses, what no worker has begun is dropped, and whatever wants to be called
 //! again is not: the lists that follow a pause bring it back.
 
-mod crew;
-mod line;
+mod backlog;
 mod slot;
+mod workers;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -28,14 +28,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 
-use crew::{Crew, Finished, Job};
-use line::Line;
+use backlog::Line;
 use slot::{Phase, Slot};
+use workers::{Crew, Finished, Job};
 
-use crate::activity::Activity;
-use crate::index::gate::Gate;
-use crate::metrics::QueueMetrics;
-use crate::vitals::Pulse;
+use crate::coordination::pause::Activity;
+use crate::health::metrics::QueueMetrics;
+use crate::index::readiness::Gate;
+use crate::task::heartbeat::Pulse;
 
 /// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);

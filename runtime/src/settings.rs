@@ -1,6 +1,7 @@
 //! What can be tuned, with the defaults that suit most operators.
 
 mod persistence;
+pub mod storage;
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! Supervised tasks: the only place that spawns, so that no end and no panic goes unnoticed.
 
+pub(crate) mod heartbeat;
+
 use std::any::Any;
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! Sightings of objects, as the streams of a kind report them.
 
-pub(crate) mod absence;
-pub(crate) mod census;
-pub(crate) mod observed;
+pub(crate) mod known_objects;
+pub(crate) mod latest;
 pub(crate) mod stream;
+pub(crate) mod stream_health;
+pub(crate) mod unserved;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use crate::version::Version;
+use crate::client::resource_version::Version;
 
 /// Which kind of the operator an object belongs to: the position of its declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -20,7 +20,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::request::{self, Desk};
+use super::http_request::{self, Desk};
 use crate::task::Crowd;
 
 /// What one client, and all clients together, may take.
@@ -150,7 +150,7 @@ async fn serve(
         return serve_http1(stream, desk, certificate, &limits, watcher).await;
     }
     let answer =
-        service_fn(|request| request::answer(Arc::clone(&desk), request, certificate.clone()));
+        service_fn(|request| http_request::answer(Arc::clone(&desk), request, certificate.clone()));
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(limits.idle / 4)
@@ -171,7 +171,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let answer =
-        service_fn(|request| request::answer(Arc::clone(&desk), request, certificate.clone()));
+        service_fn(|request| http_request::answer(Arc::clone(&desk), request, certificate.clone()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.idle)

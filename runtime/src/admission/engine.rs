@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 use super::manager::{self, Manager};
 use super::reviewer::{Reviewer, configured};
 use super::session::{ServeError, Session, WebhookServer};
-use super::{Configuration, Serving, Webhooks, place};
-use crate::declare::Webhook;
-use crate::index::gate::Lookup;
-use crate::metrics::Metrics;
-use crate::resource::ResourceSpec;
+use super::{Configuration, Serving, Webhooks, default_server};
+use crate::client::resource::ResourceSpec;
+use crate::health::metrics::Metrics;
+use crate::index::readiness::Lookup;
+use crate::registration::Webhook;
 use crate::task::Tasks;
-use crate::vitals::{State, Vitals};
+use crate::task::heartbeat::{State, Vitals};
 
 /// Running webhooks.
 pub(crate) struct Engine {
@@ -68,15 +68,15 @@ impl Engine {
         } = around;
         let (server, own): (Arc<dyn WebhookServer>, Vec<String>) = match options.serving {
             Serving::Automatic(local) => {
-                let server = place::fitting(operator, &local, &client).await;
-                let own = place::protected_namespaces(Some(&server));
+                let server = default_server::fitting(operator, &local, &client).await;
+                let own = default_server::protected_namespaces(Some(&server));
                 (Arc::new(server), own)
             }
             Serving::Server(server) => {
-                let own = place::protected_namespaces(Some(&server));
+                let own = default_server::protected_namespaces(Some(&server));
                 (Arc::new(*server), own)
             }
-            Serving::Custom(server) => (server, place::protected_namespaces(None)),
+            Serving::Custom(server) => (server, default_server::protected_namespaces(None)),
         };
         let reach = match scope {
             Reach::AllBut(_) => Reach::AllBut(own),

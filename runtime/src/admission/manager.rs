@@ -21,7 +21,7 @@ use tracing::{debug, info, warn};
 use super::reviewer::configured;
 use super::server::chain;
 use super::session::Announcement;
-use crate::resource::ResourceSpec;
+use crate::client::resource::ResourceSpec;
 
 /// How long the API server may take for one request.
 const REQUEST: Duration = Duration::from_secs(30);

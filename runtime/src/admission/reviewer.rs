@@ -14,13 +14,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Instrument as _, debug, error, info_span};
 
+use crate::client::resource::{Description, ResourceSpec};
 use crate::context::validation::{Caller, ReviewFacts, States};
-use crate::declare::Webhook;
-use crate::index::gate::Lookup;
-use crate::memo::{AnyMemo, Memos};
-use crate::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
-use crate::resource::{Description, ResourceSpec};
-use crate::shim::admission::{ReviewFunction, Verdict};
+use crate::handler::memo::{AnyMemo, Memos};
+use crate::health::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
+use crate::index::readiness::Lookup;
+use crate::registration::Webhook;
+use crate::registration::function::webhook::{ReviewFunction, Verdict};
 
 /// Where the paths of conversions begin; those of webhooks begin with their roles.
 const CONVERSIONS: &str = "convert";

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 
 use super::certificates::{self, Certificates, Keeper};
 use super::connection::{Limits, Reception};
-use super::request::Desk;
+use super::http_request::Desk;
 use super::session::{ServeError, Session, WebhookServer};
 use super::tls::{self, Material};
 

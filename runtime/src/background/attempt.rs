@@ -12,17 +12,17 @@ use kopf_core::progress::record::Record;
 use tracing::{Instrument as _, info};
 
 use super::Shared;
-use super::duty::Work;
-use super::run::Run;
+use super::declaration::Work;
+use super::instance::Run;
 use crate::context::background::BackgroundFacts;
 use crate::context::change::Effects;
-use crate::engine::subject::Subject;
-use crate::engine::voice::Voice;
-use crate::execute::invoke::Verdict;
-use crate::execute::report;
-use crate::live::Live;
-use crate::persist::deliver::Delivery;
-use crate::surroundings::Surroundings;
+use crate::events::log_layer::Voice;
+use crate::events::object_ref::Subject;
+use crate::process::execute::invoke::Verdict;
+use crate::process::execute::report;
+use crate::process::execute::scope::Surroundings;
+use crate::process::persist::background_write::Delivery;
+use crate::watch::latest::Live;
 
 /// A daemon or timer with its surroundings.
 #[derive(Clone)]
@@ -132,7 +132,11 @@ impl Site {
         }
     }
 
-    async fn call(&self, facts: BackgroundFacts, record: &Record) -> crate::shim::Attempt {
+    async fn call(
+        &self,
+        facts: BackgroundFacts,
+        record: &Record,
+    ) -> crate::registration::function::Attempt {
         let policy = &self.run.duty.spec.policy;
         let limit = policy
             .timeout

@@ -8,7 +8,7 @@ use kopf_core::cause::Reason;
 use kopf_core::progress::record::Record;
 
 use super::attempt::{Ended, Site};
-use super::run::LastOut;
+use super::instance::LastOut;
 
 /// Accompanies an object until the daemon has ended or was stopped.
 pub(super) async fn accompany(site: Site, delay: Duration, alive: Arc<LastOut>) {

@@ -8,17 +8,17 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::activity::Activity;
+use crate::client::resource::{Coverage, ResourceSpec, Scope, StatusSubresource};
 use crate::context::daemon::Daemon;
-use crate::context::tick::Tick;
-use crate::declare::Resource;
-use crate::error::{HandlerError, HandlerResult};
+use crate::context::timer::Tick;
+use crate::coordination::pause::Activity;
+use crate::handler::error::{HandlerError, HandlerResult};
 use crate::handler::{DaemonHandler, TimerHandler};
+use crate::health::metrics::KindMetrics;
 use crate::index::Indices;
-use crate::metrics::KindMetrics;
 use crate::process::Kind;
 use crate::process::kind::Supplies;
-use crate::resource::{Coverage, ResourceSpec, Scope, StatusSubresource};
+use crate::registration::Resource;
 use crate::watch::KindIndex;
 
 const fn s(seconds: u64) -> Duration {

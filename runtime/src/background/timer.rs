@@ -10,8 +10,8 @@ use kopf_core::progress::record::Record;
 use tokio_util::time::delay_queue;
 
 use super::attempt::{Ended, Site};
-use super::crew::Order;
-use crate::declare::TimerPart;
+use super::scheduler::Order;
+use crate::registration::TimerPart;
 
 /// One timer of one object.
 pub(super) struct Timer {

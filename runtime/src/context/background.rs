@@ -10,11 +10,11 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tracing::{Span, warn};
 
-use crate::engine::voice::Voice;
-use crate::error::HandlerError;
-use crate::persist::deliver::Delivery;
-use crate::stop::StopSignal;
-use crate::surroundings::Surroundings;
+use crate::context::stop::StopSignal;
+use crate::events::log_layer::Voice;
+use crate::handler::error::HandlerError;
+use crate::process::execute::scope::Surroundings;
+use crate::process::persist::background_write::Delivery;
 use crate::task::panic_message;
 
 /// How long blocking work may wait for a thread before people should know.

@@ -17,14 +17,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Old;
-use super::sub::Registered;
-use crate::context::report::reporting;
-use crate::hierarchy::{self, Adoption, Child};
+use super::subhandler::Registered;
+use crate::context::hierarchy::{self, Adoption, Child};
+use crate::context::recorder::reporting;
+use crate::handler::memo::{self, Memo};
+use crate::handler::patch::Patch;
 use crate::index::{Index, IndexView};
-use crate::memo::{self, Memo};
-use crate::patch::Patch;
+use crate::process::execute::scope::Surroundings;
 use crate::settings::ExecutionSettings;
-use crate::surroundings::Surroundings;
 
 /// One change of an object, as one of its handlers sees it.
 ///

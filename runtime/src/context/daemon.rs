@@ -14,14 +14,14 @@ use tracing::warn;
 
 use super::background::{BackgroundFacts, background_context};
 use super::change::Effects;
-use crate::context::report::reporting;
-use crate::error::{HandlerError, HandlerResult};
-use crate::hierarchy::{self, Adoption, Child};
+use crate::context::hierarchy::{self, Adoption, Child};
+use crate::context::recorder::reporting;
+use crate::context::stop::StopSignal;
+use crate::handler::error::{HandlerError, HandlerResult};
+use crate::handler::memo::{self, Memo};
+use crate::handler::patch::Patch;
 use crate::index::{Index, IndexView};
-use crate::live::Snapshot;
-use crate::memo::{self, Memo};
-use crate::patch::Patch;
-use crate::stop::StopSignal;
+use crate::watch::latest::Snapshot;
 
 /// One object, as the daemon beside it sees it: always as it is now.
 ///

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use super::validation::Validation;
-use crate::patch::Patch;
+use crate::handler::patch::Patch;
 
 /// One request to the API server, as a mutating webhook sees it; everything of [`Validation`] is
 /// there, too.

@@ -16,8 +16,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Old;
+use crate::handler::memo::{self, AnyMemo, Memo};
 use crate::index::{Index, IndexView, Indices};
-use crate::memo::{self, AnyMemo, Memo};
 
 /// One request to the API server, as a validating webhook sees it.
 pub struct Validation<K> {

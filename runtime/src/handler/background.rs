@@ -13,7 +13,7 @@ use kopf_core::handler::{HandlerId, Trigger};
 use serde_json::Value;
 
 use super::{Declared, Options, options};
-use crate::patch::field_path;
+use crate::handler::patch::field_path;
 
 /// A daemon: a task that accompanies each object as long as it is there and matches.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use kopf_core::handler::HandlerId;
 use kopf_core::handler::filter::{Combined, FieldFilter, FieldTest, TextTest, ValueTest, WhenTest};
 use serde_json::Value;
 
-use crate::patch::field_path;
+use crate::handler::patch::field_path;
 
 /// A function that the API server asks before it stores an object.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::hook::{Hook, Probe};
 use crate::index::Indices;
+use crate::operator::hook::{Hook, Probe};
 
 /// How long an answer is waited for; it is kept for the next who asks.
 const PATIENCE: Duration = Duration::from_secs(8);

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::probe::Probed;
-use crate::activity::Pause;
-use crate::vitals::{Stage, State, Stuck};
+use crate::coordination::pause::Pause;
+use crate::task::heartbeat::{Stage, State, Stuck};
 
 /// The key under which liveness tells of a pause, beside the results of probe handlers.
 const PAUSED: &str = "kopf-gen.dev/paused";

@@ -27,9 +27,9 @@ use super::Health;
 use super::endpoint::{METRICS, READINESS};
 use super::probe::Probed;
 use super::report::{Report, Standing, Status};
-use crate::activity::Pause;
-use crate::metrics;
-use crate::vitals::Stage;
+use crate::coordination::pause::Pause;
+use crate::health::metrics;
+use crate::task::heartbeat::Stage;
 
 /// How often the watch is moved on.
 const TICK: Duration = Duration::from_millis(250);

@@ -6,10 +6,10 @@ use kube::client::ClientBuilder;
 use kube::{Client, Config};
 
 use super::Error;
-use crate::hook::{Hook, Login};
-use crate::metrics::api::{ApiMetrics, Meter};
+use crate::client::authentication::Vault;
+use crate::health::metrics::api::{ApiMetrics, Meter};
+use crate::operator::hook::{Hook, Login};
 use crate::settings::Settings;
-use crate::vault::Vault;
 
 /// A way to the cluster.
 pub(super) struct Access {

@@ -12,14 +12,14 @@ use kube::Client;
 use tracing::{debug, error, info, warn};
 
 use super::Error;
-use crate::declare::{ResourceHandlers, Webhook};
-use crate::discovery::Catalog;
-use crate::metrics::Metrics;
+use crate::client::discovery::Catalog;
+use crate::client::resource::{Coverage, Description, KindSpec, ResourceSpec};
+use crate::health::metrics::Metrics;
 use crate::process::Kind;
 use crate::process::kind::Supplies;
 use crate::process::kinds::Kinds;
-use crate::resource::{Coverage, Description, KindSpec, ResourceSpec};
-use crate::vitals::{Condition, State, Vitals};
+use crate::registration::{ResourceHandlers, Webhook};
+use crate::task::heartbeat::{Condition, State, Vitals};
 use crate::watch::KindIndex;
 
 /// The declarations of an operator, and the kinds that were made of them.

@@ -6,12 +6,12 @@ use kube::Client;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Error, Operator};
-use crate::activity::{Activity, Switch};
+use crate::coordination::pause::{Activity, Switch};
 use crate::health;
 use crate::index::Indices;
-use crate::index::gate::Gate;
+use crate::index::readiness::Gate;
 use crate::task::Joined;
-use crate::vitals::Vitals;
+use crate::task::heartbeat::Vitals;
 
 /// How often it is looked whether an operator is ready: nobody tells.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::args::{FreezeArgs, ResumeArgs};
 use super::{Error, Namespaces, Operator, identity};
-use crate::engine::peering::Seat;
+use crate::coordination::peering::Seat;
 
 impl Operator {
     /// Makes the operators of a peering pause for a while.

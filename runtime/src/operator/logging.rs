@@ -16,7 +16,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 use self::line::{Lines, NoFields};
 use self::reference::References;
 use super::args::{LoggingArgs, Verbosity};
-use crate::engine::voice::EventLayer;
+use crate::events::log_layer::EventLayer;
 
 /// Libraries that are loud at their own debug level, and seldom what one looks for.
 const LOUD: [&str; 5] = ["hyper_util", "hyper", "rustls", "tower", "kube"];

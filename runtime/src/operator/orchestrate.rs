@@ -8,26 +8,26 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use super::coordination::{Governed, Governors};
 use super::declarations::Declarations;
-use super::governors::{Governed, Governors};
-use super::reach::{Course, Reach};
-use super::scout::{self, Scout};
-use super::territory::Territory;
-use super::watched::Watched;
+use super::discovery::{self, Scout};
+use super::namespaces::Territory;
+use super::observability::Watched;
+use super::streams::{Course, Reach};
 use super::{Error, Operator};
 use crate::admission::engine::{Around, Engine as Admission};
 use crate::background::Staff;
-use crate::declare::ResourceHandlers;
-use crate::engine::posting;
+use crate::events::posting;
 use crate::health;
 use crate::health::probe::Probing;
-use crate::index::gate::{self, Lookup};
+use crate::index::readiness::{self, Lookup};
 use crate::process::Pipeline;
+use crate::process::execute::scope::Means;
 use crate::queue::{self, Limits};
+use crate::registration::ResourceHandlers;
 use crate::settings::Settings;
-use crate::surroundings::Means;
 use crate::task::Tasks;
-use crate::vitals::{Stage, State};
+use crate::task::heartbeat::{Stage, State};
 use crate::watch::stream::StreamSettings;
 use crate::watch::{News, ObjectKey};
 
@@ -182,7 +182,7 @@ pub(super) async fn run(
     }
     if !webhook_kinds.is_empty() {
         let patience = settings.networking.request_timeout;
-        let describing = scout::describe(webhook_kinds, client.clone(), patience);
+        let describing = discovery::describe(webhook_kinds, client.clone(), patience);
         couriers.spawn("descriptions of kinds with webhooks", describing);
     }
     if let Some(scouting) = scouting {
@@ -228,7 +228,7 @@ pub(super) async fn run(
     if has_indices {
         couriers.spawn(
             "patience with indices",
-            gate::remind(
+            readiness::remind(
                 gate.clone(),
                 activity.clone(),
                 vitals.condition("indices", State::Idle),

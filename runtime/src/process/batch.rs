@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::value::RawValue;
 
-use crate::version::Version;
+use crate::client::resource_version::Version;
 use crate::watch::{EventType, Sighting};
 
 /// Events that are kept one by one for event handlers; beyond that, changes are merged.

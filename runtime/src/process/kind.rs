@@ -11,17 +11,17 @@ use kube::Client;
 use serde_json::Value;
 
 use super::batch::Keep;
-use crate::api::KindApi;
-use crate::background::duty::{Duty, Work};
-use crate::declare::{Function, ResourceHandlers};
-use crate::engine::subject::Subject;
-use crate::indexing::Indexer;
-use crate::memo::Memos;
-use crate::metrics::{HandlerMetrics, KindMetrics};
-use crate::resource::KindSpec;
-use crate::shim::{ChangeFunction, EventFunction};
+use crate::background::declaration::{Duty, Work};
+use crate::client::requests::KindApi;
+use crate::client::resource::KindSpec;
+use crate::events::object_ref::Subject;
+use crate::handler::memo::Memos;
+use crate::health::metrics::{HandlerMetrics, KindMetrics};
+use crate::index::update::Indexer;
+use crate::registration::function::{ChangeFunction, EventFunction};
+use crate::registration::{Function, ResourceHandlers};
 use crate::watch::ObjectKey;
-use crate::watch::census::Retain;
+use crate::watch::known_objects::Retain;
 
 /// A kind with everything that handling its objects takes.
 pub(crate) struct Kind {

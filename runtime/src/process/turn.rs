@@ -19,16 +19,16 @@ use serde_json::Value;
 use tracing::{Instrument as _, debug, info, warn};
 
 use super::kind::ChangeCallee;
-use super::rivals::Meeting;
+use super::reverts::Meeting;
 use super::{Case, Error, Turn};
-use crate::activity::Lapsed;
 use crate::background::Scene;
 use crate::context::change::{ChangeFacts, Effects};
-use crate::engine::voice::Voice;
-use crate::execute::report;
-use crate::memory::Memory;
-use crate::persist::apply::{Landing, OnConflict, Tell, apply};
-use crate::span;
+use crate::coordination::pause::Lapsed;
+use crate::events::log_layer::Voice;
+use crate::events::span;
+use crate::process::execute::report;
+use crate::process::memory::Memory;
+use crate::process::persist::apply::{Landing, OnConflict, Tell, apply};
 
 /// A lifecycle of the user's own may pick nothing; it is asked again after this time.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);

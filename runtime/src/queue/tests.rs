@@ -6,7 +6,7 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 
 use super::*;
-use crate::activity::{Pause, Source, Switch};
+use crate::coordination::pause::{Pause, Source, Switch};
 
 /// News of an object: a number to record, how long the worker takes, and what it answers.
 #[derive(Clone, Copy)]

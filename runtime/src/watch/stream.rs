@@ -18,15 +18,15 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::absence::{Absence, Finding, Why};
-use super::census::{Census, Report, Retain};
-use super::observed::Observed;
+use super::known_objects::{Census, Report, Retain};
+use super::stream_health::Observed;
+use super::unserved::{Absence, Finding, Why};
 use super::{EventType, Glance, KindIndex, News, ObjectKey, Told};
-use crate::activity::Activity;
-use crate::api::{self, KindApi};
-use crate::backoff::Backoff;
-use crate::discovery;
-use crate::metrics::Restart;
+use crate::client::backoff::Backoff;
+use crate::client::discovery;
+use crate::client::requests::{self, KindApi};
+use crate::coordination::pause::Activity;
+use crate::health::metrics::Restart;
 
 /// A watch that ends sooner is no reason to open the next one without a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
@@ -56,11 +56,11 @@ pub(crate) struct StreamSettings {
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("listing failed")]
-    List(#[source] api::Error),
+    List(#[source] requests::Error),
     #[error("opening the watch failed")]
-    Open(#[source] api::Error),
+    Open(#[source] requests::Error),
     #[error("the server ended the watch with an error")]
-    InStream(#[source] api::Error),
+    InStream(#[source] requests::Error),
     #[error("the server closed the watch at once")]
     Hollow,
     #[error("reading from the watch failed")]
@@ -165,7 +165,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
                 absence = None;
                 state = next;
             }
-            Err(Error::List(api::Error::NotFound)) => {
+            Err(Error::List(requests::Error::NotFound)) => {
                 state = State::Unlisted;
                 stream.api.description().doubt();
                 let absence = absence.get_or_insert_with(|| Absence::new(&stream.api));
@@ -183,7 +183,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
                 if why == Why::Gone && dissolve(census, sink).await.is_err() {
                     return;
                 }
-                let unlisted = sink.unlisted(epoch, &api::Error::NotFound).await;
+                let unlisted = sink.unlisted(epoch, &requests::Error::NotFound).await;
                 if unlisted.is_err() {
                     return;
                 }
@@ -390,7 +390,7 @@ impl Error {
     fn restart(&self) -> Option<Restart> {
         match self {
             Self::List(_) => None,
-            Self::Open(api::Error::Expired) | Self::InStream(api::Error::Expired) => {
+            Self::Open(requests::Error::Expired) | Self::InStream(requests::Error::Expired) => {
                 Some(Restart::Expired)
             }
             Self::Hollow => Some(Restart::Closed),
@@ -405,9 +405,9 @@ impl Error {
             self,
             Self::Read(_)
                 | Self::Hollow
-                | Self::List(api::Error::Expired)
-                | Self::Open(api::Error::Expired)
-                | Self::InStream(api::Error::Expired)
+                | Self::List(requests::Error::Expired)
+                | Self::Open(requests::Error::Expired)
+                | Self::InStream(requests::Error::Expired)
         )
     }
 
@@ -475,9 +475,9 @@ impl Sink {
         self.mark(|| Told::Listed(epoch)).await
     }
 
-    async fn unlisted(&self, epoch: u64, cause: &api::Error) -> Result<(), Unheard> {
+    async fn unlisted(&self, epoch: u64, cause: &requests::Error) -> Result<(), Unheard> {
         let mark = || match cause {
-            api::Error::NotFound => Told::Unserved(epoch),
+            requests::Error::NotFound => Told::Unserved(epoch),
             cause => Told::Hindered(cause.to_string()),
         };
         self.mark(mark).await
@@ -492,10 +492,10 @@ impl Sink {
     }
 }
 
-fn in_stream_error(status: &RawValue) -> api::Error {
+fn in_stream_error(status: &RawValue) -> requests::Error {
     match serde_json::from_str(status.get()) {
-        Ok(status) => api::Error::from_status(status),
-        Err(error) => api::Error::Decode(error),
+        Ok(status) => requests::Error::from_status(status),
+        Err(error) => requests::Error::Decode(error),
     }
 }
 

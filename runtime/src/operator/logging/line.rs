@@ -185,8 +185,8 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
+    use crate::events::span;
     use crate::operator::logging::reference::References;
-    use crate::span;
 
     #[derive(Clone, Default)]
     struct Captured(Arc<Mutex<Vec<u8>>>);

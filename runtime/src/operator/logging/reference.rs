@@ -10,7 +10,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::span;
+use crate::events::span;
 
 /// What a span says about its object and its handler.
 ///

@@ -9,7 +9,7 @@ use std::thread;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;
-use crate::span;
+use crate::events::span;
 
 /// A span as it arrived.
 #[derive(Debug, Default, Clone, PartialEq)]

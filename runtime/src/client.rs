@@ -1,0 +1,8 @@
+//! The connection to the API server: authentication, discovery, and requests for one resource.
+
+pub(crate) mod authentication;
+pub(crate) mod backoff;
+pub(crate) mod discovery;
+pub(crate) mod requests;
+pub(crate) mod resource;
+pub(crate) mod resource_version;

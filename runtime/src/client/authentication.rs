@@ -1,0 +1,165 @@
+//! The way to the cluster by credentials that may be refused or end, and are then looked for anew.
+//!
+//! Requests go through whichever credentials are the best at that moment. The first request that
+//! finds none asks the login handlers, and all others wait for it.
+
+mod credential_pool;
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode};
+use jiff::Timestamp;
+use kube::Client;
+use kube::client::{Body, ClientBuilder};
+use tokio::sync::{Mutex, watch};
+use tower_service::Service;
+use tracing::{info, warn};
+
+use self::credential_pool::{Key, Keyring};
+use crate::operator::hook::{Credentials, Hook, Login, OnFailure, round};
+use crate::settings::Settings;
+
+/// Login handlers, and what they found.
+pub(crate) struct Vault {
+    logins: Vec<Hook<Login>>,
+    default_backoff: Duration,
+    connect_timeout: Duration,
+    /// Held while login handlers run: there is no point in asking them twice at once.
+    keyring: Mutex<Keyring<Client>>,
+    exhausted: watch::Sender<Option<String>>,
+}
+
+/// No credentials are left, and no login handler has others.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("there is no access to the cluster: {0}")]
+pub struct Exhausted(String);
+
+/// Sends requests through the vault.
+#[derive(Clone)]
+pub(crate) struct Entrance(Arc<Vault>);
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+// === impl Vault ===
+
+impl Vault {
+    /// Asks the login handlers for the first time.
+    pub(crate) async fn open(
+        logins: Vec<Hook<Login>>,
+        settings: &Settings,
+    ) -> Result<Arc<Self>, Exhausted> {
+        let vault = Self {
+            logins,
+            default_backoff: settings.execution.default_backoff,
+            connect_timeout: settings.networking.connect_timeout,
+            keyring: Mutex::default(),
+            exhausted: watch::Sender::new(None),
+        };
+        vault.key().await?;
+        Ok(Arc::new(vault))
+    }
+
+    /// A client that uses whatever credentials work.
+    pub(crate) async fn client(self: &Arc<Self>) -> Result<ClientBuilder<Entrance>, Exhausted> {
+        let namespace = self.key().await?.access.default_namespace().to_owned();
+        Ok(ClientBuilder::new(Entrance(Arc::clone(self)), namespace))
+    }
+
+    /// Waits until no credentials are left.
+    pub(crate) async fn exhausted(&self) -> Exhausted {
+        let mut exhausted = self.exhausted.subscribe();
+        let reason = exhausted.wait_for(Option::is_some).await;
+        let reason = reason.map(|reason| reason.clone().unwrap_or_default());
+        match reason {
+            Ok(reason) => Exhausted(reason),
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// The best credentials, found anew if there are none.
+    async fn key(&self) -> Result<Key<Client>, Exhausted> {
+        let mut keyring = self.keyring.lock().await;
+        if let Some(reason) = &*self.exhausted.borrow() {
+            return Err(Exhausted(reason.clone()));
+        }
+        if let Some(key) = keyring.best(Timestamp::now()) {
+            return Ok(key);
+        }
+        let known = keyring.has_ever_had_any();
+        let mut cx = Login::new(known);
+        let failed = round(&self.logins, &mut cx, OnFailure::GoOn, self.default_backoff).await;
+        let mut complaints: Vec<String> = failed.iter().map(ToString::to_string).collect();
+        for (handler, credentials) in cx.found {
+            let offer = (
+                handler.to_string(),
+                credentials.fingerprint(),
+                credentials.rank(),
+                credentials.expiration(),
+            );
+            match access(credentials, self.connect_timeout) {
+                Ok(client) => keyring.add(offer, client),
+                Err(complaint) => complaints.push(format!("`{handler}`: {complaint}")),
+            }
+        }
+        if let Some(key) = keyring.best(Timestamp::now()) {
+            info!("logged in by `{}`", key.source);
+            return Ok(key);
+        }
+        if complaints.is_empty() {
+            complaints.push("no login handler has new credentials".to_owned());
+        }
+        let reason = complaints.join("; ");
+        self.exhausted.send_replace(Some(reason.clone()));
+        Err(Exhausted(reason))
+    }
+
+    /// Sends a request, with other credentials if these are refused.
+    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let (head, body) = request.into_parts();
+        let mut body = Some(body);
+        loop {
+            let key = self.key().await?;
+            let Some(sent) = body.take() else {
+                return Err("the request cannot be repeated".into());
+            };
+            body = sent.try_clone();
+            let request = Request::from_parts(head.clone(), sent);
+            let response = key.access.send(request).await?;
+            if response.status() != StatusCode::UNAUTHORIZED {
+                return Ok(response);
+            }
+            if self.keyring.lock().await.refuse(&key) {
+                warn!("the cluster refuses the credentials of `{}`", key.source);
+            }
+            if body.is_none() {
+                return Ok(response);
+            }
+        }
+    }
+}
+
+fn access(credentials: Credentials, connect_timeout: Duration) -> Result<Client, String> {
+    let mut config = credentials.into_config().map_err(|it| it.to_string())?;
+    config.connect_timeout = Some(connect_timeout);
+    Client::try_from(config).map_err(|it| it.to_string())
+}
+
+// === impl Entrance ===
+
+impl Service<Request<Body>> for Entrance {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let vault = Arc::clone(&self.0);
+        Box::pin(async move { vault.send(request).await })
+    }
+}

@@ -1,0 +1,490 @@
+//! The raw requests of one resource kind: every object is JSON, never a typed struct.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::AsyncBufRead;
+use http::{Method, Request, header};
+use kopf_core::handler::selector::Selectors;
+use kube::Client;
+use kube::core::Request as Paths;
+use kube::core::params::{GetParams, ListParams, WatchParams};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::Semaphore;
+
+use crate::client::resource::{Description, KindName, KindSpec, Scope};
+
+/// How long the server may take to answer, unless told otherwise; a watch answers at once and then
+/// streams.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Few, so that connections are used again: one for each of thousands of objects that wait for
+/// the server costs both sides dearly when it returns.
+const REQUESTS_AT_ONCE: usize = 16;
+
+/// A kind on a particular server.
+#[derive(Clone)]
+pub(crate) struct KindApi {
+    client: Client,
+    spec: KindSpec,
+    name: Arc<KindName>,
+    description: Description,
+    selectors: Selectors,
+    content: Content,
+    requests: Arc<Semaphore>,
+    patience: Duration,
+}
+
+/// How much of each object is listed and watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Whole,
+    Metadata,
+}
+
+/// Why a request did not do what it was meant to, by what a caller can do about it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the server no longer knows this version or this page of the list")]
+    Expired,
+    #[error("the object does not exist")]
+    NotFound,
+    #[error("the object was changed by somebody else: {0}")]
+    Conflict(String),
+    #[error("the server rejected the content: {0}")]
+    Invalid(String),
+    #[error("the server asked to come back later: {message}")]
+    Busy {
+        message: String,
+        retry_after: Option<Duration>,
+    },
+    #[error("the server did not answer in time")]
+    Timeout,
+    #[error("the answer is not the JSON that was expected")]
+    Decode(#[source] serde_json::Error),
+    #[error("the request failed: {0}")]
+    Request(#[source] Box<kube::Error>),
+}
+
+/// One page of a list.
+#[derive(Debug)]
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<T>,
+    pub(crate) resource_version: String,
+    pub(crate) next: Option<String>,
+}
+
+/// Which of an object's endpoints a patch goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Body,
+    Status,
+}
+
+/// What a patch request carries.
+#[derive(Debug)]
+pub(crate) enum PatchBody<'a> {
+    Merge(&'a Value),
+    Json(&'a Value),
+}
+
+#[derive(Deserialize)]
+struct RawList<'a> {
+    #[serde(default)]
+    metadata: RawListMeta,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct RawListMeta {
+    resource_version: String,
+    r#continue: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    kind: Option<IgnoredAny>,
+    api_version: Option<IgnoredAny>,
+}
+
+// === impl KindApi ===
+
+impl KindApi {
+    /// A kind of which only the selected objects are listed and watched.
+    pub(crate) fn new(client: Client, spec: impl Into<KindSpec>, selectors: Selectors) -> Self {
+        let spec = spec.into();
+        Self {
+            client,
+            description: Description::declared(&spec),
+            name: Arc::new(spec.kind_name()),
+            spec,
+            selectors,
+            content: Content::Whole,
+            requests: Arc::new(Semaphore::new(REQUESTS_AT_ONCE)),
+            patience: RESPONSE_TIMEOUT,
+        }
+    }
+
+    /// The same, but only the metadata of objects is listed and watched.
+    pub(crate) fn of_metadata(self) -> Self {
+        Self {
+            content: Content::Metadata,
+            ..self
+        }
+    }
+
+    /// The same, with what the server says about the kind kept there.
+    pub(crate) fn described_in(self, description: Description) -> Self {
+        Self {
+            description,
+            ..self
+        }
+    }
+
+    /// What the server says about the kind, as far as it was asked.
+    pub(crate) fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// The same for a server that may take this long to answer.
+    pub(crate) fn within(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// How long the server may take to answer.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Whether an object can leave the view without being deleted.
+    pub(crate) fn is_selective(&self) -> bool {
+        !self.selectors.is_empty()
+    }
+
+    pub(crate) fn spec(&self) -> &KindSpec {
+        &self.spec
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) async fn list_page(
+        &self,
+        namespace: Option<&str>,
+        limit: u32,
+        page: Option<String>,
+    ) -> Result<Page<Arc<RawValue>>, Error> {
+        let params = ListParams {
+            label_selector: self.selectors.label_selector(),
+            field_selector: self.selectors.field_selector(),
+            limit: Some(limit),
+            continue_token: page,
+            ..ListParams::default()
+        };
+        let paths = self.paths(namespace);
+        let request = match self.content {
+            Content::Whole => paths.list(&params),
+            Content::Metadata => paths.list_metadata(&params),
+        };
+        let text = self.text(request.map_err(build)?).await?;
+        read_page(&text, |item| Ok(item.to_owned().into()))
+    }
+
+    /// Lists the metadata of all objects, also of those that are not selected.
+    pub(crate) async fn list_metadata_page(
+        &self,
+        namespace: Option<&str>,
+        limit: u32,
+        page: Option<String>,
+    ) -> Result<Page<Value>, Error> {
+        let params = ListParams {
+            limit: Some(limit),
+            continue_token: page,
+            ..ListParams::default()
+        };
+        let request = self
+            .paths(namespace)
+            .list_metadata(&params)
+            .map_err(build)?;
+        let text = self.text(request).await?;
+        read_page(&text, |item| serde_json::from_str(item.get()))
+    }
+
+    /// Reads an object that a list or a watch brought.
+    pub(crate) fn read(&self, text: &RawValue) -> Result<Value, serde_json::Error> {
+        let mut object = serde_json::from_str(text.get())?;
+        self.complete(&mut object);
+        Ok(object)
+    }
+
+    /// The text of an object with the names of its kind, which lists of standard kinds leave out.
+    pub(crate) fn completed(
+        &self,
+        text: &Arc<RawValue>,
+    ) -> Result<Arc<RawValue>, serde_json::Error> {
+        let named: Named = serde_json::from_str(text.get())?;
+        if named.kind.is_some() && named.api_version.is_some() {
+            return Ok(Arc::clone(text));
+        }
+        let object = self.read(text)?;
+        Ok(to_raw_value(&object)?.into())
+    }
+
+    pub(crate) async fn watch(
+        &self,
+        namespace: Option<&str>,
+        version: &str,
+        server_timeout: Duration,
+    ) -> Result<impl AsyncBufRead + use<>, Error> {
+        let params = WatchParams {
+            label_selector: self.selectors.label_selector(),
+            field_selector: self.selectors.field_selector(),
+            timeout: u32::try_from(server_timeout.as_secs()).ok(),
+            ..WatchParams::default()
+        };
+        let paths = self.paths(namespace);
+        let request = match self.content {
+            Content::Whole => paths.watch(&params, version),
+            Content::Metadata => paths.watch_metadata(&params, version),
+        };
+        self.answered(self.client.request_stream(request.map_err(build)?))
+            .await
+    }
+
+    pub(crate) async fn get(&self, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
+        let answer = self.get_unread(namespace, name).await;
+        answer.and_then(|text| decode(&text))
+    }
+
+    /// The same, but the object is left as text.
+    pub(crate) async fn get_unread(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<String, Error> {
+        let request = self
+            .paths(namespace)
+            .get(name, &GetParams::default())
+            .map_err(build)?;
+        self.text(request).await
+    }
+
+    /// Makes an object, and returns it as the server has it.
+    pub(crate) async fn create(
+        &self,
+        namespace: Option<&str>,
+        body: &Value,
+    ) -> Result<Value, Error> {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(self.collection(namespace))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json")
+            .body(serde_json::to_vec(body).map_err(Error::Decode)?)
+            .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
+        self.text(request).await.and_then(|text| decode(&text))
+    }
+
+    /// Sends one patch and returns the object as the server has it afterwards.
+    pub(crate) async fn patch(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        target: Target,
+        body: &PatchBody<'_>,
+    ) -> Result<Value, Error> {
+        let answer = self.patch_unread(namespace, name, target, body).await;
+        answer.and_then(|text| decode(&text))
+    }
+
+    /// The same, but the object is left as text.
+    pub(crate) async fn patch_unread(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        target: Target,
+        body: &PatchBody<'_>,
+    ) -> Result<String, Error> {
+        let suffix = match target {
+            Target::Body => "",
+            Target::Status => "/status",
+        };
+        let uri = format!("{}/{name}{suffix}", self.collection(namespace));
+        let (content_type, content) = match body {
+            PatchBody::Merge(value) => ("application/merge-patch+json", value),
+            PatchBody::Json(value) => ("application/json-patch+json", value),
+        };
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(uri)
+            .header(header::CONTENT_TYPE, content_type)
+            .header(header::ACCEPT, "application/json")
+            .body(serde_json::to_vec(content).map_err(Error::Decode)?)
+            .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
+        self.text(request).await
+    }
+
+    /// The kind and its namespace, for people.
+    pub(crate) fn describe(&self, namespace: Option<&str>) -> String {
+        let KindSpec { plural, group, .. } = &self.spec;
+        let dot = if group.is_empty() { "" } else { "." };
+        match namespace {
+            Some(namespace) => format!("{plural}{dot}{group} in {namespace}"),
+            None => format!("{plural}{dot}{group}"),
+        }
+    }
+
+    fn paths(&self, namespace: Option<&str>) -> Paths {
+        Paths::new(self.collection(namespace))
+    }
+
+    fn collection(&self, namespace: Option<&str>) -> String {
+        let KindSpec {
+            group,
+            version,
+            plural,
+            ..
+        } = &self.spec;
+        let root = if group.is_empty() {
+            format!("/api/{version}")
+        } else {
+            format!("/apis/{group}/{version}")
+        };
+        match (self.spec.scope, namespace) {
+            (Scope::Namespaced, Some(namespace)) => {
+                format!("{root}/namespaces/{namespace}/{plural}")
+            }
+            (Scope::Namespaced | Scope::Cluster, _) => format!("{root}/{plural}"),
+        }
+    }
+
+    async fn text(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
+        // The semaphore is never closed; without a permit the request would only be less polite.
+        let _permit = self.requests.acquire().await.ok();
+        self.answered(self.client.request_text(request)).await
+    }
+
+    async fn answered<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Error> {
+        match tokio::time::timeout(self.patience, request).await {
+            Ok(answer) => answer.map_err(Error::from),
+            Err(_) => Err(Error::Timeout),
+        }
+    }
+
+    /// How its objects name their kind.
+    pub(crate) fn name(&self) -> &Arc<KindName> {
+        &self.name
+    }
+
+    /// Items of a list of built-in kinds come without their type.
+    fn complete(&self, item: &mut Value) {
+        let Some(object) = item.as_object_mut() else {
+            return;
+        };
+        if !object.contains_key("kind") {
+            object.insert("kind".to_owned(), Value::from(&*self.name.kind));
+        }
+        if !object.contains_key("apiVersion") {
+            let api_version = Value::from(&*self.name.api_version);
+            object.insert("apiVersion".to_owned(), api_version);
+        }
+    }
+}
+
+// === impl Error ===
+
+impl Error {
+    /// Whether the same request may succeed later without anybody changing anything.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::Busy { .. } | Self::Timeout => true,
+            Self::Request(error) => {
+                !matches!(&**error, kube::Error::Api(status) if status.code < 500)
+            }
+            Self::Expired
+            | Self::NotFound
+            | Self::Conflict(_)
+            | Self::Invalid(_)
+            | Self::Decode(_) => false,
+        }
+    }
+
+    /// Whether the server knows who asks, and says no.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        let Self::Request(error) = self else {
+            return false;
+        };
+        matches!(&**error, kube::Error::Api(status) if status.code == 403)
+    }
+
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Reads an error object that came inside a stream.
+    pub(crate) fn from_status(status: kube::core::Status) -> Self {
+        kube::Error::Api(Box::new(status)).into()
+    }
+}
+
+impl From<kube::Error> for Error {
+    fn from(error: kube::Error) -> Self {
+        let kube::Error::Api(status) = &error else {
+            return Self::Request(Box::new(error));
+        };
+        let retry_after = status
+            .details
+            .as_ref()
+            .map(|details| details.retry_after_seconds)
+            .filter(|&seconds| seconds > 0)
+            .map(|seconds| Duration::from_secs(u64::from(seconds)));
+        match status.code {
+            404 => Self::NotFound,
+            409 => Self::Conflict(status.message.clone()),
+            410 => Self::Expired,
+            400 | 413 | 422 => Self::Invalid(status.message.clone()),
+            429 => Self::Busy {
+                message: status.message.clone(),
+                retry_after,
+            },
+            _ => Self::Request(Box::new(error)),
+        }
+    }
+}
+
+fn read_page<T>(
+    text: &str,
+    read: impl Fn(&RawValue) -> Result<T, serde_json::Error>,
+) -> Result<Page<T>, Error> {
+    let list: RawList<'_> = serde_json::from_str(text).map_err(Error::Decode)?;
+    let items = list.items.unwrap_or_default().into_iter();
+    Ok(Page {
+        items: items
+            .map(read)
+            .collect::<Result<_, _>>()
+            .map_err(Error::Decode)?,
+        resource_version: list.metadata.resource_version,
+        next: list.metadata.r#continue.filter(|token| !token.is_empty()),
+    })
+}
+
+fn decode<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(Error::Decode)
+}
+
+fn build(error: kube::core::request::Error) -> Error {
+    Error::Request(Box::new(kube::Error::BuildRequest(error)))
+}

@@ -1,0 +1,127 @@
+//! Log lines of handlers that become Kubernetes events of the object that they are about.
+
+use std::fmt::{self, Write as _};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+use super::object_ref::Subject;
+use super::posting::{EventSeverity, Poster};
+use crate::settings::PostingLevel;
+
+/// The reason that Kopf gives to events made of log lines.
+const REASON: &str = "Logging";
+
+tokio::task_local! {
+    static VOICE: Voice;
+}
+
+/// Whose log lines are posted, and by whom.
+#[derive(Debug, Clone)]
+pub(crate) struct Voice {
+    poster: Poster,
+    subject: Subject,
+}
+
+/// Posts the log lines of handlers as Kubernetes events, where the settings ask for it.
+///
+/// An operator that runs by itself has it. A program with a subscriber of its own adds it:
+///
+/// ```
+/// use tracing_subscriber::layer::SubscriberExt as _;
+///
+/// let subscriber = tracing_subscriber::registry().with(kopf_runtime::EventLayer);
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EventLayer;
+
+/// The text of a line.
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+// === impl Voice ===
+
+impl Voice {
+    /// The voice of an object, if its log lines are to be posted.
+    pub(crate) fn of(poster: Option<&Poster>, subject: &Subject) -> Option<Self> {
+        let poster = poster.filter(|poster| poster.settings().loggers)?;
+        Some(Self {
+            poster: poster.clone(),
+            subject: subject.clone(),
+        })
+    }
+
+    /// The voice of whoever works in this task.
+    pub(crate) fn current() -> Option<Self> {
+        VOICE.try_with(Self::clone).ok()
+    }
+
+    /// Does the work with this voice, or without any.
+    pub(crate) async fn lend<T>(voice: Option<Self>, work: impl Future<Output = T>) -> T {
+        match voice {
+            Some(voice) => VOICE.scope(voice, work).await,
+            None => work.await,
+        }
+    }
+
+    /// The same for work that blocks.
+    pub(crate) fn lend_sync<T>(voice: Option<Self>, work: impl FnOnce() -> T) -> T {
+        match voice {
+            Some(voice) => VOICE.sync_scope(voice, work),
+            None => work(),
+        }
+    }
+}
+
+// === impl EventLayer ===
+
+impl<S: Subscriber> Layer<S> for EventLayer {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        // What the runtime has to tell it posts by itself.
+        if event.metadata().target().starts_with("kopf_runtime") {
+            return;
+        }
+        // Without a voice, nobody asks for it; a task that is ending has none either.
+        let _ = VOICE.try_with(|voice| {
+            let (level, severity) = match *event.metadata().level() {
+                Level::ERROR => (PostingLevel::Error, EventSeverity::Error),
+                Level::WARN => (PostingLevel::Warning, EventSeverity::Warning),
+                Level::INFO => (PostingLevel::Info, EventSeverity::Normal),
+                _ => (PostingLevel::Debug, "Debug".into()),
+            };
+            if voice.poster.wants(level) {
+                let mut line = Line::default();
+                event.record(&mut line);
+                let text = line.message + &line.fields;
+                voice.poster.post(&voice.subject, &severity, REASON, text);
+            }
+        });
+    }
+}
+
+// === impl Line ===
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "message" {
+            value.clone_into(&mut self.message);
+        } else {
+            self.record_debug(field, &value);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let written = if field.name() == "message" {
+            write!(self.message, "{value:?}")
+        } else {
+            write!(self.fields, " {}={value:?}", field.name())
+        };
+        // Text can always be written into text.
+        let _ = written;
+    }
+}

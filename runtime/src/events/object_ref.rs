@@ -1,0 +1,160 @@
+//! The object that spans, log lines and events are about.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use tracing::Span;
+
+use crate::client::resource::KindName;
+use crate::events::span;
+use crate::watch::ObjectKey;
+
+/// An object with its kind. It is made for each call of a handler, and so it only refers to what
+/// is known anyway.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    kind: Arc<KindName>,
+    object: Object,
+}
+
+#[derive(Debug, Clone)]
+enum Object {
+    /// One that the operator handles.
+    Handled(Arc<ObjectKey>),
+    /// Any other, which somebody has something to say about.
+    Other(OtherObject),
+}
+
+/// An object that the operator need not handle.
+#[derive(Debug, Clone)]
+pub(crate) struct OtherObject {
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+// === impl Subject ===
+
+impl Subject {
+    pub(crate) fn handled(kind: Arc<KindName>, key: Arc<ObjectKey>) -> Self {
+        let object = Object::Handled(key);
+        Self { kind, object }
+    }
+
+    pub(crate) fn other(kind: KindName, object: OtherObject) -> Self {
+        Self {
+            kind: Arc::new(kind),
+            object: Object::Other(object),
+        }
+    }
+
+    pub(crate) fn api_version(&self) -> &str {
+        &self.kind.api_version
+    }
+
+    pub(crate) fn kind(&self) -> &str {
+        &self.kind.kind
+    }
+
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        match &self.object {
+            Object::Handled(key) => key.namespace.as_deref(),
+            Object::Other(object) => object.namespace.as_deref(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        match &self.object {
+            Object::Handled(key) => &key.name,
+            Object::Other(object) => &object.name,
+        }
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        match &self.object {
+            Object::Handled(key) => &key.uid,
+            Object::Other(object) => &object.uid,
+        }
+    }
+
+    /// The span of everything that is done about the object.
+    pub(crate) fn span(&self) -> Span {
+        let (kind, namespace, name, uid) = self.parts();
+        span::object(&kind.api_version, &kind.kind, namespace, name, uid)
+    }
+
+    /// The span of one call of a handler that has no other span around it.
+    pub(crate) fn handler_span(&self, id: &str, retry: u32) -> Span {
+        let (kind, namespace, name, uid) = self.parts();
+        let subject = [&*kind.api_version, &*kind.kind, name, uid];
+        span::handler_of(subject, namespace, id, retry)
+    }
+
+    pub(super) fn is_event(&self) -> bool {
+        let groups = ["v1", "events.k8s.io/v1"];
+        self.kind() == "Event" && groups.contains(&self.api_version())
+    }
+
+    fn parts(&self) -> (&KindName, Option<&str>, &str, &str) {
+        (&self.kind, self.namespace(), self.name(), self.uid())
+    }
+}
+
+impl PartialEq for Subject {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for Subject {}
+
+impl Hash for Subject {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::watch::KindIndex;
+
+    fn kind(api_version: &str, kind: &str) -> KindName {
+        KindName {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+        }
+    }
+
+    fn object() -> OtherObject {
+        OtherObject {
+            namespace: Some("default".to_owned()),
+            name: "one".to_owned(),
+            uid: "u".to_owned(),
+        }
+    }
+
+    #[test]
+    fn events_are_known_whatever_their_group() {
+        let subject = |group: &str, name: &str| Subject::other(kind(group, name), object());
+        assert!(subject("v1", "Event").is_event());
+        assert!(subject("events.k8s.io/v1", "Event").is_event());
+        assert!(!subject("kopf.dev/v1", "Event").is_event());
+    }
+
+    #[test]
+    fn an_object_is_the_same_whether_it_is_handled_or_not() {
+        let key = ObjectKey {
+            kind: KindIndex(0),
+            uid: "u".into(),
+            namespace: Some("default".into()),
+            name: "one".into(),
+        };
+        let handled = Subject::handled(Arc::new(kind("v1", "Pod")), Arc::new(key));
+        let mut known = HashSet::from([handled]);
+        assert!(!known.insert(Subject::other(kind("v1", "Pod"), object())));
+        assert!(known.insert(Subject::other(kind("v2", "Pod"), object())));
+    }
+}

@@ -1,0 +1,431 @@
+//! Posts Kubernetes events about objects, without ever making a handler wait.
+//!
+//! What is to be posted is entered into a ledger, where repeats are merged while they wait; one
+//! task sends what is due.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_core::posting::{Due, Key, Ledger, Note};
+use kube::Client;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{debug, warn};
+
+use super::object_ref::Subject;
+use crate::coordination::pause::Activity;
+use crate::health::metrics::PostingMetrics;
+use crate::settings::{PostingLevel, PostingSettings};
+use crate::task::heartbeat::Pulse;
+
+/// How long one request may take; events are not worth more.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How serious an event is: its type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventSeverity {
+    /// Something happened as it should.
+    Normal,
+    /// Something needs attention.
+    Warning,
+    /// Something failed.
+    Error,
+    /// A type of one's own, in one word.
+    Other(String),
+}
+
+/// Hands events to whoever sends them; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Poster {
+    shared: Arc<Shared>,
+    /// Rings when there is something to send; when the last handle is gone, so is the bell.
+    bell: mpsc::Sender<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: PostingSettings,
+    /// Never held across an await.
+    ledger: Mutex<Ledger<Subject>>,
+    origin: Instant,
+}
+
+/// The task that sends what is due.
+struct Sender {
+    client: Client,
+    activity: Activity,
+    shared: Arc<Shared>,
+    metrics: Arc<PostingMetrics>,
+    pulse: Pulse,
+    /// Whether it was told that something is not permitted.
+    complained: bool,
+}
+
+// === impl EventSeverity ===
+
+impl EventSeverity {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+            Self::Error => "Error",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl From<&str> for EventSeverity {
+    fn from(word: &str) -> Self {
+        match word {
+            "Normal" => Self::Normal,
+            "Warning" => Self::Warning,
+            "Error" => Self::Error,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+// === impl Poster ===
+
+/// Makes a handle, and the task that posts what it is given until all handles are gone.
+pub(crate) fn poster(
+    client: Client,
+    activity: Activity,
+    settings: PostingSettings,
+    metrics: Arc<PostingMetrics>,
+    pulse: Pulse,
+) -> (Poster, impl Future<Output = ()>) {
+    let (bell, rings) = mpsc::channel(1);
+    let shared = Arc::new(Shared {
+        ledger: Mutex::new(Ledger::new(settings.limits())),
+        settings,
+        origin: Instant::now(),
+    });
+    let sender = Sender {
+        client,
+        activity,
+        shared: Arc::clone(&shared),
+        metrics,
+        pulse,
+        complained: false,
+    };
+    (Poster { shared, bell }, sender.run(rings))
+}
+
+impl Poster {
+    /// Whether something of this level is of interest.
+    pub(crate) fn wants(&self, level: PostingLevel) -> bool {
+        level >= self.shared.settings.level
+    }
+
+    pub(crate) fn settings(&self) -> &PostingSettings {
+        &self.shared.settings
+    }
+
+    pub(crate) fn post(
+        &self,
+        subject: &Subject,
+        severity: &EventSeverity,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) {
+        // An event about an event would make another one, and so on for ever.
+        if subject.is_event() {
+            return;
+        }
+        let note = Note {
+            r#type: severity.as_str().to_owned(),
+            reason: reason.into(),
+            message: message.into(),
+            at: Timestamp::now(),
+        };
+        let now = self.shared.now();
+        self.shared.ledger().note(subject.clone(), note, now);
+        // A bell that rings already need not be rung.
+        let _ = self.bell.try_send(());
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger<Subject>> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Sender ===
+
+impl Sender {
+    async fn run(mut self, mut rings: mpsc::Receiver<()>) {
+        loop {
+            self.send_due().await;
+            let wait = self.shared.ledger().wait(self.shared.now());
+            match wait {
+                Some(wait) => self.pulse.within(wait),
+                None => self.pulse.rest(),
+            }
+            let rung = async {
+                match wait {
+                    Some(wait) => timeout(wait, rings.recv()).await.unwrap_or(Some(())),
+                    None => rings.recv().await,
+                }
+            };
+            if rung.await.is_none() {
+                break;
+            }
+        }
+        self.shared.ledger().hurry();
+        self.send_due().await;
+    }
+
+    async fn send_due(&mut self) {
+        loop {
+            let (due, dropped) = {
+                let mut ledger = self.shared.ledger();
+                (ledger.next(self.shared.now()), ledger.dropped())
+            };
+            for _ in 0..dropped {
+                self.metrics.dropped.add();
+            }
+            if dropped > 0 {
+                warn!("{dropped} events are dropped: too many wait");
+            }
+            let Some(due) = due else {
+                return;
+            };
+            self.pulse.within(REQUEST_TIMEOUT);
+            let activity = self.activity.clone();
+            match activity.while_leading(self.send(&due)).await {
+                Ok(()) => {}
+                Err(lapsed) => {
+                    self.metrics.dropped.add();
+                    debug!("an event is not posted: {lapsed}");
+                    self.shared.ledger().forget(&due.key);
+                    // Not to be busy with what must not be done.
+                    sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn send(&mut self, due: &Due<Subject>) {
+        let key = &due.key;
+        let answer = timeout(REQUEST_TIMEOUT, self.request(due)).await;
+        let shared = Arc::clone(&self.shared);
+        let mut ledger = shared.ledger();
+        match &answer {
+            Ok(Ok(_)) => self.metrics.posted.add(),
+            _ => self.metrics.failed.add(),
+        }
+        match answer {
+            Ok(Ok(name)) => ledger.sent(key, &name),
+            Ok(Err(kube::Error::Api(status))) if due.update.is_some() && status.code == 404 => {
+                ledger.renew(key);
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+                // Repeats are new events then, as far as the budget of the object goes.
+                if due.update.is_some() {
+                    ledger.renew(key);
+                } else {
+                    ledger.forget(key);
+                }
+                if !std::mem::replace(&mut self.complained, true) {
+                    warn!("events cannot be posted as they should: {}", status.message);
+                }
+            }
+            Ok(Err(kube::Error::Api(status))) if is_final(status.code) => {
+                debug!("an event is not accepted: {}", status.message);
+                ledger.forget(key);
+            }
+            failed => {
+                let story = match failed {
+                    Ok(Err(error)) => error.to_string(),
+                    _ => "no answer".to_owned(),
+                };
+                let retried = ledger.failed(key, shared.now());
+                debug!(retried, "an event could not be posted: {story}");
+            }
+        }
+    }
+
+    /// Creates or updates the event; returns its name.
+    async fn request(&self, due: &Due<Subject>) -> Result<String, kube::Error> {
+        let settings = &self.shared.settings;
+        let namespace = due.key.subject.namespace();
+        let namespace = namespace.unwrap_or(self.client.default_namespace());
+        let collection = format!("/api/v1/namespaces/{namespace}/events");
+        let (request, body) = match &due.update {
+            Some(name) => (
+                http::Request::patch(format!("{collection}/{name}"))
+                    .header(http::header::CONTENT_TYPE, "application/merge-patch+json"),
+                update(due),
+            ),
+            None => (
+                http::Request::post(collection)
+                    .header(http::header::CONTENT_TYPE, "application/json"),
+                creation(due, namespace, settings),
+            ),
+        };
+        let request = request
+            .body(body.to_string().into_bytes())
+            .map_err(kube::Error::HttpError)?;
+        let stored: Value = self.client.request(request).await?;
+        let name = stored["metadata"]["name"].as_str().unwrap_or_default();
+        Ok(name.to_owned())
+    }
+}
+
+/// Whether the same request would be answered in the same way for ever.
+fn is_final(code: u16) -> bool {
+    (400..500).contains(&code) && ![401, 408, 409, 429].contains(&code)
+}
+
+fn update(due: &Due<Subject>) -> Value {
+    json!({
+        "count": due.count,
+        "lastTimestamp": stamp(due.last),
+        "message": due.message,
+    })
+}
+
+fn creation(due: &Due<Subject>, namespace: &str, settings: &PostingSettings) -> Value {
+    let Key {
+        subject,
+        r#type,
+        reason,
+        ..
+    } = &due.key;
+    let involved: Map<String, Value> = [
+        ("apiVersion", subject.api_version()),
+        ("kind", subject.kind()),
+        ("name", subject.name()),
+        ("uid", subject.uid()),
+        ("namespace", namespace),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), Value::from(value)))
+    .collect();
+    json!({
+        "metadata": {"namespace": namespace, "generateName": settings.event_name_prefix},
+        "action": "Action?",
+        "type": r#type,
+        "reason": reason,
+        "message": due.message,
+        "count": due.count,
+        "reportingComponent": settings.reporting_component,
+        "reportingInstance": settings.reporting_instance,
+        "source": {"component": settings.reporting_component},
+        "involvedObject": involved,
+        "firstTimestamp": stamp(due.first),
+        "lastTimestamp": stamp(due.last),
+        "eventTime": stamp(due.last),
+    })
+}
+
+fn stamp(at: Timestamp) -> String {
+    format!("{at:.6}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::resource::KindName;
+    use crate::events::object_ref::OtherObject;
+    use crate::health::metrics::Metrics;
+    use crate::task::heartbeat::Vitals;
+
+    #[test]
+    fn the_body_is_what_kopf_posts_with_a_count() {
+        let kind = KindName {
+            api_version: "kopf.dev/v1".to_owned(),
+            kind: "KopfExample".to_owned(),
+        };
+        let object = OtherObject {
+            namespace: None,
+            name: "one".to_owned(),
+            uid: "u".to_owned(),
+        };
+        let subject = Subject::other(kind, object);
+        let settings = PostingSettings::default();
+        let mut ledger = Ledger::new(settings.limits());
+        let note = Note {
+            r#type: "Error".to_owned(),
+            reason: "Logging".to_owned(),
+            message: "no".to_owned(),
+            at: "2020-12-31T23:59:59.000001Z".parse().unwrap(),
+        };
+        ledger.note(subject, note, Duration::ZERO);
+        let due = ledger.next(Duration::ZERO).unwrap();
+        assert_eq!(
+            creation(&due, "default", &settings),
+            json!({
+                "metadata": {"namespace": "default", "generateName": "kopf-event-"},
+                "action": "Action?",
+                "type": "Error",
+                "reason": "Logging",
+                "message": "no",
+                "count": 1,
+                "reportingComponent": "kopf",
+                "reportingInstance": "dev",
+                "source": {"component": "kopf"},
+                "involvedObject": {
+                    "apiVersion": "kopf.dev/v1",
+                    "kind": "KopfExample",
+                    "name": "one",
+                    "uid": "u",
+                    "namespace": "default",
+                },
+                "firstTimestamp": "2020-12-31T23:59:59.000001Z",
+                "lastTimestamp": "2020-12-31T23:59:59.000001Z",
+                "eventTime": "2020-12-31T23:59:59.000001Z",
+            })
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_poster_that_is_stuck_is_named_and_an_idle_one_is_not() {
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let client = Client::try_from(nowhere).unwrap();
+        let vitals = Vitals::default();
+        let late = || {
+            vitals.advance(Duration::from_secs(600));
+            let stuck = vitals.stuck(Duration::from_secs(30)).into_iter();
+            stuck.map(|it| it.part).collect::<Vec<_>>()
+        };
+        let (poster, posting) = poster(
+            client,
+            Activity::always(),
+            PostingSettings::default(),
+            Metrics::new("operator", Arc::default()).posting(),
+            vitals.pulse("the posting of events"),
+        );
+        let posting = tokio::spawn(posting);
+        sleep(Duration::from_millis(1)).await;
+        assert!(late().is_empty(), "there is nothing to post");
+        let kind = KindName {
+            api_version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+        };
+        let object = OtherObject {
+            namespace: None,
+            name: "one".to_owned(),
+            uid: "u".to_owned(),
+        };
+        let subject = Subject::other(kind, object);
+        poster.post(&subject, &EventSeverity::Normal, "Reason", "message");
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(late(), ["the posting of events"]);
+        // Nobody answers, so that the event is dropped in the end.
+        sleep(Duration::from_secs(3600)).await;
+        assert!(late().is_empty(), "it has gone on");
+        drop(poster);
+        posting.await.unwrap();
+    }
+}

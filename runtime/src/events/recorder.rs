@@ -1,0 +1,106 @@
+//! What people say about an object in Kubernetes events.
+
+use std::fmt::{self, Display};
+
+use kopf_core::object::ObjectView;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::object_ref::{OtherObject, Subject};
+use super::posting::{EventSeverity, Poster};
+use crate::client::resource::KindName;
+use crate::settings::PostingLevel;
+
+/// Posts Kubernetes events on one object. It never waits: events are sent in the background,
+/// repeats are counted, and an object that has too much to say is slowed down.
+#[derive(Clone)]
+pub struct Reporter {
+    subject: Subject,
+    poster: Option<Poster>,
+}
+
+// === impl Reporter ===
+
+impl Reporter {
+    pub(crate) fn new(subject: Subject, poster: Option<Poster>) -> Self {
+        Self { subject, poster }
+    }
+
+    /// The same for another object: anything with `apiVersion`, `kind` and `metadata`.
+    ///
+    /// # Errors
+    /// If the object cannot be expressed in JSON.
+    pub fn on<T: Serialize>(&self, object: &T) -> Result<Self, serde_json::Error> {
+        let object = serde_json::to_value(object)?;
+        let view = ObjectView::new(&object);
+        let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+        let kind = KindName {
+            api_version: text("apiVersion").to_owned(),
+            kind: text("kind").to_owned(),
+        };
+        let other = OtherObject {
+            namespace: view.namespace().map(str::to_owned),
+            name: view.name().unwrap_or_default().to_owned(),
+            uid: view.uid().unwrap_or_default().to_owned(),
+        };
+        let subject = Subject::other(kind, other);
+        Ok(Self::new(subject, self.poster.clone()))
+    }
+
+    /// Something happened as it should.
+    pub fn info(&self, reason: &str, message: impl Into<String>) {
+        self.post(PostingLevel::Info, &EventSeverity::Normal, reason, message);
+    }
+
+    /// Something needs attention.
+    pub fn warn(&self, reason: &str, message: impl Into<String>) {
+        self.post(
+            PostingLevel::Warning,
+            &EventSeverity::Warning,
+            reason,
+            message,
+        );
+    }
+
+    /// Something failed, because of this error.
+    pub fn exception(&self, reason: &str, message: &str, error: impl Display) {
+        let message = if message.is_empty() {
+            error.to_string()
+        } else {
+            format!("{message} {error}")
+        };
+        self.post(PostingLevel::Error, &EventSeverity::Error, reason, message);
+    }
+
+    /// Anything else; the level of the settings does not matter.
+    pub fn event(
+        &self,
+        severity: impl Into<EventSeverity>,
+        reason: &str,
+        message: impl Into<String>,
+    ) {
+        if let Some(poster) = &self.poster {
+            poster.post(&self.subject, &severity.into(), reason, message);
+        }
+    }
+
+    fn post(
+        &self,
+        level: PostingLevel,
+        severity: &EventSeverity,
+        reason: &str,
+        message: impl Into<String>,
+    ) {
+        if let Some(poster) = self.poster.as_ref().filter(|it| it.wants(level)) {
+            poster.post(&self.subject, severity, reason, message);
+        }
+    }
+}
+
+impl fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reporter")
+            .field("subject", &self.subject)
+            .finish_non_exhaustive()
+    }
+}

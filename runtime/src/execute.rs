@@ -1,4 +1,0 @@
-//! Calls of handlers: how they are made, and what is told about them.
-
-pub(crate) mod invoke;
-pub(crate) mod report;

@@ -1,0 +1,312 @@
+//! What the operator counts and measures, and how that is told to Prometheus.
+//!
+//! Everything that can be counted has its place before anything happens: to count is to add to an
+//! atomic number, without a lock and without memory. Labels are made of declarations, never of
+//! objects, so that there are as many series as the operator has parts.
+
+pub(crate) mod api;
+pub(crate) mod instrument;
+mod kind;
+mod page;
+mod queue;
+mod webhook;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use self::api::ApiMetrics;
+use self::instrument::{Counter, Gauge};
+pub(crate) use self::kind::{Event, Form, HandlerMetrics, KindMetrics, Outcome, Restart};
+use self::page::{Page, Type};
+pub(crate) use self::queue::QueueMetrics;
+pub(crate) use self::webhook::{Verdict, WebhookMetrics};
+
+/// All that is counted; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Metrics {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    operator: &'static str,
+    api: Arc<ApiMetrics>,
+    queue: Arc<QueueMetrics>,
+    posting: Arc<PostingMetrics>,
+    peers: Arc<Gauge>,
+    /// Taken to declare and to tell, never to count.
+    kinds: Mutex<Vec<Arc<KindMetrics>>>,
+    /// The same.
+    webhooks: Mutex<Vec<Arc<WebhookMetrics>>>,
+}
+
+/// What became of Kubernetes events.
+#[derive(Debug, Default)]
+pub(crate) struct PostingMetrics {
+    pub(crate) posted: Counter,
+    pub(crate) failed: Counter,
+    pub(crate) dropped: Counter,
+}
+
+/// The part of a number that is a sum, held by one of those who contribute.
+#[derive(Debug)]
+pub(crate) struct Share {
+    sum: Arc<Gauge>,
+    held: i64,
+}
+
+/// What is known of the operator as a whole when metrics are told.
+#[derive(Debug, Clone)]
+pub(crate) struct Standing {
+    /// Why it pauses, if it does.
+    pub(crate) pause: Option<&'static str>,
+    pub(crate) leads: bool,
+    pub(crate) ready: bool,
+    /// Indices with the number of their keys.
+    pub(crate) indices: Vec<(&'static str, usize)>,
+}
+
+macro_rules! labels {
+    ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum $name { $($(#[$of])* $variant,)+ }
+
+        impl $name {
+            pub(crate) const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
+
+            pub(crate) fn text(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+        }
+    };
+}
+use labels;
+
+/// Every reason for a pause; [`Pause::reason`](crate::coordination::pause::Pause::reason) is one of them.
+const PAUSES: [&str; 6] = [
+    "starting",
+    "peers",
+    "tie",
+    "no-peering",
+    "standby",
+    "lease-lost",
+];
+
+// === impl Metrics ===
+
+impl Metrics {
+    pub(crate) fn new(operator: &'static str, api: Arc<ApiMetrics>) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                operator,
+                api,
+                queue: Arc::default(),
+                posting: Arc::default(),
+                peers: Arc::default(),
+                kinds: Mutex::default(),
+                webhooks: Mutex::default(),
+            }),
+        }
+    }
+
+    /// A place for what is counted of a kind; the same for the same kind.
+    pub(crate) fn kind(&self, kind: &str, group: &str) -> Arc<KindMetrics> {
+        let name = full_name(kind, group);
+        let mut kinds = locked(&self.shared.kinds);
+        if let Some(known) = kinds.iter().find(|known| known.name() == name) {
+            return Arc::clone(known);
+        }
+        let made = Arc::new(KindMetrics::new(name));
+        kinds.push(Arc::clone(&made));
+        made
+    }
+
+    /// A place for what is counted of a webhook.
+    pub(crate) fn webhook(&self, kind: &str, group: &str, id: &str) -> Arc<WebhookMetrics> {
+        let made = Arc::new(WebhookMetrics::new(full_name(kind, group), id));
+        locked(&self.shared.webhooks).push(Arc::clone(&made));
+        made
+    }
+
+    pub(crate) fn queue(&self) -> Arc<QueueMetrics> {
+        Arc::clone(&self.shared.queue)
+    }
+
+    pub(crate) fn posting(&self) -> Arc<PostingMetrics> {
+        Arc::clone(&self.shared.posting)
+    }
+
+    /// A share of the number of peers, for one peering object.
+    pub(crate) fn peers(&self) -> Share {
+        Share {
+            sum: Arc::clone(&self.shared.peers),
+            held: 0,
+        }
+    }
+
+    /// Everything in Prometheus' text format.
+    pub(crate) fn tell(&self, standing: &Standing) -> String {
+        let mut page = Page::default();
+        let build = [
+            ("operator", self.shared.operator),
+            ("version", env!("CARGO_PKG_VERSION")),
+        ];
+        page.family(
+            "kopf_build_info",
+            Type::Gauge,
+            "Always 1; the labels tell what runs.",
+        )
+        .sample(&build, 1);
+        self.tell_standing(&mut page, standing);
+        self.shared.queue.tell(&mut page);
+        let kinds = locked(&self.shared.kinds).clone();
+        kind::tell(&mut page, &kinds);
+        self.shared.api.tell(&mut page);
+        self.shared.posting.tell(&mut page);
+        webhook::tell(&mut page, &locked(&self.shared.webhooks));
+        page.into_text()
+    }
+
+    fn tell_standing(&self, page: &mut Page, standing: &Standing) {
+        page.family(
+            "kopf_ready",
+            Type::Gauge,
+            "Whether the readiness probe succeeds.",
+        )
+        .sample(&[], standing.ready.into());
+        let mut paused = page.family(
+            "kopf_paused",
+            Type::Gauge,
+            "Whether the operator pauses for this reason.",
+        );
+        for reason in PAUSES {
+            let holds = standing.pause == Some(reason);
+            paused.sample(&[("reason", reason)], holds.into());
+        }
+        page.family(
+            "kopf_leader",
+            Type::Gauge,
+            "Whether this replica is the leader; always 1 without leader election.",
+        )
+        .sample(&[], standing.leads.into());
+        page.family(
+            "kopf_peers",
+            Type::Gauge,
+            "Other operators that are alive in the peering.",
+        )
+        .sample(&[], self.shared.peers.get());
+        let mut keys = page.family("kopf_index_keys", Type::Gauge, "Keys of an index.");
+        for (index, count) in &standing.indices {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            keys.sample(&[("index", index)], count);
+        }
+    }
+}
+
+// === impl PostingMetrics ===
+
+impl PostingMetrics {
+    fn tell(&self, page: &mut Page) {
+        let mut posts = page.family(
+            "kopf_kubernetes_events_total",
+            Type::Counter,
+            "Kubernetes events by what became of them.",
+        );
+        for (outcome, count) in [
+            ("posted", &self.posted),
+            ("failed", &self.failed),
+            ("dropped", &self.dropped),
+        ] {
+            posts.count(&[("outcome", outcome)], count);
+        }
+    }
+}
+
+// === impl Share ===
+
+impl Share {
+    pub(crate) fn set(&mut self, count: usize) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.sum.add(count - self.held);
+        self.held = count;
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// A kind as `kubectl` names it.
+fn full_name(kind: &str, group: &str) -> String {
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{kind}{dot}{group}")
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(metrics: &Metrics) -> String {
+        metrics.tell(&Standing {
+            pause: Some("peers"),
+            leads: true,
+            ready: false,
+            indices: vec![("by_size", 3)],
+        })
+    }
+
+    #[test]
+    fn what_was_counted_is_told() {
+        let metrics = Metrics::new("op", Arc::default());
+        let kind = metrics.kind("Widget", "test.dev");
+        kind.saw(Event::Added);
+        kind.saw(Event::Added);
+        let handler = kind.handler("create_fn", Form::Change);
+        handler.begin(0).end(Outcome::Temporary);
+        handler.begin(1).end(Outcome::Succeeded);
+        let queue = metrics.queue();
+        queue.waiting(3, Some(queue.now()));
+        let text = told(&metrics);
+        for line in [
+            "# TYPE kopf_events_total counter\n",
+            "kopf_events_total{kind=\"Widget.test.dev\",type=\"added\"} 2\n",
+            "kopf_handler_outcomes_total{kind=\"Widget.test.dev\",handler=\"create_fn\",outcome=\"temporary\"} 1\n",
+            "kopf_handler_retries_total{kind=\"Widget.test.dev\",handler=\"create_fn\"} 1\n",
+            "kopf_handler_duration_seconds_count{kind=\"Widget.test.dev\",handler=\"create_fn\"} 2\n",
+            "kopf_paused{reason=\"peers\"} 1\n",
+            "kopf_paused{reason=\"standby\"} 0\n",
+            "kopf_ready 0\n",
+            "kopf_index_keys{index=\"by_size\"} 3\n",
+            "kopf_leader 1\n",
+            "kopf_queue_depth 3\n",
+        ] {
+            assert!(text.contains(line), "{text} lacks {line}");
+        }
+    }
+
+    #[test]
+    fn a_handler_with_several_causes_is_counted_as_one() {
+        let metrics = Metrics::new("op", Arc::default());
+        let kind = metrics.kind("Pod", "");
+        let again = metrics.kind("Pod", "").handler("fn", Form::Change);
+        assert!(Arc::ptr_eq(&kind.handler("fn", Form::Change), &again));
+    }
+
+    #[test]
+    fn shares_make_a_sum_and_go_with_their_holder() {
+        let metrics = Metrics::new("op", Arc::default());
+        let (mut one, mut two) = (metrics.peers(), metrics.peers());
+        one.set(2);
+        two.set(3);
+        one.set(1);
+        assert!(told(&metrics).contains("kopf_peers 4\n"));
+        drop(two);
+        assert!(told(&metrics).contains("kopf_peers 1\n"));
+    }
+}

@@ -1,0 +1,63 @@
+//! Handlers that find credentials for the cluster.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kopf_core::handler::HandlerId;
+
+use super::{Attempt, Credentials, Hook, HookFunction, HookHandler};
+use crate::handler::error::{HandlerError, HandlerResult};
+
+/// What a login handler returns: credentials, or none if it has none to offer.
+pub type LoginResult = Result<Option<Credentials>, HandlerError>;
+
+/// The need of credentials for the cluster.
+pub struct Login {
+    pub(super) attempt: Attempt,
+    renewal: bool,
+    pub(crate) found: Vec<(HandlerId, Credentials)>,
+}
+
+pub(super) struct LoginShim<S> {
+    state: Arc<S>,
+    function: for<'a> fn(&'a S, &'a mut Login) -> BoxFuture<'a, LoginResult>,
+}
+
+impl Login {
+    pub(crate) fn new(renewal: bool) -> Self {
+        Self {
+            attempt: Attempt::none(),
+            renewal,
+            found: Vec::new(),
+        }
+    }
+
+    /// Whether there were credentials before, which were refused or whose time is over.
+    pub fn is_renewal(&self) -> bool {
+        self.renewal
+    }
+}
+
+pub(super) fn hook<S: Send + Sync + 'static>(
+    state: &Arc<S>,
+    declared: HookHandler,
+    function: for<'a> fn(&'a S, &'a mut Login) -> BoxFuture<'a, LoginResult>,
+) -> Hook<Login> {
+    let state = Arc::clone(state);
+    Hook {
+        declared,
+        function: Box::new(LoginShim { state, function }),
+    }
+}
+
+impl<S: Send + Sync> HookFunction<Login> for LoginShim<S> {
+    fn call<'a>(&'a self, cx: &'a mut Login) -> BoxFuture<'a, HandlerResult> {
+        Box::pin(async move {
+            if let Some(credentials) = (self.function)(&self.state, cx).await? {
+                let handler = cx.attempt.handler.clone();
+                cx.found.push((handler, credentials));
+            }
+            Ok(())
+        })
+    }
+}

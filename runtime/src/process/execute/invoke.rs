@@ -1,0 +1,219 @@
+//! One call of a handler under supervision: it may fail, panic or take too long.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kopf_core::cause::Reason;
+use kopf_core::handler::retry::{Exhausted, Policy};
+use kopf_core::outcome::{HandlerError as Failure, Outcome};
+use serde_json::Value;
+
+use crate::handler::error::{ErrorKind, HandlerError, HandlerResult};
+use crate::health::metrics::Outcome as Counted;
+use crate::task::panic_message;
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    Returned(HandlerResult),
+    Panicked(String),
+    OutOfTime,
+    /// The handler had to stop, and did not do so by itself.
+    Interrupted,
+    /// The handler was not called: the object does not fit its type.
+    Undecodable(String),
+}
+
+/// Runs a call to its end, at most as long as `limit`.
+pub(crate) async fn supervised(
+    call: BoxFuture<'_, HandlerResult>,
+    limit: Option<Duration>,
+) -> Verdict {
+    let call = AssertUnwindSafe(call).catch_unwind();
+    let ended = match limit {
+        Some(limit) => tokio::time::timeout(limit, call).await,
+        None => Ok(call.await),
+    };
+    match ended {
+        Ok(Ok(result)) => Verdict::Returned(result),
+        Ok(Err(payload)) => Verdict::Panicked(panic_message(&*payload)),
+        Err(_) => Verdict::OutOfTime,
+    }
+}
+
+impl Verdict {
+    /// What the end of a call means to the records; `result` counts if it was a good end.
+    pub(crate) fn into_outcome(
+        self,
+        result: Option<Value>,
+        reason: Reason,
+        policy: &Policy,
+    ) -> Outcome {
+        match self {
+            Self::Returned(Ok(())) => Outcome::Success(result.unwrap_or_default()),
+            Self::Returned(Err(error)) => error.into_outcome(),
+            Self::Panicked(message) => Outcome::Error(Failure::Other {
+                message: format!("panicked: {message}"),
+            }),
+            Self::OutOfTime => {
+                let timeout = policy.timeout.unwrap_or_default();
+                Outcome::Error(Failure::Exhausted(Exhausted::Timeout(timeout)))
+            }
+            Self::Interrupted => Outcome::Error(Failure::Other {
+                message: "interrupted".to_owned(),
+            }),
+            Self::Undecodable(message) => {
+                let message = format!("the object does not fit its type: {message}");
+                Outcome::Error(match reason {
+                    // Nobody repairs an object that is being deleted: it must not stay for ever.
+                    Reason::Delete => Failure::Permanent { message },
+                    _ => Failure::Other { message },
+                })
+            }
+        }
+    }
+
+    /// How the call is counted.
+    pub(crate) fn counted(&self) -> Counted {
+        match self {
+            Self::Returned(Ok(())) => Counted::Succeeded,
+            Self::Returned(Err(error)) => match error.kind {
+                ErrorKind::Temporary { .. } => Counted::Temporary,
+                ErrorKind::Waiting { .. } => Counted::Waiting,
+                ErrorKind::Permanent => Counted::Permanent,
+                ErrorKind::Arbitrary => Counted::Arbitrary,
+            },
+            Self::Panicked(_) => Counted::Panicked,
+            Self::OutOfTime => Counted::TimedOut,
+            Self::Interrupted => Counted::Interrupted,
+            Self::Undecodable(_) => Counted::Undecodable,
+        }
+    }
+
+    /// Whether the error mode decides what this end means.
+    pub(crate) fn is_arbitrary(&self) -> bool {
+        match self {
+            Self::Returned(Err(error)) => error.kind == ErrorKind::Arbitrary,
+            Self::Panicked(_) | Self::Undecodable(_) => true,
+            Self::Returned(Ok(())) | Self::OutOfTime | Self::Interrupted => false,
+        }
+    }
+
+    /// What went wrong, if anything did, in short.
+    pub(crate) fn problem(self) -> Option<String> {
+        match self {
+            Self::Returned(Ok(())) => None,
+            Self::Returned(Err(error)) => Some(error.message),
+            Self::Panicked(message) => Some(format!("panicked: {message}")),
+            Self::OutOfTime => Some("it has timed out".to_owned()),
+            Self::Interrupted => Some("it was interrupted".to_owned()),
+            Self::Undecodable(message) => Some(message),
+        }
+    }
+
+    /// What went wrong, if anything did, in the words for handlers on which nothing depends.
+    pub(crate) fn complaint(self) -> Option<String> {
+        let exception =
+            |message: &str| format!("failed with an exception and will ignore it: {message}");
+        match self {
+            Self::Returned(Ok(())) => None,
+            Self::Returned(Err(HandlerError { kind, message })) => Some(match kind {
+                ErrorKind::Temporary { .. } | ErrorKind::Waiting { .. } => {
+                    format!("failed temporarily: {message}")
+                }
+                ErrorKind::Permanent => format!("failed permanently: {message}"),
+                ErrorKind::Arbitrary => exception(&message),
+            }),
+            Self::Panicked(message) => Some(exception(&format!("panicked: {message}"))),
+            Self::OutOfTime => Some("has timed out.".to_owned()),
+            Self::Interrupted => Some("was interrupted.".to_owned()),
+            Self::Undecodable(message) => Some(exception(&format!(
+                "the object does not fit its type: {message}"
+            ))),
+        }
+    }
+}
+
+impl HandlerError {
+    fn into_outcome(self) -> Outcome {
+        let message = self.message;
+        Outcome::Error(match self.kind {
+            ErrorKind::Temporary { delay } => Failure::Temporary {
+                message,
+                delay: Some(delay),
+            },
+            ErrorKind::Permanent => Failure::Permanent { message },
+            ErrorKind::Arbitrary => Failure::Other { message },
+            ErrorKind::Waiting { delay } => return Outcome::Waiting { delay },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(verdict: Verdict, reason: Reason) -> Outcome {
+        let policy = Policy {
+            timeout: Some(Duration::from_secs(5)),
+            ..Policy::default()
+        };
+        verdict.into_outcome(Some(Value::from("made")), reason, &policy)
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_arbitrary_error() {
+        let verdict = supervised(Box::pin(async { panic!("no {}", "way") }), None).await;
+        assert_eq!(
+            outcome(verdict, Reason::Create),
+            Outcome::Error(Failure::Other {
+                message: "panicked: no way".to_owned()
+            })
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_the_time_interrupts_a_call() {
+        let limit = Some(Duration::from_secs(5));
+        let verdict = supervised(Box::pin(std::future::pending()), limit).await;
+        assert_eq!(
+            outcome(verdict, Reason::Create),
+            Outcome::Error(Failure::Exhausted(Exhausted::Timeout(Duration::from_secs(
+                5
+            ))))
+        );
+    }
+
+    #[test]
+    fn an_object_that_does_not_decode_may_be_repaired_unless_it_is_being_deleted() {
+        let message = "the object does not fit its type: no size".to_owned();
+        let verdict = || Verdict::Undecodable("no size".to_owned());
+        assert_eq!(
+            outcome(verdict(), Reason::Update),
+            Outcome::Error(Failure::Other {
+                message: message.clone()
+            })
+        );
+        assert_eq!(
+            outcome(verdict(), Reason::Delete),
+            Outcome::Error(Failure::Permanent { message })
+        );
+    }
+
+    #[test]
+    fn a_result_counts_only_after_success() {
+        assert_eq!(
+            outcome(Verdict::Returned(Ok(())), Reason::Create),
+            Outcome::Success(Value::from("made"))
+        );
+        let error = Err(HandlerError::permanent("no"));
+        assert_eq!(
+            outcome(Verdict::Returned(error), Reason::Create),
+            Outcome::Error(Failure::Permanent {
+                message: "no".to_owned()
+            })
+        );
+    }
+}

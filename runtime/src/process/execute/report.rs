@@ -1,0 +1,288 @@
+//! What people are told about calls of handlers, in the log and in Kubernetes events.
+//!
+//! The words are Kopf's, so that people and their alerts recognise them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_core::cause::Reason;
+use kopf_core::cycle::Conclusion;
+use kopf_core::handler::retry::{ErrorMode, Exhausted, Policy};
+use kopf_core::handler::{HandlerSpec, Trigger};
+use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
+use kopf_core::progress::record::Record;
+use tracing::{debug, error, info};
+
+use crate::process::execute::scope::{Progress, Surroundings};
+
+/// A call that is over, with all that it takes to tell about it.
+pub(crate) struct Finished<'a> {
+    pub(crate) spec: &'a HandlerSpec,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) consequence: &'a Consequence,
+    /// The record after the call.
+    pub(crate) record: Option<&'a Record>,
+    pub(crate) default_backoff: Duration,
+    pub(crate) now: Timestamp,
+}
+
+/// All that decides how a failure is put into words.
+pub(crate) struct Failing<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) consequence: &'a Consequence,
+    /// The record after the call.
+    pub(crate) record: Option<&'a Record>,
+    pub(crate) default_backoff: Duration,
+    pub(crate) now: Timestamp,
+}
+
+/// Tells what became of a call; a failure is posted on the object, too.
+pub(crate) fn tell(finished: &Finished<'_>, around: &Surroundings) {
+    let id = &finished.spec.id;
+    let noun = noun(finished.spec.trigger);
+    match finished.outcome {
+        // A timer ticks for every object again and again: that is no news.
+        Outcome::Success(_) if finished.spec.trigger == Trigger::Timer => {
+            debug!("{noun} '{id}' succeeded.");
+        }
+        Outcome::Success(_) if finished.spec.trigger == Trigger::Index => {}
+        Outcome::Success(_) => {
+            let news = format!("{noun} '{id}' succeeded.");
+            info!("{news}");
+            around.tell(Progress::Success, &news);
+        }
+        Outcome::Waiting { .. } => {}
+        Outcome::Error(failure) => {
+            let complaint = format!("{noun} '{id}' {}", finished.failing().complaint(failure));
+            error!("{complaint}");
+            // An index is about what the operator knows, not about what it does to the object.
+            if finished.spec.trigger != Trigger::Index {
+                around.tell(Progress::Failure, &complaint);
+            }
+        }
+    }
+}
+
+/// Tells that all handlers of an object are done for now.
+pub(crate) fn tell_end(reason: Reason, conclusion: &Conclusion, around: &Surroundings) {
+    let Conclusion {
+        succeeded, failed, ..
+    } = conclusion;
+    let what = match reason {
+        Reason::Create => "Creation",
+        Reason::Update => "Updating",
+        Reason::Delete => "Deletion",
+        Reason::Resume => "Resuming",
+        Reason::Noop | Reason::Free | Reason::Gone => return,
+    };
+    if succeeded + failed == 0 {
+        return;
+    }
+    let tally = format!("{what} is processed: {succeeded} succeeded; {failed} failed.");
+    info!("{tally}");
+    if *failed == 0 {
+        around.tell(Progress::Finished, "All handlers succeeded.");
+    } else {
+        around.tell(Progress::Finished, &tally);
+    }
+}
+
+/// What a handler is called when people are told about it.
+pub(crate) fn noun(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Daemon => "Daemon",
+        Trigger::Timer => "Timer",
+        Trigger::Index => "Index",
+        _ => "Handler",
+    }
+}
+
+impl Finished<'_> {
+    fn failing(&self) -> Failing<'_> {
+        Failing {
+            policy: &self.spec.policy,
+            consequence: self.consequence,
+            record: self.record,
+            default_backoff: self.default_backoff,
+            now: self.now,
+        }
+    }
+}
+
+impl Failing<'_> {
+    /// What is told after the name of whoever failed.
+    pub(crate) fn complaint(&self, failure: &Failure) -> String {
+        let policy = self.policy;
+        match failure {
+            Failure::Permanent { message } => format!("failed permanently: {message}"),
+            Failure::Exhausted(Exhausted::Timeout(_)) => {
+                format!("has timed out after {}.", clock(self.runtime()))
+            }
+            Failure::Exhausted(Exhausted::Retries(retries)) => {
+                format!("has exceeded {retries} retries.")
+            }
+            Failure::Temporary { message, delay } => match self.limit(delay.unwrap_or_default()) {
+                None => format!("failed temporarily: {message}"),
+                Some(Exhausted::Timeout(timeout)) => format!(
+                    "failed temporarily but will time out after {} seconds: {message}",
+                    seconds(timeout)
+                ),
+                Some(Exhausted::Retries(retries)) => {
+                    format!("failed temporarily but will exceed {retries} retries: {message}")
+                }
+            },
+            Failure::Other { message } => {
+                let backoff = policy.backoff.unwrap_or(self.default_backoff);
+                let prospect = match (policy.errors, self.limit(backoff)) {
+                    (ErrorMode::Ignored, _) => "ignore it".to_owned(),
+                    (ErrorMode::Permanent, _) => "stop now".to_owned(),
+                    (ErrorMode::Temporary, None) => {
+                        format!("try again in {} seconds", seconds(backoff))
+                    }
+                    (ErrorMode::Temporary, Some(Exhausted::Timeout(timeout))) => format!(
+                        "stop now (it would time out in {} seconds on the next attempt)",
+                        seconds(timeout)
+                    ),
+                    (ErrorMode::Temporary, Some(Exhausted::Retries(retries))) => {
+                        format!("stop now (it would exceed {retries} retries on the next attempt)")
+                    }
+                };
+                format!("failed with an exception and will {prospect}: {message}")
+            }
+        }
+    }
+
+    /// Which limit forbids another attempt after `delay`, if that is why there is none.
+    fn limit(&self, delay: Duration) -> Option<Exhausted> {
+        let gave_up = matches!(self.consequence, Consequence::Failed { .. });
+        let record = self.record.filter(|_| gave_up)?;
+        let runtime = self.runtime().saturating_add(delay);
+        self.policy.allow(record.retries, runtime).err()
+    }
+
+    fn runtime(&self) -> Duration {
+        self.record
+            .map_or(Duration::ZERO, |record| record.runtime(self.now))
+    }
+}
+
+/// Seconds as Python writes them, without a fraction that is none.
+fn seconds(duration: Duration) -> String {
+    if duration.subsec_nanos() == 0 {
+        duration.as_secs().to_string()
+    } else {
+        duration.as_secs_f64().to_string()
+    }
+}
+
+/// Time as Python writes it: hours, minutes, seconds, and microseconds unless there are none.
+fn clock(duration: Duration) -> String {
+    let total = duration.as_secs();
+    let (hours, minutes, seconds) = (total / 3600, total / 60 % 60, total % 60);
+    let micros = duration.subsec_micros();
+    if micros == 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{hours}:{minutes:02}:{seconds:02}.{micros:06}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kopf_core::handler::retry::Policy;
+
+    use super::*;
+
+    /// What is told when a call fails `after` the start of a handler with this policy.
+    fn complaint(policy: Policy, after: u64, failure: &Failure) -> String {
+        let default_backoff = Duration::from_secs(60);
+        let start = Timestamp::UNIX_EPOCH;
+        let now = start + Duration::from_secs(after);
+        let before = Record::begin(Reason::Create, start);
+        let outcome = Outcome::Error(failure.clone());
+        let consequence = Consequence::of(outcome.clone(), &policy, default_backoff, &before, now);
+        let mut spec = HandlerSpec::new("fn", Trigger::Create);
+        spec.policy = policy;
+        let finished = Finished {
+            spec: &spec,
+            outcome: &outcome,
+            consequence: &consequence,
+            record: Some(&consequence.apply(&before, now)),
+            default_backoff,
+            now,
+        };
+        finished.failing().complaint(failure)
+    }
+
+    fn temporary() -> Failure {
+        Failure::temporary("no")
+    }
+
+    fn other() -> Failure {
+        Failure::Other {
+            message: "oops".to_owned(),
+        }
+    }
+
+    #[test]
+    fn errors_that_are_retried_say_when() {
+        let policy = Policy {
+            backoff: Some(Duration::from_millis(2500)),
+            ..Policy::default()
+        };
+        assert_eq!(
+            complaint(policy, 1, &other()),
+            "failed with an exception and will try again in 2.5 seconds: oops"
+        );
+        assert_eq!(
+            complaint(Policy::default(), 1, &other()),
+            "failed with an exception and will try again in 60 seconds: oops"
+        );
+        assert_eq!(complaint(policy, 1, &temporary()), "failed temporarily: no");
+    }
+
+    #[test]
+    fn errors_that_are_not_retried_say_why() {
+        let mode = |errors| Policy {
+            errors,
+            ..Policy::default()
+        };
+        assert_eq!(
+            complaint(mode(ErrorMode::Permanent), 1, &other()),
+            "failed with an exception and will stop now: oops"
+        );
+        assert_eq!(
+            complaint(mode(ErrorMode::Ignored), 1, &other()),
+            "failed with an exception and will ignore it: oops"
+        );
+    }
+
+    #[test]
+    fn limits_that_lie_ahead_are_named() {
+        let once = Policy {
+            retries: Some(1),
+            ..Policy::default()
+        };
+        assert_eq!(
+            complaint(once, 1, &temporary()),
+            "failed temporarily but will exceed 1 retries: no"
+        );
+        assert_eq!(
+            complaint(once, 1, &other()),
+            "failed with an exception and will stop now (it would exceed 1 retries on the next attempt): oops"
+        );
+        let short = Policy {
+            timeout: Some(Duration::from_secs(5)),
+            ..Policy::default()
+        };
+        assert_eq!(
+            complaint(short, 1, &temporary()),
+            "failed temporarily but will time out after 5 seconds: no"
+        );
+        let timeout = Exhausted::Timeout(Duration::from_secs(5));
+        assert_eq!(
+            complaint(short, 3725, &Failure::Exhausted(timeout)),
+            "has timed out after 1:02:05."
+        );
+    }
+}

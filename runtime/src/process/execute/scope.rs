@@ -1,0 +1,100 @@
+//! What every handler has around it, whatever it is called for.
+
+use std::sync::Arc;
+
+use kopf_core::selection::DiscoveredResource;
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client};
+
+use crate::coordination::pause::Activity;
+use crate::events::log_layer::Voice;
+use crate::events::object_ref::Subject;
+use crate::events::posting::{EventSeverity, Poster};
+use crate::events::recorder::Reporter;
+use crate::handler::memo::AnyMemo;
+use crate::index::Indices;
+use crate::settings::{PostingLevel, ProgressPosting};
+
+/// What all handlers of an operator share.
+pub(crate) struct Means {
+    pub(crate) client: Client,
+    /// None if nobody is to be told anything.
+    pub(crate) poster: Option<Poster>,
+    pub(crate) activity: Activity,
+    pub(crate) indices: Indices,
+}
+
+/// The object, and the means to do something about it.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) means: Arc<Means>,
+    pub(crate) subject: Subject,
+    /// None if the kind has no memos.
+    pub(crate) memo: Option<AnyMemo>,
+    pub(crate) resource: Arc<DiscoveredResource>,
+}
+
+/// How the handling of an object goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// A handler succeeded.
+    Success,
+    /// A handler failed.
+    Failure,
+    /// All handlers are done.
+    Finished,
+}
+
+impl Surroundings {
+    pub(crate) fn api<T>(&self) -> Api<T>
+    where
+        T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let client = self.means.client.clone();
+        match self.subject.namespace() {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::default_namespaced(client),
+        }
+    }
+
+    /// The means to tell people about the object.
+    pub(crate) fn reporter(&self) -> Reporter {
+        Reporter::new(self.subject.clone(), self.means.poster.clone())
+    }
+
+    /// Whether and how log lines of a handler become events.
+    pub(crate) fn voice(&self) -> Option<Voice> {
+        Voice::of(self.means.poster.as_ref(), &self.subject)
+    }
+
+    /// Tells people in an event how the handling goes on, if they want to know that.
+    pub(crate) fn tell(&self, progress: Progress, message: &str) {
+        let (least, level, severity, reason) = match progress {
+            Progress::Success => (
+                ProgressPosting::Everything,
+                PostingLevel::Info,
+                EventSeverity::Normal,
+                "Success",
+            ),
+            Progress::Failure => (
+                ProgressPosting::Failures,
+                PostingLevel::Error,
+                EventSeverity::Error,
+                // As Kopf has it, so that people and their alerts recognise it.
+                "Logging",
+            ),
+            Progress::Finished => (
+                ProgressPosting::Everything,
+                PostingLevel::Info,
+                EventSeverity::Normal,
+                "Finished",
+            ),
+        };
+        if let Some(poster) = &self.means.poster
+            && poster.settings().wanted_progress() >= least
+            && poster.wants(level)
+        {
+            poster.post(&self.subject, &severity, reason, message);
+        }
+    }
+}

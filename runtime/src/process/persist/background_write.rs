@@ -1,0 +1,80 @@
+//! Writes what daemons and timers want written, beside the handling of changes.
+
+use std::sync::Arc;
+
+use kopf_core::object::ObjectView;
+use kopf_core::object::patch::Patch;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::apply::{Landing, OnConflict, Place, Rejected, Tell, apply};
+use crate::client::requests::KindApi;
+use crate::client::resource::StatusSubresource;
+use crate::client::resource_version::Version;
+use crate::coordination::pause::Activity;
+use crate::watch::ObjectKey;
+use crate::watch::latest::Live;
+
+/// One object as those who accompany it reach it.
+#[derive(Clone)]
+pub(crate) struct Delivery {
+    pub(crate) api: Arc<KindApi>,
+    pub(crate) key: Arc<ObjectKey>,
+    pub(crate) status: StatusSubresource,
+    pub(crate) live: Arc<Live>,
+    pub(crate) activity: Activity,
+}
+
+impl Delivery {
+    /// Writes a patch until it has landed. An object that is gone needs nothing.
+    pub(crate) async fn deliver(&self, patch: Patch) -> Result<(), Rejected> {
+        if patch.is_empty() {
+            return Ok(());
+        }
+        // Large and seldom needed: whoever could need it stays small.
+        Box::pin(self.write(patch)).await
+    }
+
+    async fn write(&self, patch: Patch) -> Result<(), Rejected> {
+        let known = Arc::new(self.newest());
+        let place = Place {
+            api: &self.api,
+            key: &self.key,
+            status: self.status,
+            activity: &self.activity,
+        };
+        match apply(&place, &known, patch, OnConflict::Repeat, Tell::All).await? {
+            Landing::Written(newer) | Landing::Stripped(newer, _) => show(&self.live, &newer),
+            Landing::Unchanged
+            | Landing::Foreseen(_)
+            | Landing::Outdated(_)
+            | Landing::Gone
+            | Landing::Lapsed => {}
+        }
+        Ok(())
+    }
+
+    /// The newest state, parsed.
+    pub(crate) fn newest(&self) -> Value {
+        let text = self.live.snapshot().text;
+        serde_json::from_str(text.get()).expect("the text of a state is JSON")
+    }
+}
+
+/// Makes the answer of the server the newest state.
+pub(crate) fn show(live: &Live, newer: &Value) {
+    let (text, version) = parts(newer);
+    live.update(text, version);
+}
+
+/// Makes an answer of the server the newest state, even if it is older than what is known.
+pub(crate) fn set_back(live: &Live, former: &Value) {
+    let (text, version) = parts(former);
+    live.replace(text, version);
+}
+
+fn parts(object: &Value) -> (Arc<RawValue>, Option<Version>) {
+    let version = ObjectView::new(object).resource_version();
+    let text = to_raw_value(object).expect("JSON can be written as JSON");
+    (text.into(), version.map(Version::new))
+}

@@ -1,0 +1,92 @@
+//! Objects about which somebody else has other ideas: those whose states keep coming back.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_core::contest::{Contest, Mark, Pace};
+use kopf_core::cycle::Situation;
+
+use super::Case;
+use crate::process::memory::Memory;
+
+/// The contests by the identity of the object; there is none for most operators, ever.
+#[derive(Debug, Default)]
+pub(super) struct Rivals {
+    // Touched for the length of a lookup, and only for objects that are written to very often.
+    contests: Mutex<HashMap<String, Contest>>,
+}
+
+/// How a turn may begin.
+pub(super) enum Meeting {
+    /// As usual.
+    Unsuspicious,
+    /// On a state that is noted if something is written on it.
+    Marked(Mark),
+    /// Later: what was written on this very state was undone.
+    Undone(Duration),
+}
+
+// === impl Rivals ===
+
+impl Rivals {
+    /// Looks at a state before anything is done about it.
+    pub(super) fn meet(
+        &self,
+        case: &Case<'_>,
+        memory: &mut Memory,
+        situation: &Situation,
+    ) -> Meeting {
+        let now = Timestamp::now();
+        if !memory.pace.is_suspicious(now) {
+            return Meeting::Unsuspicious;
+        }
+        let mark = Mark::of(
+            &situation.sight,
+            situation.view(),
+            &situation.registry,
+            &situation.persistence,
+        );
+        let mut contests = self.lock();
+        let Some(contest) = contests.get_mut(&*case.key.uid) else {
+            return Meeting::Marked(mark);
+        };
+        if contest.is_over(now) {
+            contests.remove(&*case.key.uid);
+            memory.pace.set_contested(false);
+            return Meeting::Marked(mark);
+        }
+        let pauses = |lost| case.settings.queueing.error_delay(lost);
+        match contest.meet(mark, now, pauses) {
+            Some(pause) => Meeting::Undone(pause),
+            None => Meeting::Marked(mark),
+        }
+    }
+
+    /// Notes that something was written.
+    pub(super) fn wrote(&self, uid: &str, pace: &mut Pace, mark: Option<Mark>) {
+        let now = Timestamp::now();
+        pace.count(now);
+        if let Some(mark) = mark {
+            pace.set_contested(true);
+            let mut contests = self.lock();
+            contests
+                .entry(uid.to_owned())
+                .or_default()
+                .wrote_on(mark, now);
+        }
+    }
+
+    /// The object is gone.
+    pub(super) fn forget(&self, uid: &str) {
+        let mut contests = self.lock();
+        if !contests.is_empty() {
+            contests.remove(uid);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Contest>> {
+        self.contests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

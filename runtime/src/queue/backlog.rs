@@ -1,0 +1,61 @@
+//! Those who wait for a worker, in the order in which they came.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::health::metrics::QueueMetrics;
+
+/// A line whose length and age can be seen from outside.
+pub(super) struct Line<K> {
+    waiting: VecDeque<(K, u64)>,
+    metrics: Arc<QueueMetrics>,
+}
+
+impl<K> Line<K> {
+    pub(super) fn new(metrics: Arc<QueueMetrics>) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            metrics,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn push(&mut self, key: K) {
+        self.waiting.push_back((key, self.metrics.now()));
+        self.tell();
+    }
+
+    pub(super) fn pop(&mut self) -> Option<K> {
+        let (key, _) = self.waiting.pop_front()?;
+        self.tell();
+        Some(key)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.tell();
+    }
+
+    pub(super) fn extend(&mut self, keys: impl Iterator<Item = K>) {
+        let now = self.metrics.now();
+        self.waiting.extend(keys.map(|key| (key, now)));
+        self.tell();
+    }
+
+    /// Somebody begins to be worked on, or is done.
+    pub(super) fn working(&self, count: usize) {
+        self.metrics.working(count);
+    }
+
+    fn tell(&self) {
+        let oldest = self.waiting.front().map(|(_, since)| *since);
+        self.metrics.waiting(self.waiting.len(), oldest);
+    }
+}

@@ -1,0 +1,339 @@
+//! A kind with its handlers, as generated code puts them together.
+
+pub(crate) mod function;
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kopf_core::admission::{Role, WebhookSpec};
+use kopf_core::background::stopping::StopPolicy;
+use kopf_core::background::timing::Timing;
+use kopf_core::handler::registry::Tracking;
+use kopf_core::handler::{HandlerSpec, Trigger};
+use kopf_core::selection::Selector;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::client::resource::{Coverage, Description, KindSpec, ResourceSpec};
+use crate::context::change::Change;
+use crate::context::daemon::Daemon;
+use crate::context::event::Seen;
+use crate::context::field::FieldChange;
+use crate::context::index::Indexing;
+use crate::context::mutation::Mutation;
+use crate::context::timer::Tick;
+use crate::context::validation::Validation;
+use crate::handler::error::{AdmissionResult, HandlerResult};
+use crate::handler::memo::{Memo, Memos};
+use crate::handler::webhook::WebhookHandler;
+use crate::handler::{
+    ChangeHandler, DaemonHandler, Declared, EventHandler, FieldHandler, IndexHandler, InitialDelay,
+    TimerHandler,
+};
+use crate::health::metrics::Form;
+use crate::index::{Index, IndexResult};
+use crate::registration::function::index::{IndexFunction, IndexShim};
+use crate::registration::function::webhook::{MutationShim, ReviewFunction, ValidationShim};
+use crate::registration::function::{
+    ChangeFunction, ChangeShim, DaemonFunction, DaemonShim, EventFunction, EventShim, FieldShim,
+    TimerFunction, TimerShim,
+};
+
+/// Collects the handlers of one kind `K`, which are methods of `S`.
+#[must_use]
+pub struct Resource<K, S> {
+    coverage: Coverage,
+    state: Arc<S>,
+    handlers: Vec<Handler>,
+    webhooks: Vec<Webhook>,
+    memos: Option<Arc<Memos>>,
+    tracking: Tracking,
+    object: PhantomData<fn() -> K>,
+}
+
+/// A kind and its handlers, ready for an operator.
+pub struct ResourceHandlers {
+    pub(crate) coverage: Coverage,
+    /// What the server says about the kind, if it is one.
+    pub(crate) description: Option<Description>,
+    pub(crate) handlers: Vec<Handler>,
+    pub(crate) webhooks: Vec<Webhook>,
+    pub(crate) memos: Option<Arc<Memos>>,
+    pub(crate) tracking: Tracking,
+}
+
+/// One declared handler with its function.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    pub(crate) spec: HandlerSpec,
+    pub(crate) function: Function,
+    pub(crate) param: Option<Arc<Value>>,
+}
+
+/// One declared webhook with its function.
+pub(crate) struct Webhook {
+    pub(crate) spec: WebhookSpec,
+    pub(crate) function: Arc<dyn ReviewFunction>,
+    pub(crate) param: Option<Arc<Value>>,
+    pub(crate) memos: Option<Arc<Memos>>,
+    pub(crate) description: Option<Description>,
+}
+
+/// What is called.
+#[derive(Clone)]
+pub(crate) enum Function {
+    Change(Arc<dyn ChangeFunction>),
+    Event(Arc<dyn EventFunction>),
+    Daemon(DaemonPart),
+    Timer(TimerPart),
+    Index(Arc<dyn IndexFunction>),
+}
+
+// === impl ResourceHandlers ===
+
+impl ResourceHandlers {
+    /// Whether any handler accompanies objects.
+    pub(crate) fn has_duties(&self) -> bool {
+        let mut handlers = self.handlers.iter();
+        handlers.any(|it| it.spec.trigger.is_background())
+    }
+
+    /// Whether objects are found in any index.
+    pub(crate) fn has_indices(&self) -> bool {
+        let mut handlers = self.handlers.iter();
+        handlers.any(|it| matches!(it.function, Function::Index(_)))
+    }
+
+    /// Whether its handlers write to objects, if only to keep their progress.
+    pub(crate) fn writes(&self) -> bool {
+        let writes = |trigger: Trigger| trigger.is_change() || trigger.is_background();
+        self.handlers.iter().any(|it| writes(it.spec.trigger))
+    }
+}
+
+// === impl Function ===
+
+impl Function {
+    /// As what it is counted.
+    pub(crate) fn form(&self) -> Form {
+        match self {
+            Self::Change(_) => Form::Change,
+            Self::Event(_) => Form::Event,
+            Self::Daemon(_) => Form::Daemon,
+            Self::Timer(_) => Form::Timer,
+            Self::Index(_) => Form::Index,
+        }
+    }
+}
+
+/// A daemon with what belongs to it alone.
+#[derive(Clone)]
+pub(crate) struct DaemonPart {
+    pub(crate) function: Arc<dyn DaemonFunction>,
+    pub(crate) initial_delay: InitialDelay,
+    pub(crate) stopping: StopPolicy,
+}
+
+/// A timer with what belongs to it alone.
+#[derive(Clone)]
+pub(crate) struct TimerPart {
+    pub(crate) function: Arc<dyn TimerFunction>,
+    pub(crate) initial_delay: InitialDelay,
+    pub(crate) timing: Timing,
+}
+
+impl<K, S> Resource<K, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    /// A kind without handlers so far.
+    pub fn new(spec: ResourceSpec, state: &Arc<S>) -> Self {
+        Self::about(Coverage::Kind(spec), state)
+    }
+
+    /// All kinds of the server that are like this, as they come and go.
+    ///
+    /// Where one of them is declared by itself, too, one stream serves both.
+    pub fn selected(selector: Selector, state: &Arc<S>) -> Self {
+        Self::about(Coverage::Selection(selector), state)
+    }
+
+    fn about(coverage: Coverage, state: &Arc<S>) -> Self {
+        Self {
+            coverage,
+            state: Arc::clone(state),
+            handlers: Vec::new(),
+            webhooks: Vec::new(),
+            memos: None,
+            tracking: Tracking::default(),
+            object: PhantomData,
+        }
+    }
+
+    /// Remembers this of each object, for all of its handlers.
+    pub fn memo<M: Memo<K>>(mut self) -> Self {
+        self.memos = Some(Arc::new(Memos::of::<K, M>()));
+        self
+    }
+
+    /// Keeps the last handled state of every object, also of those that no handler matches.
+    ///
+    /// Whoever begins to match is then compared with what it was before, and is not new.
+    pub fn track_always(mut self) -> Self {
+        self.tracking = Tracking::Always;
+        self
+    }
+
+    /// Adds a handler of creations, updates, deletions or resumptions.
+    pub fn change(
+        self,
+        handler: ChangeHandler,
+        function: for<'a> fn(&'a S, &'a mut Change<K>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let shim = ChangeShim { state, function };
+        self.with(handler.declare(), &Function::Change(Arc::new(shim)))
+    }
+
+    /// Adds a handler of one field, which holds an `F` when it is there.
+    pub fn field<F: DeserializeOwned + Send + Sync + 'static>(
+        self,
+        handler: FieldHandler,
+        function: for<'a> fn(&'a S, &'a mut FieldChange<K, F>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let shim = FieldShim {
+            state: Arc::clone(&self.state),
+            field: handler.path(),
+            function,
+        };
+        self.with(handler.declare(), &Function::Change(Arc::new(shim)))
+    }
+
+    /// Adds a handler of all events.
+    pub fn event(
+        self,
+        handler: EventHandler,
+        function: for<'a> fn(&'a S, &'a mut Seen<K>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let shim = EventShim { state, function };
+        self.with(handler.declare(), &Function::Event(Arc::new(shim)))
+    }
+
+    /// Adds a daemon.
+    pub fn daemon(
+        self,
+        handler: DaemonHandler,
+        function: for<'a> fn(&'a S, &'a mut Daemon<K>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let (declared, initial_delay, stopping) = handler.declare();
+        let part = DaemonPart {
+            function: Arc::new(DaemonShim { state, function }),
+            initial_delay,
+            stopping,
+        };
+        self.with(declared, &Function::Daemon(part))
+    }
+
+    /// Adds a timer.
+    pub fn timer(
+        self,
+        handler: TimerHandler,
+        function: for<'a> fn(&'a S, &'a mut Tick<K>) -> BoxFuture<'a, HandlerResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let (declared, initial_delay, timing) = handler.declare();
+        let part = TimerPart {
+            function: Arc::new(TimerShim { state, function }),
+            initial_delay,
+            timing,
+        };
+        self.with(declared, &Function::Timer(part))
+    }
+
+    /// Adds a function that says by which keys objects are found in an index, and what is found.
+    pub fn index<I: Index>(
+        self,
+        _: I,
+        handler: IndexHandler,
+        function: for<'a> fn(&'a S, &'a mut Indexing<K>) -> BoxFuture<'a, IndexResult<I>>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let shim = IndexShim::<I, K, S> { state, function };
+        self.with(handler.declare(I::NAME), &Function::Index(Arc::new(shim)))
+    }
+
+    /// Adds a webhook that says whether a request may pass. It is given an `O`: the kind itself,
+    /// or JSON for subresources that are something else.
+    pub fn validate<O: DeserializeOwned + Send + Sync + 'static>(
+        self,
+        handler: WebhookHandler,
+        function: for<'a> fn(&'a S, &'a mut Validation<O>) -> BoxFuture<'a, AdmissionResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let shim = ValidationShim { state, function };
+        self.with_webhook(handler, Role::Validating, Arc::new(shim))
+    }
+
+    /// Adds a webhook that may change objects before they are stored.
+    pub fn mutate<O: DeserializeOwned + Send + Sync + 'static>(
+        self,
+        handler: WebhookHandler,
+        function: for<'a> fn(&'a S, &'a mut Mutation<O>) -> BoxFuture<'a, AdmissionResult>,
+    ) -> Self {
+        let state = Arc::clone(&self.state);
+        let shim = MutationShim { state, function };
+        self.with_webhook(handler, Role::Mutating, Arc::new(shim))
+    }
+
+    /// All of it, for [`Operator::resource`](crate::Operator::resource).
+    pub fn build(mut self) -> ResourceHandlers {
+        let description = match &self.coverage {
+            Coverage::Kind(spec) => Some(Description::awaited(&KindSpec::from(*spec))),
+            Coverage::Selection(_) => None,
+        };
+        for webhook in &mut self.webhooks {
+            webhook.memos.clone_from(&self.memos);
+            webhook.description.clone_from(&description);
+        }
+        ResourceHandlers {
+            coverage: self.coverage,
+            description,
+            handlers: self.handlers,
+            webhooks: self.webhooks,
+            memos: self.memos,
+            tracking: self.tracking,
+        }
+    }
+
+    fn with_webhook(
+        mut self,
+        handler: WebhookHandler,
+        role: Role,
+        function: Arc<dyn ReviewFunction>,
+    ) -> Self {
+        let (spec, param) = handler.declare(role);
+        self.webhooks.push(Webhook {
+            spec,
+            function,
+            param,
+            memos: None,
+            description: None,
+        });
+        self
+    }
+
+    fn with(mut self, declared: Declared, function: &Function) -> Self {
+        for spec in declared.specs {
+            self.handlers.push(Handler {
+                spec,
+                function: function.clone(),
+                param: declared.param.clone(),
+            });
+        }
+        self
+    }
+}

@@ -1,0 +1,243 @@
+//! Between the untyped runtime and typed handlers: decodes the object, calls, and survives it.
+
+pub(crate) mod index;
+pub(crate) mod webhook;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kopf_core::object::diff::OldValue;
+use kopf_core::object::path::FieldPath;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::context::Old;
+use crate::context::background::BackgroundFacts;
+use crate::context::change::{Change, ChangeFacts, Effects};
+use crate::context::daemon::Daemon;
+use crate::context::event::Seen;
+use crate::context::field::FieldChange;
+use crate::context::timer::Tick;
+use crate::handler::error::HandlerResult;
+use crate::process::execute::invoke::{Verdict, supervised};
+use crate::process::execute::scope::Surroundings;
+use crate::watch::EventType;
+
+/// A change handler without its types.
+pub(crate) trait ChangeFunction: Send + Sync {
+    /// Makes one attempt, at most as long as `limit`.
+    fn call(&self, facts: ChangeFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt>;
+}
+
+/// An event handler without its types.
+pub(crate) trait EventFunction: Send + Sync {
+    /// Makes one attempt, at most as long as `limit`.
+    fn call(
+        &self,
+        around: Surroundings,
+        raw: Arc<Value>,
+        event_type: EventType,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, Attempt>;
+}
+
+/// A daemon without its types.
+pub(crate) trait DaemonFunction: Send + Sync {
+    /// Makes one attempt, at most as long as `limit`, and until it is interrupted.
+    fn call(
+        &self,
+        facts: BackgroundFacts,
+        interrupted: BoxFuture<'static, ()>,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, Attempt>;
+}
+
+/// A timer without its types.
+pub(crate) trait TimerFunction: Send + Sync {
+    /// Makes one attempt, at most as long as `limit`.
+    fn call(&self, facts: BackgroundFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt>;
+}
+
+/// What one call of a handler came to.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) effects: Effects,
+    pub(crate) verdict: Verdict,
+}
+
+pub(crate) struct ChangeShim<K, S> {
+    pub(crate) state: Arc<S>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut Change<K>) -> BoxFuture<'a, HandlerResult>,
+}
+
+pub(crate) struct FieldShim<K, F, S> {
+    pub(crate) state: Arc<S>,
+    pub(crate) field: FieldPath,
+    pub(crate) function:
+        for<'a> fn(&'a S, &'a mut FieldChange<K, F>) -> BoxFuture<'a, HandlerResult>,
+}
+
+pub(crate) struct EventShim<K, S> {
+    pub(crate) state: Arc<S>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut Seen<K>) -> BoxFuture<'a, HandlerResult>,
+}
+
+pub(crate) struct DaemonShim<K, S> {
+    pub(crate) state: Arc<S>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut Daemon<K>) -> BoxFuture<'a, HandlerResult>,
+}
+
+pub(crate) struct TimerShim<K, S> {
+    pub(crate) state: Arc<S>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut Tick<K>) -> BoxFuture<'a, HandlerResult>,
+}
+
+// === impl ChangeFunction ===
+
+impl<K, S> ChangeFunction for ChangeShim<K, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    fn call(&self, facts: ChangeFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
+        Box::pin(async move {
+            let object = match K::deserialize(&*facts.situation.body) {
+                Ok(object) => object,
+                Err(error) => return Attempt::undecodable(&error),
+            };
+            let mut cx = Change::new(object, facts);
+            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let verdict = cx.after(verdict).await;
+            Attempt {
+                effects: cx.effects,
+                verdict,
+            }
+        })
+    }
+}
+
+impl<K, F, S> ChangeFunction for FieldShim<K, F, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    F: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    fn call(&self, facts: ChangeFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
+        Box::pin(async move {
+            let sight = &facts.situation.sight;
+            let decoded = K::deserialize(&*facts.situation.body).and_then(|object| {
+                let new = self.field.resolve(sight.new.as_value());
+                let new = new.map(F::deserialize).transpose()?;
+                Ok((object, new))
+            });
+            let (object, new) = match decoded {
+                Ok(decoded) => decoded,
+                Err(error) => return Attempt::undecodable(&error),
+            };
+            let old = match sight.old.value_at(&self.field, &sight.new) {
+                OldValue::Absent => Old::Absent,
+                // The type may be younger than the state: what it cannot hold is not known.
+                OldValue::Known(value) => F::deserialize(value).map_or(Old::Unknown, Old::Known),
+                OldValue::Unknown => Old::Unknown,
+            };
+            let mut cx = FieldChange::new(Change::new(object, facts), old, new);
+            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let verdict = cx.after(verdict).await;
+            Attempt {
+                effects: std::mem::take(&mut cx.effects),
+                verdict,
+            }
+        })
+    }
+}
+
+impl<K, S> EventFunction for EventShim<K, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    fn call(
+        &self,
+        around: Surroundings,
+        raw: Arc<Value>,
+        event_type: EventType,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, Attempt> {
+        Box::pin(async move {
+            let object = match K::deserialize(&*raw) {
+                Ok(object) => object,
+                Err(error) => return Attempt::undecodable(&error),
+            };
+            let mut cx = Seen::new(object, raw, around, event_type);
+            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            Attempt {
+                effects: Effects {
+                    patch: cx.patch,
+                    result: cx.result,
+                    subs: Vec::new(),
+                },
+                verdict,
+            }
+        })
+    }
+}
+
+impl<K, S> DaemonFunction for DaemonShim<K, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    fn call(
+        &self,
+        facts: BackgroundFacts,
+        interrupted: BoxFuture<'static, ()>,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, Attempt> {
+        Box::pin(async move {
+            let mut cx = match Daemon::new(facts) {
+                Ok(cx) => cx,
+                Err(error) => return Attempt::undecodable(&error),
+            };
+            let verdict = tokio::select! {
+                verdict = supervised((self.function)(&self.state, &mut cx), limit) => verdict,
+                () = interrupted => Verdict::Interrupted,
+            };
+            Attempt {
+                effects: cx.effects,
+                verdict,
+            }
+        })
+    }
+}
+
+impl<K, S> TimerFunction for TimerShim<K, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    fn call(&self, facts: BackgroundFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
+        Box::pin(async move {
+            let mut cx = match Tick::new(facts) {
+                Ok(cx) => cx,
+                Err(error) => return Attempt::undecodable(&error),
+            };
+            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            Attempt {
+                effects: cx.effects,
+                verdict,
+            }
+        })
+    }
+}
+
+// === impl Attempt ===
+
+impl Attempt {
+    fn undecodable(error: &serde_json::Error) -> Self {
+        Self {
+            effects: Effects::default(),
+            verdict: Verdict::Undecodable(error.to_string()),
+        }
+    }
+}

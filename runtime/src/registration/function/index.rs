@@ -1,0 +1,62 @@
+//! Between the untyped runtime and typed functions of indices: decodes the object, calls, survives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde::de::DeserializeOwned;
+
+use crate::context::index::{IndexFacts, Indexing};
+use crate::index::{Index, IndexResult, Indices, Update};
+use crate::process::execute::invoke::{Verdict, supervised};
+
+/// A function of an index without its types.
+pub(crate) trait IndexFunction: Send + Sync {
+    /// Makes one attempt, at most as long as `limit`. A good end comes with the new entries.
+    fn call(
+        &self,
+        facts: IndexFacts,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, (Verdict, Option<Box<dyn Update>>)>;
+
+    /// The entries of an object that is not to be found.
+    fn nothing(&self, indices: &Indices) -> Box<dyn Update>;
+}
+
+pub(crate) struct IndexShim<I: Index, K, S> {
+    pub(crate) state: Arc<S>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut Indexing<K>) -> BoxFuture<'a, IndexResult<I>>,
+}
+
+impl<I, K, S> IndexFunction for IndexShim<I, K, S>
+where
+    I: Index,
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    fn call(
+        &self,
+        facts: IndexFacts,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, (Verdict, Option<Box<dyn Update>>)> {
+        Box::pin(async move {
+            let object = match K::deserialize(&*facts.raw) {
+                Ok(object) => object,
+                Err(error) => return (Verdict::Undecodable(error.to_string()), None),
+            };
+            let indices = facts.around.means.indices.clone();
+            let mut cx = Indexing::new(object, facts);
+            let mut entries = None;
+            let call = async {
+                entries = Some((self.function)(&self.state, &mut cx).await?);
+                Ok(())
+            };
+            let verdict = supervised(Box::pin(call), limit).await;
+            (verdict, entries.map(|entries| indices.update::<I>(entries)))
+        })
+    }
+
+    fn nothing(&self, indices: &Indices) -> Box<dyn Update> {
+        indices.update::<I>(Vec::new())
+    }
+}

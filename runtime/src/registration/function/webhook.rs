@@ -1,0 +1,159 @@
+//! Between reviews and typed webhooks: decodes the object, calls, and survives it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kopf_core::admission::review::{Denial, mutation};
+use kopf_core::object::patch::JsonPatch;
+use serde::de::DeserializeOwned;
+
+use crate::context::mutation::Mutation;
+use crate::context::validation::{ReviewFacts, Validation};
+use crate::handler::error::{AdmissionErrorKind, AdmissionResult};
+use crate::task::panic_message;
+
+/// A webhook without its types.
+pub(crate) trait ReviewFunction: Send + Sync {
+    /// Looks at one request, at most as long as `limit`.
+    fn call(&self, facts: ReviewFacts, limit: Duration) -> BoxFuture<'_, Reviewed>;
+}
+
+/// What a webhook came to.
+#[derive(Debug)]
+pub(crate) struct Reviewed {
+    pub(crate) verdict: Verdict,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) patch: Option<JsonPatch>,
+}
+
+/// Whether the request may pass.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Allowed,
+    Denied(Denial),
+    /// The webhook itself is at fault.
+    Failed(String),
+}
+
+pub(crate) struct ValidationShim<K, S> {
+    pub(crate) state: Arc<S>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut Validation<K>) -> BoxFuture<'a, AdmissionResult>,
+}
+
+pub(crate) struct MutationShim<K, S> {
+    pub(crate) state: Arc<S>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut Mutation<K>) -> BoxFuture<'a, AdmissionResult>,
+}
+
+// === impl ReviewFunction ===
+
+impl<K, S> ReviewFunction for ValidationShim<K, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    fn call(&self, facts: ReviewFacts, limit: Duration) -> BoxFuture<'_, Reviewed> {
+        Box::pin(async move {
+            let mut cx = match decode(facts) {
+                Ok(cx) => cx,
+                Err(denied) => return denied,
+            };
+            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            Reviewed {
+                verdict,
+                warnings: cx.take_warnings(),
+                patch: None,
+            }
+        })
+    }
+}
+
+impl<K, S> ReviewFunction for MutationShim<K, S>
+where
+    K: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+{
+    fn call(&self, facts: ReviewFacts, limit: Duration) -> BoxFuture<'_, Reviewed> {
+        Box::pin(async move {
+            let mut cx = match decode(facts) {
+                Ok(cx) => Mutation::new(cx),
+                Err(denied) => return denied,
+            };
+            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let warnings = cx.take_warnings();
+            let patch = std::mem::take(&mut cx.patch).into_writes();
+            let patch = match (&verdict, cx.new_raw()) {
+                (Verdict::Allowed, Some(sent)) if !patch.is_empty() => mutation(sent, patch),
+                _ => None,
+            };
+            Reviewed {
+                verdict,
+                warnings,
+                patch,
+            }
+        })
+    }
+}
+
+fn decode<K: DeserializeOwned>(facts: ReviewFacts) -> Result<Validation<K>, Reviewed> {
+    let text = facts.request.body().map_or("null", |body| body.get());
+    match serde_json::from_str(text) {
+        Ok(object) => Ok(Validation::new(object, facts)),
+        Err(error) => Err(Reviewed {
+            verdict: Verdict::Denied(Denial {
+                message: format!("the object does not fit its type: {error}"),
+                code: 422,
+            }),
+            warnings: Vec::new(),
+            patch: None,
+        }),
+    }
+}
+
+async fn supervised(call: BoxFuture<'_, AdmissionResult>, limit: Duration) -> Verdict {
+    let call = AssertUnwindSafe(call).catch_unwind();
+    match tokio::time::timeout(limit, call).await {
+        Ok(Ok(Ok(()))) => Verdict::Allowed,
+        Ok(Ok(Err(error))) => match error.kind {
+            AdmissionErrorKind::Denied { code } => Verdict::Denied(Denial {
+                message: error.message,
+                code,
+            }),
+            AdmissionErrorKind::Failed => Verdict::Failed(error.message),
+        },
+        Ok(Err(payload)) => Verdict::Failed(format!("panicked: {}", panic_message(&*payload))),
+        Err(_) => Verdict::Failed(format!("did not come to a verdict within {limit:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handler::error::AdmissionError;
+
+    const LIMIT: Duration = Duration::from_secs(5);
+
+    #[tokio::test]
+    async fn a_panic_is_a_failure_and_not_a_verdict() {
+        let verdict = supervised(Box::pin(async { panic!("no {}", "way") }), LIMIT).await;
+        assert_eq!(verdict, Verdict::Failed("panicked: no way".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_the_time_interrupts_a_review() {
+        let verdict = supervised(Box::pin(std::future::pending()), LIMIT).await;
+        let message = "did not come to a verdict within 5s".to_owned();
+        assert_eq!(verdict, Verdict::Failed(message));
+    }
+
+    #[tokio::test]
+    async fn a_denial_keeps_its_code() {
+        let denied = async { Err(AdmissionError::denied("no").with_code(499)) };
+        let verdict = supervised(Box::pin(denied), LIMIT).await;
+        let message = "no".to_owned();
+        assert_eq!(verdict, Verdict::Denied(Denial { message, code: 499 }));
+    }
+}

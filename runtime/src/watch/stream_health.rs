@@ -1,0 +1,92 @@
+//! How a stream is seen from outside: whether it still moves, and what it has come to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::EventType;
+use crate::health::metrics::{Event, KindMetrics, Restart};
+use crate::task::heartbeat::{Condition, Pulse, State, Vitals};
+
+/// What a stream tells about itself.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pulse: Pulse,
+    condition: Condition,
+    metrics: Arc<KindMetrics>,
+}
+
+impl Observed {
+    /// A stream of an operator, of this name.
+    pub(crate) fn new(vitals: &Vitals, metrics: Arc<KindMetrics>, name: &str) -> Self {
+        Self {
+            pulse: vitals.pulse(format!("watch of {name}")),
+            condition: vitals.condition(name, State::Idle),
+            metrics,
+        }
+    }
+
+    /// A stream that nobody looks at.
+    pub(crate) fn unobserved() -> Self {
+        Self {
+            pulse: Pulse::unobserved(),
+            condition: Condition::unobserved(),
+            metrics: KindMetrics::unobserved(),
+        }
+    }
+
+    /// Nothing is to be done before the operator runs.
+    pub(super) fn paused(&self) {
+        self.pulse.rest();
+        self.condition.set(State::Idle);
+    }
+
+    /// Objects are about to be listed.
+    pub(super) fn listing(&self) {
+        self.condition.begin("not all objects have been listed yet");
+    }
+
+    /// Others decide how long this takes.
+    pub(super) fn waits(&self) {
+        self.pulse.rest();
+    }
+
+    /// All objects are known.
+    pub(super) fn listed(&self) {
+        self.condition.set(State::Fine);
+    }
+
+    /// The server has opened a watch.
+    pub(super) fn watching(&self) {
+        self.condition.set(State::Fine);
+    }
+
+    /// The server has no such objects.
+    pub(super) fn absent(&self, story: String) {
+        self.condition.set(State::Absent(story));
+    }
+
+    /// The server does not answer as it should.
+    pub(super) fn failing(&self, story: String) {
+        self.condition.set(State::Failing(story));
+    }
+
+    /// An event came.
+    pub(super) fn saw(&self, event_type: EventType) {
+        self.metrics.saw(match event_type {
+            EventType::Listed => Event::Listed,
+            EventType::Added => Event::Added,
+            EventType::Modified => Event::Modified,
+            EventType::Deleted => Event::Deleted,
+        });
+    }
+
+    /// A watch has ended; another one follows.
+    pub(super) fn restarts(&self, restart: Restart) {
+        self.metrics.restarted(restart);
+    }
+
+    /// Something happens again within this time.
+    pub(super) fn moves_within(&self, time: Duration) {
+        self.pulse.within(time);
+    }
+}
