@@ -19,7 +19,7 @@ use crate::handler::error::HandlerError;
 use crate::watch::ObjectKey;
 
 /// What is found by what: implemented by the types that kopf-gen makes of the indices in
-/// `kopf.yaml`, and given to [`index`](crate::Change::index) of any context.
+/// `kopf.yaml`, and given to [`index`](crate::ChangeContext::index) of any context.
 pub trait Index: Send + Sync + 'static {
     /// What one looks for.
     type Key: Eq + Hash + Send + Sync + 'static;

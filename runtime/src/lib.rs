@@ -2,7 +2,7 @@
 //! them, calls their handlers, and keeps all progress on the objects themselves.
 //!
 //! Generated code declares an [`Operator`] with its [`Resource`]s; people write handlers, which
-//! take a [`Change`], a [`FieldChange`], a [`Seen`], a [`Daemon`] or a [`Tick`] and return a
+//! take a [`ChangeContext`], a [`FieldContext`], a [`EventContext`], a [`DaemonContext`] or a [`TimerContext`] and return a
 //! [`HandlerResult`]:
 //!
 //! ```no_run
@@ -16,7 +16,7 @@
 //! struct Greeter;
 //!
 //! impl Greeter {
-//!     async fn create_fn(&self, cx: &mut Change<Value>) -> HandlerResult {
+//!     async fn create_fn(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
 //!         info!("{} is there", cx.name());
 //!         cx.set_result(&json!({"greeted": cx.name()}))?;
 //!         Ok(())
@@ -78,21 +78,21 @@ pub use context::hierarchy;
 pub use handler::predicate;
 pub use settings::storage;
 
-pub use client::authentication::Exhausted;
+pub use client::authentication::CredentialsExhausted;
 pub use client::resource::{ResourceSpec, Scope, StatusSubresource};
 pub use context::Old;
-pub use context::change::Change;
-pub use context::daemon::Daemon;
-pub use context::event::Seen;
-pub use context::field::FieldChange;
-pub use context::index::Indexing;
-pub use context::mutation::Mutation;
+pub use context::change::ChangeContext;
+pub use context::daemon::DaemonContext;
+pub use context::event::EventContext;
+pub use context::field::FieldContext;
+pub use context::index::IndexContext;
+pub use context::mutation::MutationContext;
 pub use context::stop::StopSignal;
-pub use context::timer::Tick;
-pub use context::validation::{Caller, Validation};
+pub use context::timer::TimerContext;
+pub use context::validation::{Caller, ValidationContext};
 pub use events::log_layer::EventLayer;
 pub use events::posting::EventSeverity;
-pub use events::recorder::Reporter;
+pub use events::recorder::EventRecorder;
 pub use handler::error::{AdmissionError, AdmissionResult, HandlerError, HandlerResult};
 pub use handler::memo::Memo;
 pub use handler::patch::Patch;
@@ -118,18 +118,18 @@ pub use kopf_core::scope::NamespacePattern;
 pub use kopf_core::selection::{DiscoveredResource, Selector};
 pub use kube::core::DynamicObject;
 pub use operator::hook::{
-    Cleanup, Credentials, Failed, HookHandler, Hooks, Login, LoginResult, OperatorHandlers, Probe,
-    Startup,
+    CleanupContext, Credentials, Failed, HookHandler, Hooks, LoginContext, LoginResult, OperatorHandlers, ProbeContext,
+    StartupContext,
 };
-pub use operator::{Error, Namespaces, NeverReady, Operator, RunningOperator};
+pub use operator::{Error, Namespaces, EndedBeforeReady, Operator, RunningOperator};
 pub use registration::{Resource, ResourceHandlers};
 pub use settings::{
-    BackgroundSettings, DiffBasePlace, ExecutionSettings, HealthSettings, LeaderElectionSettings,
+    BackgroundSettings, DiffBaseStore, ExecutionSettings, HealthSettings, LeaderElectionSettings,
     NetworkingSettings, PeeringMode, PeeringSettings, PersistenceSettings, PostingLevel,
-    PostingSettings, ProgressPlace, ProgressPosting, QueueingSettings, ScanningSettings, Settings,
+    PostingSettings, ProgressStore, ProgressPosting, QueueingSettings, ScanningSettings, Settings,
     ShutdownSettings, WatchingSettings,
 };
-pub use watch::EventType;
+pub use watch::WatchEventType;
 
 /// The contract between generated code and this crate; it changes when they no longer fit.
 const CODEGEN_ABI: u32 = 1;

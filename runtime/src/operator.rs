@@ -37,10 +37,10 @@ use tracing::{error, info, warn};
 use self::args::{Cli, LoggingArgs, PeeringArgs, Request, RunArgs, ScopeArgs};
 use self::connect::{Access, connect};
 use self::embedded::Insight;
-pub use self::embedded::{NeverReady, RunningOperator};
+pub use self::embedded::{EndedBeforeReady, RunningOperator};
 use self::shutdown::Patience;
 use crate::admission::{Serving, Webhooks};
-use crate::client::authentication::Exhausted;
+use crate::client::authentication::CredentialsExhausted;
 use crate::coordination::clock::WallClock;
 use crate::health::endpoint::HealthEndpoint;
 use crate::health::metrics::api::{ApiMetrics, metered};
@@ -149,7 +149,7 @@ pub enum Error {
     },
     /// Login handlers have found no credentials that the cluster accepts.
     #[error(transparent)]
-    Login(Exhausted),
+    Login(CredentialsExhausted),
     /// There is no configuration of a cluster, in the environment or a kubeconfig.
     #[error("no cluster to connect to")]
     Config(#[source] Box<kube::config::InferConfigError>),

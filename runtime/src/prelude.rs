@@ -8,8 +8,8 @@ pub use tracing::{debug, error, info, warn};
 
 pub use crate::context::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
-    AdmissionError, AdmissionResult, Change, Cleanup, Credentials, Daemon, EventSeverity,
-    EventType, FieldChange, HandlerError, HandlerResult, IndexResult, IndexView, Indexing, Login,
-    LoginResult, Memo, Mutation, Old, Operation, Probe, Reason, Seen, Startup, StopReason,
-    StopSignal, SubHandler, Tick, Validation,
+    AdmissionError, AdmissionResult, ChangeContext, CleanupContext, Credentials, DaemonContext, EventSeverity,
+    WatchEventType, FieldContext, HandlerError, HandlerResult, IndexResult, IndexView, IndexContext, LoginContext,
+    LoginResult, Memo, MutationContext, Old, Operation, ProbeContext, Reason, EventContext, StartupContext, StopReason,
+    StopSignal, SubHandler, TimerContext, ValidationContext,
 };

@@ -44,7 +44,7 @@ use crate::process::persist::apply::{Landing, OnConflict, Place, Rejected, Tell,
 use crate::queue::{Next, Processor};
 use crate::settings::Settings;
 use crate::task::panic_message;
-use crate::watch::{EventType, News, ObjectKey};
+use crate::watch::{WatchEventType, News, ObjectKey};
 
 /// Everything that handling an object takes.
 pub(crate) struct Pipeline {
@@ -172,7 +172,7 @@ impl Processor for Pipeline {
             News::Nudge => return batch.nudge(),
         };
         let kind = self.kind(key);
-        if !kind.duties().is_empty() && sighting.event_type != EventType::Deleted {
+        if !kind.duties().is_empty() && sighting.event_type != WatchEventType::Deleted {
             let version = sighting.version.clone();
             self.background.saw(key, &sighting.text, version);
         }
@@ -181,7 +181,7 @@ impl Processor for Pipeline {
 
     fn outlasts_pause(&self, batch: &Batch) -> bool {
         let newest = batch.newest();
-        newest.is_some_and(|newest| newest.event_type == EventType::Deleted)
+        newest.is_some_and(|newest| newest.event_type == WatchEventType::Deleted)
     }
 
     fn shelve(&self, memory: &mut Memory) {
@@ -224,8 +224,8 @@ impl Case<'_> {
                 .get_or_insert_with(|| Acquaintance::begin(first));
         }
         if let Some(newest) = batch.newest() {
-            memory.listed = newest.event_type == EventType::Listed;
-            if newest.event_type == EventType::Deleted {
+            memory.listed = newest.event_type == WatchEventType::Listed;
+            if newest.event_type == WatchEventType::Deleted {
                 if self.has_only_left_the_view().await {
                     return Ok(self.forget());
                 }
@@ -235,7 +235,7 @@ impl Case<'_> {
             }
             if is_news(memory, newest) {
                 self.take_in(memory, newest).await?;
-            } else if newest.event_type == EventType::Listed {
+            } else if newest.event_type == WatchEventType::Listed {
                 self.check_versions(memory).await;
             }
             self.tell_event_handlers(memory, &batch).await?;
@@ -357,7 +357,7 @@ impl Case<'_> {
         let Some(newest) = batch.newest() else {
             return Ok(());
         };
-        if patch.is_empty() || newest.event_type == EventType::Deleted {
+        if patch.is_empty() || newest.event_type == WatchEventType::Deleted {
             return Ok(());
         }
         let known = match &memory.current {
@@ -446,7 +446,7 @@ fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
         && !batch.is_nudged()
         && memory.current.is_none()
         && batch.newest().is_some_and(|newest| {
-            matches!(newest.event_type, EventType::Added | EventType::Modified)
+            matches!(newest.event_type, WatchEventType::Added | WatchEventType::Modified)
                 && is_stale(memory, newest.version.as_ref())
         })
 }
@@ -454,7 +454,7 @@ fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
 /// Whether a sighting shows a state that has not been taken in. A list may show the state after
 /// our last write: that is no news to handlers, but maybe nobody accompanies the object yet.
 fn is_news(memory: &Memory, newest: &Waiting) -> bool {
-    let relisted = newest.event_type == EventType::Listed && newest.version == memory.written;
+    let relisted = newest.event_type == WatchEventType::Listed && newest.version == memory.written;
     relisted || !is_stale(memory, newest.version.as_ref())
 }
 
@@ -466,11 +466,11 @@ fn is_stale(memory: &Memory, seen: Option<&Version>) -> bool {
     }
 }
 
-fn event_kind(event_type: EventType) -> EventKind {
+fn event_kind(event_type: WatchEventType) -> EventKind {
     match event_type {
-        EventType::Listed => EventKind::Listed,
-        EventType::Added | EventType::Modified => EventKind::Changed,
-        EventType::Deleted => EventKind::Deleted,
+        WatchEventType::Listed => EventKind::Listed,
+        WatchEventType::Added | WatchEventType::Modified => EventKind::Changed,
+        WatchEventType::Deleted => EventKind::Deleted,
     }
 }
 
@@ -481,7 +481,7 @@ mod tests {
     use super::*;
     use crate::watch::Sighting;
 
-    fn seen(event_type: EventType, version: &str) -> Batch {
+    fn seen(event_type: WatchEventType, version: &str) -> Batch {
         let mut batch = Batch::default();
         let sighting = Sighting {
             event_type,
@@ -502,12 +502,12 @@ mod tests {
     #[test]
     fn the_echo_of_our_own_write_is_no_news_unless_something_else_has_happened() {
         let memory = memory();
-        let mut batch = seen(EventType::Modified, "5");
+        let mut batch = seen(WatchEventType::Modified, "5");
         assert!(is_echo(&memory, &batch, Keep::Newest));
         assert!(!is_echo(&memory, &batch, Keep::Events));
         assert!(!is_echo(
             &memory,
-            &seen(EventType::Modified, "6"),
+            &seen(WatchEventType::Modified, "6"),
             Keep::Newest
         ));
         batch.nudge();
@@ -518,9 +518,9 @@ mod tests {
     fn a_list_that_shows_the_state_after_our_last_write_is_taken_in() {
         let memory = memory();
         let news = |batch: &Batch| batch.newest().is_some_and(|it| is_news(&memory, it));
-        assert!(news(&seen(EventType::Listed, "5")));
-        assert!(news(&seen(EventType::Listed, "6")));
-        assert!(!news(&seen(EventType::Listed, "4")));
-        assert!(!news(&seen(EventType::Modified, "5")));
+        assert!(news(&seen(WatchEventType::Listed, "5")));
+        assert!(news(&seen(WatchEventType::Listed, "6")));
+        assert!(!news(&seen(WatchEventType::Listed, "4")));
+        assert!(!news(&seen(WatchEventType::Modified, "5")));
     }
 }

@@ -16,14 +16,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::client::resource::{Coverage, Description, KindSpec, ResourceSpec};
-use crate::context::change::Change;
-use crate::context::daemon::Daemon;
-use crate::context::event::Seen;
-use crate::context::field::FieldChange;
-use crate::context::index::Indexing;
-use crate::context::mutation::Mutation;
-use crate::context::timer::Tick;
-use crate::context::validation::Validation;
+use crate::context::change::ChangeContext;
+use crate::context::daemon::DaemonContext;
+use crate::context::event::EventContext;
+use crate::context::field::FieldContext;
+use crate::context::index::IndexContext;
+use crate::context::mutation::MutationContext;
+use crate::context::timer::TimerContext;
+use crate::context::validation::ValidationContext;
 use crate::handler::error::{AdmissionResult, HandlerResult};
 use crate::handler::memo::{Memo, Memos};
 use crate::handler::webhook::WebhookHandler;
@@ -190,7 +190,7 @@ where
     pub fn change(
         self,
         handler: ChangeHandler,
-        function: for<'a> fn(&'a S, &'a mut Change<K>) -> BoxFuture<'a, HandlerResult>,
+        function: for<'a> fn(&'a S, &'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
         let shim = ChangeShim { state, function };
@@ -201,7 +201,7 @@ where
     pub fn field<F: DeserializeOwned + Send + Sync + 'static>(
         self,
         handler: FieldHandler,
-        function: for<'a> fn(&'a S, &'a mut FieldChange<K, F>) -> BoxFuture<'a, HandlerResult>,
+        function: for<'a> fn(&'a S, &'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let shim = FieldShim {
             state: Arc::clone(&self.state),
@@ -215,7 +215,7 @@ where
     pub fn event(
         self,
         handler: EventHandler,
-        function: for<'a> fn(&'a S, &'a mut Seen<K>) -> BoxFuture<'a, HandlerResult>,
+        function: for<'a> fn(&'a S, &'a mut EventContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
         let shim = EventShim { state, function };
@@ -226,7 +226,7 @@ where
     pub fn daemon(
         self,
         handler: DaemonHandler,
-        function: for<'a> fn(&'a S, &'a mut Daemon<K>) -> BoxFuture<'a, HandlerResult>,
+        function: for<'a> fn(&'a S, &'a mut DaemonContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
         let (declared, initial_delay, stopping) = handler.declare();
@@ -242,7 +242,7 @@ where
     pub fn timer(
         self,
         handler: TimerHandler,
-        function: for<'a> fn(&'a S, &'a mut Tick<K>) -> BoxFuture<'a, HandlerResult>,
+        function: for<'a> fn(&'a S, &'a mut TimerContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
         let (declared, initial_delay, timing) = handler.declare();
@@ -259,7 +259,7 @@ where
         self,
         _: I,
         handler: IndexHandler,
-        function: for<'a> fn(&'a S, &'a mut Indexing<K>) -> BoxFuture<'a, IndexResult<I>>,
+        function: for<'a> fn(&'a S, &'a mut IndexContext<K>) -> BoxFuture<'a, IndexResult<I>>,
     ) -> Self {
         let state = Arc::clone(&self.state);
         let shim = IndexShim::<I, K, S> { state, function };
@@ -271,7 +271,7 @@ where
     pub fn validate<O: DeserializeOwned + Send + Sync + 'static>(
         self,
         handler: WebhookHandler,
-        function: for<'a> fn(&'a S, &'a mut Validation<O>) -> BoxFuture<'a, AdmissionResult>,
+        function: for<'a> fn(&'a S, &'a mut ValidationContext<O>) -> BoxFuture<'a, AdmissionResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
         let shim = ValidationShim { state, function };
@@ -282,7 +282,7 @@ where
     pub fn mutate<O: DeserializeOwned + Send + Sync + 'static>(
         self,
         handler: WebhookHandler,
-        function: for<'a> fn(&'a S, &'a mut Mutation<O>) -> BoxFuture<'a, AdmissionResult>,
+        function: for<'a> fn(&'a S, &'a mut MutationContext<O>) -> BoxFuture<'a, AdmissionResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
         let shim = MutationShim { state, function };

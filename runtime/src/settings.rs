@@ -11,7 +11,7 @@ use kopf_core::peering::Ties;
 use kopf_core::persistence::Persistence;
 use kopf_core::posting::Limits;
 
-pub use self::persistence::{DiffBasePlace, PersistenceSettings, ProgressPlace};
+pub use self::persistence::{DiffBaseStore, PersistenceSettings, ProgressStore};
 
 /// All settings of an operator.
 #[derive(Debug, Clone, Default)]

@@ -32,7 +32,7 @@ pub(crate) struct ObjectKey {
 
 /// What the stream said about the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EventType {
+pub enum WatchEventType {
     /// The object was there when the operator began to look.
     Listed,
     /// The object appeared.
@@ -46,7 +46,7 @@ pub enum EventType {
 /// One report of a stream about one object.
 #[derive(Debug, Clone)]
 pub(crate) struct Sighting {
-    pub(crate) event_type: EventType,
+    pub(crate) event_type: WatchEventType,
     pub(crate) version: Option<Version>,
     pub(crate) text: Arc<RawValue>,
 }
@@ -155,9 +155,9 @@ impl<'a> Glance<'a> {
     }
 }
 
-// === impl EventType ===
+// === impl WatchEventType ===
 
-impl fmt::Display for EventType {
+impl fmt::Display for WatchEventType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Listed => "LISTED",

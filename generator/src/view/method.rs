@@ -395,18 +395,18 @@ impl Context {
     #[must_use]
     pub const fn runtime_type(&self) -> &'static str {
         match self {
-            Self::Change(_) => "Change",
-            Self::Field(..) => "FieldChange",
-            Self::Seen(_) => "Seen",
-            Self::Validation(_) => "Validation",
-            Self::Mutation(_) => "Mutation",
-            Self::Daemon(_) => "Daemon",
-            Self::Tick(_) => "Tick",
-            Self::Indexing(..) => "Indexing",
-            Self::Startup => "Startup",
-            Self::Cleanup => "Cleanup",
-            Self::Login => "Login",
-            Self::Probe => "Probe",
+            Self::Change(_) => "ChangeContext",
+            Self::Field(..) => "FieldContext",
+            Self::Seen(_) => "EventContext",
+            Self::Validation(_) => "ValidationContext",
+            Self::Mutation(_) => "MutationContext",
+            Self::Daemon(_) => "DaemonContext",
+            Self::Tick(_) => "TimerContext",
+            Self::Indexing(..) => "IndexContext",
+            Self::Startup => "StartupContext",
+            Self::Cleanup => "CleanupContext",
+            Self::Login => "LoginContext",
+            Self::Probe => "ProbeContext",
         }
     }
 

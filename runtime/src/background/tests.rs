@@ -9,8 +9,8 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::client::resource::{Coverage, ResourceSpec, Scope, StatusSubresource};
-use crate::context::daemon::Daemon;
-use crate::context::timer::Tick;
+use crate::context::daemon::DaemonContext;
+use crate::context::timer::TimerContext;
 use crate::coordination::pause::Activity;
 use crate::handler::error::{HandlerError, HandlerResult};
 use crate::handler::{DaemonHandler, TimerHandler};
@@ -213,7 +213,7 @@ fn unlabelled(version: u32) -> Value {
 }
 
 /// A daemon that does as it is told.
-async fn obedient(theatre: &Theatre, cx: &mut Daemon<Value>) -> HandlerResult {
+async fn obedient(theatre: &Theatre, cx: &mut DaemonContext<Value>) -> HandlerResult {
     theatre.note("starts");
     cx.stop().wait().await;
     theatre.note(format!("stops: {}", cx.stop().reasons()));
@@ -487,7 +487,7 @@ async fn blocking_work_is_told_to_stop_and_its_panics_are_errors() {
 }
 
 /// A tick that is noted.
-async fn noted(theatre: &Theatre, cx: &mut Tick<Value>) -> HandlerResult {
+async fn noted(theatre: &Theatre, cx: &mut TimerContext<Value>) -> HandlerResult {
     theatre.note(format!("tick {}", cx.object()["spec"]["size"]));
     Ok(())
 }

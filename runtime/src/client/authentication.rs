@@ -19,12 +19,12 @@ use tower_service::Service;
 use tracing::{info, warn};
 
 use self::credential_pool::{Key, Keyring};
-use crate::operator::hook::{Credentials, Hook, Login, OnFailure, round};
+use crate::operator::hook::{Credentials, Hook, LoginContext, OnFailure, round};
 use crate::settings::Settings;
 
 /// Login handlers, and what they found.
 pub(crate) struct Vault {
-    logins: Vec<Hook<Login>>,
+    logins: Vec<Hook<LoginContext>>,
     default_backoff: Duration,
     connect_timeout: Duration,
     /// Held while login handlers run: there is no point in asking them twice at once.
@@ -35,7 +35,7 @@ pub(crate) struct Vault {
 /// No credentials are left, and no login handler has others.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("there is no access to the cluster: {0}")]
-pub struct Exhausted(String);
+pub struct CredentialsExhausted(String);
 
 /// Sends requests through the vault.
 #[derive(Clone)]
@@ -48,9 +48,9 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 impl Vault {
     /// Asks the login handlers for the first time.
     pub(crate) async fn open(
-        logins: Vec<Hook<Login>>,
+        logins: Vec<Hook<LoginContext>>,
         settings: &Settings,
-    ) -> Result<Arc<Self>, Exhausted> {
+    ) -> Result<Arc<Self>, CredentialsExhausted> {
         let vault = Self {
             logins,
             default_backoff: settings.execution.default_backoff,
@@ -63,33 +63,33 @@ impl Vault {
     }
 
     /// A client that uses whatever credentials work.
-    pub(crate) async fn client(self: &Arc<Self>) -> Result<ClientBuilder<Entrance>, Exhausted> {
+    pub(crate) async fn client(self: &Arc<Self>) -> Result<ClientBuilder<Entrance>, CredentialsExhausted> {
         let namespace = self.key().await?.access.default_namespace().to_owned();
         Ok(ClientBuilder::new(Entrance(Arc::clone(self)), namespace))
     }
 
     /// Waits until no credentials are left.
-    pub(crate) async fn exhausted(&self) -> Exhausted {
+    pub(crate) async fn exhausted(&self) -> CredentialsExhausted {
         let mut exhausted = self.exhausted.subscribe();
         let reason = exhausted.wait_for(Option::is_some).await;
         let reason = reason.map(|reason| reason.clone().unwrap_or_default());
         match reason {
-            Ok(reason) => Exhausted(reason),
+            Ok(reason) => CredentialsExhausted(reason),
             Err(_) => std::future::pending().await,
         }
     }
 
     /// The best credentials, found anew if there are none.
-    async fn key(&self) -> Result<Key<Client>, Exhausted> {
+    async fn key(&self) -> Result<Key<Client>, CredentialsExhausted> {
         let mut keyring = self.keyring.lock().await;
         if let Some(reason) = &*self.exhausted.borrow() {
-            return Err(Exhausted(reason.clone()));
+            return Err(CredentialsExhausted(reason.clone()));
         }
         if let Some(key) = keyring.best(Timestamp::now()) {
             return Ok(key);
         }
         let known = keyring.has_ever_had_any();
-        let mut cx = Login::new(known);
+        let mut cx = LoginContext::new(known);
         let failed = round(&self.logins, &mut cx, OnFailure::GoOn, self.default_backoff).await;
         let mut complaints: Vec<String> = failed.iter().map(ToString::to_string).collect();
         for (handler, credentials) in cx.found {
@@ -113,7 +113,7 @@ impl Vault {
         }
         let reason = complaints.join("; ");
         self.exhausted.send_replace(Some(reason.clone()));
-        Err(Exhausted(reason))
+        Err(CredentialsExhausted(reason))
     }
 
     /// Sends a request, with other credentials if these are refused.

@@ -30,7 +30,7 @@ use crate::settings::ExecutionSettings;
 ///
 /// The runtime owns it and the handler borrows it: what the handler put into the patch survives
 /// an error, a panic and the end of its time.
-pub struct Change<K> {
+pub struct ChangeContext<K> {
     object: K,
     pub(super) facts: ChangeFacts,
     pub(super) registered: Vec<Registered<K>>,
@@ -113,9 +113,9 @@ impl Slot {
     }
 }
 
-// === impl Change ===
+// === impl ChangeContext ===
 
-impl<K> Change<K> {
+impl<K> ChangeContext<K> {
     pub(crate) fn new(object: K, facts: ChangeFacts) -> Self {
         Self {
             object,
@@ -279,4 +279,4 @@ impl<K> Change<K> {
     }
 }
 
-reporting!(Change, facts.around);
+reporting!(ChangeContext, facts.around);

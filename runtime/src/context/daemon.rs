@@ -27,7 +27,7 @@ use crate::watch::latest::Snapshot;
 ///
 /// The runtime owns it and the daemon borrows it: what the daemon put into the patch survives an
 /// error, a panic and an interruption.
-pub struct Daemon<K> {
+pub struct DaemonContext<K> {
     facts: BackgroundFacts,
     pub(crate) effects: Effects,
     /// The newest state that could be decoded; the lock is only held for looking and decoding.
@@ -39,7 +39,7 @@ struct Decoded<K> {
     generation: u32,
 }
 
-impl<K: DeserializeOwned> Daemon<K> {
+impl<K: DeserializeOwned> DaemonContext<K> {
     pub(crate) fn new(facts: BackgroundFacts) -> Result<Self, serde_json::Error> {
         let snapshot = facts.object.live.snapshot();
         let decoded = Decoded {
@@ -80,14 +80,14 @@ impl<K: DeserializeOwned> Daemon<K> {
     }
 }
 
-impl<K> Daemon<K> {
+impl<K> DaemonContext<K> {
     /// The object as the server sent it, as it is now.
     pub fn raw(&self) -> Value {
         self.facts.object.newest()
     }
 }
 
-background_context!(Daemon);
+background_context!(DaemonContext);
 
 fn decode<K: DeserializeOwned>(snapshot: &Snapshot) -> Result<K, serde_json::Error> {
     serde_json::from_str(snapshot.text.get())

@@ -15,24 +15,24 @@ use crate::handler::memo::{self, Memo};
 use crate::handler::patch::Patch;
 use crate::index::{Index, IndexView};
 use crate::process::execute::scope::Surroundings;
-use crate::watch::EventType;
+use crate::watch::WatchEventType;
 
 /// One event of an object.
-pub struct Seen<K> {
+pub struct EventContext<K> {
     object: K,
     raw: Arc<Value>,
     around: Surroundings,
-    event_type: EventType,
+    event_type: WatchEventType,
     pub(crate) patch: Patch,
     pub(crate) result: Slot,
 }
 
-impl<K> Seen<K> {
+impl<K> EventContext<K> {
     pub(crate) fn new(
         object: K,
         raw: Arc<Value>,
         around: Surroundings,
-        event_type: EventType,
+        event_type: WatchEventType,
     ) -> Self {
         Self {
             object,
@@ -45,7 +45,7 @@ impl<K> Seen<K> {
     }
 
     /// What happened to the object.
-    pub fn event_type(&self) -> EventType {
+    pub fn event_type(&self) -> WatchEventType {
         self.event_type
     }
 
@@ -141,4 +141,4 @@ impl<K> Seen<K> {
     }
 }
 
-reporting!(Seen, around);
+reporting!(EventContext, around);

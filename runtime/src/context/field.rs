@@ -3,17 +3,17 @@
 use std::ops::{Deref, DerefMut};
 
 use super::Old;
-use super::change::Change;
+use super::change::ChangeContext;
 
-/// A change of one field of an object; everything of [`Change`] is there, too.
-pub struct FieldChange<K, F> {
-    change: Change<K>,
+/// A change of one field of an object; everything of [`ChangeContext`] is there, too.
+pub struct FieldContext<K, F> {
+    change: ChangeContext<K>,
     old: Old<F>,
     new: Option<F>,
 }
 
-impl<K, F> FieldChange<K, F> {
-    pub(crate) fn new(change: Change<K>, old: Old<F>, new: Option<F>) -> Self {
+impl<K, F> FieldContext<K, F> {
+    pub(crate) fn new(change: ChangeContext<K>, old: Old<F>, new: Option<F>) -> Self {
         Self { change, old, new }
     }
 
@@ -28,16 +28,16 @@ impl<K, F> FieldChange<K, F> {
     }
 }
 
-impl<K, F> Deref for FieldChange<K, F> {
-    type Target = Change<K>;
+impl<K, F> Deref for FieldContext<K, F> {
+    type Target = ChangeContext<K>;
 
-    fn deref(&self) -> &Change<K> {
+    fn deref(&self) -> &ChangeContext<K> {
         &self.change
     }
 }
 
-impl<K, F> DerefMut for FieldChange<K, F> {
-    fn deref_mut(&mut self) -> &mut Change<K> {
+impl<K, F> DerefMut for FieldContext<K, F> {
+    fn deref_mut(&mut self) -> &mut ChangeContext<K> {
         &mut self.change
     }
 }

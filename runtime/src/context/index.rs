@@ -15,7 +15,7 @@ use crate::index::{Index, IndexView};
 use crate::process::execute::scope::Surroundings;
 
 /// One object that is about to be found in an index.
-pub struct Indexing<K> {
+pub struct IndexContext<K> {
     object: K,
     facts: IndexFacts,
 }
@@ -31,7 +31,7 @@ pub(crate) struct IndexFacts {
     pub(crate) runtime: Duration,
 }
 
-impl<K> Indexing<K> {
+impl<K> IndexContext<K> {
     pub(crate) fn new(object: K, facts: IndexFacts) -> Self {
         Self { object, facts }
     }

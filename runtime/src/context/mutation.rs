@@ -2,18 +2,18 @@
 
 use std::ops::{Deref, DerefMut};
 
-use super::validation::Validation;
+use super::validation::ValidationContext;
 use crate::handler::patch::Patch;
 
-/// One request to the API server, as a mutating webhook sees it; everything of [`Validation`] is
+/// One request to the API server, as a mutating webhook sees it; everything of [`ValidationContext`] is
 /// there, too.
-pub struct Mutation<K> {
-    validation: Validation<K>,
+pub struct MutationContext<K> {
+    validation: ValidationContext<K>,
     pub(crate) patch: Patch,
 }
 
-impl<K> Mutation<K> {
-    pub(crate) fn new(validation: Validation<K>) -> Self {
+impl<K> MutationContext<K> {
+    pub(crate) fn new(validation: ValidationContext<K>) -> Self {
         Self {
             validation,
             patch: Patch::default(),
@@ -26,16 +26,16 @@ impl<K> Mutation<K> {
     }
 }
 
-impl<K> Deref for Mutation<K> {
-    type Target = Validation<K>;
+impl<K> Deref for MutationContext<K> {
+    type Target = ValidationContext<K>;
 
-    fn deref(&self) -> &Validation<K> {
+    fn deref(&self) -> &ValidationContext<K> {
         &self.validation
     }
 }
 
-impl<K> DerefMut for Mutation<K> {
-    fn deref_mut(&mut self) -> &mut Validation<K> {
+impl<K> DerefMut for MutationContext<K> {
+    fn deref_mut(&mut self) -> &mut ValidationContext<K> {
         &mut self.validation
     }
 }

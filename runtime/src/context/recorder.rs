@@ -30,8 +30,8 @@ macro_rules! reporting {
             }
 
             /// The means to post Kubernetes events about the object, for work that outlives the
-            /// call; with [`on`]($crate::Reporter::on) about any other object.
-            pub fn reporter(&self) -> $crate::Reporter {
+            /// call; with [`on`]($crate::EventRecorder::on) about any other object.
+            pub fn reporter(&self) -> $crate::EventRecorder {
                 self.$($around).+.reporter()
             }
         }

@@ -65,7 +65,7 @@ impl StopSignal {
         tokio::time::timeout(duration, self.wait()).await.is_err()
     }
 
-    /// The same for a thread, as in [`Daemon::blocking`](crate::Daemon::blocking).
+    /// The same for a thread, as in [`DaemonContext::blocking`](crate::DaemonContext::blocking).
     #[must_use = "it tells whether to go on"]
     pub fn sleep_blocking(&self, duration: Duration) -> bool {
         let deadline = Instant::now() + duration;

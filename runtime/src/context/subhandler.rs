@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use super::change::{Change, ChangeFacts};
+use super::change::{ChangeContext, ChangeFacts};
 use crate::events::span;
 use crate::handler::SubHandler;
 use crate::handler::error::{HandlerError, HandlerResult};
@@ -26,9 +26,9 @@ pub(crate) struct Registered<K> {
 }
 
 type SubFunction<K> =
-    Box<dyn for<'a> FnOnce(&'a mut Change<K>) -> BoxFuture<'a, HandlerResult> + Send>;
+    Box<dyn for<'a> FnOnce(&'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult> + Send>;
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Change<K> {
+impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
     /// Registers a sub-handler, which runs when the handler itself has returned.
     ///
     /// The handler is called again, and must register the same sub-handlers again, until all of

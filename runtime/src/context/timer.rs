@@ -23,7 +23,7 @@ use crate::handler::patch::Patch;
 use crate::index::{Index, IndexView};
 
 /// One tick of a timer of an object.
-pub struct Tick<K> {
+pub struct TimerContext<K> {
     text: Arc<RawValue>,
     /// Decoded when it is asked for: most ticks of most timers find nothing to do.
     object: OnceLock<K>,
@@ -31,7 +31,7 @@ pub struct Tick<K> {
     pub(crate) effects: Effects,
 }
 
-impl<K: DeserializeOwned> Tick<K> {
+impl<K: DeserializeOwned> TimerContext<K> {
     pub(crate) fn new(facts: BackgroundFacts) -> Result<Self, serde_json::Error> {
         let live = &facts.object.live;
         let snapshot = live.snapshot();
@@ -58,11 +58,11 @@ impl<K: DeserializeOwned> Tick<K> {
     }
 }
 
-impl<K> Tick<K> {
+impl<K> TimerContext<K> {
     /// The object as the server sent it, as it is now.
     pub fn raw(&self) -> Value {
         self.facts.object.newest()
     }
 }
 
-background_context!(Tick);
+background_context!(TimerContext);

@@ -20,7 +20,7 @@ use crate::handler::memo::{self, AnyMemo, Memo};
 use crate::index::{Index, IndexView, Indices};
 
 /// One request to the API server, as a validating webhook sees it.
-pub struct Validation<K> {
+pub struct ValidationContext<K> {
     object: K,
     old: OnceLock<Old<K>>,
     facts: ReviewFacts,
@@ -81,9 +81,9 @@ impl States {
     }
 }
 
-// === impl Validation ===
+// === impl ValidationContext ===
 
-impl<K> Validation<K> {
+impl<K> ValidationContext<K> {
     pub(crate) fn new(object: K, facts: ReviewFacts) -> Self {
         Self {
             object,
@@ -234,7 +234,7 @@ impl<K> Validation<K> {
     }
 }
 
-impl<K: DeserializeOwned> Validation<K> {
+impl<K: DeserializeOwned> ValidationContext<K> {
     /// The object before the request: absent for creations, unknown if it does not fit its type.
     pub fn old(&self) -> Old<&K> {
         let read = || match self.facts.request.old_object.as_deref() {

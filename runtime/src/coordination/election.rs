@@ -23,7 +23,7 @@ use crate::task::heartbeat::Pulse;
 use crate::watch::known_objects::Retain;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::stream_health::Observed;
-use crate::watch::{EventType, KindIndex, News, Sighting};
+use crate::watch::{WatchEventType, KindIndex, News, Sighting};
 
 const LEASES: ResourceSpec = ResourceSpec {
     group: "coordination.k8s.io",
@@ -230,7 +230,7 @@ impl<'a> Campaign<'a> {
         let known = self.candidate.version().map(Version::new);
         match (&sighting.version, known) {
             (Some(seen), Some(known)) if seen.is_known_after(&known) => {}
-            _ if sighting.event_type == EventType::Deleted => self.observe(None),
+            _ if sighting.event_type == WatchEventType::Deleted => self.observe(None),
             _ => self.observe(serde_json::from_str(sighting.text.get()).ok()),
         }
     }

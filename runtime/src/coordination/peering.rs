@@ -23,7 +23,7 @@ use crate::settings::{PeeringMode, PeeringSettings};
 use crate::task::Tasks;
 use crate::task::heartbeat::Pulse;
 use crate::watch::stream::{Sink, StreamSettings};
-use crate::watch::{EventType, KindIndex, News};
+use crate::watch::{WatchEventType, KindIndex, News};
 
 pub(crate) use self::object::Seat;
 
@@ -165,7 +165,7 @@ impl<'a> Session<'a> {
                     let now = self.now();
                     let table = &mut self.tables[usize::from(key.kind.0)];
                     let appeared = match sighting.event_type {
-                        EventType::Deleted => table.lost(),
+                        WatchEventType::Deleted => table.lost(),
                         _ => table.saw(&sighting.text, now),
                     };
                     if appeared {

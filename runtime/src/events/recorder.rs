@@ -14,14 +14,14 @@ use crate::settings::PostingLevel;
 /// Posts Kubernetes events on one object. It never waits: events are sent in the background,
 /// repeats are counted, and an object that has too much to say is slowed down.
 #[derive(Clone)]
-pub struct Reporter {
+pub struct EventRecorder {
     subject: Subject,
     poster: Option<Poster>,
 }
 
-// === impl Reporter ===
+// === impl EventRecorder ===
 
-impl Reporter {
+impl EventRecorder {
     pub(crate) fn new(subject: Subject, poster: Option<Poster>) -> Self {
         Self { subject, poster }
     }
@@ -97,9 +97,9 @@ impl Reporter {
     }
 }
 
-impl fmt::Debug for Reporter {
+impl fmt::Debug for EventRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reporter")
+        f.debug_struct("EventRecorder")
             .field("subject", &self.subject)
             .finish_non_exhaustive()
     }

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::index::Indices;
-use crate::operator::hook::{Hook, Probe};
+use crate::operator::hook::{Hook, ProbeContext};
 
 /// How long an answer is waited for; it is kept for the next who asks.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -45,14 +45,14 @@ pub(crate) struct Questions {
 
 /// The probe handlers with what they need.
 pub(crate) struct Probing {
-    pub(crate) probes: Vec<Hook<Probe>>,
+    pub(crate) probes: Vec<Hook<ProbeContext>>,
     pub(crate) client: Client,
     pub(crate) indices: Indices,
     pub(crate) cached_for: Duration,
 }
 
 /// Makes the way to ask handlers; if there are none, nobody needs to answer.
-pub(crate) fn prober(probes: &[Hook<Probe>]) -> (Prober, Option<Questions>) {
+pub(crate) fn prober(probes: &[Hook<ProbeContext>]) -> (Prober, Option<Questions>) {
     if probes.is_empty() {
         return (Prober { questions: None }, None);
     }

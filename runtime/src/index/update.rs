@@ -23,7 +23,7 @@ use tracing::info;
 use self::evaluate::Looking;
 pub(crate) use self::evaluate::{Indexer, Shared};
 use crate::index::readiness::Ticket;
-use crate::watch::{EventType, News, ObjectKey, Sighting, Told};
+use crate::watch::{WatchEventType, News, ObjectKey, Sighting, Told};
 
 /// Objects that are looked at at the same time.
 const AT_ONCE: usize = 16;
@@ -118,7 +118,7 @@ impl Clerk {
         match told {
             Told::Seen(key, sighting) => {
                 let text = Arc::clone(&sighting.text);
-                let job = if sighting.event_type == EventType::Deleted {
+                let job = if sighting.event_type == WatchEventType::Deleted {
                     self.forget(&key);
                     // Whoever else handles the object forgets it when he is done with it.
                     if self.queue.is_none() {

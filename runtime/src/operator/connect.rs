@@ -8,7 +8,7 @@ use kube::{Client, Config};
 use super::Error;
 use crate::client::authentication::Vault;
 use crate::health::metrics::api::{ApiMetrics, Meter};
-use crate::operator::hook::{Hook, Login};
+use crate::operator::hook::{Hook, LoginContext};
 use crate::settings::Settings;
 
 /// A way to the cluster.
@@ -21,7 +21,7 @@ pub(super) struct Access {
 /// A client whose requests are counted.
 pub(super) async fn connect(
     requests: Arc<ApiMetrics>,
-    logins: Vec<Hook<Login>>,
+    logins: Vec<Hook<LoginContext>>,
     settings: &Settings,
 ) -> Result<Access, Error> {
     if !logins.is_empty() {

@@ -20,7 +20,7 @@ use crate::watch::known_objects::Retain;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::stream_health::Observed;
 use crate::watch::unserved::DEFINITIONS;
-use crate::watch::{EventType, KindIndex, News, ObjectKey};
+use crate::watch::{WatchEventType, KindIndex, News, ObjectKey};
 
 /// How long is believed what no definition contradicts: kinds of other servers have none.
 const LONGEST_FAITH: Duration = Duration::from_secs(300);
@@ -182,9 +182,9 @@ impl Scout {
             return false;
         };
         let presence = match sighting.event_type {
-            EventType::Listed => Presence::Known,
-            EventType::Added | EventType::Modified => Presence::Changed,
-            EventType::Deleted => Presence::Gone,
+            WatchEventType::Listed => Presence::Known,
+            WatchEventType::Added | WatchEventType::Modified => Presence::Changed,
+            WatchEventType::Deleted => Presence::Gone,
         };
         self.expected.saw(name, presence, &self.catalog)
     }

@@ -44,7 +44,7 @@ pub struct RunningOperator {
 /// The operator has ended; [`RunningOperator::ended`] tells why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the operator has ended before it was ready")]
-pub struct NeverReady;
+pub struct EndedBeforeReady;
 
 // === impl Operator ===
 
@@ -79,10 +79,10 @@ impl RunningOperator {
     ///
     /// # Errors
     /// If the operator ends before that.
-    pub async fn ready(&self) -> Result<(), NeverReady> {
+    pub async fn ready(&self) -> Result<(), EndedBeforeReady> {
         while !self.problems().is_empty() {
             if self.task.is_over() {
-                return Err(NeverReady);
+                return Err(EndedBeforeReady);
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }

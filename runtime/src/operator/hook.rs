@@ -20,8 +20,8 @@ use crate::index::{Index, IndexView, Indices};
 use crate::settings::{PeeringSettings, Settings};
 
 pub use self::credentials::Credentials;
-pub use self::login::{Login, LoginResult};
-pub use self::probe::Probe;
+pub use self::login::{LoginContext, LoginResult};
+pub use self::probe::ProbeContext;
 pub use self::run::Failed;
 pub(crate) use self::run::{OnFailure, round};
 
@@ -44,10 +44,10 @@ pub struct Hooks<S> {
 /// The handlers of the operator as a whole, ready for it.
 #[derive(Default)]
 pub struct OperatorHandlers {
-    pub(crate) startups: Vec<Hook<Startup>>,
-    pub(crate) cleanups: Vec<Hook<Cleanup>>,
-    pub(crate) logins: Vec<Hook<Login>>,
-    pub(crate) probes: Vec<Hook<Probe>>,
+    pub(crate) startups: Vec<Hook<StartupContext>>,
+    pub(crate) cleanups: Vec<Hook<CleanupContext>>,
+    pub(crate) logins: Vec<Hook<LoginContext>>,
+    pub(crate) probes: Vec<Hook<ProbeContext>>,
 }
 
 /// One declared handler with its function.
@@ -80,7 +80,7 @@ pub(crate) struct Attempt {
 ///
 /// What is changed stays changed, also if the attempt fails.
 #[derive(Debug)]
-pub struct Startup {
+pub struct StartupContext {
     attempt: Attempt,
     pub(crate) settings: Settings,
     pub(crate) peering: PeeringSettings,
@@ -88,7 +88,7 @@ pub struct Startup {
 }
 
 /// The operator after all of its other handlers have ended.
-pub struct Cleanup {
+pub struct CleanupContext {
     attempt: Attempt,
     client: Option<Client>,
     indices: Indices,
@@ -157,7 +157,7 @@ impl<S: Send + Sync + 'static> Hooks<S> {
     pub fn startup(
         mut self,
         declared: HookHandler,
-        function: for<'a> fn(&'a S, &'a mut Startup) -> BoxFuture<'a, HandlerResult>,
+        function: for<'a> fn(&'a S, &'a mut StartupContext) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let hook = self.hook(declared, function);
         self.handlers.startups.push(hook);
@@ -168,7 +168,7 @@ impl<S: Send + Sync + 'static> Hooks<S> {
     pub fn cleanup(
         mut self,
         declared: HookHandler,
-        function: for<'a> fn(&'a S, &'a mut Cleanup) -> BoxFuture<'a, HandlerResult>,
+        function: for<'a> fn(&'a S, &'a mut CleanupContext) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let hook = self.hook(declared, function);
         self.handlers.cleanups.push(hook);
@@ -180,7 +180,7 @@ impl<S: Send + Sync + 'static> Hooks<S> {
     pub fn probe(
         mut self,
         declared: HookHandler,
-        function: for<'a> fn(&'a S, &'a mut Probe) -> BoxFuture<'a, HandlerResult>,
+        function: for<'a> fn(&'a S, &'a mut ProbeContext) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let hook = self.hook(declared, function);
         self.handlers.probes.push(hook);
@@ -192,7 +192,7 @@ impl<S: Send + Sync + 'static> Hooks<S> {
     pub fn login(
         mut self,
         declared: HookHandler,
-        function: for<'a> fn(&'a S, &'a mut Login) -> BoxFuture<'a, LoginResult>,
+        function: for<'a> fn(&'a S, &'a mut LoginContext) -> BoxFuture<'a, LoginResult>,
     ) -> Self {
         let hook = login::hook(&self.state, declared, function);
         self.handlers.logins.push(hook);
@@ -276,14 +276,14 @@ macro_rules! hook_context {
     };
 }
 
-hook_context!(Startup);
-hook_context!(Cleanup);
-hook_context!(Login);
-hook_context!(Probe);
+hook_context!(StartupContext);
+hook_context!(CleanupContext);
+hook_context!(LoginContext);
+hook_context!(ProbeContext);
 
-// === impl Startup ===
+// === impl StartupContext ===
 
-impl Startup {
+impl StartupContext {
     pub(crate) fn new(settings: Settings, peering: PeeringSettings, indices: Indices) -> Self {
         Self {
             attempt: Attempt::none(),
@@ -309,9 +309,9 @@ impl Startup {
     }
 }
 
-// === impl Cleanup ===
+// === impl CleanupContext ===
 
-impl Cleanup {
+impl CleanupContext {
     pub(crate) fn new(client: Option<Client>, indices: Indices) -> Self {
         Self {
             attempt: Attempt::none(),

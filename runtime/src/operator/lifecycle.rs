@@ -11,8 +11,8 @@ use tracing::{error, info, warn};
 use super::connect::Access;
 use super::observability::Watched;
 use super::{Error, Operator, orchestrate};
-use crate::client::authentication::{Exhausted, Vault};
-use crate::operator::hook::{Cleanup, Failed, Hook, Login, OnFailure, Startup, round};
+use crate::client::authentication::{CredentialsExhausted, Vault};
+use crate::operator::hook::{CleanupContext, Failed, Hook, LoginContext, OnFailure, StartupContext, round};
 use crate::settings::Settings;
 use crate::task::heartbeat::Stage;
 
@@ -25,7 +25,7 @@ const LEAST_TIME_FOR_CLEANUP: Duration = Duration::from_secs(1);
 /// whatever happened since.
 pub(super) async fn live(
     mut operator: Operator,
-    connect: impl AsyncFnOnce(Vec<Hook<Login>>, &Settings) -> Result<Access, Error>,
+    connect: impl AsyncFnOnce(Vec<Hook<LoginContext>>, &Settings) -> Result<Access, Error>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let mut watched = Watched::begin(&operator)?;
@@ -66,7 +66,7 @@ pub(super) async fn live(
     watched.vitals.enter(Stage::Stopping);
     let begun = stopped.get().map_or_else(Instant::now, |stopped| *stopped);
     let end = (begun + deadline).max(Instant::now() + LEAST_TIME_FOR_CLEANUP);
-    let mut cx = Cleanup::new(client, indices);
+    let mut cx = CleanupContext::new(client, indices);
     let cleaned = clean_up(&cleanups, &mut cx, default_backoff, end).await;
     ended?;
     cleaned
@@ -75,7 +75,7 @@ pub(super) async fn live(
 /// Never, as long as there are credentials or others may be found.
 ///
 /// Without, nothing that a handler does can be recorded any more: it is given a moment and no more.
-async fn locked_out(vault: Option<Arc<Vault>>) -> Exhausted {
+async fn locked_out(vault: Option<Arc<Vault>>) -> CredentialsExhausted {
     let Some(vault) = vault else {
         return std::future::pending().await;
     };
@@ -93,7 +93,7 @@ async fn start(operator: &mut Operator) -> Result<(), Error> {
     let settings = std::mem::take(&mut operator.settings);
     let peering = std::mem::take(&mut operator.peering);
     let default_backoff = settings.execution.default_backoff;
-    let mut cx = Startup::new(settings, peering, operator.indices.clone());
+    let mut cx = StartupContext::new(settings, peering, operator.indices.clone());
     let failed = round(&startups, &mut cx, OnFailure::Stop, default_backoff).await;
     operator.settings = cx.settings;
     operator.peering = cx.peering;
@@ -104,8 +104,8 @@ async fn start(operator: &mut Operator) -> Result<(), Error> {
 }
 
 async fn clean_up(
-    cleanups: &[Hook<Cleanup>],
-    cx: &mut Cleanup,
+    cleanups: &[Hook<CleanupContext>],
+    cx: &mut CleanupContext,
     default_backoff: Duration,
     end: Instant,
 ) -> Result<(), Error> {

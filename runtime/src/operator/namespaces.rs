@@ -18,7 +18,7 @@ use crate::coordination::pause::Activity;
 use crate::watch::known_objects::Retain;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::stream_health::Observed;
-use crate::watch::{EventType, KindIndex, News};
+use crate::watch::{WatchEventType, KindIndex, News};
 
 const NAMESPACES: ResourceSpec = ResourceSpec {
     group: "",
@@ -126,7 +126,7 @@ impl Follower {
                     continue;
                 };
                 let (changed, from_now_on) = match sighting.event_type {
-                    EventType::Deleted => (self.roll.went(&key.name, &key.uid), "gone"),
+                    WatchEventType::Deleted => (self.roll.went(&key.name, &key.uid), "gone"),
                     _ => (self.roll.came(&key.name, &key.uid), "served from now on"),
                 };
                 if changed {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::value::RawValue;
 
 use crate::client::resource_version::Version;
-use crate::watch::{EventType, Sighting};
+use crate::watch::{WatchEventType, Sighting};
 
 /// Events that are kept one by one for event handlers; beyond that, changes are merged.
 const EVENTS_KEPT: usize = 16;
@@ -14,7 +14,7 @@ const EVENTS_KEPT: usize = 16;
 /// The sightings since the last call: the newest, and for event handlers those before it.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    first: Option<EventType>,
+    first: Option<WatchEventType>,
     earlier: Vec<Waiting>,
     newest: Option<Waiting>,
     nudged: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Batch {
 /// A sighting that waits for a worker.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    pub(crate) event_type: EventType,
+    pub(crate) event_type: WatchEventType,
     pub(crate) version: Option<Version>,
     /// None if there was no room for it: it is to be asked for when its turn comes.
     pub(crate) text: Option<Arc<RawValue>>,
@@ -64,14 +64,14 @@ impl Batch {
     /// they are by the server when a watch is interrupted.
     pub(crate) fn push(&mut self, sighting: Sighting, keep: Keep, room: &Room) {
         self.first.get_or_insert(sighting.event_type);
-        let dispensable = keep == Keep::Newest && sighting.event_type != EventType::Deleted;
+        let dispensable = keep == Keep::Newest && sighting.event_type != WatchEventType::Deleted;
         let Some(previous) = self.newest.replace(room.admit(sighting, dispensable)) else {
             return;
         };
         if keep == Keep::Newest {
             return;
         }
-        if self.earlier.len() < EVENTS_KEPT || previous.event_type != EventType::Modified {
+        if self.earlier.len() < EVENTS_KEPT || previous.event_type != WatchEventType::Modified {
             self.earlier.push(previous);
         }
     }
@@ -87,7 +87,7 @@ impl Batch {
     }
 
     /// How the object was noticed first.
-    pub(crate) fn first(&self) -> Option<EventType> {
+    pub(crate) fn first(&self) -> Option<WatchEventType> {
         self.first
     }
 
@@ -154,7 +154,7 @@ mod tests {
 
     const PLENTY: usize = 1024 * 1024;
 
-    fn batch(keep: Keep, events: impl IntoIterator<Item = (EventType, usize)>) -> Batch {
+    fn batch(keep: Keep, events: impl IntoIterator<Item = (WatchEventType, usize)>) -> Batch {
         let room = Room::new(PLENTY);
         let mut batch = Batch::default();
         for (event_type, state) in events {
@@ -177,19 +177,19 @@ mod tests {
 
     #[test]
     fn changes_need_the_newest_state_only() {
-        let events = [(EventType::Listed, 1), (EventType::Modified, 2)];
+        let events = [(WatchEventType::Listed, 1), (WatchEventType::Modified, 2)];
         let batch = batch(Keep::Newest, events);
         assert_eq!(states(&batch), [2]);
-        assert_eq!(batch.first(), Some(EventType::Listed));
+        assert_eq!(batch.first(), Some(WatchEventType::Listed));
     }
 
     #[test]
     fn event_handlers_see_each_event_within_reason() {
-        let modified = (2..1000).map(|state| (EventType::Modified, state));
-        let events = [(EventType::Added, 1)]
+        let modified = (2..1000).map(|state| (WatchEventType::Modified, state));
+        let events = [(WatchEventType::Added, 1)]
             .into_iter()
             .chain(modified)
-            .chain([(EventType::Deleted, 1000)]);
+            .chain([(WatchEventType::Deleted, 1000)]);
         let states = states(&batch(Keep::Events, events));
         assert_eq!(states.len(), EVENTS_KEPT + 1);
         assert_eq!(states[..3], [1, 2, 3]);
@@ -202,7 +202,7 @@ mod tests {
         let waiting = |number: u32| {
             let mut batch = Batch::default();
             let sighting = Sighting {
-                event_type: EventType::Listed,
+                event_type: WatchEventType::Listed,
                 version: None,
                 text: to_raw_value(&number).unwrap().into(),
             };

@@ -14,15 +14,15 @@ use serde_json::Value;
 
 use crate::context::Old;
 use crate::context::background::BackgroundFacts;
-use crate::context::change::{Change, ChangeFacts, Effects};
-use crate::context::daemon::Daemon;
-use crate::context::event::Seen;
-use crate::context::field::FieldChange;
-use crate::context::timer::Tick;
+use crate::context::change::{ChangeContext, ChangeFacts, Effects};
+use crate::context::daemon::DaemonContext;
+use crate::context::event::EventContext;
+use crate::context::field::FieldContext;
+use crate::context::timer::TimerContext;
 use crate::handler::error::HandlerResult;
 use crate::process::execute::invoke::{Verdict, supervised};
 use crate::process::execute::scope::Surroundings;
-use crate::watch::EventType;
+use crate::watch::WatchEventType;
 
 /// A change handler without its types.
 pub(crate) trait ChangeFunction: Send + Sync {
@@ -37,7 +37,7 @@ pub(crate) trait EventFunction: Send + Sync {
         &self,
         around: Surroundings,
         raw: Arc<Value>,
-        event_type: EventType,
+        event_type: WatchEventType,
         limit: Option<Duration>,
     ) -> BoxFuture<'_, Attempt>;
 }
@@ -68,29 +68,29 @@ pub(crate) struct Attempt {
 
 pub(crate) struct ChangeShim<K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut Change<K>) -> BoxFuture<'a, HandlerResult>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
 pub(crate) struct FieldShim<K, F, S> {
     pub(crate) state: Arc<S>,
     pub(crate) field: FieldPath,
     pub(crate) function:
-        for<'a> fn(&'a S, &'a mut FieldChange<K, F>) -> BoxFuture<'a, HandlerResult>,
+        for<'a> fn(&'a S, &'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>,
 }
 
 pub(crate) struct EventShim<K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut Seen<K>) -> BoxFuture<'a, HandlerResult>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut EventContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
 pub(crate) struct DaemonShim<K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut Daemon<K>) -> BoxFuture<'a, HandlerResult>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut DaemonContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
 pub(crate) struct TimerShim<K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut Tick<K>) -> BoxFuture<'a, HandlerResult>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut TimerContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
 // === impl ChangeFunction ===
@@ -106,7 +106,7 @@ where
                 Ok(object) => object,
                 Err(error) => return Attempt::undecodable(&error),
             };
-            let mut cx = Change::new(object, facts);
+            let mut cx = ChangeContext::new(object, facts);
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
             let verdict = cx.after(verdict).await;
             Attempt {
@@ -141,7 +141,7 @@ where
                 OldValue::Known(value) => F::deserialize(value).map_or(Old::Unknown, Old::Known),
                 OldValue::Unknown => Old::Unknown,
             };
-            let mut cx = FieldChange::new(Change::new(object, facts), old, new);
+            let mut cx = FieldContext::new(ChangeContext::new(object, facts), old, new);
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
             let verdict = cx.after(verdict).await;
             Attempt {
@@ -161,7 +161,7 @@ where
         &self,
         around: Surroundings,
         raw: Arc<Value>,
-        event_type: EventType,
+        event_type: WatchEventType,
         limit: Option<Duration>,
     ) -> BoxFuture<'_, Attempt> {
         Box::pin(async move {
@@ -169,7 +169,7 @@ where
                 Ok(object) => object,
                 Err(error) => return Attempt::undecodable(&error),
             };
-            let mut cx = Seen::new(object, raw, around, event_type);
+            let mut cx = EventContext::new(object, raw, around, event_type);
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
             Attempt {
                 effects: Effects {
@@ -195,7 +195,7 @@ where
         limit: Option<Duration>,
     ) -> BoxFuture<'_, Attempt> {
         Box::pin(async move {
-            let mut cx = match Daemon::new(facts) {
+            let mut cx = match DaemonContext::new(facts) {
                 Ok(cx) => cx,
                 Err(error) => return Attempt::undecodable(&error),
             };
@@ -218,7 +218,7 @@ where
 {
     fn call(&self, facts: BackgroundFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
         Box::pin(async move {
-            let mut cx = match Tick::new(facts) {
+            let mut cx = match TimerContext::new(facts) {
                 Ok(cx) => cx,
                 Err(error) => return Attempt::undecodable(&error),
             };

@@ -37,9 +37,9 @@ pub struct PersistenceSettings {
     /// What the names of annotations begin with.
     pub prefix: String,
     /// Where the progress of handlers is kept.
-    pub progress: ProgressPlace,
+    pub progress: ProgressStore,
     /// Where the state that was handled last is kept.
-    pub diffbase: DiffBasePlace,
+    pub diffbase: DiffBaseStore,
     /// The field of the status for what is kept there.
     pub status_field: String,
     /// Fields that never count as changes, as in `spec.replicas`.
@@ -48,7 +48,7 @@ pub struct PersistenceSettings {
 
 /// Where the progress of handlers is kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ProgressPlace {
+pub enum ProgressStore {
     /// In annotations; what is in the status is read and removed.
     #[default]
     Smart,
@@ -60,7 +60,7 @@ pub enum ProgressPlace {
 
 /// Where the state that was handled last is kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum DiffBasePlace {
+pub enum DiffBaseStore {
     /// In an annotation.
     #[default]
     Annotations,
@@ -75,8 +75,8 @@ impl Default for PersistenceSettings {
         Self {
             finalizer: KOPF_FINALIZER.to_owned(),
             prefix: KOPF_PREFIX.to_owned(),
-            progress: ProgressPlace::default(),
-            diffbase: DiffBasePlace::default(),
+            progress: ProgressStore::default(),
+            diffbase: DiffBaseStore::default(),
             status_field: "kopf".to_owned(),
             ignored: Vec::new(),
         }
@@ -89,13 +89,13 @@ impl From<PersistenceSettings> for Persistence {
         let annotations = || AnnotationsProgress::new(prefix);
         let status = || StatusProgress::new(field);
         let progress: Arc<dyn ProgressStorage> = match settings.progress {
-            ProgressPlace::Smart => Arc::new(MultiProgress::smart(annotations(), status())),
-            ProgressPlace::Annotations => Arc::new(annotations()),
-            ProgressPlace::Status => Arc::new(status()),
+            ProgressStore::Smart => Arc::new(MultiProgress::smart(annotations(), status())),
+            ProgressStore::Annotations => Arc::new(annotations()),
+            ProgressStore::Status => Arc::new(status()),
         };
         let diffbase: Arc<dyn DiffBaseStorage> = match settings.diffbase {
-            DiffBasePlace::Annotations => Arc::new(AnnotationsDiffBase::new(prefix)),
-            DiffBasePlace::Status => Arc::new(StatusDiffBase::new(field)),
+            DiffBaseStore::Annotations => Arc::new(AnnotationsDiffBase::new(prefix)),
+            DiffBaseStore::Status => Arc::new(StatusDiffBase::new(field)),
         };
         let ignored = settings.ignored.iter();
         Self {

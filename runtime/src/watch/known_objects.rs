@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use super::{EventType, Glance, KindIndex, ObjectKey, Sighting};
+use super::{WatchEventType, Glance, KindIndex, ObjectKey, Sighting};
 use crate::client::resource_version::Version;
 
 /// Which object was seen, and how.
@@ -54,7 +54,7 @@ impl Census {
 
     pub(super) fn saw(
         &mut self,
-        event_type: EventType,
+        event_type: WatchEventType,
         glance: &Glance<'_>,
         text: Arc<RawValue>,
     ) -> Option<Report> {
@@ -62,7 +62,7 @@ impl Census {
             warn!("ignoring an object without a name or a uid");
             return None;
         };
-        let key = if event_type == EventType::Deleted {
+        let key = if event_type == WatchEventType::Deleted {
             let known = self.objects.remove(&key.uid);
             known.map_or_else(|| Arc::new(key), |known| known.key)
         } else {
@@ -109,7 +109,7 @@ impl Census {
             .extract_if(|_, known| known.epoch != epoch)
             .map(|(_, known)| {
                 let sighting = Sighting {
-                    event_type: EventType::Deleted,
+                    event_type: WatchEventType::Deleted,
                     version: None,
                     text: known.last.unwrap_or_else(|| known.key.stub()),
                 };
@@ -132,7 +132,7 @@ mod tests {
         to_raw_value(&object).unwrap().into()
     }
 
-    fn saw(census: &mut Census, event_type: EventType, text: &Arc<RawValue>) {
+    fn saw(census: &mut Census, event_type: WatchEventType, text: &Arc<RawValue>) {
         let glance = Glance::at(text).unwrap();
         assert!(census.saw(event_type, &glance, Arc::clone(text)).is_some());
     }
@@ -143,7 +143,7 @@ mod tests {
             .vanished()
             .into_iter()
             .map(|(key, sighting)| {
-                assert_eq!(sighting.event_type, EventType::Deleted);
+                assert_eq!(sighting.event_type, WatchEventType::Deleted);
                 let object: Value = serde_json::from_str(sighting.text.get()).unwrap();
                 (key.to_string(), object["spec"].clone())
             })
@@ -154,14 +154,14 @@ mod tests {
     fn what_a_later_list_does_not_name_is_gone() {
         let mut census = Census::new(KindIndex(0), Retain::Body);
         census.begin();
-        saw(&mut census, EventType::Listed, &object("stays", 1));
-        saw(&mut census, EventType::Listed, &object("goes", 1));
+        saw(&mut census, WatchEventType::Listed, &object("stays", 1));
+        saw(&mut census, WatchEventType::Listed, &object("goes", 1));
         assert_eq!(vanished(&mut census), []);
-        saw(&mut census, EventType::Modified, &object("goes", 2));
-        saw(&mut census, EventType::Added, &object("deleted", 1));
-        saw(&mut census, EventType::Deleted, &object("deleted", 1));
+        saw(&mut census, WatchEventType::Modified, &object("goes", 2));
+        saw(&mut census, WatchEventType::Added, &object("deleted", 1));
+        saw(&mut census, WatchEventType::Deleted, &object("deleted", 1));
         census.begin();
-        saw(&mut census, EventType::Listed, &object("stays", 1));
+        saw(&mut census, WatchEventType::Listed, &object("stays", 1));
         assert_eq!(
             vanished(&mut census),
             [("ns/goes".to_owned(), json!({"size": 2}))]
@@ -173,7 +173,7 @@ mod tests {
     fn only_the_identity_is_kept_where_nobody_needs_the_rest() {
         let mut census = Census::new(KindIndex(0), Retain::Identity);
         census.begin();
-        saw(&mut census, EventType::Listed, &object("goes", 1));
+        saw(&mut census, WatchEventType::Listed, &object("goes", 1));
         census.begin();
         assert_eq!(vanished(&mut census), [("ns/goes".to_owned(), Value::Null)]);
     }

@@ -21,7 +21,7 @@ use tracing::{debug, info, warn};
 use super::known_objects::{Census, Report, Retain};
 use super::stream_health::Observed;
 use super::unserved::{Absence, Finding, Why};
-use super::{EventType, Glance, KindIndex, News, ObjectKey, Told};
+use super::{WatchEventType, Glance, KindIndex, News, ObjectKey, Told};
 use crate::client::backoff::Backoff;
 use crate::client::discovery;
 use crate::client::requests::{self, KindApi};
@@ -251,7 +251,7 @@ impl Stream {
                 let Some(glance) = self.glance(text) else {
                     continue;
                 };
-                if let Some(report) = census.saw(EventType::Listed, &glance, Arc::clone(text))
+                if let Some(report) = census.saw(WatchEventType::Listed, &glance, Arc::clone(text))
                     && self.tell(sink, report).await.is_err()
                 {
                     return Ok(Pass::NobodyListens);
@@ -319,9 +319,9 @@ impl Stream {
                 newer.clone_into(version);
             }
             let event_type = match &*event.r#type {
-                "ADDED" => EventType::Added,
-                "MODIFIED" => EventType::Modified,
-                "DELETED" => EventType::Deleted,
+                "ADDED" => WatchEventType::Added,
+                "MODIFIED" => WatchEventType::Modified,
+                "DELETED" => WatchEventType::Deleted,
                 "BOOKMARK" => continue,
                 other => {
                     warn!(kind = %self.describe(), "ignoring an event of unknown type {other:?}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::EventType;
+use super::WatchEventType;
 use crate::health::metrics::{Event, KindMetrics, Restart};
 use crate::task::heartbeat::{Condition, Pulse, State, Vitals};
 
@@ -71,12 +71,12 @@ impl Observed {
     }
 
     /// An event came.
-    pub(super) fn saw(&self, event_type: EventType) {
+    pub(super) fn saw(&self, event_type: WatchEventType) {
         self.metrics.saw(match event_type {
-            EventType::Listed => Event::Listed,
-            EventType::Added => Event::Added,
-            EventType::Modified => Event::Modified,
-            EventType::Deleted => Event::Deleted,
+            WatchEventType::Listed => Event::Listed,
+            WatchEventType::Added => Event::Added,
+            WatchEventType::Modified => Event::Modified,
+            WatchEventType::Deleted => Event::Deleted,
         });
     }
 

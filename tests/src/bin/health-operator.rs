@@ -15,7 +15,7 @@ use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::prelude::*;
 use kopf_runtime::{
     ChangeHandler, DaemonHandler, EventHandler, HookHandler, Hooks, Index, IndexHandler,
-    LeaderElectionSettings, On, Operator, Probe, Resource, ResourceSpec, Scope, Settings,
+    LeaderElectionSettings, On, Operator, ProbeContext, Resource, ResourceSpec, Scope, Settings,
     StatusSubresource, TextTest, TimerHandler, WebhookHandler,
 };
 
@@ -38,7 +38,7 @@ struct Patient {
 
 impl Patient {
     /// Does what `spec.do` says.
-    async fn work(&self, cx: &mut Change<Value>) -> HandlerResult {
+    async fn work(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
         let seconds = Duration::from_secs(cx.raw()["spec"]["seconds"].as_u64().unwrap_or(1));
         match cx.raw()["spec"]["do"].as_str() {
             Some("wait") => {
@@ -60,7 +60,7 @@ impl Patient {
         Ok(())
     }
 
-    async fn count(&self, cx: &mut Probe) -> HandlerResult {
+    async fn count(&self, cx: &mut ProbeContext) -> HandlerResult {
         cx.set_result(&self.asked.fetch_add(1, Ordering::Relaxed))?;
         Ok(())
     }

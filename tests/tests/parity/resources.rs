@@ -8,7 +8,7 @@ use kopf_core::selection::DiscoveredResource;
 use kopf_core::selection::resolve::{Demand, Wanted, resolve};
 use kopf_runtime::{
     DynamicObject, EventHandler, Namespaces, Operator, Resource, ResourceHandlers, RunningOperator,
-    Seen, Selector,
+    EventContext, Selector,
 };
 use kopf_tests::operator::Operator as Process;
 use kopf_tests::{Failure, PythonKopf, Sandbox, TestResult, eventually};
@@ -19,7 +19,7 @@ use serde_json::json;
 struct Journal(Mutex<BTreeSet<String>>);
 
 impl Journal {
-    fn note(&self, handler: &str, cx: &Seen<DynamicObject>) {
+    fn note(&self, handler: &str, cx: &EventContext<DynamicObject>) {
         let line = format!("{handler} {} {}", cx.resource().name(), cx.name());
         self.0.lock().expect("nobody panics").insert(line);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf_runtime::{
-    Change, ChangeHandler, EventType, HandlerError, HandlerResult, Namespaces, Operator, Reason,
+    ChangeContext, ChangeHandler, WatchEventType, HandlerError, HandlerResult, Namespaces, Operator, Reason,
     Resource, ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource,
 };
 use kopf_tests::sandbox::PATIENCE;
@@ -22,7 +22,7 @@ pub(crate) const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configurati
 
 /// Everything that a handler is asked to do when it is called.
 pub(crate) type Script =
-    Arc<dyn Fn(&mut Change<Value>) -> BoxFuture<'static, HandlerResult> + Send + Sync>;
+    Arc<dyn Fn(&mut ChangeContext<Value>) -> BoxFuture<'static, HandlerResult> + Send + Sync>;
 
 /// One call of a handler.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +109,7 @@ impl Bench {
     pub(crate) fn script(
         &self,
         handler: &str,
-        script: impl Fn(&mut Change<Value>) -> HandlerResult + Send + Sync + 'static,
+        script: impl Fn(&mut ChangeContext<Value>) -> HandlerResult + Send + Sync + 'static,
     ) {
         let script: Script = Arc::new(move |cx| {
             let result = script(cx);
@@ -123,7 +123,7 @@ impl Bench {
     pub(crate) fn script_async<F: Future<Output = HandlerResult> + Send + 'static>(
         &self,
         handler: &str,
-        script: impl Fn(&mut Change<Value>) -> F + Send + Sync + 'static,
+        script: impl Fn(&mut ChangeContext<Value>) -> F + Send + Sync + 'static,
     ) {
         let script: Script = Arc::new(move |cx| Box::pin(script(cx)));
         let mut scripts = self.stage.scripts.lock().unwrap();
@@ -293,7 +293,7 @@ pub(crate) fn records(object: &DynamicObject) -> BTreeMap<String, Value> {
 
 impl Stage {
     /// Reports a call and does what the script for it says.
-    pub(crate) async fn act(&self, cx: &mut Change<Value>) -> HandlerResult {
+    pub(crate) async fn act(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
         self.report(cx)?;
         let handler = cx.handler_id().to_owned();
         let script = self.scripts.lock().unwrap().get(&handler).cloned();
@@ -304,7 +304,7 @@ impl Stage {
     }
 
     /// Reports a call.
-    pub(crate) fn report<K>(&self, cx: &Change<K>) -> HandlerResult {
+    pub(crate) fn report<K>(&self, cx: &ChangeContext<K>) -> HandlerResult {
         let call = Call {
             handler: cx.handler_id().to_owned(),
             object: cx.name().to_owned(),
@@ -346,7 +346,7 @@ impl Stage {
     }
 
     /// Reports an event.
-    pub(crate) fn see(&self, name: &str, event_type: EventType, raw: &Value) {
+    pub(crate) fn see(&self, name: &str, event_type: WatchEventType, raw: &Value) {
         let size = &raw["spec"]["size"];
         self.seen
             .send(format!("{name} {event_type} {size}"))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use kopf_runtime::{
-    ChangeHandler, Daemon, DaemonHandler, HandlerError, HandlerResult, On, Resource,
+    ChangeHandler, DaemonContext, DaemonHandler, HandlerError, HandlerResult, On, Resource,
     ResourceHandlers, Settings, TextTest, TimerHandler,
 };
 use kopf_tests::{Fault, Peering, RequestMatch, TestResult, try_eventually};
@@ -17,7 +17,7 @@ use crate::bench::{Bench, Stage};
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 /// Says that it starts, waits until it is told to stop, and says why.
-async fn obedient(stage: &Stage, cx: &mut Daemon<Value>) -> HandlerResult {
+async fn obedient(stage: &Stage, cx: &mut DaemonContext<Value>) -> HandlerResult {
     stage.tell(format!("{} starts", cx.name()));
     cx.stop().wait().await;
     stage.tell(format!("{} stops: {}", cx.name(), cx.stop().reasons()));

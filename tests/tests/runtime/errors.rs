@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, ErrorMode, HandlerError, HandlerResult, On, Resource, SubHandler,
+    ChangeContext, ChangeHandler, ErrorMode, HandlerError, HandlerResult, On, Resource, SubHandler,
 };
 use kopf_tests::{TestResult, try_eventually};
 use kube::ResourceExt as _;
@@ -149,7 +149,7 @@ struct StrictSpec {
 
 #[tokio::test]
 async fn an_object_that_does_not_decode_is_reported_on_itself_and_can_be_deleted() -> TestResult {
-    async fn seen(stage: &Stage, cx: &mut Change<Strict>) -> HandlerResult {
+    async fn seen(stage: &Stage, cx: &mut ChangeContext<Strict>) -> HandlerResult {
         stage.report(cx)
     }
     let mut bench = Bench::new("undecodable").await?;

@@ -8,7 +8,7 @@ use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::{
     ChangeHandler, DaemonHandler, ErrorMode, EventHandler, HandlerError, Index, IndexHandler,
-    IndexResult, Indexing, Indices, On, Operator, PeeringSettings, QueueingSettings, Resource,
+    IndexResult, IndexContext, Indices, On, Operator, PeeringSettings, QueueingSettings, Resource,
     ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource, SubHandler, TextTest,
     TimerHandler, predicate,
 };
@@ -53,7 +53,7 @@ impl Filler {
     }
 
     /// The ConfigMap by its `widget`, unless its `mood` is bad.
-    async fn by_widget(&self, cx: &mut Indexing<ConfigMap>) -> IndexResult<ByWidget> {
+    async fn by_widget(&self, cx: &mut IndexContext<ConfigMap>) -> IndexResult<ByWidget> {
         tokio::time::sleep(self.pace).await;
         let data = cx.object().data.clone().unwrap_or_default();
         match data.get("mood").map(String::as_str) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kopf_runtime::{
-    Change, ChangeHandler, EventHandler, FieldHandler, HandlerResult, Old, On, Reason, Resource,
+    ChangeContext, ChangeHandler, EventHandler, FieldHandler, HandlerResult, Old, On, Reason, Resource,
     ResourceSpec, Scope, StatusSubresource, ValueTest,
 };
 use kopf_tests::TestResult;
@@ -15,7 +15,7 @@ use crate::bench::{Bench, LAST_HANDLED, Stage};
 
 #[tokio::test]
 async fn secrets_are_never_copied_and_their_old_values_are_unknown() -> TestResult {
-    async fn changed(stage: &Stage, cx: &mut Change<Secret>) -> HandlerResult {
+    async fn changed(stage: &Stage, cx: &mut ChangeContext<Secret>) -> HandlerResult {
         if cx.reason() == Reason::Update {
             assert_eq!(cx.old(), Old::Unknown);
             assert!(!cx.diff().is_empty());

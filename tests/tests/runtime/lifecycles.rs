@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, ErrorMode, HandlerError, HandlerResult, Lifecycle, On, Reason, Settings,
+    ChangeContext, ChangeHandler, ErrorMode, HandlerError, HandlerResult, Lifecycle, On, Reason, Settings,
     SubHandler, TextTest,
 };
 use kopf_tests::TestResult;
@@ -78,7 +78,7 @@ async fn one_that_fails_at_once_lets_others_go_first_unless_the_order_is_strict(
 }
 
 /// Does three parts in the way that its parameter says.
-async fn in_parts(stage: &Stage, cx: &mut Change<Value>) -> HandlerResult {
+async fn in_parts(stage: &Stage, cx: &mut ChangeContext<Value>) -> HandlerResult {
     stage.report(cx)?;
     let lifecycle = match cx.param().and_then(Value::as_str) {
         Some("at once") => Lifecycle::AllAtOnce,

@@ -7,7 +7,7 @@ use crate::generated::hooks::Hooks;
 
 impl Hooks for Operator {
     /// Called when the operator starts: nothing is asked of the cluster before it has succeeded.
-    async fn get_ready(&self, cx: &mut Startup) -> HandlerResult {
+    async fn get_ready(&self, cx: &mut StartupContext) -> HandlerResult {
         info!("=> Ready in a second");
         tokio::time::sleep(Duration::from_secs(1)).await;
         // The handlers of this operator are quick: two seconds to finish are plenty.
@@ -16,7 +16,7 @@ impl Hooks for Operator {
     }
 
     /// Called when the operator starts: nothing is asked of the cluster before it has succeeded.
-    async fn get_lucky(&self, cx: &mut Startup) -> HandlerResult {
+    async fn get_lucky(&self, cx: &mut StartupContext) -> HandlerResult {
         if cx.retry() < 2 {
             return Err(HandlerError::temporary("no luck yet").after(Duration::from_millis(100)));
         }
@@ -25,7 +25,7 @@ impl Hooks for Operator {
     }
 
     /// Called when the operator stops, after all other handlers have ended.
-    async fn end_tasks(&self, _cx: &mut Cleanup) -> HandlerResult {
+    async fn end_tasks(&self, _cx: &mut CleanupContext) -> HandlerResult {
         let mut tasks = self.tasks.lock().await;
         info!("=> {} tasks are asked to end", tasks.len());
         self.ending.send_replace(true);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    IndexHandler, IndexResult, Indexing, Resource, ResourceHandlers, ResourceSpec, Scope,
+    IndexHandler, IndexResult, IndexContext, Resource, ResourceHandlers, ResourceSpec, Scope,
     StatusSubresource,
 };
 
@@ -16,13 +16,13 @@ pub trait PodHandlers: Send + Sync + 'static {
     /// Says by which keys of `is_running` a Pod is found, and what is found.
     fn is_running(
         &self,
-        cx: &mut Indexing<Pod>,
+        cx: &mut IndexContext<Pod>,
     ) -> impl Future<Output = IndexResult<IsRunning>> + Send;
 
     /// Says by which keys of `by_label` a Pod is found, and what is found.
     fn by_label(
         &self,
-        cx: &mut Indexing<Pod>,
+        cx: &mut IndexContext<Pod>,
     ) -> impl Future<Output = IndexResult<ByLabel>> + Send;
 }
 

@@ -7,7 +7,7 @@ use crate::generated::pod::{ByLabel, IsRunning, Pod, PodHandlers};
 
 impl PodHandlers for Operator {
     /// Says by which keys of `is_running` a Pod is found, and what is found.
-    async fn is_running(&self, cx: &mut Indexing<Pod>) -> IndexResult<IsRunning> {
+    async fn is_running(&self, cx: &mut IndexContext<Pod>) -> IndexResult<IsRunning> {
         let status = cx.object().status.as_ref();
         let phase = status.and_then(|status| status.phase.as_deref());
         let key = (
@@ -18,7 +18,7 @@ impl PodHandlers for Operator {
     }
 
     /// Says by which keys of `by_label` a Pod is found, and what is found.
-    async fn by_label(&self, cx: &mut Indexing<Pod>) -> IndexResult<ByLabel> {
+    async fn by_label(&self, cx: &mut IndexContext<Pod>) -> IndexResult<ByLabel> {
         let labels = cx.object().labels().iter();
         let entries = labels.map(|(label, value)| {
             let key = (label.clone(), value.clone());

@@ -12,7 +12,7 @@ use crate::handler::error::{HandlerError, HandlerResult};
 pub type LoginResult = Result<Option<Credentials>, HandlerError>;
 
 /// The need of credentials for the cluster.
-pub struct Login {
+pub struct LoginContext {
     pub(super) attempt: Attempt,
     renewal: bool,
     pub(crate) found: Vec<(HandlerId, Credentials)>,
@@ -20,10 +20,10 @@ pub struct Login {
 
 pub(super) struct LoginShim<S> {
     state: Arc<S>,
-    function: for<'a> fn(&'a S, &'a mut Login) -> BoxFuture<'a, LoginResult>,
+    function: for<'a> fn(&'a S, &'a mut LoginContext) -> BoxFuture<'a, LoginResult>,
 }
 
-impl Login {
+impl LoginContext {
     pub(crate) fn new(renewal: bool) -> Self {
         Self {
             attempt: Attempt::none(),
@@ -41,8 +41,8 @@ impl Login {
 pub(super) fn hook<S: Send + Sync + 'static>(
     state: &Arc<S>,
     declared: HookHandler,
-    function: for<'a> fn(&'a S, &'a mut Login) -> BoxFuture<'a, LoginResult>,
-) -> Hook<Login> {
+    function: for<'a> fn(&'a S, &'a mut LoginContext) -> BoxFuture<'a, LoginResult>,
+) -> Hook<LoginContext> {
     let state = Arc::clone(state);
     Hook {
         declared,
@@ -50,8 +50,8 @@ pub(super) fn hook<S: Send + Sync + 'static>(
     }
 }
 
-impl<S: Send + Sync> HookFunction<Login> for LoginShim<S> {
-    fn call<'a>(&'a self, cx: &'a mut Login) -> BoxFuture<'a, HandlerResult> {
+impl<S: Send + Sync> HookFunction<LoginContext> for LoginShim<S> {
+    fn call<'a>(&'a self, cx: &'a mut LoginContext) -> BoxFuture<'a, HandlerResult> {
         Box::pin(async move {
             if let Some(credentials) = (self.function)(&self.state, cx).await? {
                 let handler = cx.attempt.handler.clone();

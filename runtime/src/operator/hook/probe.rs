@@ -15,14 +15,14 @@ use crate::index::{Index, IndexView, Indices};
 use crate::process::execute::invoke::supervised;
 
 /// A question about the operator's health.
-pub struct Probe {
+pub struct ProbeContext {
     pub(super) attempt: Attempt,
     client: Client,
     indices: Indices,
     result: Option<Value>,
 }
 
-impl Probe {
+impl ProbeContext {
     /// Shows a value under the handler's id in the answer of the liveness endpoint, if the handler
     /// succeeds; null is not shown.
     ///
@@ -44,7 +44,7 @@ impl Probe {
     }
 }
 
-impl Hook<Probe> {
+impl Hook<ProbeContext> {
     /// The id under which the result is shown.
     pub(crate) fn id(&self) -> &str {
         self.declared.id.as_str()
@@ -60,7 +60,7 @@ impl Hook<Probe> {
         indices: Indices,
     ) -> Result<Option<Value>, String> {
         let policy = &self.declared.policy;
-        let mut cx = Probe {
+        let mut cx = ProbeContext {
             attempt: Attempt {
                 handler: self.declared.id.clone(),
                 param: self.declared.param.clone(),

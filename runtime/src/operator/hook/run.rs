@@ -127,7 +127,7 @@ mod tests {
     use futures::future::BoxFuture;
     use kopf_core::handler::retry::ErrorMode;
 
-    use super::super::{Cleanup, HookHandler, Hooks};
+    use super::super::{CleanupContext, HookHandler, Hooks};
     use super::*;
     use crate::handler::error::{HandlerError, HandlerResult};
     use crate::index::Indices;
@@ -141,12 +141,12 @@ mod tests {
         bad: AtomicU32,
     }
 
-    fn good<'a>(calls: &'a Calls, _: &'a mut Cleanup) -> BoxFuture<'a, HandlerResult> {
+    fn good<'a>(calls: &'a Calls, _: &'a mut CleanupContext) -> BoxFuture<'a, HandlerResult> {
         calls.good.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { Ok(()) })
     }
 
-    fn bad<'a>(calls: &'a Calls, cx: &'a mut Cleanup) -> BoxFuture<'a, HandlerResult> {
+    fn bad<'a>(calls: &'a Calls, cx: &'a mut CleanupContext) -> BoxFuture<'a, HandlerResult> {
         assert_eq!(calls.bad.fetch_add(1, Ordering::Relaxed), cx.retry());
         Box::pin(async { Err(HandlerError::arbitrary("oops")) })
     }
@@ -157,7 +157,7 @@ mod tests {
             .cleanup(declared, bad)
             .cleanup(HookHandler::new("good"), good)
             .build();
-        let mut cx = Cleanup::new(None, Indices::default());
+        let mut cx = CleanupContext::new(None, Indices::default());
         let failed = round(&handlers.cleanups, &mut cx, on_failure, BACKOFF).await;
         let count = |of: &AtomicU32| of.load(Ordering::Relaxed);
         (failed, count(&calls.bad), count(&calls.good))

@@ -10,7 +10,7 @@ use crate::coordination::pause::Activity;
 use crate::events::log_layer::Voice;
 use crate::events::object_ref::Subject;
 use crate::events::posting::{EventSeverity, Poster};
-use crate::events::recorder::Reporter;
+use crate::events::recorder::EventRecorder;
 use crate::handler::memo::AnyMemo;
 use crate::index::Indices;
 use crate::settings::{PostingLevel, ProgressPosting};
@@ -58,8 +58,8 @@ impl Surroundings {
     }
 
     /// The means to tell people about the object.
-    pub(crate) fn reporter(&self) -> Reporter {
-        Reporter::new(self.subject.clone(), self.means.poster.clone())
+    pub(crate) fn reporter(&self) -> EventRecorder {
+        EventRecorder::new(self.subject.clone(), self.means.poster.clone())
     }
 
     /// Whether and how log lines of a handler become events.

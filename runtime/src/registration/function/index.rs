@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::context::index::{IndexFacts, Indexing};
+use crate::context::index::{IndexFacts, IndexContext};
 use crate::index::{Index, IndexResult, Indices, Update};
 use crate::process::execute::invoke::{Verdict, supervised};
 
@@ -25,7 +25,7 @@ pub(crate) trait IndexFunction: Send + Sync {
 
 pub(crate) struct IndexShim<I: Index, K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut Indexing<K>) -> BoxFuture<'a, IndexResult<I>>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut IndexContext<K>) -> BoxFuture<'a, IndexResult<I>>,
 }
 
 impl<I, K, S> IndexFunction for IndexShim<I, K, S>
@@ -45,7 +45,7 @@ where
                 Err(error) => return (Verdict::Undecodable(error.to_string()), None),
             };
             let indices = facts.around.means.indices.clone();
-            let mut cx = Indexing::new(object, facts);
+            let mut cx = IndexContext::new(object, facts);
             let mut entries = None;
             let call = async {
                 entries = Some((self.function)(&self.state, &mut cx).await?);

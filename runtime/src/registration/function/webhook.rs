@@ -10,8 +10,8 @@ use kopf_core::admission::review::{Denial, mutation};
 use kopf_core::object::patch::JsonPatch;
 use serde::de::DeserializeOwned;
 
-use crate::context::mutation::Mutation;
-use crate::context::validation::{ReviewFacts, Validation};
+use crate::context::mutation::MutationContext;
+use crate::context::validation::{ReviewFacts, ValidationContext};
 use crate::handler::error::{AdmissionErrorKind, AdmissionResult};
 use crate::task::panic_message;
 
@@ -40,12 +40,12 @@ pub(crate) enum Verdict {
 
 pub(crate) struct ValidationShim<K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut Validation<K>) -> BoxFuture<'a, AdmissionResult>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut ValidationContext<K>) -> BoxFuture<'a, AdmissionResult>,
 }
 
 pub(crate) struct MutationShim<K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut Mutation<K>) -> BoxFuture<'a, AdmissionResult>,
+    pub(crate) function: for<'a> fn(&'a S, &'a mut MutationContext<K>) -> BoxFuture<'a, AdmissionResult>,
 }
 
 // === impl ReviewFunction ===
@@ -79,7 +79,7 @@ where
     fn call(&self, facts: ReviewFacts, limit: Duration) -> BoxFuture<'_, Reviewed> {
         Box::pin(async move {
             let mut cx = match decode(facts) {
-                Ok(cx) => Mutation::new(cx),
+                Ok(cx) => MutationContext::new(cx),
                 Err(denied) => return denied,
             };
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
@@ -98,10 +98,10 @@ where
     }
 }
 
-fn decode<K: DeserializeOwned>(facts: ReviewFacts) -> Result<Validation<K>, Reviewed> {
+fn decode<K: DeserializeOwned>(facts: ReviewFacts) -> Result<ValidationContext<K>, Reviewed> {
     let text = facts.request.body().map_or("null", |body| body.get());
     match serde_json::from_str(text) {
-        Ok(object) => Ok(Validation::new(object, facts)),
+        Ok(object) => Ok(ValidationContext::new(object, facts)),
         Err(error) => Err(Reviewed {
             verdict: Verdict::Denied(Denial {
                 message: format!("the object does not fit its type: {error}"),

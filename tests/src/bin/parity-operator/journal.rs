@@ -2,11 +2,11 @@
 
 use std::io::{self, Write as _};
 
-use kopf_runtime::{Change, DiffItem, DiffOp, FieldChange, Old, Seen, Validation};
+use kopf_runtime::{ChangeContext, DiffItem, DiffOp, FieldContext, Old, EventContext, ValidationContext};
 use serde_json::{Value, json};
 
 /// Notes one call of a change handler.
-pub(crate) fn called(cx: &Change<Value>) {
+pub(crate) fn called(cx: &ChangeContext<Value>) {
     // A handler restricted to a field is told about the field in Kopf, and has a context of its own
     // here; the id ends with the path in both.
     let path = match cx.handler_id().split_once('/') {
@@ -22,13 +22,13 @@ pub(crate) fn called(cx: &Change<Value>) {
 }
 
 /// Notes one call of a field handler.
-pub(crate) fn called_for_field(cx: &FieldChange<Value, Value>) {
+pub(crate) fn called_for_field(cx: &FieldContext<Value, Value>) {
     let old = known(cx.old_value()).unwrap_or(&Value::Null);
     note_call(cx, old, cx.new_value().unwrap_or(&Value::Null));
 }
 
 /// Notes one call of an event handler.
-pub(crate) fn seen(handler: &str, cx: &Seen<Value>) {
+pub(crate) fn seen(handler: &str, cx: &EventContext<Value>) {
     note(&json!({
         "handler": handler,
         "object": cx.name(),
@@ -37,7 +37,7 @@ pub(crate) fn seen(handler: &str, cx: &Seen<Value>) {
 }
 
 /// Notes one review by a webhook.
-pub(crate) fn reviewed(cx: &Validation<Value>) {
+pub(crate) fn reviewed(cx: &ValidationContext<Value>) {
     let spec = |state: Option<&Value>| state.map(|state| state["spec"].clone());
     note(&json!({
         "operation": cx.operation().to_string(),
@@ -53,7 +53,7 @@ pub(crate) fn does(handler: &str, object: &str, what: &str) {
     note(&json!({"handler": handler, "object": object, "does": what}));
 }
 
-fn note_call(cx: &Change<Value>, old: &Value, new: &Value) {
+fn note_call(cx: &ChangeContext<Value>, old: &Value, new: &Value) {
     let mut diff: Vec<Value> = cx.diff().iter().map(difference).collect();
     diff.sort_by_key(Value::to_string);
     note(&json!({

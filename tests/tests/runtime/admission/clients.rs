@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf_runtime::admission::{ClientVerification, Limits, Protocol, Server, Tunnel, Webhooks};
-use kopf_runtime::{AdmissionResult, Validation, WebhookHandler};
+use kopf_runtime::{AdmissionResult, ValidationContext, WebhookHandler};
 use kopf_tests::pki::{Authority, Certified};
 use kopf_tests::sandbox::eventually;
 use kopf_tests::{Failure, TestResult};
@@ -184,7 +184,7 @@ async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
 
 #[tokio::test]
 async fn reviews_that_have_begun_are_answered_when_the_operator_stops() -> TestResult {
-    async fn slow(gate: &Gate, cx: &mut Validation<Value>) -> AdmissionResult {
+    async fn slow(gate: &Gate, cx: &mut ValidationContext<Value>) -> AdmissionResult {
         gate.check(cx).await?;
         let port = cx.param().and_then(Value::as_u64).unwrap_or_default();
         let port = u16::try_from(port)?;

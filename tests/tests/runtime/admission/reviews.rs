@@ -3,7 +3,7 @@
 use http::{Request, header};
 use kopf_runtime::{
     AdmissionError, AdmissionResult, Operation, Resource, ResourceSpec, Scope, StatusSubresource,
-    TextTest, Validation, ValueTest, WebhookHandler,
+    TextTest, ValidationContext, ValueTest, WebhookHandler,
 };
 use kopf_tests::{TestResult, eventually};
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -311,7 +311,7 @@ async fn filters_decide_in_the_api_server_and_here() -> TestResult {
 
 #[tokio::test]
 async fn a_connection_to_a_pod_can_be_refused() -> TestResult {
-    async fn refuse(_: &Gate, cx: &mut Validation<Value>) -> AdmissionResult {
+    async fn refuse(_: &Gate, cx: &mut ValidationContext<Value>) -> AdmissionResult {
         let (operation, kind) = (cx.operation(), &cx.object()["kind"]);
         let command = &cx.object()["command"];
         let message = format!("{operation} {kind} {command}");

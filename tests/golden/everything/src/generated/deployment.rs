@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    IndexHandler, IndexResult, Indexing, Resource, ResourceHandlers, ResourceSpec, Scope,
+    IndexHandler, IndexResult, IndexContext, Resource, ResourceHandlers, ResourceSpec, Scope,
     StatusSubresource,
 };
 
@@ -16,7 +16,7 @@ pub trait DeploymentHandlers: Send + Sync + 'static {
     /// Says by which keys of `everybody` a Deployment is found, and what is found.
     fn everybody(
         &self,
-        cx: &mut Indexing<Deployment>,
+        cx: &mut IndexContext<Deployment>,
     ) -> impl Future<Output = IndexResult<Everybody>> + Send;
 }
 

@@ -7,7 +7,7 @@ use crate::generated::deployment::{Deployment, DeploymentHandlers, Everybody};
 
 impl DeploymentHandlers for Operator {
     /// Says by which keys of `everybody` a Deployment is found, and what is found.
-    async fn everybody(&self, cx: &mut Indexing<Deployment>) -> IndexResult<Everybody> {
+    async fn everybody(&self, cx: &mut IndexContext<Deployment>) -> IndexResult<Everybody> {
         debug!("everybody was called: {}", cx.name());
         Ok(Vec::new())
     }

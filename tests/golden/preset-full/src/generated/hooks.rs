@@ -4,25 +4,25 @@
 use std::sync::Arc;
 
 use kopf_runtime::{
-    Cleanup, HandlerResult, HookHandler, Login, LoginResult, OperatorHandlers, Probe,
-    Startup,
+    CleanupContext, HandlerResult, HookHandler, LoginContext, LoginResult, OperatorHandlers, ProbeContext,
+    StartupContext,
 };
 
 /// The handlers of the operator as a whole that `kopf.yaml` declares.
 pub trait Hooks: Send + Sync + 'static {
     /// Called when the operator starts: nothing is asked of the cluster before it has succeeded.
-    fn startup_fn(&self, cx: &mut Startup) -> impl Future<Output = HandlerResult> + Send;
+    fn startup_fn(&self, cx: &mut StartupContext) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when the operator stops, after all other handlers have ended.
-    fn cleanup_fn(&self, cx: &mut Cleanup) -> impl Future<Output = HandlerResult> + Send;
+    fn cleanup_fn(&self, cx: &mut CleanupContext) -> impl Future<Output = HandlerResult> + Send;
 
     /// Called when credentials for the cluster are needed, or those in use do not work any more.
-    fn login_fn(&self, cx: &mut Login) -> impl Future<Output = LoginResult> + Send;
+    fn login_fn(&self, cx: &mut LoginContext) -> impl Future<Output = LoginResult> + Send;
 
     /// Called when Kubernetes asks whether the operator is alive, but not more often than every ten
     /// seconds; its result is shown under its id, and its failure makes Kubernetes restart the
     /// operator.
-    fn probe_fn(&self, cx: &mut Probe) -> impl Future<Output = HandlerResult> + Send;
+    fn probe_fn(&self, cx: &mut ProbeContext) -> impl Future<Output = HandlerResult> + Send;
 }
 
 /// Which method is called for what.
