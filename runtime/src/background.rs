@@ -38,14 +38,14 @@ use self::declaration::{Duty, Work};
 use self::instance::{LastOut, Run};
 use self::scheduler::Order;
 use self::timer::Timer;
-use crate::client::resource_version::Version;
-use crate::process::execute::scope::Means;
+use crate::client::resource_version::ResourceVersion;
+use crate::process::execute::scope::OperatorServices;
 use crate::process::persist::background_write;
-use crate::queue::Limits;
+use crate::queue::QueueLimits;
 use crate::settings::Settings;
-use crate::task::heartbeat::Pulse;
+use crate::task::heartbeat::Heartbeat;
 use crate::watch::ObjectKey;
-use crate::watch::latest::Live;
+use crate::watch::latest::LatestState;
 
 /// How long those who disobey may take to be interrupted, when all graces are over.
 const LAST_GRACE: Duration = Duration::from_secs(1);
@@ -79,7 +79,7 @@ pub(crate) struct Staff {
 /// What every daemon and timer has.
 struct Shared {
     settings: Arc<Settings>,
-    means: Arc<Means>,
+    means: Arc<OperatorServices>,
     origin: Instant,
     orders: mpsc::UnboundedSender<Order>,
     nudges: mpsc::UnboundedSender<Arc<ObjectKey>>,
@@ -87,7 +87,7 @@ struct Shared {
 
 /// What is beside one object.
 struct Post {
-    live: Arc<Live>,
+    live: Arc<LatestState>,
     /// Never held across an await.
     inner: Mutex<Inner>,
 }
@@ -121,7 +121,7 @@ pub(crate) struct Scene<'a> {
 // === impl Staff ===
 
 impl Staff {
-    pub(crate) fn new(settings: Arc<Settings>, means: Arc<Means>) -> Self {
+    pub(crate) fn new(settings: Arc<Settings>, means: Arc<OperatorServices>) -> Self {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (nudges, nudged) = mpsc::unbounded_channel();
         let shared = Shared {
@@ -146,8 +146,8 @@ impl Staff {
     /// Runs all daemons and timers until `quit`, and hands the rest over.
     pub(crate) fn crew(
         self,
-        limits: Limits,
-        pulse: Pulse,
+        limits: QueueLimits,
+        pulse: Heartbeat,
         quit: CancellationToken,
     ) -> (
         impl Future<Output = ()> + Send + 'static,
@@ -163,7 +163,12 @@ impl Staff {
 
 impl Background {
     /// A newer state of an object has arrived, though its turn may not have come.
-    pub(crate) fn saw(&self, key: &ObjectKey, text: &Arc<RawValue>, version: Option<Version>) {
+    pub(crate) fn saw(
+        &self,
+        key: &ObjectKey,
+        text: &Arc<RawValue>,
+        version: Option<ResourceVersion>,
+    ) {
         if let Some(post) = self.post(key)
             && let Some(duty) = post.first_duty()
         {
@@ -338,7 +343,7 @@ impl Background {
         let version = ObjectView::new(scene.object).resource_version();
         let text =
             serde_json::value::to_raw_value(scene.object).expect("JSON can be written as JSON");
-        let live = Live::new(text.into(), version.map(Version::new));
+        let live = LatestState::new(text.into(), version.map(ResourceVersion::new));
         let post = Arc::new(Post {
             live: Arc::new(live),
             inner: Mutex::new(Inner {

@@ -18,20 +18,20 @@ use tracing::info;
 
 use self::endpoint::Endpoint;
 use self::probe::Prober;
-use crate::coordination::pause::Activity;
+use crate::coordination::pause::PauseGate;
 use crate::health::metrics::Metrics;
 use crate::index::Indices;
 use crate::settings::HealthSettings;
 use crate::task::Thread;
-use crate::task::heartbeat::{Pulse, Vitals};
+use crate::task::heartbeat::{Heartbeat, Heartbeats};
 
 /// How often the runtime shows that it lets tasks run.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// What the endpoint tells about.
 pub(crate) struct Health {
-    pub(crate) vitals: Vitals,
-    pub(crate) activity: Activity,
+    pub(crate) vitals: Heartbeats,
+    pub(crate) activity: PauseGate,
     pub(crate) metrics: Metrics,
     pub(crate) indices: Indices,
     pub(crate) prober: Prober,
@@ -42,8 +42,8 @@ pub(crate) struct Health {
 
 /// Why the operator is not ready, as the endpoint would tell it; nothing if it is.
 pub(crate) fn unreadiness(
-    vitals: &Vitals,
-    activity: &Activity,
+    vitals: &Heartbeats,
+    activity: &PauseGate,
     serves_webhooks: bool,
 ) -> Vec<String> {
     let standing = report::Standing {
@@ -85,7 +85,7 @@ impl Health {
 }
 
 /// Shows again and again that tasks of this runtime are run.
-pub(crate) async fn beat(pulse: Pulse) {
+pub(crate) async fn beat(pulse: Heartbeat) {
     loop {
         pulse.within(HEARTBEAT);
         tokio::time::sleep(HEARTBEAT).await;

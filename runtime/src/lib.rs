@@ -118,15 +118,15 @@ pub use kopf_core::scope::NamespacePattern;
 pub use kopf_core::selection::{DiscoveredResource, Selector};
 pub use kube::core::DynamicObject;
 pub use operator::hook::{
-    CleanupContext, Credentials, Failed, HookHandler, Hooks, LoginContext, LoginResult, OperatorHandlers, ProbeContext,
-    StartupContext,
+    CleanupContext, Credentials, Failed, HookHandler, Hooks, LoginContext, LoginResult,
+    OperatorHandlers, ProbeContext, StartupContext,
 };
-pub use operator::{Error, Namespaces, EndedBeforeReady, Operator, RunningOperator};
+pub use operator::{EndedBeforeReady, Error, Namespaces, Operator, RunningOperator};
 pub use registration::{Resource, ResourceHandlers};
 pub use settings::{
     BackgroundSettings, DiffBaseStore, ExecutionSettings, HealthSettings, LeaderElectionSettings,
     NetworkingSettings, PeeringMode, PeeringSettings, PersistenceSettings, PostingLevel,
-    PostingSettings, ProgressStore, ProgressPosting, QueueingSettings, ScanningSettings, Settings,
+    PostingSettings, ProgressPosting, ProgressStore, QueueingSettings, ScanningSettings, Settings,
     ShutdownSettings, WatchingSettings,
 };
 pub use watch::WatchEventType;

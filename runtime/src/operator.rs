@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use clap::FromArgMatches as _;
 use jiff::SignedDuration;
-use kopf_core::admission::configuration::Reach;
+use kopf_core::admission::configuration::WebhookNamespaces;
 use kopf_core::election;
 use kopf_core::handler::registry;
 use kopf_core::scope::NamespacePattern;
@@ -173,7 +173,7 @@ impl Namespaces {
     }
 }
 
-impl From<&Namespaces> for Reach {
+impl From<&Namespaces> for WebhookNamespaces {
     fn from(namespaces: &Namespaces) -> Self {
         match namespaces {
             Namespaces::All => Self::AllBut(Vec::new()),

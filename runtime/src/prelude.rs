@@ -8,8 +8,9 @@ pub use tracing::{debug, error, info, warn};
 
 pub use crate::context::hierarchy::{Adoption, Existing, Naming, OwnerFlags};
 pub use crate::{
-    AdmissionError, AdmissionResult, ChangeContext, CleanupContext, Credentials, DaemonContext, EventSeverity,
-    WatchEventType, FieldContext, HandlerError, HandlerResult, IndexResult, IndexView, IndexContext, LoginContext,
-    LoginResult, Memo, MutationContext, Old, Operation, ProbeContext, Reason, EventContext, StartupContext, StopReason,
-    StopSignal, SubHandler, TimerContext, ValidationContext,
+    AdmissionError, AdmissionResult, ChangeContext, CleanupContext, Credentials, DaemonContext,
+    EventContext, EventSeverity, FieldContext, HandlerError, HandlerResult, IndexContext,
+    IndexResult, IndexView, LoginContext, LoginResult, Memo, MutationContext, Old, Operation,
+    ProbeContext, Reason, StartupContext, StopReason, StopSignal, SubHandler, TimerContext,
+    ValidationContext, WatchEventType,
 };

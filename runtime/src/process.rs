@@ -30,31 +30,31 @@ use tracing::{Instrument as _, error, warn};
 use self::batch::{Batch, Keep, Room, Waiting};
 pub(crate) use self::kind::Kind;
 use self::kinds::Kinds;
-use self::reverts::Rivals;
+use self::reverts::RevertedObjects;
 use crate::background::Background;
-use crate::client::resource_version::Version;
-use crate::coordination::pause::Activity;
+use crate::client::resource_version::ResourceVersion;
+use crate::coordination::pause::PauseGate;
 use crate::events::object_ref::Subject;
 use crate::events::posting::EventSeverity;
 use crate::events::span;
 use crate::handler::memo::Memos;
-use crate::process::execute::scope::{Means, Surroundings};
+use crate::process::execute::scope::{HandlerScope, OperatorServices};
 use crate::process::memory::Memory;
-use crate::process::persist::apply::{Landing, OnConflict, Place, Rejected, Tell, apply};
+use crate::process::persist::apply::{OnConflict, Place, Tell, WriteRejected, WriteResult, apply};
 use crate::queue::{Next, Processor};
 use crate::settings::Settings;
 use crate::task::panic_message;
-use crate::watch::{WatchEventType, News, ObjectKey};
+use crate::watch::{ObjectKey, QueueItem, WatchEventType};
 
 /// Everything that handling an object takes.
 pub(crate) struct Pipeline {
     kinds: Arc<Kinds>,
     background: Arc<Background>,
-    means: Arc<Means>,
+    means: Arc<OperatorServices>,
     settings: Arc<Settings>,
     stop: CancellationToken,
     room: Room,
-    rivals: Rivals,
+    rivals: RevertedObjects,
 }
 
 /// One object with its kind, while it is handled.
@@ -63,10 +63,10 @@ struct Case<'a> {
     key: &'a Arc<ObjectKey>,
     background: &'a Background,
     settings: &'a Settings,
-    means: &'a Arc<Means>,
-    activity: &'a Activity,
+    means: &'a Arc<OperatorServices>,
+    activity: &'a PauseGate,
     stop: &'a CancellationToken,
-    rivals: &'a Rivals,
+    rivals: &'a RevertedObjects,
     subject: Subject,
 }
 
@@ -74,7 +74,7 @@ struct Case<'a> {
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("the server does not accept the record of the handling")]
-    Rejected(#[from] Rejected),
+    WriteRejected(#[from] WriteRejected),
     #[error("the object cannot be read")]
     Unreadable(#[source] serde_json::Error),
     #[error("a write that was accepted has left no trace: does something revert it?")]
@@ -104,11 +104,11 @@ enum Turn {
     /// Nothing any more.
     Done,
     /// Nothing any more: the object is as it was left, at this version.
-    Settled(Version),
+    Settled(ResourceVersion),
     /// The object went away; the watch will say so.
     Gone,
     /// Nothing may be done any more; the list after the pause will bring the object again.
-    Lapsed,
+    LeaseEnded,
 }
 
 // === impl Pipeline ===
@@ -117,7 +117,7 @@ impl Pipeline {
     pub(crate) fn new(
         kinds: Arc<Kinds>,
         background: Arc<Background>,
-        means: Arc<Means>,
+        means: Arc<OperatorServices>,
         settings: Arc<Settings>,
         stop: CancellationToken,
     ) -> Self {
@@ -129,7 +129,7 @@ impl Pipeline {
             settings,
             stop,
             room,
-            rivals: Rivals::default(),
+            rivals: RevertedObjects::default(),
         }
     }
 
@@ -162,14 +162,14 @@ impl Pipeline {
 
 impl Processor for Pipeline {
     type Key = Arc<ObjectKey>;
-    type News = News;
+    type QueueItem = QueueItem;
     type Batch = Batch;
     type Memory = Memory;
 
-    fn fold(&self, key: &Self::Key, batch: &mut Batch, news: News) {
+    fn fold(&self, key: &Self::Key, batch: &mut Batch, news: QueueItem) {
         let sighting = match news {
-            News::Seen(sighting) => sighting,
-            News::Nudge => return batch.nudge(),
+            QueueItem::Seen(sighting) => sighting,
+            QueueItem::Nudge => return batch.nudge(),
         };
         let kind = self.kind(key);
         if !kind.duties().is_empty() && sighting.event_type != WatchEventType::Deleted {
@@ -270,7 +270,7 @@ impl Case<'_> {
                     memory.written = Some(version);
                     memory.current = None;
                 }
-                Turn::Done | Turn::Gone | Turn::Lapsed => memory.current = None,
+                Turn::Done | Turn::Gone | Turn::LeaseEnded => memory.current = None,
             }
         }
         Ok(Next::Rest)
@@ -305,7 +305,7 @@ impl Case<'_> {
     async fn check_versions(&self, memory: &mut Memory) {
         if let Some(newest) = persist::apply::newest(&self.place()).await {
             let version = ObjectView::new(&newest).resource_version();
-            if is_stale(memory, version.map(Version::new).as_ref()) {
+            if is_stale(memory, version.map(ResourceVersion::new).as_ref()) {
                 memory.written = None;
                 self.background.restored(self.key, &newest);
             }
@@ -368,15 +368,15 @@ impl Case<'_> {
             return Ok(());
         };
         match apply(&self.place(), &known, patch, OnConflict::Repeat, Tell::All).await {
-            Ok(Landing::Written(newer) | Landing::Stripped(newer, _)) => {
+            Ok(WriteResult::Written(newer) | WriteResult::Stripped(newer, _)) => {
                 self.wrote(memory, newer);
             }
             Ok(
-                Landing::Unchanged
-                | Landing::Foreseen(_)
-                | Landing::Outdated(_)
-                | Landing::Gone
-                | Landing::Lapsed,
+                WriteResult::Unchanged
+                | WriteResult::Foreseen(_)
+                | WriteResult::Outdated(_)
+                | WriteResult::Gone
+                | WriteResult::LeaseEnded,
             ) => {}
             Err(rejected) => {
                 warn!("what an event handler wants written is not accepted: {rejected}");
@@ -397,7 +397,7 @@ impl Case<'_> {
     /// Goes on with a state that came from the server itself: all that is older is known.
     fn wrote(&self, memory: &mut Memory, newer: Arc<Value>) {
         if let Some(version) = ObjectView::new(&newer).resource_version() {
-            memory.written = Some(Version::new(version));
+            memory.written = Some(ResourceVersion::new(version));
         }
         if !self.kind.duties().is_empty() {
             self.background.wrote(self.key, &newer);
@@ -414,8 +414,8 @@ impl Case<'_> {
         }
     }
 
-    fn surroundings(&self, memos: Option<&Memos>) -> Surroundings {
-        Surroundings {
+    fn surroundings(&self, memos: Option<&Memos>) -> HandlerScope {
+        HandlerScope {
             means: Arc::clone(self.means),
             subject: self.subject.clone(),
             memo: memos.map(|memos| memos.recall(&self.key.uid)),
@@ -446,8 +446,10 @@ fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
         && !batch.is_nudged()
         && memory.current.is_none()
         && batch.newest().is_some_and(|newest| {
-            matches!(newest.event_type, WatchEventType::Added | WatchEventType::Modified)
-                && is_stale(memory, newest.version.as_ref())
+            matches!(
+                newest.event_type,
+                WatchEventType::Added | WatchEventType::Modified
+            ) && is_stale(memory, newest.version.as_ref())
         })
 }
 
@@ -459,7 +461,7 @@ fn is_news(memory: &Memory, newest: &Waiting) -> bool {
 }
 
 /// An event that is older than our last write tells nothing new.
-fn is_stale(memory: &Memory, seen: Option<&Version>) -> bool {
+fn is_stale(memory: &Memory, seen: Option<&ResourceVersion>) -> bool {
     match (seen, &memory.written) {
         (Some(seen), Some(written)) => seen.is_known_after(written),
         _ => false,
@@ -479,13 +481,13 @@ mod tests {
     use serde_json::value::to_raw_value;
 
     use super::*;
-    use crate::watch::Sighting;
+    use crate::watch::WatchEvent;
 
     fn seen(event_type: WatchEventType, version: &str) -> Batch {
         let mut batch = Batch::default();
-        let sighting = Sighting {
+        let sighting = WatchEvent {
             event_type,
-            version: Some(Version::new(version)),
+            version: Some(ResourceVersion::new(version)),
             text: to_raw_value("").unwrap().into(),
         };
         batch.push(sighting, Keep::Newest, &Room::new(1024));
@@ -494,7 +496,7 @@ mod tests {
 
     fn memory() -> Memory {
         Memory {
-            written: Some(Version::new("5")),
+            written: Some(ResourceVersion::new("5")),
             ..Memory::default()
         }
     }

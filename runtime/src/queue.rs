@@ -30,12 +30,12 @@ use tokio_util::time::DelayQueue;
 
 use backlog::Line;
 use slot::{Phase, Slot};
-use workers::{Crew, Finished, Job};
+use workers::{Finished, Job, Workers};
 
-use crate::coordination::pause::Activity;
+use crate::coordination::pause::PauseGate;
 use crate::health::metrics::QueueMetrics;
 use crate::index::readiness::Gate;
-use crate::task::heartbeat::Pulse;
+use crate::task::heartbeat::Heartbeat;
 
 /// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
@@ -54,14 +54,14 @@ pub(crate) trait Processor: Send + Sync + 'static {
     /// Which object.
     type Key: Clone + Eq + Hash + Send + Sync + 'static;
     /// One report about an object.
-    type News: Send + 'static;
+    type QueueItem: Send + 'static;
     /// The reports of an object that no worker has taken yet.
     type Batch: Default + Send + 'static;
     /// What is kept per object between calls.
     type Memory: Default + Send + 'static;
 
     /// Adds a report to those that wait.
-    fn fold(&self, key: &Self::Key, batch: &mut Self::Batch, news: Self::News);
+    fn fold(&self, key: &Self::Key, batch: &mut Self::Batch, news: Self::QueueItem);
 
     /// Whether these reports must not be dropped at a pause, as no list would bring them again.
     fn outlasts_pause(&self, batch: &Self::Batch) -> bool;
@@ -102,14 +102,14 @@ pub(crate) struct Halt {
 }
 
 /// How the queue is seen from outside.
-pub(crate) struct Observed {
-    pub(crate) pulse: Pulse,
+pub(crate) struct QueueHealth {
+    pub(crate) pulse: Heartbeat,
     pub(crate) metrics: Arc<QueueMetrics>,
 }
 
 /// How many objects are worked on at once.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct QueueLimits {
     /// Workers that started recently; few, so that connections are used again.
     pub(crate) busy: usize,
     /// A worker that takes longer than this is waiting for something and no longer counts.
@@ -121,10 +121,10 @@ struct Queue<P: Processor> {
     slots: HashMap<P::Key, Slot<P>>,
     ready: Line<P::Key>,
     timers: DelayQueue<P::Key>,
-    crew: Crew<P>,
-    limits: Limits,
+    crew: Workers<P>,
+    limits: QueueLimits,
     permits: Arc<Semaphore>,
-    activity: Activity,
+    activity: PauseGate,
     /// The epoch to which everything that waits belongs.
     epoch: u64,
     paused: bool,
@@ -133,11 +133,11 @@ struct Queue<P: Processor> {
 /// Distributes news until it is to halt, then lets running workers finish.
 pub(crate) async fn run<P: Processor>(
     processor: Arc<P>,
-    mut news: mpsc::Receiver<(P::Key, P::News)>,
-    limits: Limits,
-    mut activity: Activity,
+    mut news: mpsc::Receiver<(P::Key, P::QueueItem)>,
+    limits: QueueLimits,
+    mut activity: PauseGate,
     gate: Gate,
-    observed: Observed,
+    observed: QueueHealth,
     halt: Halt,
 ) {
     let mut queue = Queue::new(processor, limits, activity.clone(), observed.metrics);
@@ -180,13 +180,13 @@ pub(crate) async fn run<P: Processor>(
 impl<P: Processor> Queue<P> {
     fn new(
         processor: Arc<P>,
-        limits: Limits,
-        activity: Activity,
+        limits: QueueLimits,
+        activity: PauseGate,
         metrics: Arc<QueueMetrics>,
     ) -> Self {
         let epoch = activity.epoch();
         Self {
-            crew: Crew::new(Arc::clone(&processor), limits),
+            crew: Workers::new(Arc::clone(&processor), limits),
             processor,
             slots: HashMap::new(),
             ready: Line::new(metrics),
@@ -242,7 +242,7 @@ impl<P: Processor> Queue<P> {
         self.ready.extend(waiting);
     }
 
-    fn noticed(&mut self, key: P::Key, news: P::News) {
+    fn noticed(&mut self, key: P::Key, news: P::QueueItem) {
         // The stream may have noticed a pause, and its end, before the queue did.
         self.obey();
         let slot = self.slots.entry(key.clone()).or_default();

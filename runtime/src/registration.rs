@@ -33,11 +33,11 @@ use crate::handler::{
 };
 use crate::health::metrics::Form;
 use crate::index::{Index, IndexResult};
-use crate::registration::function::index::{IndexFunction, IndexShim};
-use crate::registration::function::webhook::{MutationShim, ReviewFunction, ValidationShim};
+use crate::registration::function::index::{IndexAdapter, IndexFunction};
+use crate::registration::function::webhook::{MutationAdapter, ReviewFunction, ValidationAdapter};
 use crate::registration::function::{
-    ChangeFunction, ChangeShim, DaemonFunction, DaemonShim, EventFunction, EventShim, FieldShim,
-    TimerFunction, TimerShim,
+    ChangeAdapter, ChangeFunction, DaemonAdapter, DaemonFunction, EventAdapter, EventFunction,
+    FieldAdapter, TimerAdapter, TimerFunction,
 };
 
 /// Collects the handlers of one kind `K`, which are methods of `S`.
@@ -67,7 +67,7 @@ pub struct ResourceHandlers {
 #[derive(Clone)]
 pub(crate) struct Handler {
     pub(crate) spec: HandlerSpec,
-    pub(crate) function: Function,
+    pub(crate) function: HandlerFunction,
     pub(crate) param: Option<Arc<Value>>,
 }
 
@@ -82,11 +82,11 @@ pub(crate) struct Webhook {
 
 /// What is called.
 #[derive(Clone)]
-pub(crate) enum Function {
+pub(crate) enum HandlerFunction {
     Change(Arc<dyn ChangeFunction>),
     Event(Arc<dyn EventFunction>),
-    Daemon(DaemonPart),
-    Timer(TimerPart),
+    Daemon(RegisteredDaemon),
+    Timer(RegisteredTimer),
     Index(Arc<dyn IndexFunction>),
 }
 
@@ -102,7 +102,7 @@ impl ResourceHandlers {
     /// Whether objects are found in any index.
     pub(crate) fn has_indices(&self) -> bool {
         let mut handlers = self.handlers.iter();
-        handlers.any(|it| matches!(it.function, Function::Index(_)))
+        handlers.any(|it| matches!(it.function, HandlerFunction::Index(_)))
     }
 
     /// Whether its handlers write to objects, if only to keep their progress.
@@ -112,9 +112,9 @@ impl ResourceHandlers {
     }
 }
 
-// === impl Function ===
+// === impl HandlerFunction ===
 
-impl Function {
+impl HandlerFunction {
     /// As what it is counted.
     pub(crate) fn form(&self) -> Form {
         match self {
@@ -129,7 +129,7 @@ impl Function {
 
 /// A daemon with what belongs to it alone.
 #[derive(Clone)]
-pub(crate) struct DaemonPart {
+pub(crate) struct RegisteredDaemon {
     pub(crate) function: Arc<dyn DaemonFunction>,
     pub(crate) initial_delay: InitialDelay,
     pub(crate) stopping: StopPolicy,
@@ -137,7 +137,7 @@ pub(crate) struct DaemonPart {
 
 /// A timer with what belongs to it alone.
 #[derive(Clone)]
-pub(crate) struct TimerPart {
+pub(crate) struct RegisteredTimer {
     pub(crate) function: Arc<dyn TimerFunction>,
     pub(crate) initial_delay: InitialDelay,
     pub(crate) timing: Timing,
@@ -193,8 +193,8 @@ where
         function: for<'a> fn(&'a S, &'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = ChangeShim { state, function };
-        self.with(handler.declare(), &Function::Change(Arc::new(shim)))
+        let shim = ChangeAdapter { state, function };
+        self.with(handler.declare(), &HandlerFunction::Change(Arc::new(shim)))
     }
 
     /// Adds a handler of one field, which holds an `F` when it is there.
@@ -203,12 +203,12 @@ where
         handler: FieldHandler,
         function: for<'a> fn(&'a S, &'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
-        let shim = FieldShim {
+        let shim = FieldAdapter {
             state: Arc::clone(&self.state),
             field: handler.path(),
             function,
         };
-        self.with(handler.declare(), &Function::Change(Arc::new(shim)))
+        self.with(handler.declare(), &HandlerFunction::Change(Arc::new(shim)))
     }
 
     /// Adds a handler of all events.
@@ -218,8 +218,8 @@ where
         function: for<'a> fn(&'a S, &'a mut EventContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = EventShim { state, function };
-        self.with(handler.declare(), &Function::Event(Arc::new(shim)))
+        let shim = EventAdapter { state, function };
+        self.with(handler.declare(), &HandlerFunction::Event(Arc::new(shim)))
     }
 
     /// Adds a daemon.
@@ -230,12 +230,12 @@ where
     ) -> Self {
         let state = Arc::clone(&self.state);
         let (declared, initial_delay, stopping) = handler.declare();
-        let part = DaemonPart {
-            function: Arc::new(DaemonShim { state, function }),
+        let part = RegisteredDaemon {
+            function: Arc::new(DaemonAdapter { state, function }),
             initial_delay,
             stopping,
         };
-        self.with(declared, &Function::Daemon(part))
+        self.with(declared, &HandlerFunction::Daemon(part))
     }
 
     /// Adds a timer.
@@ -246,12 +246,12 @@ where
     ) -> Self {
         let state = Arc::clone(&self.state);
         let (declared, initial_delay, timing) = handler.declare();
-        let part = TimerPart {
-            function: Arc::new(TimerShim { state, function }),
+        let part = RegisteredTimer {
+            function: Arc::new(TimerAdapter { state, function }),
             initial_delay,
             timing,
         };
-        self.with(declared, &Function::Timer(part))
+        self.with(declared, &HandlerFunction::Timer(part))
     }
 
     /// Adds a function that says by which keys objects are found in an index, and what is found.
@@ -262,8 +262,11 @@ where
         function: for<'a> fn(&'a S, &'a mut IndexContext<K>) -> BoxFuture<'a, IndexResult<I>>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = IndexShim::<I, K, S> { state, function };
-        self.with(handler.declare(I::NAME), &Function::Index(Arc::new(shim)))
+        let shim = IndexAdapter::<I, K, S> { state, function };
+        self.with(
+            handler.declare(I::NAME),
+            &HandlerFunction::Index(Arc::new(shim)),
+        )
     }
 
     /// Adds a webhook that says whether a request may pass. It is given an `O`: the kind itself,
@@ -274,7 +277,7 @@ where
         function: for<'a> fn(&'a S, &'a mut ValidationContext<O>) -> BoxFuture<'a, AdmissionResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = ValidationShim { state, function };
+        let shim = ValidationAdapter { state, function };
         self.with_webhook(handler, Role::Validating, Arc::new(shim))
     }
 
@@ -285,7 +288,7 @@ where
         function: for<'a> fn(&'a S, &'a mut MutationContext<O>) -> BoxFuture<'a, AdmissionResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = MutationShim { state, function };
+        let shim = MutationAdapter { state, function };
         self.with_webhook(handler, Role::Mutating, Arc::new(shim))
     }
 
@@ -326,7 +329,7 @@ where
         self
     }
 
-    fn with(mut self, declared: Declared, function: &Function) -> Self {
+    fn with(mut self, declared: Declared, function: &HandlerFunction) -> Self {
         for spec in declared.specs {
             self.handlers.push(Handler {
                 spec,

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use crate::client::resource_version::Version;
+use crate::client::resource_version::ResourceVersion;
 
 /// Which kind of the operator an object belongs to: the position of its declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,26 +45,26 @@ pub enum WatchEventType {
 
 /// One report of a stream about one object.
 #[derive(Debug, Clone)]
-pub(crate) struct Sighting {
+pub(crate) struct WatchEvent {
     pub(crate) event_type: WatchEventType,
-    pub(crate) version: Option<Version>,
+    pub(crate) version: Option<ResourceVersion>,
     pub(crate) text: Arc<RawValue>,
 }
 
 /// What makes an object be looked at.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum QueueItem {
     /// A stream has brought a state of it.
-    Seen(Sighting),
+    Seen(WatchEvent),
     /// A daemon or timer beside it has ended.
     Nudge,
 }
 
 /// What a stream says to those who keep indices, in its order.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum StreamMessage {
     /// It has seen an object.
-    Seen(Arc<ObjectKey>, Sighting),
+    Seen(Arc<ObjectKey>, WatchEvent),
     /// It has listed everything, in this epoch.
     Listed(u64),
     /// There is nothing to be listed in this epoch: the server does not serve the kind.
@@ -78,14 +78,14 @@ pub(crate) enum Told {
 /// The rest stays text: that is a fraction of the memory, our own writes come back without ever
 /// being needed, and an object that cannot be read concerns nobody but itself.
 #[derive(Deserialize)]
-struct Glance<'a> {
+struct ObjectHeader<'a> {
     #[serde(borrow)]
-    metadata: GlanceMeta<'a>,
+    metadata: ObjectHeaderMeta<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct GlanceMeta<'a> {
+struct ObjectHeaderMeta<'a> {
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -132,9 +132,9 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-// === impl Glance ===
+// === impl ObjectHeader ===
 
-impl<'a> Glance<'a> {
+impl<'a> ObjectHeader<'a> {
     fn at(text: &'a RawValue) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text.get())
     }

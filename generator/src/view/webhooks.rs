@@ -2,7 +2,7 @@
 
 use askama::Template;
 use kopf_core::admission::configuration::{
-    Address, ClientConfig, Reach, SYSTEM_NAMESPACES, Webhook as Configured, entries,
+    Address, ClientConfig, WebhookNamespaces, SYSTEM_NAMESPACES, Webhook as Configured, entries,
 };
 use kopf_core::admission::{
     Endpoint as CoreEndpoint, Lifetime, OnFailure, Operation as CoreOperation, Role as CoreRole,
@@ -100,7 +100,7 @@ fn emitted(operator: &Operator, role: CoreRole, specs: &[(&HandledKind, WebhookS
         &operator.admission.name,
         &webhooks,
         &client,
-        &Reach::AllBut(protected),
+        &WebhookNamespaces::AllBut(protected),
     )
     .expect("ids are unique within a kind, and the name was checked");
     let mut text = String::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::Role;
-use kopf_core::admission::configuration::{Reach, Unnameable, names};
+use kopf_core::admission::configuration::{Unnameable, WebhookNamespaces, names};
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -15,10 +15,10 @@ use super::session::{ServeError, Session, WebhookServer};
 use super::{Configuration, Serving, Webhooks, default_server};
 use crate::client::resource::ResourceSpec;
 use crate::health::metrics::Metrics;
-use crate::index::readiness::Lookup;
+use crate::index::readiness::ReadyIndices;
 use crate::registration::Webhook;
 use crate::task::Tasks;
-use crate::task::heartbeat::{State, Vitals};
+use crate::task::heartbeat::{Heartbeats, State};
 
 /// Running webhooks.
 pub(crate) struct Engine {
@@ -29,8 +29,8 @@ pub(crate) struct Engine {
 
 /// What webhooks share with the rest of the operator.
 pub(crate) struct Around<'a> {
-    pub(crate) lookup: Lookup,
-    pub(crate) vitals: &'a Vitals,
+    pub(crate) lookup: ReadyIndices,
+    pub(crate) vitals: &'a Heartbeats,
     pub(crate) metrics: &'a Metrics,
 }
 
@@ -57,7 +57,7 @@ impl Engine {
         operator: &'static str,
         options: Webhooks,
         webhooks: Vec<(ResourceSpec, Webhook)>,
-        scope: Reach,
+        scope: WebhookNamespaces,
         client: Client,
         around: Around<'_>,
     ) -> Result<Self, Error> {
@@ -79,12 +79,14 @@ impl Engine {
             Serving::Custom(server) => (server, default_server::protected_namespaces(None)),
         };
         let reach = match scope {
-            Reach::AllBut(_) => Reach::AllBut(own),
-            Reach::Only(mut names) => {
+            WebhookNamespaces::AllBut(_) => WebhookNamespaces::AllBut(own),
+            WebhookNamespaces::Only(mut names) => {
                 names.retain(|name| !own.contains(name));
-                Reach::Only(names)
+                WebhookNamespaces::Only(names)
             }
-            Reach::Matching { patterns, .. } => Reach::Matching { patterns, but: own },
+            WebhookNamespaces::Matching { patterns, .. } => {
+                WebhookNamespaces::Matching { patterns, but: own }
+            }
         };
         let specs: Vec<_> = webhooks
             .iter()

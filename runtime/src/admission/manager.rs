@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::configuration::{
-    self, Address, ClientConfig, Reach, Unnameable, Webhook, entries, is_in_sync,
+    self, Address, ClientConfig, Unnameable, Webhook, WebhookNamespaces, entries, is_in_sync,
 };
 use kopf_core::admission::presence::Presence;
 use kopf_core::admission::{Role, WebhookSpec};
@@ -61,7 +61,7 @@ pub(super) enum Error {
 pub(super) struct Manager {
     pub(super) name: String,
     pub(super) webhooks: Vec<(ResourceSpec, Arc<WebhookSpec>)>,
-    pub(super) reach: Reach,
+    pub(super) reach: WebhookNamespaces,
     pub(super) client: Client,
     pub(super) announcements: watch::Receiver<Option<Announcement>>,
     /// What is known of other replicas, by role.
@@ -102,7 +102,7 @@ impl Manager {
     pub(super) fn new(
         name: String,
         webhooks: Vec<(ResourceSpec, Arc<WebhookSpec>)>,
-        reach: Reach,
+        reach: WebhookNamespaces,
         client: Client,
         announcements: watch::Receiver<Option<Announcement>>,
         resync: Duration,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kopf_core::admission::configuration::{Reach, Webhook as Configured};
+use kopf_core::admission::configuration::{Webhook as Configured, WebhookNamespaces};
 use kopf_core::admission::review::{Answer, Denial, Malformed, Request, Review};
 use kopf_core::admission::{OnFailure, Operation, Sight, WebhookSpec};
 use kopf_core::object::diff::Baseline;
@@ -18,7 +18,7 @@ use crate::client::resource::{Description, ResourceSpec};
 use crate::context::validation::{Caller, ReviewFacts, States};
 use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
-use crate::index::readiness::Lookup;
+use crate::index::readiness::ReadyIndices;
 use crate::registration::Webhook;
 use crate::registration::function::webhook::{ReviewFunction, Verdict};
 
@@ -34,9 +34,9 @@ pub struct Reviewer {
 struct Routes {
     /// By path, as the configuration has it.
     webhooks: HashMap<String, Route>,
-    reach: Reach,
+    reach: WebhookNamespaces,
     client: Client,
-    lookup: Lookup,
+    lookup: ReadyIndices,
 }
 
 struct Route {
@@ -91,9 +91,9 @@ impl Refusal {
 impl Reviewer {
     pub(super) fn new(
         webhooks: Vec<(ResourceSpec, Webhook)>,
-        reach: Reach,
+        reach: WebhookNamespaces,
         client: Client,
-        lookup: Lookup,
+        lookup: ReadyIndices,
         metrics: &Metrics,
     ) -> Self {
         let webhooks = webhooks.into_iter().map(|(resource, webhook)| {

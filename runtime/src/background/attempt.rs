@@ -16,20 +16,20 @@ use super::declaration::Work;
 use super::instance::Run;
 use crate::context::background::BackgroundFacts;
 use crate::context::change::Effects;
-use crate::events::log_layer::Voice;
+use crate::events::log_layer::LogPosting;
 use crate::events::object_ref::Subject;
 use crate::process::execute::invoke::Verdict;
 use crate::process::execute::report;
-use crate::process::execute::scope::Surroundings;
+use crate::process::execute::scope::HandlerScope;
 use crate::process::persist::background_write::Delivery;
-use crate::watch::latest::Live;
+use crate::watch::latest::LatestState;
 
 /// A daemon or timer with its surroundings.
 #[derive(Clone)]
 pub(super) struct Site {
     pub(super) shared: Arc<Shared>,
     pub(super) run: Arc<Run>,
-    pub(super) live: Arc<Live>,
+    pub(super) live: Arc<LatestState>,
 }
 
 /// What follows from an attempt.
@@ -60,7 +60,7 @@ impl Site {
     async fn attempt_within(
         &self,
         record: &mut Record,
-        around: Surroundings,
+        around: HandlerScope,
         alive: Arc<dyn Send + Sync>,
     ) -> Ended {
         if !self.shared.means.activity.is_running() {
@@ -151,16 +151,16 @@ impl Site {
                         .await;
                 };
                 let call = daemon.function.call(facts, interrupted.boxed(), limit);
-                Voice::lend(voice, call).await
+                LogPosting::lend(voice, call).await
             }
-            Work::Timer(timer) => Voice::lend(voice, timer.function.call(facts, limit)).await,
+            Work::Timer(timer) => LogPosting::lend(voice, timer.function.call(facts, limit)).await,
         }
     }
 
     fn facts(
         &self,
         record: &Record,
-        around: &Surroundings,
+        around: &HandlerScope,
         alive: Arc<dyn Send + Sync>,
     ) -> BackgroundFacts {
         BackgroundFacts {
@@ -187,9 +187,9 @@ impl Site {
         }
     }
 
-    fn surroundings(&self) -> Surroundings {
+    fn surroundings(&self) -> HandlerScope {
         let (duty, key) = (&self.run.duty, &self.run.key);
-        Surroundings {
+        HandlerScope {
             means: Arc::clone(&self.shared.means),
             subject: Subject::handled(Arc::clone(duty.api.name()), Arc::clone(key)),
             memo: duty.memos.as_ref().map(|memos| memos.find(&key.uid)),

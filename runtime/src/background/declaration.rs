@@ -13,7 +13,7 @@ use crate::client::resource::KindSpec;
 use crate::handler::memo::Memos;
 use crate::health::metrics::HandlerMetrics;
 use crate::process::execute::report;
-use crate::registration::{DaemonPart, TimerPart};
+use crate::registration::{RegisteredDaemon, RegisteredTimer};
 
 /// A daemon or timer of a kind.
 pub(crate) struct Duty {
@@ -28,8 +28,8 @@ pub(crate) struct Duty {
 
 /// What is to be done.
 pub(crate) enum Work {
-    Daemon(DaemonPart),
-    Timer(Arc<TimerPart>),
+    Daemon(RegisteredDaemon),
+    Timer(Arc<RegisteredTimer>),
 }
 
 impl Duty {

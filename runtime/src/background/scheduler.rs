@@ -18,8 +18,8 @@ use tracing::{error, warn};
 
 use super::timer::{Due, Timer};
 use super::timer_calls::Calls;
-use crate::queue::{HEARTBEAT, Limits};
-use crate::task::heartbeat::Pulse;
+use crate::queue::{HEARTBEAT, QueueLimits};
+use crate::task::heartbeat::Heartbeat;
 
 /// The wheel is finite; a timer that comes early is sent back.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
@@ -39,7 +39,7 @@ pub(super) enum Order {
     Help,
 }
 
-struct Crew {
+struct Scheduler {
     origin: Instant,
     clock: DelayQueue<Arc<Timer>>,
     calls: Calls,
@@ -50,11 +50,11 @@ struct Crew {
 pub(super) async fn run(
     origin: Instant,
     mut orders: mpsc::UnboundedReceiver<Order>,
-    limits: Limits,
-    pulse: Pulse,
+    limits: QueueLimits,
+    pulse: Heartbeat,
     quit: CancellationToken,
 ) {
-    let mut crew = Crew {
+    let mut crew = Scheduler {
         origin,
         clock: DelayQueue::new(),
         calls: Calls::new(limits),
@@ -95,7 +95,7 @@ pub(super) async fn run(
     crew.dismiss().await;
 }
 
-impl Crew {
+impl Scheduler {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Run(task) => {

@@ -11,7 +11,7 @@ use super::*;
 use crate::client::resource::{Coverage, ResourceSpec, Scope, StatusSubresource};
 use crate::context::daemon::DaemonContext;
 use crate::context::timer::TimerContext;
-use crate::coordination::pause::Activity;
+use crate::coordination::pause::PauseGate;
 use crate::handler::error::{HandlerError, HandlerResult};
 use crate::handler::{DaemonHandler, TimerHandler};
 use crate::health::metrics::KindMetrics;
@@ -86,10 +86,10 @@ impl Stage {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let persistence = Arc::new(settings.persistence.clone());
         let tasks = Handle::current().metrics().num_alive_tasks();
-        let means = Arc::new(Means {
+        let means = Arc::new(OperatorServices {
             client: client.clone(),
             poster: None,
-            activity: Activity::always(),
+            activity: PauseGate::always(),
             indices: Indices::default(),
         });
         let supplies = Supplies {
@@ -102,14 +102,14 @@ impl Stage {
             panic!("it is one kind");
         };
         let kind = Kind::new(spec.into(), &[&resource], supplies).unwrap();
-        let limits = Limits {
+        let limits = QueueLimits {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,
         };
         let staff = Staff::new(Arc::new(settings), means);
         let background = Arc::clone(&staff.background);
         let quit = CancellationToken::new();
-        let (crew, nudges) = staff.crew(limits, Pulse::unobserved(), quit.clone());
+        let (crew, nudges) = staff.crew(limits, Heartbeat::unobserved(), quit.clone());
         Self {
             theatre,
             background,
@@ -132,7 +132,7 @@ impl Stage {
         let version = ObjectView::new(object).resource_version();
         let text = serde_json::value::to_raw_value(object).unwrap();
         self.background
-            .saw(&self.key, &text.into(), version.map(Version::new));
+            .saw(&self.key, &text.into(), version.map(ResourceVersion::new));
         self.background.tend(&Scene {
             key: &self.key,
             duties: &self.duties,

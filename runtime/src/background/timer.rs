@@ -11,13 +11,13 @@ use tokio_util::time::delay_queue;
 
 use super::attempt::{Ended, Site};
 use super::scheduler::Order;
-use crate::registration::TimerPart;
+use crate::registration::RegisteredTimer;
 
 /// One timer of one object.
 pub(super) struct Timer {
     pub(super) site: Site,
     /// Shared with all timers of the declaration: there may be very many.
-    part: Arc<TimerPart>,
+    part: Arc<RegisteredTimer>,
     /// Never held across an await.
     state: Mutex<State>,
 }
@@ -55,7 +55,7 @@ struct LastOfTick {
 }
 
 impl Timer {
-    pub(super) fn new(site: Site, part: &Arc<TimerPart>, ticker: Ticker) -> Self {
+    pub(super) fn new(site: Site, part: &Arc<RegisteredTimer>, ticker: Ticker) -> Self {
         Self {
             site,
             part: Arc::clone(part),

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::scheduler::Order;
 use super::timer::Timer;
-use crate::queue::{Limits, counted};
+use crate::queue::{QueueLimits, counted};
 
 /// A caller that has been busy for longer lets others have its thread, and asks for help.
 const LONG: Duration = Duration::from_millis(1);
@@ -49,7 +49,7 @@ struct Line {
 // === impl Calls ===
 
 impl Calls {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: QueueLimits) -> Self {
         Self {
             due: Arc::default(),
             callers: Arc::default(),

@@ -18,17 +18,17 @@ use tokio::sync::{Mutex, watch};
 use tower_service::Service;
 use tracing::{info, warn};
 
-use self::credential_pool::{Key, Keyring};
+use self::credential_pool::{CredentialPool, Key};
 use crate::operator::hook::{Credentials, Hook, LoginContext, OnFailure, round};
 use crate::settings::Settings;
 
 /// Login handlers, and what they found.
-pub(crate) struct Vault {
+pub(crate) struct Authenticator {
     logins: Vec<Hook<LoginContext>>,
     default_backoff: Duration,
     connect_timeout: Duration,
     /// Held while login handlers run: there is no point in asking them twice at once.
-    keyring: Mutex<Keyring<Client>>,
+    keyring: Mutex<CredentialPool<Client>>,
     exhausted: watch::Sender<Option<String>>,
 }
 
@@ -39,13 +39,13 @@ pub struct CredentialsExhausted(String);
 
 /// Sends requests through the vault.
 #[derive(Clone)]
-pub(crate) struct Entrance(Arc<Vault>);
+pub(crate) struct AuthenticatedService(Arc<Authenticator>);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-// === impl Vault ===
+// === impl Authenticator ===
 
-impl Vault {
+impl Authenticator {
     /// Asks the login handlers for the first time.
     pub(crate) async fn open(
         logins: Vec<Hook<LoginContext>>,
@@ -63,9 +63,14 @@ impl Vault {
     }
 
     /// A client that uses whatever credentials work.
-    pub(crate) async fn client(self: &Arc<Self>) -> Result<ClientBuilder<Entrance>, CredentialsExhausted> {
+    pub(crate) async fn client(
+        self: &Arc<Self>,
+    ) -> Result<ClientBuilder<AuthenticatedService>, CredentialsExhausted> {
         let namespace = self.key().await?.access.default_namespace().to_owned();
-        Ok(ClientBuilder::new(Entrance(Arc::clone(self)), namespace))
+        Ok(ClientBuilder::new(
+            AuthenticatedService(Arc::clone(self)),
+            namespace,
+        ))
     }
 
     /// Waits until no credentials are left.
@@ -147,9 +152,9 @@ fn access(credentials: Credentials, connect_timeout: Duration) -> Result<Client,
     Client::try_from(config).map_err(|it| it.to_string())
 }
 
-// === impl Entrance ===
+// === impl AuthenticatedService ===
 
-impl Service<Request<Body>> for Entrance {
+impl Service<Request<Body>> for AuthenticatedService {
     type Response = Response<Body>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;

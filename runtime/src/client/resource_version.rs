@@ -2,12 +2,12 @@
 
 /// A resource version; numbers are ordered, anything else is only equal to itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Version {
+pub(crate) enum ResourceVersion {
     Number(u64),
     Opaque(Box<str>),
 }
 
-impl Version {
+impl ResourceVersion {
     pub(crate) fn new(text: &str) -> Self {
         match text.parse() {
             Ok(number) => Self::Number(number),
@@ -30,17 +30,17 @@ mod tests {
 
     #[test]
     fn older_states_are_no_news_and_newer_ones_are() {
-        let written = Version::new("99");
-        assert!(Version::new("98").is_known_after(&written));
-        assert!(Version::new("99").is_known_after(&written));
-        assert!(!Version::new("100").is_known_after(&written));
+        let written = ResourceVersion::new("99");
+        assert!(ResourceVersion::new("98").is_known_after(&written));
+        assert!(ResourceVersion::new("99").is_known_after(&written));
+        assert!(!ResourceVersion::new("100").is_known_after(&written));
     }
 
     #[test]
     fn versions_that_cannot_be_ordered_are_compared_for_equality() {
-        let written = Version::new("a");
-        assert!(Version::new("a").is_known_after(&written));
-        assert!(!Version::new("b").is_known_after(&written));
-        assert!(!Version::new("1").is_known_after(&written));
+        let written = ResourceVersion::new("a");
+        assert!(ResourceVersion::new("a").is_known_after(&written));
+        assert!(!ResourceVersion::new("b").is_known_after(&written));
+        assert!(!ResourceVersion::new("1").is_known_after(&written));
     }
 }

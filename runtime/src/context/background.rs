@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 use tracing::{Span, warn};
 
 use crate::context::stop::StopSignal;
-use crate::events::log_layer::Voice;
+use crate::events::log_layer::LogPosting;
 use crate::handler::error::HandlerError;
-use crate::process::execute::scope::Surroundings;
+use crate::process::execute::scope::HandlerScope;
 use crate::process::persist::background_write::Delivery;
 use crate::task::panic_message;
 
@@ -22,7 +22,7 @@ const PATIENCE_FOR_A_THREAD: Duration = Duration::from_secs(5);
 
 /// What is known before a daemon or timer is called.
 pub(crate) struct BackgroundFacts {
-    pub(crate) around: Surroundings,
+    pub(crate) around: HandlerScope,
     pub(crate) object: Delivery,
     pub(crate) stop: StopSignal,
     /// As long as a part of it exists, the daemon or timer is not gone.
@@ -45,12 +45,12 @@ impl BackgroundFacts {
     ) -> Result<T, HandlerError> {
         let (began, beginning) = oneshot::channel();
         let (stop, alive) = (self.stop.clone(), Arc::clone(&self.alive));
-        let (span, voice) = (Span::current(), Voice::current());
+        let (span, voice) = (Span::current(), LogPosting::current());
         let thread = tokio::task::spawn_blocking(move || {
             // Nobody may be waiting any more, and that is fine.
             let _ = began.send(());
             let work = || catch_unwind(AssertUnwindSafe(|| work(stop)));
-            let done = span.in_scope(|| Voice::lend_sync(voice, work));
+            let done = span.in_scope(|| LogPosting::lend_sync(voice, work));
             drop(alive);
             done
         });

@@ -23,7 +23,7 @@ use crate::context::recorder::reporting;
 use crate::handler::memo::{self, Memo};
 use crate::handler::patch::Patch;
 use crate::index::{Index, IndexView};
-use crate::process::execute::scope::Surroundings;
+use crate::process::execute::scope::HandlerScope;
 use crate::settings::ExecutionSettings;
 
 /// One change of an object, as one of its handlers sees it.
@@ -40,7 +40,7 @@ pub struct ChangeContext<K> {
 /// What is known before the handler is called.
 #[derive(Clone)]
 pub(crate) struct ChangeFacts {
-    pub(crate) around: Surroundings,
+    pub(crate) around: HandlerScope,
     pub(crate) execution: ExecutionSettings,
     pub(crate) situation: Situation,
     /// From which the records of sub-handlers are opened.

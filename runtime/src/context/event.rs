@@ -14,14 +14,14 @@ use crate::context::recorder::reporting;
 use crate::handler::memo::{self, Memo};
 use crate::handler::patch::Patch;
 use crate::index::{Index, IndexView};
-use crate::process::execute::scope::Surroundings;
+use crate::process::execute::scope::HandlerScope;
 use crate::watch::WatchEventType;
 
 /// One event of an object.
 pub struct EventContext<K> {
     object: K,
     raw: Arc<Value>,
-    around: Surroundings,
+    around: HandlerScope,
     event_type: WatchEventType,
     pub(crate) patch: Patch,
     pub(crate) result: Slot,
@@ -31,7 +31,7 @@ impl<K> EventContext<K> {
     pub(crate) fn new(
         object: K,
         raw: Arc<Value>,
-        around: Surroundings,
+        around: HandlerScope,
         event_type: WatchEventType,
     ) -> Self {
         Self {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::handler::memo::{self, Memo};
 use crate::index::{Index, IndexView};
-use crate::process::execute::scope::Surroundings;
+use crate::process::execute::scope::HandlerScope;
 
 /// One object that is about to be found in an index.
 pub struct IndexContext<K> {
@@ -22,7 +22,7 @@ pub struct IndexContext<K> {
 
 /// What is known before the function is called.
 pub(crate) struct IndexFacts {
-    pub(crate) around: Surroundings,
+    pub(crate) around: HandlerScope,
     pub(crate) raw: Arc<Value>,
     pub(crate) handler: HandlerId,
     pub(crate) param: Option<Arc<Value>>,

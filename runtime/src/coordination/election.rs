@@ -15,15 +15,15 @@ use tracing::{debug, info, warn};
 
 use crate::client::requests::{self, KindApi, PatchBody, Target};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
-use crate::client::resource_version::Version;
+use crate::client::resource_version::ResourceVersion;
 use crate::coordination::clock::WallClock;
-use crate::coordination::pause::{Activity, Pause, Source};
+use crate::coordination::pause::{PauseGate, PauseHandle, PauseReason};
 use crate::task::Tasks;
-use crate::task::heartbeat::Pulse;
+use crate::task::heartbeat::Heartbeat;
 use crate::watch::known_objects::Retain;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
-use crate::watch::stream_health::Observed;
-use crate::watch::{WatchEventType, KindIndex, News, Sighting};
+use crate::watch::stream_health::StreamHealth;
+use crate::watch::{KindIndex, QueueItem, WatchEvent, WatchEventType};
 
 const LEASES: ResourceSpec = ResourceSpec {
     group: "coordination.k8s.io",
@@ -50,7 +50,7 @@ pub(crate) struct Election {
     pub(crate) terms: Terms,
     pub(crate) clock: WallClock,
     pub(crate) streams: StreamSettings,
-    pub(crate) pulse: Pulse,
+    pub(crate) pulse: Heartbeat,
 }
 
 /// The Lease could not be made one's own.
@@ -87,12 +87,12 @@ enum Standing {
 /// Takes part in the election until `stop`; then gives the lease back.
 ///
 /// The caller has forbidden everything before anybody could begin.
-pub(crate) async fn run(election: Election, source: Source, stop: CancellationToken) {
+pub(crate) async fn run(election: Election, source: PauseHandle, stop: CancellationToken) {
     let mut campaign = Campaign::new(&election);
     tokio::select! {
         () = campaign.run(&source) => {}
         () = stop.cancelled() => {
-            source.forbid(Pause::Standby { leader: None });
+            source.forbid(PauseReason::Standby { leader: None });
             campaign.give_back().await;
         }
     }
@@ -115,7 +115,7 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    async fn run(&mut self, source: &Source) {
+    async fn run(&mut self, source: &PauseHandle) {
         let (sink, mut news) = mpsc::channel(NEWS_IN_FLIGHT);
         let stream = Stream {
             api: self.api.clone(),
@@ -123,12 +123,12 @@ impl<'a> Campaign<'a> {
             namespace: Some(self.election.namespace.clone()),
             retain: Retain::Identity,
             settings: self.election.streams.clone(),
-            observed: Observed::unobserved(),
+            observed: StreamHealth::unobserved(),
         };
         let mut streams = Tasks::default();
         streams.spawn(
             "watch of the lease",
-            stream::run(stream, Sink::Queue(sink), Activity::always()),
+            stream::run(stream, Sink::Queue(sink), PauseGate::always()),
         );
         self.look().await;
         loop {
@@ -146,7 +146,7 @@ impl<'a> Campaign<'a> {
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the lease is not watched any more: {ended}");
                 }
-                Some((_, News::Seen(sighting))) = news.recv() => self.saw(&sighting),
+                Some((_, QueueItem::Seen(sighting))) = news.recv() => self.saw(&sighting),
             }
         }
     }
@@ -156,7 +156,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Lets everybody know how long they may act.
-    fn tell(&mut self, source: &Source) {
+    fn tell(&mut self, source: &PauseHandle) {
         let leader = self.candidate.other_holder().map(str::to_owned);
         match self.candidate.holds_until(self.now()) {
             Some(until) => {
@@ -172,11 +172,11 @@ impl<'a> Campaign<'a> {
             }
             None if self.standing != Standing::Waiting && leader.is_none() => {
                 self.standing = Standing::Ousted;
-                source.forbid(Pause::LeaseLost);
+                source.forbid(PauseReason::LeaseLost);
             }
             None => {
                 self.standing = Standing::Waiting;
-                source.forbid(Pause::Standby { leader });
+                source.forbid(PauseReason::Standby { leader });
             }
         }
     }
@@ -226,8 +226,8 @@ impl<'a> Campaign<'a> {
     }
 
     /// Takes in what the watch brings, which may be older than the answer to the last request.
-    fn saw(&mut self, sighting: &Sighting) {
-        let known = self.candidate.version().map(Version::new);
+    fn saw(&mut self, sighting: &WatchEvent) {
+        let known = self.candidate.version().map(ResourceVersion::new);
         match (&sighting.version, known) {
             (Some(seen), Some(known)) if seen.is_known_after(&known) => {}
             _ if sighting.event_type == WatchEventType::Deleted => self.observe(None),

@@ -1,7 +1,7 @@
 //! Whether the operator may act, and why not: the gate that every attempt and every write passes.
 //!
-//! Whoever can pause the operator owns a [`Source`]; the operator runs while all of them agree.
-//! Streams, queue and handlers each hold an [`Activity`]. A pause begins a new epoch: whatever
+//! Whoever can pause the operator owns a [`PauseHandle`]; the operator runs while all of them agree.
+//! Streams, queue and handlers each hold an [`PauseGate`]. A pause begins a new epoch: whatever
 //! was planned in an earlier one is dropped, and the lists are read anew afterwards.
 
 use std::fmt;
@@ -15,7 +15,7 @@ use tracing::info;
 
 /// Why the operator does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Pause {
+pub(crate) enum PauseReason {
     /// It has not found out yet whether it may.
     Starting,
     /// Operators with a higher priority are there.
@@ -35,7 +35,7 @@ pub(crate) enum Pause {
 
 /// How long the operator may act, if that is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tenure {
+enum LeaseTerm {
     /// Nobody else could act instead.
     Unlimited,
     /// Up to this moment, unless it is extended.
@@ -47,39 +47,39 @@ enum Tenure {
 #[derive(Debug, Clone)]
 struct State {
     epoch: u64,
-    pauses: Vec<Option<Pause>>,
-    tenure: Tenure,
+    pauses: Vec<Option<PauseReason>>,
+    tenure: LeaseTerm,
     /// The pause that the log told of last; none if it told that there is none.
-    told: Option<Pause>,
+    told: Option<PauseReason>,
 }
 
 /// The one place where the state is changed.
 #[derive(Debug, Clone)]
-pub(crate) struct Switch {
+pub(crate) struct PauseSwitch {
     state: Arc<watch::Sender<State>>,
 }
 
 /// The right of one part of the operator to pause it.
 #[derive(Debug)]
-pub(crate) struct Source {
-    switch: Switch,
+pub(crate) struct PauseHandle {
+    switch: PauseSwitch,
     place: usize,
 }
 
 /// What everybody who acts has to ask; cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Activity {
+pub(crate) struct PauseGate {
     state: watch::Receiver<State>,
 }
 
 /// The tenure ended before the work did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the lease has ended")]
-pub(crate) struct Lapsed;
+pub(crate) struct LeaseEnded;
 
-// === impl Pause ===
+// === impl PauseReason ===
 
-impl Pause {
+impl PauseReason {
     /// A word for the kind of pause, for machines.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl Pause {
     }
 }
 
-impl fmt::Display for Pause {
+impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Starting => f.write_str("it is not known yet who else runs"),
@@ -109,45 +109,45 @@ impl fmt::Display for Pause {
     }
 }
 
-// === impl Switch ===
+// === impl PauseSwitch ===
 
-impl Switch {
+impl PauseSwitch {
     /// A switch that nobody holds, and the view of it.
-    pub(crate) fn new() -> (Self, Activity) {
+    pub(crate) fn new() -> (Self, PauseGate) {
         let (sender, state) = watch::channel(State {
             epoch: 0,
             pauses: Vec::new(),
-            tenure: Tenure::Unlimited,
+            tenure: LeaseTerm::Unlimited,
             told: None,
         });
         let switch = Self {
             state: Arc::new(sender),
         };
-        (switch, Activity { state })
+        (switch, PauseGate { state })
     }
 
     /// Gives somebody the right to pause, and pauses until that one says otherwise.
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> PauseHandle {
         let mut place = 0;
         self.state.send_modify(|state| {
             place = state.pauses.len();
-            state.pauses.push(Some(Pause::Starting));
+            state.pauses.push(Some(PauseReason::Starting));
         });
-        Source {
+        PauseHandle {
             switch: self.clone(),
             place,
         }
     }
 
     /// The same without a pause at first, for somebody who comes while the operator runs.
-    pub(crate) fn late_source(&self) -> Source {
+    pub(crate) fn late_source(&self) -> PauseHandle {
         let mut place = 0;
         self.state.send_if_modified(|state| {
             place = state.pauses.len();
             state.pauses.push(None);
             false
         });
-        Source {
+        PauseHandle {
             switch: self.clone(),
             place,
         }
@@ -167,11 +167,11 @@ impl Switch {
     }
 }
 
-// === impl Source ===
+// === impl PauseHandle ===
 
-impl Source {
+impl PauseHandle {
     /// Pauses the operator.
-    pub(crate) fn pause(&self, pause: Pause) {
+    pub(crate) fn pause(&self, pause: PauseReason) {
         self.switch
             .change(|state| state.pauses[self.place] = Some(pause));
     }
@@ -185,15 +185,15 @@ impl Source {
     pub(crate) fn resume_until(&self, until: Instant) {
         self.switch.change(|state| {
             state.pauses[self.place] = None;
-            state.tenure = Tenure::Until(until);
+            state.tenure = LeaseTerm::Until(until);
         });
     }
 
     /// Pauses the operator, and forbids all writes.
-    pub(crate) fn forbid(&self, pause: Pause) {
+    pub(crate) fn forbid(&self, pause: PauseReason) {
         self.switch.change(|state| {
             state.pauses[self.place] = Some(pause);
-            state.tenure = Tenure::Over;
+            state.tenure = LeaseTerm::Over;
         });
     }
 }
@@ -201,7 +201,7 @@ impl Source {
 // === impl State ===
 
 impl State {
-    fn pause(&self) -> Option<&Pause> {
+    fn pause(&self) -> Option<&PauseReason> {
         self.pauses.iter().flatten().next()
     }
 
@@ -209,7 +209,7 @@ impl State {
     fn tell(&mut self) {
         let pause = self.pause().cloned();
         match &pause {
-            Some(Pause::Starting) => return,
+            Some(PauseReason::Starting) => return,
             told if *told == self.told => return,
             Some(pause) => info!("Pausing operations: {pause}."),
             None => info!("Resuming operations."),
@@ -219,14 +219,14 @@ impl State {
 
     /// Whether the time is over, though nobody has said so yet.
     fn has_lapsed(&self) -> bool {
-        matches!(self.tenure, Tenure::Until(until) if Instant::now() >= until)
+        matches!(self.tenure, LeaseTerm::Until(until) if Instant::now() >= until)
     }
 
     fn may_write(&self) -> bool {
         match self.tenure {
-            Tenure::Unlimited => true,
-            Tenure::Until(until) => Instant::now() < until,
-            Tenure::Over => false,
+            LeaseTerm::Unlimited => true,
+            LeaseTerm::Until(until) => Instant::now() < until,
+            LeaseTerm::Over => false,
         }
     }
 
@@ -235,12 +235,12 @@ impl State {
     }
 }
 
-// === impl Activity ===
+// === impl PauseGate ===
 
-impl Activity {
+impl PauseGate {
     /// The view of an operator that never pauses.
     pub(crate) fn always() -> Self {
-        Switch::new().1
+        PauseSwitch::new().1
     }
 
     /// Whether an attempt may start now.
@@ -260,7 +260,7 @@ impl Activity {
     }
 
     /// Why nothing is done at the moment, if that is so.
-    pub(crate) fn pause(&self) -> Option<Pause> {
+    pub(crate) fn pause(&self) -> Option<PauseReason> {
         self.state.borrow().pause().cloned()
     }
 
@@ -307,9 +307,9 @@ impl Activity {
         loop {
             let tenure = state.borrow_and_update().tenure;
             let changed = match tenure {
-                Tenure::Over => return,
-                Tenure::Unlimited => state.changed().await,
-                Tenure::Until(until) => tokio::select! {
+                LeaseTerm::Over => return,
+                LeaseTerm::Unlimited => state.changed().await,
+                LeaseTerm::Until(until) => tokio::select! {
                     () = sleep_until(until) => {
                         if self.may_write() {
                             continue;
@@ -335,15 +335,15 @@ impl Activity {
     pub(crate) async fn while_leading<T>(
         &self,
         work: impl Future<Output = T>,
-    ) -> Result<T, Lapsed> {
-        if self.state.borrow().tenure == Tenure::Unlimited {
+    ) -> Result<T, LeaseEnded> {
+        if self.state.borrow().tenure == LeaseTerm::Unlimited {
             return Ok(work.await);
         }
         let mut work = pin!(work);
         let mut lapsed = pin!(self.lapsed());
         std::future::poll_fn(|cx| {
             if !self.may_write() || lapsed.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Err(Lapsed));
+                return Poll::Ready(Err(LeaseEnded));
             }
             work.as_mut().poll(cx).map(Ok)
         })

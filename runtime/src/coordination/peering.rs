@@ -1,7 +1,7 @@
 //! Takes part in a peering: tells others that this operator is alive, and pauses for them.
 //!
 //! One task per served namespace, or one for the whole cluster. It never writes to an object that
-//! is handled; it moves nothing but its own [`Source`].
+//! is handled; it moves nothing but its own [`PauseHandle`].
 
 mod object;
 
@@ -17,13 +17,13 @@ use tracing::{debug, warn};
 
 use self::object::{Presence, Table};
 use crate::coordination::clock::WallClock;
-use crate::coordination::pause::{Activity, Pause, Source};
+use crate::coordination::pause::{PauseGate, PauseHandle, PauseReason};
 use crate::health::metrics::{Metrics, Share};
 use crate::settings::{PeeringMode, PeeringSettings};
 use crate::task::Tasks;
-use crate::task::heartbeat::Pulse;
+use crate::task::heartbeat::Heartbeat;
 use crate::watch::stream::{Sink, StreamSettings};
-use crate::watch::{WatchEventType, KindIndex, News};
+use crate::watch::{KindIndex, QueueItem, WatchEventType};
 
 pub(crate) use self::object::Seat;
 
@@ -49,7 +49,7 @@ pub(crate) struct Member {
     pub(crate) metrics: Metrics,
     /// Where the peering object is; none stands for the whole cluster.
     pub(crate) namespace: Option<String>,
-    pub(crate) pulse: Pulse,
+    pub(crate) pulse: Heartbeat,
 }
 
 /// A member at work.
@@ -69,8 +69,8 @@ struct Session<'a> {
 /// Takes part as long as this operator leads, until `stop`; then removes the own record.
 pub(crate) async fn run(
     member: Member,
-    source: &Source,
-    activity: Activity,
+    source: &PauseHandle,
+    activity: PauseGate,
     stop: CancellationToken,
 ) {
     loop {
@@ -84,7 +84,7 @@ pub(crate) async fn run(
             () = session.take_part(source) => {}
             () = stop.cancelled() => return session.leave().await,
             // The next leader goes on with the record.
-            () = activity.lapsed() => source.pause(Pause::Starting),
+            () = activity.lapsed() => source.pause(PauseReason::Starting),
         }
     }
 }
@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn take_part(&mut self, source: &Source) {
+    async fn take_part(&mut self, source: &PauseHandle) {
         let (sink, mut news) = mpsc::channel(NEWS_IN_FLIGHT);
         let mut streams = Tasks::default();
         loop {
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
                     let stream = crate::watch::stream::run(
                         stream,
                         Sink::Queue(sink.clone()),
-                        Activity::always(),
+                        PauseGate::always(),
                     );
                     streams.spawn("watch of the peering", stream);
                 }
@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the peering is not watched any more: {ended}");
                 }
-                Some((key, News::Seen(sighting))) = news.recv() => {
+                Some((key, QueueItem::Seen(sighting))) = news.recv() => {
                     let now = self.now();
                     let table = &mut self.tables[usize::from(key.kind.0)];
                     let appeared = match sighting.event_type {
@@ -234,7 +234,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn decide(&mut self, source: &Source) {
+    async fn decide(&mut self, source: &PauseHandle) {
         let now = self.now();
         let (mut ahead, mut level) = (Vec::new(), Vec::new());
         let (mut dead, mut recheck) = (Vec::new(), None);
@@ -256,11 +256,11 @@ impl<'a> Session<'a> {
         self.recheck_at = recheck.map(|wait| Instant::now() + wait);
         self.warn_about(&level);
         if !ahead.is_empty() {
-            source.pause(Pause::Peers(names(&ahead)));
+            source.pause(PauseReason::Peers(names(&ahead)));
         } else if !level.is_empty() {
-            source.pause(Pause::Tie(names(&level)));
+            source.pause(PauseReason::Tie(names(&level)));
         } else if let Some(complaint) = self.missing() {
-            source.pause(Pause::NoPeering(complaint));
+            source.pause(PauseReason::NoPeering(complaint));
         } else if self.tables.iter().all(Table::is_settled) {
             source.resume();
         }

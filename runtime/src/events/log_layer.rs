@@ -8,20 +8,20 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
 use super::object_ref::Subject;
-use super::posting::{EventSeverity, Poster};
+use super::posting::{EventPoster, EventSeverity};
 use crate::settings::PostingLevel;
 
 /// The reason that Kopf gives to events made of log lines.
 const REASON: &str = "Logging";
 
 tokio::task_local! {
-    static VOICE: Voice;
+    static VOICE: LogPosting;
 }
 
 /// Whose log lines are posted, and by whom.
 #[derive(Debug, Clone)]
-pub(crate) struct Voice {
-    poster: Poster,
+pub(crate) struct LogPosting {
+    poster: EventPoster,
     subject: Subject,
 }
 
@@ -44,11 +44,11 @@ struct Line {
     fields: String,
 }
 
-// === impl Voice ===
+// === impl LogPosting ===
 
-impl Voice {
+impl LogPosting {
     /// The voice of an object, if its log lines are to be posted.
-    pub(crate) fn of(poster: Option<&Poster>, subject: &Subject) -> Option<Self> {
+    pub(crate) fn of(poster: Option<&EventPoster>, subject: &Subject) -> Option<Self> {
         let poster = poster.filter(|poster| poster.settings().loggers)?;
         Some(Self {
             poster: poster.clone(),

@@ -15,10 +15,10 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
 
 use super::object_ref::Subject;
-use crate::coordination::pause::Activity;
+use crate::coordination::pause::PauseGate;
 use crate::health::metrics::PostingMetrics;
 use crate::settings::{PostingLevel, PostingSettings};
-use crate::task::heartbeat::Pulse;
+use crate::task::heartbeat::Heartbeat;
 
 /// How long one request may take; events are not worth more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub enum EventSeverity {
 
 /// Hands events to whoever sends them; cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Poster {
+pub(crate) struct EventPoster {
     shared: Arc<Shared>,
     /// Rings when there is something to send; when the last handle is gone, so is the bell.
     bell: mpsc::Sender<()>,
@@ -55,10 +55,10 @@ struct Shared {
 /// The task that sends what is due.
 struct Sender {
     client: Client,
-    activity: Activity,
+    activity: PauseGate,
     shared: Arc<Shared>,
     metrics: Arc<PostingMetrics>,
-    pulse: Pulse,
+    pulse: Heartbeat,
     /// Whether it was told that something is not permitted.
     complained: bool,
 }
@@ -87,16 +87,16 @@ impl From<&str> for EventSeverity {
     }
 }
 
-// === impl Poster ===
+// === impl EventPoster ===
 
 /// Makes a handle, and the task that posts what it is given until all handles are gone.
 pub(crate) fn poster(
     client: Client,
-    activity: Activity,
+    activity: PauseGate,
     settings: PostingSettings,
     metrics: Arc<PostingMetrics>,
-    pulse: Pulse,
-) -> (Poster, impl Future<Output = ()>) {
+    pulse: Heartbeat,
+) -> (EventPoster, impl Future<Output = ()>) {
     let (bell, rings) = mpsc::channel(1);
     let shared = Arc::new(Shared {
         ledger: Mutex::new(Ledger::new(settings.limits())),
@@ -111,10 +111,10 @@ pub(crate) fn poster(
         pulse,
         complained: false,
     };
-    (Poster { shared, bell }, sender.run(rings))
+    (EventPoster { shared, bell }, sender.run(rings))
 }
 
-impl Poster {
+impl EventPoster {
     /// Whether something of this level is of interest.
     pub(crate) fn wants(&self, level: PostingLevel) -> bool {
         level >= self.shared.settings.level
@@ -339,7 +339,7 @@ mod tests {
     use crate::client::resource::KindName;
     use crate::events::object_ref::OtherObject;
     use crate::health::metrics::Metrics;
-    use crate::task::heartbeat::Vitals;
+    use crate::task::heartbeat::Heartbeats;
 
     #[test]
     fn the_body_is_what_kopf_posts_with_a_count() {
@@ -393,7 +393,7 @@ mod tests {
     async fn a_poster_that_is_stuck_is_named_and_an_idle_one_is_not() {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let client = Client::try_from(nowhere).unwrap();
-        let vitals = Vitals::default();
+        let vitals = Heartbeats::default();
         let late = || {
             vitals.advance(Duration::from_secs(600));
             let stuck = vitals.stuck(Duration::from_secs(30)).into_iter();
@@ -401,7 +401,7 @@ mod tests {
         };
         let (poster, posting) = poster(
             client,
-            Activity::always(),
+            PauseGate::always(),
             PostingSettings::default(),
             Metrics::new("operator", Arc::default()).posting(),
             vitals.pulse("the posting of events"),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::object_ref::{OtherObject, Subject};
-use super::posting::{EventSeverity, Poster};
+use super::posting::{EventPoster, EventSeverity};
 use crate::client::resource::KindName;
 use crate::settings::PostingLevel;
 
@@ -16,13 +16,13 @@ use crate::settings::PostingLevel;
 #[derive(Clone)]
 pub struct EventRecorder {
     subject: Subject,
-    poster: Option<Poster>,
+    poster: Option<EventPoster>,
 }
 
 // === impl EventRecorder ===
 
 impl EventRecorder {
-    pub(crate) fn new(subject: Subject, poster: Option<Poster>) -> Self {
+    pub(crate) fn new(subject: Subject, poster: Option<EventPoster>) -> Self {
         Self { subject, poster }
     }
 

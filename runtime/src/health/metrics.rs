@@ -82,7 +82,7 @@ macro_rules! labels {
 }
 use labels;
 
-/// Every reason for a pause; [`Pause::reason`](crate::coordination::pause::Pause::reason) is one of them.
+/// Every reason for a pause; [`PauseReason::reason`](crate::coordination::pause::PauseReason::reason) is one of them.
 const PAUSES: [&str; 6] = [
     "starting",
     "peers",

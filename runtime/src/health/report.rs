@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::probe::Probed;
-use crate::coordination::pause::Pause;
-use crate::task::heartbeat::{Stage, State, Stuck};
+use crate::coordination::pause::PauseReason;
+use crate::task::heartbeat::{Stage, State, StuckPart};
 
 /// The key under which liveness tells of a pause, beside the results of probe handlers.
 const PAUSED: &str = "kopf-gen.dev/paused";
@@ -13,9 +13,9 @@ const PAUSED: &str = "kopf-gen.dev/paused";
 #[derive(Debug, Clone, Default)]
 pub(super) struct Standing {
     pub(super) stage: Stage,
-    pub(super) stuck: Vec<Stuck>,
+    pub(super) stuck: Vec<StuckPart>,
     pub(super) conditions: Vec<(String, State)>,
-    pub(super) pause: Option<Pause>,
+    pub(super) pause: Option<PauseReason>,
     pub(super) serves_webhooks: bool,
 }
 
@@ -91,7 +91,7 @@ impl Standing {
             Stage::Running => None,
         };
         let stage = stage.or_else(|| match &self.pause {
-            Some(pause @ Pause::Starting) => Some(pause.to_string()),
+            Some(pause @ PauseReason::Starting) => Some(pause.to_string()),
             _ => None,
         });
         if let Some(stage) = stage {
@@ -131,12 +131,12 @@ fn problems(status: Status, problems: impl IntoIterator<Item = String>) -> Repor
     }
 }
 
-fn describe_stuck(Stuck { part, late }: &Stuck) -> String {
+fn describe_stuck(StuckPart { part, late }: &StuckPart) -> String {
     let seconds = late.as_secs();
     format!("{part} is stuck: it should have moved {seconds} s ago")
 }
 
-fn told(pause: &Pause) -> Value {
+fn told(pause: &PauseReason) -> Value {
     json!({"reason": pause.reason(), "message": pause.to_string()})
 }
 
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_paused_operator_is_alive_and_ready_and_says_that_it_is_paused() {
         let paused = Standing {
-            pause: Some(Pause::Peers("dev (priority 666)".to_owned())),
+            pause: Some(PauseReason::Peers("dev (priority 666)".to_owned())),
             ..running()
         };
         let told = json!({"reason": "peers", "message": "in favour of dev (priority 666)"});
@@ -190,7 +190,7 @@ mod tests {
     fn what_is_stuck_or_dead_is_named_and_probes_are_not_asked_for_it() {
         let standing = Standing {
             stage: Stage::Broken("task `queue` panicked: no".to_owned()),
-            stuck: vec![Stuck {
+            stuck: vec![StuckPart {
                 part: "runtime".to_owned(),
                 late: Duration::from_secs(31),
             }],
@@ -257,7 +257,7 @@ mod tests {
             assert!(standing.is_alive());
         }
         let undecided = Standing {
-            pause: Some(Pause::Starting),
+            pause: Some(PauseReason::Starting),
             ..running()
         };
         assert_eq!(undecided.readiness().status, Status::Unavailable);

@@ -27,7 +27,7 @@ use super::Health;
 use super::endpoint::{METRICS, READINESS};
 use super::probe::Probed;
 use super::report::{Report, Standing, Status};
-use crate::coordination::pause::Pause;
+use crate::coordination::pause::PauseReason;
 use crate::health::metrics;
 use crate::task::heartbeat::Stage;
 
@@ -196,7 +196,7 @@ impl Desk {
         let health = &self.health;
         let standing = self.standing();
         let told = health.metrics.tell(&metrics::Standing {
-            pause: standing.pause.as_ref().map(Pause::reason),
+            pause: standing.pause.as_ref().map(PauseReason::reason),
             leads: health.activity.may_write(),
             ready: standing.readiness().status == Status::Well,
             indices: health.indices.sizes(),

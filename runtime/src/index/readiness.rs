@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::Indices;
-use crate::coordination::pause::Activity;
-use crate::task::heartbeat::{Condition, State as Wellbeing};
+use crate::coordination::pause::PauseGate;
+use crate::task::heartbeat::{ReadinessCondition, State as Wellbeing};
 use crate::watch::stream::Attendance;
 
 /// How long listing may take before people should know that handlers wait for it.
@@ -30,17 +30,17 @@ pub(crate) struct Gate {
 
 /// One stream that is waited for; not any more when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct ListTicket {
     gate: Gate,
     number: u32,
 }
 
 /// The indices for those who are called from outside, at any time.
 #[derive(Debug, Clone)]
-pub(crate) struct Lookup {
+pub(crate) struct ReadyIndices {
     pub(crate) indices: Indices,
     pub(crate) gate: Gate,
-    pub(crate) activity: Activity,
+    pub(crate) activity: PauseGate,
 }
 
 /// Those who are waited for.
@@ -80,7 +80,7 @@ impl Gate {
     }
 
     /// Waits for one more stream.
-    pub(crate) fn ticket(&self, name: String) -> Ticket {
+    pub(crate) fn ticket(&self, name: String) -> ListTicket {
         let mut number = 0;
         self.state.send_modify(|state| {
             number = state.issued;
@@ -92,7 +92,7 @@ impl Gate {
             };
             state.streams.insert(number, stream);
         });
-        Ticket {
+        ListTicket {
             gate: self.clone(),
             number,
         }
@@ -125,7 +125,7 @@ impl Gate {
 }
 
 /// Tells people when handlers wait for long, and why; for ever.
-pub(crate) async fn remind(gate: Gate, activity: Activity, condition: Condition) {
+pub(crate) async fn remind(gate: Gate, activity: PauseGate, condition: ReadinessCondition) {
     loop {
         let epoch = activity.running().await;
         condition.set(Wellbeing::Pending("they are not complete yet".to_owned()));
@@ -154,9 +154,9 @@ pub(crate) async fn remind(gate: Gate, activity: Activity, condition: Condition)
     }
 }
 
-// === impl Lookup ===
+// === impl ReadyIndices ===
 
-impl Lookup {
+impl ReadyIndices {
     /// Waits until the indices are complete. A paused operator follows nothing, so that there is
     /// nothing to wait for: what it knew before has to do.
     ///
@@ -190,9 +190,9 @@ impl State {
     }
 }
 
-// === impl Ticket ===
+// === impl ListTicket ===
 
-impl Ticket {
+impl ListTicket {
     /// All that there was in this epoch has been listed.
     pub(crate) fn listed(&self, epoch: u64) {
         self.gate.state.send_modify(|state| {
@@ -214,13 +214,13 @@ impl Ticket {
     }
 }
 
-impl Attendance for Ticket {
+impl Attendance for ListTicket {
     fn listed(&self, epoch: u64) {
         Self::listed(self, epoch);
     }
 }
 
-impl Drop for Ticket {
+impl Drop for ListTicket {
     fn drop(&mut self) {
         self.gate.state.send_modify(|state| {
             state.streams.remove(&self.number);

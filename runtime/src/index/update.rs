@@ -22,19 +22,19 @@ use tracing::info;
 
 use self::evaluate::Looking;
 pub(crate) use self::evaluate::{Indexer, Shared};
-use crate::index::readiness::Ticket;
-use crate::watch::{WatchEventType, News, ObjectKey, Sighting, Told};
+use crate::index::readiness::ListTicket;
+use crate::watch::{ObjectKey, QueueItem, StreamMessage, WatchEvent, WatchEventType};
 
 /// Objects that are looked at at the same time.
 const AT_ONCE: usize = 16;
 
 /// What fills the indices from one stream.
-pub(crate) struct Clerk {
+pub(crate) struct IndexUpdater {
     shared: Arc<Shared>,
     /// Where sightings go afterwards, if anybody wants them.
-    queue: Option<mpsc::Sender<(Arc<ObjectKey>, News)>>,
+    queue: Option<mpsc::Sender<(Arc<ObjectKey>, QueueItem)>>,
     /// Of all who wait until everything is listed.
-    tickets: [Ticket; 2],
+    tickets: [ListTicket; 2],
     jobs: FuturesOrdered<BoxFuture<'static, Done>>,
     /// Objects for which a function has failed, and is not just to be called again.
     failures: HashMap<Arc<ObjectKey>, Failed>,
@@ -61,7 +61,7 @@ enum Done {
 struct Looked {
     key: Arc<ObjectKey>,
     /// What is to be told to the queue; nothing if only the indices needed another attempt.
-    sighting: Option<Sighting>,
+    sighting: Option<WatchEvent>,
     text: Arc<RawValue>,
     results: Vec<Looking>,
 }
@@ -69,13 +69,13 @@ struct Looked {
 /// Nobody takes sightings any more.
 struct Unheard;
 
-// === impl Clerk ===
+// === impl IndexUpdater ===
 
-impl Clerk {
+impl IndexUpdater {
     pub(crate) fn new(
         shared: Shared,
-        queue: Option<mpsc::Sender<(Arc<ObjectKey>, News)>>,
-        tickets: [Ticket; 2],
+        queue: Option<mpsc::Sender<(Arc<ObjectKey>, QueueItem)>>,
+        tickets: [ListTicket; 2],
     ) -> Self {
         Self {
             shared: Arc::new(shared),
@@ -89,7 +89,7 @@ impl Clerk {
     }
 
     /// Works until the stream ends, or nobody listens.
-    pub(crate) async fn run(mut self, mut told: mpsc::Receiver<Told>) {
+    pub(crate) async fn run(mut self, mut told: mpsc::Receiver<StreamMessage>) {
         let mut ended = false;
         // What the stream said last, when its namespace is gone, counts as well.
         while !ended || !self.jobs.is_empty() {
@@ -114,9 +114,9 @@ impl Clerk {
         }
     }
 
-    fn take(&mut self, told: Told) {
+    fn take(&mut self, told: StreamMessage) {
         match told {
-            Told::Seen(key, sighting) => {
+            StreamMessage::Seen(key, sighting) => {
                 let text = Arc::clone(&sighting.text);
                 let job = if sighting.event_type == WatchEventType::Deleted {
                     self.forget(&key);
@@ -130,12 +130,12 @@ impl Clerk {
                 };
                 self.jobs.push_back(job);
             }
-            Told::Listed(epoch) => {
+            StreamMessage::Listed(epoch) => {
                 self.told_unserved = false;
                 self.jobs
                     .push_back(std::future::ready(Done::Listed(epoch)).boxed());
             }
-            Told::Unserved(epoch) => {
+            StreamMessage::Unserved(epoch) => {
                 if !std::mem::replace(&mut self.told_unserved, true) {
                     let kind = &self.shared.api.spec().kind;
                     info!("indices of {kind} have nothing until the server serves the kind");
@@ -143,7 +143,7 @@ impl Clerk {
                 self.jobs
                     .push_back(std::future::ready(Done::Listed(epoch)).boxed());
             }
-            Told::Hindered(obstacle) => {
+            StreamMessage::Hindered(obstacle) => {
                 for ticket in &self.tickets {
                     ticket.hindered(obstacle.clone());
                 }
@@ -169,7 +169,7 @@ impl Clerk {
     fn job(
         &mut self,
         key: Arc<ObjectKey>,
-        sighting: Option<Sighting>,
+        sighting: Option<WatchEvent>,
         text: Arc<RawValue>,
     ) -> BoxFuture<'static, Done> {
         let now = Timestamp::now();
@@ -191,7 +191,11 @@ impl Clerk {
         look.boxed()
     }
 
-    fn job_of_deleted(&self, key: Arc<ObjectKey>, sighting: Sighting) -> BoxFuture<'static, Done> {
+    fn job_of_deleted(
+        &self,
+        key: Arc<ObjectKey>,
+        sighting: WatchEvent,
+    ) -> BoxFuture<'static, Done> {
         let unmatched = self.shared.indexers.iter().map(|_| Looking::Unmatched);
         let looked = Looked {
             key,
@@ -244,7 +248,7 @@ impl Clerk {
         self.remember(&key, records, text, delay);
         match (&self.queue, sighting) {
             (Some(queue), Some(sighting)) => {
-                let told = queue.send((key, News::Seen(sighting))).await;
+                let told = queue.send((key, QueueItem::Seen(sighting))).await;
                 told.map_err(|_| Unheard)
             }
             _ => Ok(()),

@@ -6,7 +6,7 @@ use kube::client::ClientBuilder;
 use kube::{Client, Config};
 
 use super::Error;
-use crate::client::authentication::Vault;
+use crate::client::authentication::Authenticator;
 use crate::health::metrics::api::{ApiMetrics, Meter};
 use crate::operator::hook::{Hook, LoginContext};
 use crate::settings::Settings;
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 pub(super) struct Access {
     pub(super) client: Client,
     /// Where its credentials come from, if not from kube.
-    pub(super) vault: Option<Arc<Vault>>,
+    pub(super) vault: Option<Arc<Authenticator>>,
 }
 
 /// A client whose requests are counted.
@@ -25,7 +25,9 @@ pub(super) async fn connect(
     settings: &Settings,
 ) -> Result<Access, Error> {
     if !logins.is_empty() {
-        let vault = Vault::open(logins, settings).await.map_err(Error::Login)?;
+        let vault = Authenticator::open(logins, settings)
+            .await
+            .map_err(Error::Login)?;
         let client = vault.client().await.map_err(Error::Login)?;
         return Ok(Access {
             client: client.with_layer(&Meter(requests)).build(),

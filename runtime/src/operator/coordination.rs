@@ -8,16 +8,16 @@ use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::namespaces::{Served, Territory};
+use super::namespaces::{NamespaceScope, Served};
 use super::streams::changed;
 use super::{Error, identity};
 use crate::coordination::clock::WallClock;
 use crate::coordination::election::{self, Election};
-use crate::coordination::pause::{Activity, Pause, Source, Switch};
+use crate::coordination::pause::{PauseGate, PauseHandle, PauseReason, PauseSwitch};
 use crate::coordination::peering::{self, Member};
 use crate::health::metrics::Metrics;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings};
-use crate::task::heartbeat::Vitals;
+use crate::task::heartbeat::Heartbeats;
 use crate::task::{Ended, Tasks};
 use crate::watch::stream::StreamSettings;
 
@@ -25,21 +25,21 @@ use crate::watch::stream::StreamSettings;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Everything that decides who else has a say.
-pub(super) struct Governed {
+pub(super) struct CoordinationConfig {
     pub(super) client: Client,
     pub(super) name: &'static str,
-    pub(super) territory: Territory,
+    pub(super) territory: NamespaceScope,
     pub(super) peering: PeeringSettings,
     pub(super) leader_election: Option<LeaderElectionSettings>,
     pub(super) identity: Option<String>,
     pub(super) clock: WallClock,
     pub(super) streams: StreamSettings,
     pub(super) metrics: Metrics,
-    pub(super) vitals: Vitals,
+    pub(super) vitals: Heartbeats,
 }
 
 /// The tasks that can pause the operator.
-pub(super) struct Governors {
+pub(super) struct CoordinationTasks {
     members: Tasks,
     /// How members of namespaces leave.
     places: HashMap<String, CancellationToken>,
@@ -47,24 +47,24 @@ pub(super) struct Governors {
     leaving: BTreeSet<String>,
     served: Option<watch::Receiver<Served>>,
     /// Keeps the operator from starting before the first members are there.
-    waiting: Option<Source>,
+    waiting: Option<PauseHandle>,
     peer: String,
-    governed: Governed,
-    switch: Switch,
-    activity: Activity,
+    governed: CoordinationConfig,
+    switch: PauseSwitch,
+    activity: PauseGate,
     leave: CancellationToken,
     elections: Tasks,
     resign: CancellationToken,
 }
 
-// === impl Governors ===
+// === impl CoordinationTasks ===
 
-impl Governors {
+impl CoordinationTasks {
     /// Starts what the settings ask for. The operator is paused until all of it agrees.
     pub(super) fn start(
-        switch: &Switch,
-        activity: &Activity,
-        governed: Governed,
+        switch: &PauseSwitch,
+        activity: &PauseGate,
+        governed: CoordinationConfig,
     ) -> Result<Self, Error> {
         let own = governed.identity.clone();
         let own = own.unwrap_or_else(|| identity::of_process(Timestamp::now()));
@@ -90,7 +90,7 @@ impl Governors {
         };
         if let Some(election) = election {
             let source = switch.source();
-            source.forbid(Pause::Starting);
+            source.forbid(PauseReason::Starting);
             let task = election::run(election, source, governors.resign.clone());
             governors.elections.spawn("leader election", task);
         }
@@ -128,13 +128,13 @@ impl Governors {
 
     fn convene(&mut self) {
         match self.governed.territory.clone() {
-            Territory::Cluster => self.join(None, self.switch.source()),
-            Territory::Fixed(names) => {
+            NamespaceScope::Cluster => self.join(None, self.switch.source()),
+            NamespaceScope::Fixed(names) => {
                 for name in names {
                     self.join(Some(name), self.switch.source());
                 }
             }
-            Territory::Followed(mut served) => {
+            NamespaceScope::Followed(mut served) => {
                 served.mark_changed();
                 self.served = Some(served);
                 self.waiting = Some(self.switch.source());
@@ -165,7 +165,7 @@ impl Governors {
         }
     }
 
-    fn join(&mut self, namespace: Option<String>, source: Source) {
+    fn join(&mut self, namespace: Option<String>, source: PauseHandle) {
         let place = self.leave.child_token();
         if let Some(namespace) = &namespace {
             self.places.insert(namespace.clone(), place.clone());
@@ -193,9 +193,9 @@ impl Governors {
     }
 }
 
-// === impl Governed ===
+// === impl CoordinationConfig ===
 
-impl Governed {
+impl CoordinationConfig {
     fn election(&self, own: &str) -> Result<Option<Election>, Error> {
         let Some(settings) = &self.leader_election else {
             return Ok(None);
@@ -232,12 +232,12 @@ mod tests {
     use crate::health::metrics::Metrics;
 
     /// Governors of an operator whose API server is away.
-    fn governed(vitals: &Vitals) -> Governed {
+    fn governed(vitals: &Heartbeats) -> CoordinationConfig {
         let nowhere = Config::new("http://127.0.0.1:1".parse().expect("an address"));
-        Governed {
+        CoordinationConfig {
             client: Client::try_from(nowhere).expect("a client"),
             name: "operator",
-            territory: Territory::Fixed(["a".to_owned()].into()),
+            territory: NamespaceScope::Fixed(["a".to_owned()].into()),
             peering: PeeringSettings::default(),
             leader_election: None,
             identity: Some("me".to_owned()),
@@ -255,16 +255,17 @@ mod tests {
     }
 
     /// Who is late when nobody has moved for ten minutes.
-    fn late(vitals: &Vitals) -> Vec<String> {
+    fn late(vitals: &Heartbeats) -> Vec<String> {
         vitals.advance(Duration::from_secs(600));
         let stuck = vitals.stuck(Duration::from_secs(30)).into_iter();
         stuck.map(|it| it.part).collect()
     }
 
-    async fn names_those_who_are_stuck(governed: Governed, part: &str) {
+    async fn names_those_who_are_stuck(governed: CoordinationConfig, part: &str) {
         let vitals = governed.vitals.clone();
-        let (switch, activity) = Switch::new();
-        let governors = Governors::start(&switch, &activity, governed).expect("it makes sense");
+        let (switch, activity) = PauseSwitch::new();
+        let governors =
+            CoordinationTasks::start(&switch, &activity, governed).expect("it makes sense");
         assert!(late(&vitals).is_empty(), "it has not begun");
         // Nobody else moves as long as this task does not wait.
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -283,14 +284,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_peering_that_is_stuck_is_named() {
-        let vitals = Vitals::default();
+        let vitals = Heartbeats::default();
         names_those_who_are_stuck(governed(&vitals), "the peering in a").await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_election_that_is_stuck_is_named() {
-        let vitals = Vitals::default();
-        let governed = Governed {
+        let vitals = Heartbeats::default();
+        let governed = CoordinationConfig {
             peering: PeeringSettings::standalone(),
             leader_election: Some(LeaderElectionSettings::default()),
             ..governed(&vitals)
@@ -300,13 +301,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_has_ended_is_named() {
-        let vitals = Vitals::default();
-        let both = || Governed {
+        let vitals = Heartbeats::default();
+        let both = || CoordinationConfig {
             leader_election: Some(LeaderElectionSettings::default()),
             ..governed(&vitals)
         };
-        let (switch, activity) = Switch::new();
-        let start = || Governors::start(&switch, &activity, both()).expect("it makes sense");
+        let (switch, activity) = PauseSwitch::new();
+        let start =
+            || CoordinationTasks::start(&switch, &activity, both()).expect("it makes sense");
         let mut governors = start();
         governors.resign.cancel();
         let ended = governors.ended().await.to_string();

@@ -19,7 +19,7 @@ use crate::process::Kind;
 use crate::process::kind::Supplies;
 use crate::process::kinds::Kinds;
 use crate::registration::{ResourceHandlers, Webhook};
-use crate::task::heartbeat::{Condition, State, Vitals};
+use crate::task::heartbeat::{Heartbeats, ReadinessCondition, State};
 use crate::watch::KindIndex;
 
 /// The declarations of an operator, and the kinds that were made of them.
@@ -47,13 +47,13 @@ struct Workshop {
 struct Open {
     position: usize,
     demand: Demand,
-    condition: Condition,
+    condition: ReadinessCondition,
     /// What was told to people last.
-    told: Option<Told>,
+    told: Option<ReportedFindings>,
 }
 
 #[derive(PartialEq, Eq)]
-struct Told {
+struct ReportedFindings {
     served: BTreeSet<String>,
     findings: Vec<Finding>,
 }
@@ -75,7 +75,7 @@ impl Declarations {
         persistence: Arc<Persistence>,
         patience: Duration,
         metrics: Metrics,
-        vitals: &Vitals,
+        vitals: &Heartbeats,
     ) -> Result<Self, Error> {
         check(&declared)?;
         let open = declared.iter().enumerate();
@@ -208,7 +208,7 @@ impl Declarations {
         for (at, open) in self.open.iter_mut().enumerate() {
             let served = resolution.served.iter();
             let served = served.filter(|it| it.demands.contains(&at));
-            let news = Told {
+            let news = ReportedFindings {
                 served: served.map(|it| it.resource.name()).collect(),
                 findings: resolution.findings[at].clone(),
             };

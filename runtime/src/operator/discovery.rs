@@ -15,12 +15,12 @@ use crate::client::backoff::Backoff;
 use crate::client::discovery::{self, Catalog};
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{Description, KindSpec};
-use crate::coordination::pause::Activity;
+use crate::coordination::pause::PauseGate;
 use crate::watch::known_objects::Retain;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
-use crate::watch::stream_health::Observed;
+use crate::watch::stream_health::StreamHealth;
 use crate::watch::unserved::DEFINITIONS;
-use crate::watch::{WatchEventType, KindIndex, News, ObjectKey};
+use crate::watch::{KindIndex, ObjectKey, QueueItem, WatchEventType};
 
 /// How long is believed what no definition contradicts: kinds of other servers have none.
 const LONGEST_FAITH: Duration = Duration::from_secs(300);
@@ -47,7 +47,7 @@ const NEWS_IN_FLIGHT: usize = 64;
 pub(super) type Discovered = Option<Arc<Catalog>>;
 
 /// Keeps up to date what the server serves.
-pub(super) struct Scout {
+pub(super) struct DiscoveryWatcher {
     client: Client,
     streams: StreamSettings,
     /// How long the server may take to answer.
@@ -77,7 +77,7 @@ pub(super) async fn describe(
     }
 }
 
-impl Scout {
+impl DiscoveryWatcher {
     /// The view of what is served, and the task that keeps it up to date.
     pub(super) fn send_out(
         client: Client,
@@ -134,13 +134,13 @@ impl Scout {
             namespace: None,
             retain: Retain::Identity,
             settings: self.streams.clone(),
-            observed: Observed::unobserved(),
+            observed: StreamHealth::unobserved(),
         };
-        let watching = stream::run(stream, Sink::Queue(sink), Activity::always());
+        let watching = stream::run(stream, Sink::Queue(sink), PauseGate::always());
         tokio::join!(watching, self.follow(news));
     }
 
-    async fn follow(&mut self, mut news: mpsc::Receiver<(Arc<ObjectKey>, News)>) {
+    async fn follow(&mut self, mut news: mpsc::Receiver<(Arc<ObjectKey>, QueueItem)>) {
         let mut doubt = Backoff::new(FIRST_DOUBT, LONGEST_DOUBT);
         let (mut doubts, mut rechecks) = (0_u32, 0_u32);
         loop {
@@ -177,8 +177,8 @@ impl Scout {
     }
 
     /// Takes in what is told about a definition; whether that may change what is served.
-    fn hear(&mut self, name: &str, news: &News) -> bool {
-        let News::Seen(sighting) = news else {
+    fn hear(&mut self, name: &str, news: &QueueItem) -> bool {
+        let QueueItem::Seen(sighting) = news else {
             return false;
         };
         let presence = match sighting.event_type {

@@ -6,12 +6,12 @@ use kube::Client;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Error, Operator};
-use crate::coordination::pause::{Activity, Switch};
+use crate::coordination::pause::{PauseGate, PauseSwitch};
 use crate::health;
 use crate::index::Indices;
 use crate::index::readiness::Gate;
 use crate::task::Joined;
-use crate::task::heartbeat::Vitals;
+use crate::task::heartbeat::Heartbeats;
 
 /// How often it is looked whether an operator is ready: nobody tells.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -19,9 +19,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What is to be seen of an operator, before it starts and while it runs.
 #[derive(Clone)]
 pub(super) struct Insight {
-    pub(super) switch: Switch,
-    pub(super) activity: Activity,
-    pub(super) vitals: Vitals,
+    pub(super) switch: PauseSwitch,
+    pub(super) activity: PauseGate,
+    pub(super) vitals: Heartbeats,
     /// Whether everything was listed that is handled.
     pub(super) listed: Gate,
     /// Whether everything was listed that is indexed, and is in the indices.
@@ -149,11 +149,11 @@ impl RunningOperator {
 
 impl Default for Insight {
     fn default() -> Self {
-        let (switch, activity) = Switch::new();
+        let (switch, activity) = PauseSwitch::new();
         Self {
             switch,
             activity,
-            vitals: Vitals::default(),
+            vitals: Heartbeats::default(),
             listed: Gate::new(),
             indexed: Gate::new(),
         }

@@ -94,7 +94,7 @@ pub struct CleanupContext {
     indices: Indices,
 }
 
-struct Shim<S, C> {
+struct HookAdapter<S, C> {
     state: Arc<S>,
     function: for<'a> fn(&'a S, &'a mut C) -> BoxFuture<'a, HandlerResult>,
 }
@@ -212,12 +212,12 @@ impl<S: Send + Sync + 'static> Hooks<S> {
         let state = Arc::clone(&self.state);
         Hook {
             declared,
-            function: Box::new(Shim { state, function }),
+            function: Box::new(HookAdapter { state, function }),
         }
     }
 }
 
-impl<S: Send + Sync, C> HookFunction<C> for Shim<S, C> {
+impl<S: Send + Sync, C> HookFunction<C> for HookAdapter<S, C> {
     fn call<'a>(&'a self, cx: &'a mut C) -> BoxFuture<'a, HandlerResult> {
         (self.function)(&self.state, cx)
     }

@@ -9,10 +9,12 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use super::connect::Access;
-use super::observability::Watched;
+use super::observability::OperatorStatus;
 use super::{Error, Operator, orchestrate};
-use crate::client::authentication::{CredentialsExhausted, Vault};
-use crate::operator::hook::{CleanupContext, Failed, Hook, LoginContext, OnFailure, StartupContext, round};
+use crate::client::authentication::{Authenticator, CredentialsExhausted};
+use crate::operator::hook::{
+    CleanupContext, Failed, Hook, LoginContext, OnFailure, StartupContext, round,
+};
 use crate::settings::Settings;
 use crate::task::heartbeat::Stage;
 
@@ -28,7 +30,7 @@ pub(super) async fn live(
     connect: impl AsyncFnOnce(Vec<Hook<LoginContext>>, &Settings) -> Result<Access, Error>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let mut watched = Watched::begin(&operator)?;
+    let mut watched = OperatorStatus::begin(&operator)?;
     let stopped = OnceCell::new();
     let mut stop = pin!(async {
         stop.await;
@@ -75,7 +77,7 @@ pub(super) async fn live(
 /// Never, as long as there are credentials or others may be found.
 ///
 /// Without, nothing that a handler does can be recorded any more: it is given a moment and no more.
-async fn locked_out(vault: Option<Arc<Vault>>) -> CredentialsExhausted {
+async fn locked_out(vault: Option<Arc<Authenticator>>) -> CredentialsExhausted {
     let Some(vault) = vault else {
         return std::future::pending().await;
     };

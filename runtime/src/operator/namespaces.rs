@@ -14,11 +14,11 @@ use super::Namespaces;
 use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
-use crate::coordination::pause::Activity;
+use crate::coordination::pause::PauseGate;
 use crate::watch::known_objects::Retain;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
-use crate::watch::stream_health::Observed;
-use crate::watch::{WatchEventType, KindIndex, News};
+use crate::watch::stream_health::StreamHealth;
+use crate::watch::{KindIndex, QueueItem, WatchEventType};
 
 const NAMESPACES: ResourceSpec = ResourceSpec {
     group: "",
@@ -39,7 +39,7 @@ pub(super) type Served = Option<BTreeSet<String>>;
 
 /// Where the operator works.
 #[derive(Debug, Clone)]
-pub(super) enum Territory {
+pub(super) enum NamespaceScope {
     /// Everywhere, without regard to namespaces.
     Cluster,
     /// In these namespaces, whether they exist or not.
@@ -56,9 +56,9 @@ struct Follower {
     served: watch::Sender<Served>,
 }
 
-// === impl Territory ===
+// === impl NamespaceScope ===
 
-impl Territory {
+impl NamespaceScope {
     /// The territory, and the task that keeps it up to date if there is one.
     pub(super) fn of(
         namespaces: &Namespaces,
@@ -116,13 +116,13 @@ impl Follower {
             kind: KindIndex(0),
             namespace: None,
             retain: Retain::Identity,
-            observed: Observed::unobserved(),
+            observed: StreamHealth::unobserved(),
             settings: self.streams.clone(),
         };
-        let watching = stream::run(stream, Sink::Queue(sink), Activity::always());
+        let watching = stream::run(stream, Sink::Queue(sink), PauseGate::always());
         let reading = async {
             while let Some((key, news)) = news.recv().await {
-                let News::Seen(sighting) = news else {
+                let QueueItem::Seen(sighting) = news else {
                     continue;
                 };
                 let (changed, from_now_on) = match sighting.event_type {

@@ -6,19 +6,19 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::embedded::Insight;
 use super::{Error, Operator};
-use crate::coordination::pause::{Activity, Switch};
+use crate::coordination::pause::{PauseGate, PauseSwitch};
 use crate::health::Health;
 use crate::health::metrics::Metrics;
 use crate::health::probe::{Questions, prober};
 use crate::index::readiness::Gate;
-use crate::task::heartbeat::Vitals;
+use crate::task::heartbeat::Heartbeats;
 use crate::task::{Ended, Thread};
 
 /// Where the parts of an operator say how they are.
-pub(super) struct Watched {
-    pub(super) switch: Switch,
-    pub(super) activity: Activity,
-    pub(super) vitals: Vitals,
+pub(super) struct OperatorStatus {
+    pub(super) switch: PauseSwitch,
+    pub(super) activity: PauseGate,
+    pub(super) vitals: Heartbeats,
     pub(super) metrics: Metrics,
     /// Whether everything was listed that is handled.
     pub(super) listed: Gate,
@@ -35,7 +35,7 @@ pub(super) enum Served {
     By { thread: Thread, _stop: DropGuard },
 }
 
-impl Watched {
+impl OperatorStatus {
     /// Begins to tell how the operator is, if anybody wants to know.
     pub(super) fn begin(operator: &Operator) -> Result<Self, Error> {
         let Insight {

@@ -8,28 +8,28 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use super::coordination::{Governed, Governors};
+use super::coordination::{CoordinationConfig, CoordinationTasks};
 use super::declarations::Declarations;
-use super::discovery::{self, Scout};
-use super::namespaces::Territory;
-use super::observability::Watched;
-use super::streams::{Course, Reach};
+use super::discovery::{self, DiscoveryWatcher};
+use super::namespaces::NamespaceScope;
+use super::observability::OperatorStatus;
+use super::streams::{Course, Streams};
 use super::{Error, Operator};
 use crate::admission::engine::{Around, Engine as Admission};
 use crate::background::Staff;
 use crate::events::posting;
 use crate::health;
 use crate::health::probe::Probing;
-use crate::index::readiness::{self, Lookup};
+use crate::index::readiness::{self, ReadyIndices};
 use crate::process::Pipeline;
-use crate::process::execute::scope::Means;
-use crate::queue::{self, Limits};
+use crate::process::execute::scope::OperatorServices;
+use crate::queue::{self, QueueLimits};
 use crate::registration::ResourceHandlers;
 use crate::settings::Settings;
 use crate::task::Tasks;
 use crate::task::heartbeat::{Stage, State};
 use crate::watch::stream::StreamSettings;
-use crate::watch::{News, ObjectKey};
+use crate::watch::{ObjectKey, QueueItem};
 
 /// News on their way to the queue; a full channel makes the streams wait.
 const NEWS_IN_FLIGHT: usize = 64;
@@ -42,11 +42,11 @@ const QUEUE_MARGIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(
     operator: Operator,
-    watched: &mut Watched,
+    watched: &mut OperatorStatus,
     client: Client,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let Watched {
+    let OperatorStatus {
         switch,
         activity,
         vitals,
@@ -101,7 +101,7 @@ pub(super) async fn run(
             (&operator.namespaces).into(),
             client.clone(),
             Around {
-                lookup: Lookup {
+                lookup: ReadyIndices {
                     indices: indices.clone(),
                     gate: gate.clone(),
                     activity: activity.clone(),
@@ -113,17 +113,17 @@ pub(super) async fn run(
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
     }
-    let (territory, following) = Territory::of(
+    let (territory, following) = NamespaceScope::of(
         &operator.namespaces,
         client.clone(),
         stream_settings(&settings),
         settings.networking.request_timeout,
         !settings.scanning.disabled,
     );
-    let mut governors = Governors::start(
+    let mut governors = CoordinationTasks::start(
         switch,
         &activity,
-        Governed {
+        CoordinationConfig {
             client: client.clone(),
             name: operator.name,
             territory: territory.clone(),
@@ -137,7 +137,7 @@ pub(super) async fn run(
         },
     )?;
     let discovery = declarations.are_open().then(|| {
-        Scout::send_out(
+        DiscoveryWatcher::send_out(
             client.clone(),
             stream_settings(&settings),
             settings.networking.request_timeout,
@@ -157,13 +157,13 @@ pub(super) async fn run(
         engines.spawn("posting of events", posting);
         poster
     });
-    let limits = Limits {
+    let limits = QueueLimits {
         busy: settings.queueing.worker_limit,
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
     let means = |poster| {
-        Arc::new(Means {
+        Arc::new(OperatorServices {
             client: client.clone(),
             poster,
             activity: activity.clone(),
@@ -213,7 +213,7 @@ pub(super) async fn run(
         vitals: vitals.clone(),
     };
     let kinds = Arc::clone(declarations.kinds());
-    let mut reach = Reach::start(course, declarations, discovered, territory, starting)?;
+    let mut reach = Streams::start(course, declarations, discovered, territory, starting)?;
     // Without streams, nothing ever comes; the queue need not end because of that.
     let _idle = reach.is_idle().then_some(sink);
 
@@ -245,7 +245,7 @@ pub(super) async fn run(
             limits,
             activity,
             gate.clone(),
-            queue::Observed {
+            queue::QueueHealth {
                 pulse: vitals.pulse("the queue"),
                 metrics: metrics.queue(),
             },
@@ -311,11 +311,11 @@ async fn failed(admission: Option<&mut Admission>) -> Error {
 /// Makes the queue look at objects beside which something has ended.
 async fn forward(
     mut nudges: mpsc::UnboundedReceiver<Arc<ObjectKey>>,
-    sink: mpsc::Sender<(Arc<ObjectKey>, News)>,
+    sink: mpsc::Sender<(Arc<ObjectKey>, QueueItem)>,
 ) {
     while let Some(key) = nudges.recv().await {
         // Without a queue the operator stops, and objects are looked at when it starts again.
-        if sink.send((key, News::Nudge)).await.is_err() {
+        if sink.send((key, QueueItem::Nudge)).await.is_err() {
             return std::future::pending().await;
         }
     }

@@ -11,22 +11,22 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::declarations::{Declarations, Revision};
 use super::discovery::Discovered;
-use super::namespaces::{Served, Territory};
+use super::namespaces::{NamespaceScope, Served};
 use crate::client::requests::KindApi;
 use crate::client::resource::Scope;
-use crate::coordination::pause::Activity;
+use crate::coordination::pause::PauseGate;
 use crate::health::metrics::KindMetrics;
-use crate::index::readiness::{Gate, Ticket};
-use crate::index::update::{self, Clerk, Indexer};
+use crate::index::readiness::{Gate, ListTicket};
+use crate::index::update::{self, IndexUpdater, Indexer};
 use crate::process::Kind;
-use crate::process::execute::scope::Means;
+use crate::process::execute::scope::OperatorServices;
 use crate::process::persist::finalizer_sweep::Sweep;
-use crate::task::heartbeat::Vitals;
+use crate::task::heartbeat::Heartbeats;
 use crate::task::{Ended, Tasks};
 use crate::watch::known_objects::Retain;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
-use crate::watch::stream_health::Observed;
-use crate::watch::{KindIndex, News, ObjectKey};
+use crate::watch::stream_health::StreamHealth;
+use crate::watch::{KindIndex, ObjectKey, QueueItem};
 
 /// Sightings on their way to the indices of a stream.
 const NEWS_IN_FLIGHT: usize = 64;
@@ -34,15 +34,15 @@ const NEWS_IN_FLIGHT: usize = 64;
 /// What every stream has.
 pub(super) struct Course {
     pub(super) settings: StreamSettings,
-    pub(super) sink: mpsc::Sender<(Arc<ObjectKey>, News)>,
-    pub(super) activity: Activity,
+    pub(super) sink: mpsc::Sender<(Arc<ObjectKey>, QueueItem)>,
+    pub(super) activity: PauseGate,
     pub(super) finalizer: String,
     /// Of those who fill indices.
-    pub(super) means: Arc<Means>,
+    pub(super) means: Arc<OperatorServices>,
     pub(super) gate: Gate,
     pub(super) listed: Gate,
     pub(super) default_backoff: Duration,
-    pub(super) vitals: Vitals,
+    pub(super) vitals: Heartbeats,
 }
 
 /// A kind, as its streams see it.
@@ -58,7 +58,7 @@ struct Lane {
 }
 
 /// Nobody may think that there is nothing to wait for before the streams are there.
-pub(super) type Starting = (Ticket, Option<Ticket>);
+pub(super) type Starting = (ListTicket, Option<ListTicket>);
 
 /// Where namespaced objects are looked for.
 enum Ground {
@@ -72,7 +72,7 @@ enum Ground {
 type Position = (KindIndex, Option<String>);
 
 /// All streams of an operator.
-pub(super) struct Reach {
+pub(super) struct Streams {
     course: Course,
     declarations: Declarations,
     lanes: BTreeMap<KindIndex, Lane>,
@@ -88,22 +88,22 @@ pub(super) struct Reach {
     waiting: Option<Starting>,
 }
 
-// === impl Reach ===
+// === impl Streams ===
 
-impl Reach {
+impl Streams {
     /// Starts the streams that there can be already.
     pub(super) fn start(
         course: Course,
         mut declarations: Declarations,
         discovered: Option<watch::Receiver<Discovered>>,
-        territory: Territory,
+        territory: NamespaceScope,
         starting: Starting,
     ) -> Result<Self, Error> {
         let settled = declarations.settled()?;
         let (ground, served) = match territory {
-            Territory::Cluster => (Ground::Everywhere, None),
-            Territory::Fixed(names) => (Ground::Namespaces(names), None),
-            Territory::Followed(served) => (Ground::Unknown, Some(served)),
+            NamespaceScope::Cluster => (Ground::Everywhere, None),
+            NamespaceScope::Fixed(names) => (Ground::Namespaces(names), None),
+            NamespaceScope::Followed(served) => (Ground::Unknown, Some(served)),
         };
         let mut reach = Self {
             course,
@@ -285,7 +285,7 @@ impl Lane {
         let queue = (!self.only_indexes).then(|| course.sink.clone());
         let tickets = [course.gate.ticket(described), attendance];
         let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
-        let clerk = Clerk::new(shared, queue, tickets).run(told);
+        let clerk = IndexUpdater::new(shared, queue, tickets).run(told);
         (Sink::Indices(outlet), Some(clerk))
     }
 
@@ -301,7 +301,7 @@ impl Lane {
         let stream = Stream {
             api: self.api.clone(),
             kind: self.kind,
-            observed: Observed::new(
+            observed: StreamHealth::new(
                 &course.vitals,
                 Arc::clone(&self.metrics),
                 &self.api.describe(namespace.as_deref()),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::value::RawValue;
 
-use crate::client::resource_version::Version;
-use crate::watch::{WatchEventType, Sighting};
+use crate::client::resource_version::ResourceVersion;
+use crate::watch::{WatchEvent, WatchEventType};
 
 /// Events that are kept one by one for event handlers; beyond that, changes are merged.
 const EVENTS_KEPT: usize = 16;
@@ -24,7 +24,7 @@ pub(crate) struct Batch {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) event_type: WatchEventType,
-    pub(crate) version: Option<Version>,
+    pub(crate) version: Option<ResourceVersion>,
     /// None if there was no room for it: it is to be asked for when its turn comes.
     pub(crate) text: Option<Arc<RawValue>>,
     _place: Place,
@@ -62,7 +62,7 @@ impl Batch {
     /// Changes need the newest state only. Event handlers see each event of an object that is
     /// not behind by more than a few; when it is, states between two changes are left out, as
     /// they are by the server when a watch is interrupted.
-    pub(crate) fn push(&mut self, sighting: Sighting, keep: Keep, room: &Room) {
+    pub(crate) fn push(&mut self, sighting: WatchEvent, keep: Keep, room: &Room) {
         self.first.get_or_insert(sighting.event_type);
         let dispensable = keep == Keep::Newest && sighting.event_type != WatchEventType::Deleted;
         let Some(previous) = self.newest.replace(room.admit(sighting, dispensable)) else {
@@ -112,7 +112,7 @@ impl Room {
     }
 
     /// Takes a sighting in, without its text if that is dispensable and there is no room.
-    fn admit(&self, sighting: Sighting, dispensable: bool) -> Waiting {
+    fn admit(&self, sighting: WatchEvent, dispensable: bool) -> Waiting {
         let bytes = sighting.text.get().len();
         let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);
         let place = Place {
@@ -158,7 +158,7 @@ mod tests {
         let room = Room::new(PLENTY);
         let mut batch = Batch::default();
         for (event_type, state) in events {
-            let sighting = Sighting {
+            let sighting = WatchEvent {
                 event_type,
                 version: None,
                 text: to_raw_value(&state).unwrap().into(),
@@ -201,7 +201,7 @@ mod tests {
         let room = Room::new(4);
         let waiting = |number: u32| {
             let mut batch = Batch::default();
-            let sighting = Sighting {
+            let sighting = WatchEvent {
                 event_type: WatchEventType::Listed,
                 version: None,
                 text: to_raw_value(&number).unwrap().into(),

@@ -19,7 +19,7 @@ use crate::handler::memo::Memos;
 use crate::health::metrics::{HandlerMetrics, KindMetrics};
 use crate::index::update::Indexer;
 use crate::registration::function::{ChangeFunction, EventFunction};
-use crate::registration::{Function, ResourceHandlers};
+use crate::registration::{HandlerFunction, ResourceHandlers};
 use crate::watch::ObjectKey;
 use crate::watch::known_objects::Retain;
 
@@ -42,7 +42,7 @@ pub(crate) struct Kind {
 
 /// What a handler calls, and where that is counted.
 struct Callee {
-    function: Function,
+    function: HandlerFunction,
     param: Option<Arc<Value>>,
     metrics: Arc<HandlerMetrics>,
     memos: Option<Arc<Memos>>,
@@ -87,7 +87,7 @@ impl Kind {
         let (specs, callees): (Vec<_>, Vec<_>) = handlers.unzip();
         let shows_events = callees
             .iter()
-            .any(|callee| matches!(callee.function, Function::Event(_)));
+            .any(|callee| matches!(callee.function, HandlerFunction::Event(_)));
         let mut trackings = declarations.iter().map(|it| it.tracking);
         let tracking = if trackings.any(|it| it == Tracking::Always) {
             Tracking::Always
@@ -105,9 +105,11 @@ impl Kind {
         let duties = registry.handlers().iter().zip(&callees);
         let duties = duties.filter_map(|(handler, callee)| {
             let work = match &callee.function {
-                Function::Daemon(part) => Work::Daemon(part.clone()),
-                Function::Timer(part) => Work::Timer(Arc::new(part.clone())),
-                Function::Change(_) | Function::Event(_) | Function::Index(_) => return None,
+                HandlerFunction::Daemon(part) => Work::Daemon(part.clone()),
+                HandlerFunction::Timer(part) => Work::Timer(Arc::new(part.clone())),
+                HandlerFunction::Change(_)
+                | HandlerFunction::Event(_)
+                | HandlerFunction::Index(_) => return None,
             };
             Some(Arc::new(Duty {
                 spec: Arc::clone(handler),
@@ -122,7 +124,7 @@ impl Kind {
         let duties = duties.collect();
         let handlers = registry.handlers().iter().zip(&callees);
         let indexers = handlers.filter_map(|(spec, callee)| match &callee.function {
-            Function::Index(function) => Some(Indexer {
+            HandlerFunction::Index(function) => Some(Indexer {
                 spec: Arc::clone(spec),
                 function: Arc::clone(function),
                 param: callee.param.clone(),
@@ -216,7 +218,7 @@ impl Kind {
     pub(crate) fn change_function(&self, spec: &Arc<HandlerSpec>) -> Option<ChangeCallee<'_>> {
         let callee = self.entry(spec)?;
         match &callee.function {
-            Function::Change(function) => Some(ChangeCallee {
+            HandlerFunction::Change(function) => Some(ChangeCallee {
                 function: &**function,
                 param: callee.param.clone(),
                 metrics: &callee.metrics,
@@ -230,7 +232,7 @@ impl Kind {
     pub(crate) fn event_function(&self, spec: &Arc<HandlerSpec>) -> Option<EventCallee<'_>> {
         let callee = self.entry(spec)?;
         match &callee.function {
-            Function::Event(function) => Some(EventCallee {
+            HandlerFunction::Event(function) => Some(EventCallee {
                 function: &**function,
                 metrics: &callee.metrics,
                 memos: callee.memos.as_deref(),

@@ -6,7 +6,7 @@ use kopf_core::cause::detect::Acquaintance;
 use kopf_core::contest::Pace;
 use serde_json::Value;
 
-use crate::client::resource_version::Version;
+use crate::client::resource_version::ResourceVersion;
 
 /// The memory of one object; nothing of it is needed to continue after a restart.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Memory {
     /// How the object came to our notice; none before the first sight of it.
     pub(crate) acquaintance: Option<Acquaintance>,
     /// The version after our last write: everything older is known.
-    pub(crate) written: Option<Version>,
+    pub(crate) written: Option<ResourceVersion>,
     /// Failures in a row of the runtime itself, not of handlers.
     pub(crate) failures: u8,
     /// How quickly the object is written to.

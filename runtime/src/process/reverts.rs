@@ -13,13 +13,13 @@ use crate::process::memory::Memory;
 
 /// The contests by the identity of the object; there is none for most operators, ever.
 #[derive(Debug, Default)]
-pub(super) struct Rivals {
+pub(super) struct RevertedObjects {
     // Touched for the length of a lookup, and only for objects that are written to very often.
     contests: Mutex<HashMap<String, Contest>>,
 }
 
 /// How a turn may begin.
-pub(super) enum Meeting {
+pub(super) enum TurnAdmission {
     /// As usual.
     Unsuspicious,
     /// On a state that is noted if something is written on it.
@@ -28,19 +28,19 @@ pub(super) enum Meeting {
     Undone(Duration),
 }
 
-// === impl Rivals ===
+// === impl RevertedObjects ===
 
-impl Rivals {
+impl RevertedObjects {
     /// Looks at a state before anything is done about it.
     pub(super) fn meet(
         &self,
         case: &Case<'_>,
         memory: &mut Memory,
         situation: &Situation,
-    ) -> Meeting {
+    ) -> TurnAdmission {
         let now = Timestamp::now();
         if !memory.pace.is_suspicious(now) {
-            return Meeting::Unsuspicious;
+            return TurnAdmission::Unsuspicious;
         }
         let mark = Mark::of(
             &situation.sight,
@@ -50,17 +50,17 @@ impl Rivals {
         );
         let mut contests = self.lock();
         let Some(contest) = contests.get_mut(&*case.key.uid) else {
-            return Meeting::Marked(mark);
+            return TurnAdmission::Marked(mark);
         };
         if contest.is_over(now) {
             contests.remove(&*case.key.uid);
             memory.pace.set_contested(false);
-            return Meeting::Marked(mark);
+            return TurnAdmission::Marked(mark);
         }
         let pauses = |lost| case.settings.queueing.error_delay(lost);
         match contest.meet(mark, now, pauses) {
-            Some(pause) => Meeting::Undone(pause),
-            None => Meeting::Marked(mark),
+            Some(pause) => TurnAdmission::Undone(pause),
+            None => TurnAdmission::Marked(mark),
         }
     }
 

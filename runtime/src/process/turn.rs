@@ -19,16 +19,16 @@ use serde_json::Value;
 use tracing::{Instrument as _, debug, info, warn};
 
 use super::kind::ChangeCallee;
-use super::reverts::Meeting;
+use super::reverts::TurnAdmission;
 use super::{Case, Error, Turn};
 use crate::background::Scene;
 use crate::context::change::{ChangeFacts, Effects};
-use crate::coordination::pause::Lapsed;
-use crate::events::log_layer::Voice;
+use crate::coordination::pause::LeaseEnded;
+use crate::events::log_layer::LogPosting;
 use crate::events::span;
 use crate::process::execute::report;
 use crate::process::memory::Memory;
-use crate::process::persist::apply::{Landing, OnConflict, Tell, apply};
+use crate::process::persist::apply::{OnConflict, Tell, WriteResult, apply};
 
 /// A lifecycle of the user's own may pick nothing; it is asked again after this time.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
@@ -60,9 +60,9 @@ impl Case<'_> {
     ) -> Result<Turn, Error> {
         let situation = self.situation(memory, current);
         let mark = match self.rivals.meet(self, memory, &situation) {
-            Meeting::Unsuspicious => None,
-            Meeting::Marked(mark) => Some(mark),
-            Meeting::Undone(pause) => {
+            TurnAdmission::Unsuspicious => None,
+            TurnAdmission::Marked(mark) => Some(mark),
+            TurnAdmission::Undone(pause) => {
                 self.complain(&Error::Contested, pause);
                 return Ok(Turn::Hold(pause));
             }
@@ -111,14 +111,14 @@ impl Case<'_> {
             );
         }
         let Ok(called) = self.call_due(&mut cycle).await else {
-            return Ok(Turn::Lapsed);
+            return Ok(Turn::LeaseEnded);
         };
         let nothing_called = called.is_empty();
         let reason = cycle.reason();
         let (write, conclusion) = self.conclude(cycle, &called, attended);
         let (turn, conclusion) = if called.iter().any(Called::has_effects) {
             match self.write(current, write).await {
-                Err(Error::Rejected(rejected)) => {
+                Err(Error::WriteRejected(rejected)) => {
                     let reason =
                         format!("the server does not accept what it wants written: {rejected}");
                     self.write_as_failed(memory, current, called, &reason, attended)
@@ -152,7 +152,7 @@ impl Case<'_> {
     ///
     /// A call that is cut off by the end of the lease leaves no record: whoever has the lease next
     /// makes that attempt again.
-    async fn call_due(&self, cycle: &mut Cycle) -> Result<Vec<Called>, Lapsed> {
+    async fn call_due(&self, cycle: &mut Cycle) -> Result<Vec<Called>, LeaseEnded> {
         let mut called = Vec::new();
         let execution = &self.settings.execution;
         let due = cycle.due(&execution.lifecycle, fastrand::u64(..), Timestamp::now());
@@ -170,7 +170,7 @@ impl Case<'_> {
                     let span = span::handler(spec.id.as_str(), allowance.retry);
                     let voice = facts.around.voice();
                     let call = callee.function.call(facts, allowance.time_left);
-                    let call = Voice::lend(voice, call).instrument(span);
+                    let call = LogPosting::lend(voice, call).instrument(span);
                     let measured = callee.metrics.begin(allowance.retry);
                     let mut attempt = self.activity.while_leading(call).await?;
                     measured.end(attempt.verdict.counted());
@@ -324,7 +324,7 @@ impl Case<'_> {
         let mut failures = 0;
         loop {
             let error = match self.write(current, write.clone()).await {
-                Err(Error::Rejected(rejected)) => Error::Rejected(rejected),
+                Err(Error::WriteRejected(rejected)) => Error::WriteRejected(rejected),
                 written => return written,
             };
             let delay = self.settings.queueing.error_delay(failures);
@@ -333,7 +333,7 @@ impl Case<'_> {
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 () = self.stop.cancelled() => return Err(error),
-                () = self.activity.lapsed() => return Ok(Turn::Lapsed),
+                () = self.activity.lapsed() => return Ok(Turn::LeaseEnded),
             }
         }
     }
@@ -353,15 +353,15 @@ impl Case<'_> {
         )
         .await?
         {
-            Landing::Foreseen(version) => Ok(Turn::Settled(version)),
-            Landing::Outdated(newer) => Ok(Turn::Instead(newer)),
-            Landing::Gone => Ok(Turn::Gone),
-            Landing::Lapsed => Ok(Turn::Lapsed),
-            Landing::Unchanged => Ok(Turn::Done),
-            Landing::Stripped(_, lost) if lost.iter().any(|name| persistence.is_own(name)) => {
+            WriteResult::Foreseen(version) => Ok(Turn::Settled(version)),
+            WriteResult::Outdated(newer) => Ok(Turn::Instead(newer)),
+            WriteResult::Gone => Ok(Turn::Gone),
+            WriteResult::LeaseEnded => Ok(Turn::LeaseEnded),
+            WriteResult::Unchanged => Ok(Turn::Done),
+            WriteResult::Stripped(_, lost) if lost.iter().any(|name| persistence.is_own(name)) => {
                 Err(Error::Stripped(lost.join(", ")))
             }
-            Landing::Written(newer) | Landing::Stripped(newer, _) => {
+            WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {
                 let view = ObjectView::new(&newer);
                 if view.is_being_deleted() && view.finalizers().next().is_none() {
                     return Ok(Turn::Gone);

@@ -6,7 +6,7 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 
 use super::*;
-use crate::coordination::pause::{Pause, Source, Switch};
+use crate::coordination::pause::{PauseHandle, PauseReason, PauseSwitch};
 
 /// News of an object: a number to record, how long the worker takes, and what it answers.
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ struct Running {
 
 impl Processor for Recorder {
     type Key = &'static str;
-    type News = Order;
+    type QueueItem = Order;
     type Batch = Vec<Order>;
     type Memory = u32;
 
@@ -99,7 +99,7 @@ struct Bench {
     calls: UnboundedReceiver<Call>,
     recorder: Arc<Recorder>,
     stop: CancellationToken,
-    source: Source,
+    source: PauseHandle,
     gate: Gate,
 }
 
@@ -112,12 +112,12 @@ impl Bench {
             running: Mutex::default(),
             epoch: Instant::now(),
         });
-        let limits = Limits {
+        let limits = QueueLimits {
             busy,
             patience: Duration::from_secs(5),
         };
         let stop = CancellationToken::new();
-        let (switch, activity) = Switch::new();
+        let (switch, activity) = PauseSwitch::new();
         let source = switch.source();
         source.resume();
         let gate = Gate::new();
@@ -127,8 +127,8 @@ impl Bench {
             limits,
             activity,
             gate.clone(),
-            Observed {
-                pulse: Pulse::unobserved(),
+            QueueHealth {
+                pulse: Heartbeat::unobserved(),
                 metrics: Arc::default(),
             },
             Halt {
@@ -321,7 +321,7 @@ async fn a_pause_lets_workers_finish_and_drops_what_has_not_begun() {
         bench.tell("works", 4, 0, Next::Rest).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
 
-        bench.source.pause(Pause::LeaseLost);
+        bench.source.pause(PauseReason::LeaseLost);
         tokio::time::sleep(Duration::from_secs(20)).await;
         bench.tell("waits", 5, 0, Next::Rest).await;
         tokio::time::sleep(Duration::from_secs(20)).await;
@@ -344,7 +344,7 @@ async fn a_pause_that_is_over_at_once_drops_what_has_not_begun_all_the_same() {
         assert_eq!(bench.call().await, ("works", vec![1], 0, 0));
         bench.tell("waits", 2, 0, Next::Rest).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        bench.source.pause(Pause::LeaseLost);
+        bench.source.pause(PauseReason::LeaseLost);
         bench.source.resume();
         bench.tell("waits", 3, 0, Next::Rest).await;
         assert_eq!(bench.call().await, ("waits", vec![3], SHELVED, 3));
@@ -377,7 +377,7 @@ async fn a_pause_closes_the_gate_until_all_is_listed_again() {
         ticket.listed(0);
         bench.tell("a", 1, 0, Next::Rest).await;
         assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
-        bench.source.pause(Pause::LeaseLost);
+        bench.source.pause(PauseReason::LeaseLost);
         bench.source.resume();
         bench.tell("a", 2, 0, Next::Rest).await;
         tokio::time::sleep(Duration::from_secs(60)).await;

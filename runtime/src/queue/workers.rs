@@ -9,12 +9,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 use tracing::error;
 
-use super::{Limits, Next, Processor, counted};
+use super::{Next, Processor, QueueLimits, counted};
 
 /// As many workers as there is work; the idle ones stay up to the limit of busy ones.
-pub(super) struct Crew<P: Processor> {
+pub(super) struct Workers<P: Processor> {
     processor: Arc<P>,
-    limits: Limits,
+    limits: QueueLimits,
     idle: Vec<Worker<P>>,
     working: usize,
     reports: mpsc::Receiver<Report<P>>,
@@ -52,10 +52,10 @@ struct Report<P: Processor> {
     finished: Finished<P>,
 }
 
-// === impl Crew ===
+// === impl Workers ===
 
-impl<P: Processor> Crew<P> {
-    pub(super) fn new(processor: Arc<P>, limits: Limits) -> Self {
+impl<P: Processor> Workers<P> {
+    pub(super) fn new(processor: Arc<P>, limits: QueueLimits) -> Self {
         let (reporting, reports) = mpsc::channel(limits.busy.max(1));
         Self {
             processor,

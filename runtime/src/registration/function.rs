@@ -21,7 +21,7 @@ use crate::context::field::FieldContext;
 use crate::context::timer::TimerContext;
 use crate::handler::error::HandlerResult;
 use crate::process::execute::invoke::{Verdict, supervised};
-use crate::process::execute::scope::Surroundings;
+use crate::process::execute::scope::HandlerScope;
 use crate::watch::WatchEventType;
 
 /// A change handler without its types.
@@ -35,7 +35,7 @@ pub(crate) trait EventFunction: Send + Sync {
     /// Makes one attempt, at most as long as `limit`.
     fn call(
         &self,
-        around: Surroundings,
+        around: HandlerScope,
         raw: Arc<Value>,
         event_type: WatchEventType,
         limit: Option<Duration>,
@@ -66,36 +66,38 @@ pub(crate) struct Attempt {
     pub(crate) verdict: Verdict,
 }
 
-pub(crate) struct ChangeShim<K, S> {
+pub(crate) struct ChangeAdapter<K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult>,
+    pub(crate) function:
+        for<'a> fn(&'a S, &'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
-pub(crate) struct FieldShim<K, F, S> {
+pub(crate) struct FieldAdapter<K, F, S> {
     pub(crate) state: Arc<S>,
     pub(crate) field: FieldPath,
     pub(crate) function:
         for<'a> fn(&'a S, &'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>,
 }
 
-pub(crate) struct EventShim<K, S> {
+pub(crate) struct EventAdapter<K, S> {
     pub(crate) state: Arc<S>,
     pub(crate) function: for<'a> fn(&'a S, &'a mut EventContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
-pub(crate) struct DaemonShim<K, S> {
+pub(crate) struct DaemonAdapter<K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut DaemonContext<K>) -> BoxFuture<'a, HandlerResult>,
+    pub(crate) function:
+        for<'a> fn(&'a S, &'a mut DaemonContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
-pub(crate) struct TimerShim<K, S> {
+pub(crate) struct TimerAdapter<K, S> {
     pub(crate) state: Arc<S>,
     pub(crate) function: for<'a> fn(&'a S, &'a mut TimerContext<K>) -> BoxFuture<'a, HandlerResult>,
 }
 
 // === impl ChangeFunction ===
 
-impl<K, S> ChangeFunction for ChangeShim<K, S>
+impl<K, S> ChangeFunction for ChangeAdapter<K, S>
 where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
@@ -117,7 +119,7 @@ where
     }
 }
 
-impl<K, F, S> ChangeFunction for FieldShim<K, F, S>
+impl<K, F, S> ChangeFunction for FieldAdapter<K, F, S>
 where
     K: DeserializeOwned + Send + Sync + 'static,
     F: DeserializeOwned + Send + Sync + 'static,
@@ -152,14 +154,14 @@ where
     }
 }
 
-impl<K, S> EventFunction for EventShim<K, S>
+impl<K, S> EventFunction for EventAdapter<K, S>
 where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
     fn call(
         &self,
-        around: Surroundings,
+        around: HandlerScope,
         raw: Arc<Value>,
         event_type: WatchEventType,
         limit: Option<Duration>,
@@ -183,7 +185,7 @@ where
     }
 }
 
-impl<K, S> DaemonFunction for DaemonShim<K, S>
+impl<K, S> DaemonFunction for DaemonAdapter<K, S>
 where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
@@ -211,7 +213,7 @@ where
     }
 }
 
-impl<K, S> TimerFunction for TimerShim<K, S>
+impl<K, S> TimerFunction for TimerAdapter<K, S>
 where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,

@@ -1,7 +1,7 @@
 //! How the operator's parts are: whether each still moves, and what it still lacks.
 //!
-//! A part that must never stop owns a [`Pulse`] and says by when it moves again; one that waits
-//! for the world owns a [`Condition`]. The health endpoint reads both, from a thread of its own.
+//! A part that must never stop owns a [`Heartbeat`] and says by when it moves again; one that waits
+//! for the world owns a [`ReadinessCondition`]. The health endpoint reads both, from a thread of its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,7 +12,7 @@ const NEVER: u64 = u64::MAX;
 
 /// The view of all parts; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Vitals {
+pub(crate) struct Heartbeats {
     shared: Arc<Shared>,
 }
 
@@ -46,13 +46,13 @@ struct Beat {
 
 /// The sign of life of one part; the part is forgotten when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct Heartbeat {
     beat: Arc<Beat>,
 }
 
 /// What one part lacks; the part is forgotten when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Condition {
+pub(crate) struct ReadinessCondition {
     state: Arc<Mutex<State>>,
 }
 
@@ -87,16 +87,16 @@ pub(crate) enum Stage {
 
 /// A part that has not moved for longer than it may take.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stuck {
+pub(crate) struct StuckPart {
     pub(crate) part: String,
     pub(crate) late: Duration,
 }
 
-// === impl Vitals ===
+// === impl Heartbeats ===
 
-impl Vitals {
+impl Heartbeats {
     /// A sign of life for a part; it is not waited for until it says so.
-    pub(crate) fn pulse(&self, part: impl Into<String>) -> Pulse {
+    pub(crate) fn pulse(&self, part: impl Into<String>) -> Heartbeat {
         let beat = Arc::new(Beat {
             due: AtomicU64::new(NEVER),
             watch: Arc::clone(&self.shared.watch),
@@ -104,16 +104,16 @@ impl Vitals {
         let mut parts = self.parts();
         parts.pulses.retain(|(_, beat)| beat.strong_count() > 0);
         parts.pulses.push((part.into(), Arc::downgrade(&beat)));
-        Pulse { beat }
+        Heartbeat { beat }
     }
 
     /// A place for a part to say what it lacks.
-    pub(crate) fn condition(&self, part: impl Into<String>, state: State) -> Condition {
+    pub(crate) fn condition(&self, part: impl Into<String>, state: State) -> ReadinessCondition {
         let state = Arc::new(Mutex::new(state));
         let mut parts = self.parts();
         parts.conditions.retain(|(_, it)| it.strong_count() > 0);
         parts.conditions.push((part.into(), Arc::downgrade(&state)));
-        Condition { state }
+        ReadinessCondition { state }
     }
 
     /// Says where the operator as a whole is; what is broken stays broken.
@@ -134,12 +134,12 @@ impl Vitals {
     }
 
     /// Who is late by more than `tolerance`.
-    pub(crate) fn stuck(&self, tolerance: Duration) -> Vec<Stuck> {
+    pub(crate) fn stuck(&self, tolerance: Duration) -> Vec<StuckPart> {
         let now = self.shared.watch.now();
         let parts = self.parts();
         let beats = parts.pulses.iter().filter_map(|(part, beat)| {
             let late = now.checked_sub(beat.upgrade()?.due.load(Ordering::Relaxed))?;
-            (late > millis(tolerance)).then(|| Stuck {
+            (late > millis(tolerance)).then(|| StuckPart {
                 part: part.clone(),
                 late: Duration::from_millis(late),
             })
@@ -170,12 +170,12 @@ impl Watch {
     }
 }
 
-// === impl Pulse ===
+// === impl Heartbeat ===
 
-impl Pulse {
+impl Heartbeat {
     /// Of a part that nobody looks at.
     pub(crate) fn unobserved() -> Self {
-        Vitals::default().pulse("")
+        Heartbeats::default().pulse("")
     }
 
     /// The part moves again within this time.
@@ -190,12 +190,12 @@ impl Pulse {
     }
 }
 
-// === impl Condition ===
+// === impl ReadinessCondition ===
 
-impl Condition {
+impl ReadinessCondition {
     /// Of a part that nobody looks at.
     pub(crate) fn unobserved() -> Self {
-        Vitals::default().condition("", State::Idle)
+        Heartbeats::default().condition("", State::Idle)
     }
 
     pub(crate) fn set(&self, state: State) {
@@ -225,14 +225,14 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn late(vitals: &Vitals) -> Vec<String> {
+    fn late(vitals: &Heartbeats) -> Vec<String> {
         let stuck = vitals.stuck(10 * SECOND).into_iter();
         stuck.map(|it| it.part).collect()
     }
 
     #[test]
     fn a_part_is_stuck_when_it_is_late_by_more_than_is_tolerated() {
-        let vitals = Vitals::default();
+        let vitals = Heartbeats::default();
         let (queue, stream) = (vitals.pulse("queue"), vitals.pulse("stream"));
         queue.within(SECOND);
         stream.within(60 * SECOND);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn nobody_is_late_who_rests_or_has_ended() {
-        let vitals = Vitals::default();
+        let vitals = Heartbeats::default();
         let (queue, stream) = (vitals.pulse("queue"), vitals.pulse("stream"));
         queue.within(SECOND);
         stream.within(SECOND);
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn nobody_is_late_as_long_as_nobody_observes() {
-        let vitals = Vitals::default();
+        let vitals = Heartbeats::default();
         let queue = vitals.pulse("queue");
         queue.within(Duration::ZERO);
         assert!(vitals.stuck(Duration::ZERO).is_empty());
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_condition_is_known_as_long_as_its_part() {
-        let vitals = Vitals::default();
+        let vitals = Heartbeats::default();
         let stream = vitals.condition("widgets", State::Idle);
         stream.set(State::Failing("no".to_owned()));
         let failing = State::Failing("no".to_owned());
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_is_broken_stays_broken() {
-        let vitals = Vitals::default();
+        let vitals = Heartbeats::default();
         vitals.enter(Stage::Running);
         let broken = Stage::Broken("the queue has ended".to_owned());
         vitals.enter(broken.clone());

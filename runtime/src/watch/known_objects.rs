@@ -7,11 +7,11 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use super::{WatchEventType, Glance, KindIndex, ObjectKey, Sighting};
-use crate::client::resource_version::Version;
+use super::{KindIndex, ObjectHeader, ObjectKey, WatchEvent, WatchEventType};
+use crate::client::resource_version::ResourceVersion;
 
 /// Which object was seen, and how.
-pub(super) type Report = (Arc<ObjectKey>, Sighting);
+pub(super) type Report = (Arc<ObjectKey>, WatchEvent);
 
 /// What is remembered of an object, to be told when it turns out to be gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,16 +28,16 @@ struct Known {
 }
 
 /// The objects that exist as far as the stream knows.
-pub(super) struct Census {
+pub(super) struct KnownObjects {
     kind: KindIndex,
     retain: Retain,
     epoch: u32,
     objects: HashMap<Box<str>, Known>,
 }
 
-// === impl Census ===
+// === impl KnownObjects ===
 
-impl Census {
+impl KnownObjects {
     pub(super) fn new(kind: KindIndex, retain: Retain) -> Self {
         Self {
             kind,
@@ -55,7 +55,7 @@ impl Census {
     pub(super) fn saw(
         &mut self,
         event_type: WatchEventType,
-        glance: &Glance<'_>,
+        glance: &ObjectHeader<'_>,
         text: Arc<RawValue>,
     ) -> Option<Report> {
         let Some(key) = glance.key(self.kind) else {
@@ -88,9 +88,9 @@ impl Census {
                 }
             }
         };
-        let sighting = Sighting {
+        let sighting = WatchEvent {
             event_type,
-            version: glance.version().map(Version::new),
+            version: glance.version().map(ResourceVersion::new),
             text,
         };
         Some((key, sighting))
@@ -108,7 +108,7 @@ impl Census {
         self.objects
             .extract_if(|_, known| known.epoch != epoch)
             .map(|(_, known)| {
-                let sighting = Sighting {
+                let sighting = WatchEvent {
                     event_type: WatchEventType::Deleted,
                     version: None,
                     text: known.last.unwrap_or_else(|| known.key.stub()),
@@ -132,13 +132,13 @@ mod tests {
         to_raw_value(&object).unwrap().into()
     }
 
-    fn saw(census: &mut Census, event_type: WatchEventType, text: &Arc<RawValue>) {
-        let glance = Glance::at(text).unwrap();
+    fn saw(census: &mut KnownObjects, event_type: WatchEventType, text: &Arc<RawValue>) {
+        let glance = ObjectHeader::at(text).unwrap();
         assert!(census.saw(event_type, &glance, Arc::clone(text)).is_some());
     }
 
     /// What a census reports as gone, with the states that it reports.
-    fn vanished(census: &mut Census) -> Vec<(String, Value)> {
+    fn vanished(census: &mut KnownObjects) -> Vec<(String, Value)> {
         census
             .vanished()
             .into_iter()
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_a_later_list_does_not_name_is_gone() {
-        let mut census = Census::new(KindIndex(0), Retain::Body);
+        let mut census = KnownObjects::new(KindIndex(0), Retain::Body);
         census.begin();
         saw(&mut census, WatchEventType::Listed, &object("stays", 1));
         saw(&mut census, WatchEventType::Listed, &object("goes", 1));
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn only_the_identity_is_kept_where_nobody_needs_the_rest() {
-        let mut census = Census::new(KindIndex(0), Retain::Identity);
+        let mut census = KnownObjects::new(KindIndex(0), Retain::Identity);
         census.begin();
         saw(&mut census, WatchEventType::Listed, &object("goes", 1));
         census.begin();

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use crate::client::resource_version::Version;
+use crate::client::resource_version::ResourceVersion;
 
 /// The newest state, as text: that is a fraction of the memory of anything parsed.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LatestState {
     /// Never held across an await.
     newest: Mutex<Snapshot>,
     news: Notify,
@@ -23,11 +23,11 @@ pub(crate) struct Snapshot {
     pub(crate) generation: u32,
     /// Whether the text was decoded into the type of its kind before.
     pub(crate) fits: bool,
-    version: Option<Version>,
+    version: Option<ResourceVersion>,
 }
 
-impl Live {
-    pub(crate) fn new(text: Arc<RawValue>, version: Option<Version>) -> Self {
+impl LatestState {
+    pub(crate) fn new(text: Arc<RawValue>, version: Option<ResourceVersion>) -> Self {
         Self {
             newest: Mutex::new(Snapshot {
                 text,
@@ -44,7 +44,7 @@ impl Live {
     }
 
     /// Takes in a state, unless it is older than the one that is known.
-    pub(crate) fn update(&self, text: Arc<RawValue>, version: Option<Version>) {
+    pub(crate) fn update(&self, text: Arc<RawValue>, version: Option<ResourceVersion>) {
         let newest = self.lock();
         if let (Some(seen), Some(known)) = (&version, &newest.version)
             && seen.is_known_after(known)
@@ -55,7 +55,7 @@ impl Live {
     }
 
     /// Takes in a state, whatever is known.
-    pub(crate) fn replace(&self, text: Arc<RawValue>, version: Option<Version>) {
+    pub(crate) fn replace(&self, text: Arc<RawValue>, version: Option<ResourceVersion>) {
         self.put(self.lock(), text, version);
     }
 
@@ -71,7 +71,7 @@ impl Live {
         &self,
         mut newest: MutexGuard<'_, Snapshot>,
         text: Arc<RawValue>,
-        version: Option<Version>,
+        version: Option<ResourceVersion>,
     ) {
         *newest = Snapshot {
             text,
@@ -106,14 +106,14 @@ mod tests {
 
     use super::*;
 
-    fn state(number: u32) -> (Arc<RawValue>, Option<Version>) {
+    fn state(number: u32) -> (Arc<RawValue>, Option<ResourceVersion>) {
         let text = to_raw_value(&number).unwrap();
-        (text.into(), Some(Version::new(&number.to_string())))
+        (text.into(), Some(ResourceVersion::new(&number.to_string())))
     }
 
-    fn live(number: u32) -> Live {
+    fn live(number: u32) -> LatestState {
         let (text, version) = state(number);
-        Live::new(text, version)
+        LatestState::new(text, version)
     }
 
     #[test]

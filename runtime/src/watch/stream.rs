@@ -18,14 +18,14 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::known_objects::{Census, Report, Retain};
-use super::stream_health::Observed;
-use super::unserved::{Absence, Finding, Why};
-use super::{WatchEventType, Glance, KindIndex, News, ObjectKey, Told};
+use super::known_objects::{KnownObjects, Report, Retain};
+use super::stream_health::StreamHealth;
+use super::unserved::{Finding, UnservedKind, UnservedReason};
+use super::{KindIndex, ObjectHeader, ObjectKey, QueueItem, StreamMessage, WatchEventType};
 use crate::client::backoff::Backoff;
 use crate::client::discovery;
 use crate::client::requests::{self, KindApi};
-use crate::coordination::pause::Activity;
+use crate::coordination::pause::PauseGate;
 use crate::health::metrics::Restart;
 
 /// A watch that ends sooner is no reason to open the next one without a pause.
@@ -38,7 +38,7 @@ pub(crate) struct Stream {
     pub(crate) namespace: Option<String>,
     pub(crate) retain: Retain,
     pub(crate) settings: StreamSettings,
-    pub(crate) observed: Observed,
+    pub(crate) observed: StreamHealth,
 }
 
 /// How patient a stream is.
@@ -76,11 +76,14 @@ struct Unheard;
 #[derive(Debug)]
 pub(crate) enum Sink {
     /// Straight to the queue.
-    Queue(mpsc::Sender<(Arc<ObjectKey>, News)>),
+    Queue(mpsc::Sender<(Arc<ObjectKey>, QueueItem)>),
     /// The same, and somebody wants to know when everything was listed.
-    Attended(mpsc::Sender<(Arc<ObjectKey>, News)>, Box<dyn Attendance>),
+    Attended(
+        mpsc::Sender<(Arc<ObjectKey>, QueueItem)>,
+        Box<dyn Attendance>,
+    ),
     /// To those who keep the indices of the kind, and from there to the queue.
-    Indices(mpsc::Sender<Told>),
+    Indices(mpsc::Sender<StreamMessage>),
 }
 
 /// Who is told when everything was listed.
@@ -109,7 +112,7 @@ struct RawEvent<'a> {
 }
 
 /// Runs the stream until nobody listens.
-pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
+pub(crate) async fn run(stream: Stream, sink: Sink, activity: PauseGate) {
     run_until(stream, sink, activity, CancellationToken::new()).await;
 }
 
@@ -117,10 +120,10 @@ pub(crate) async fn run(stream: Stream, sink: Sink, activity: Activity) {
 pub(crate) async fn run_until(
     stream: Stream,
     sink: Sink,
-    activity: Activity,
+    activity: PauseGate,
     gone: CancellationToken,
 ) {
-    let mut census = Census::new(stream.kind, stream.retain);
+    let mut census = KnownObjects::new(stream.kind, stream.retain);
     tokio::select! {
         biased;
         () = gone.cancelled() => {}
@@ -130,7 +133,7 @@ pub(crate) async fn run_until(
     let _ = dissolve(&mut census, &sink).await;
 }
 
-async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Activity) {
+async fn follow(stream: &Stream, census: &mut KnownObjects, sink: &Sink, activity: &PauseGate) {
     let mut state = State::Unlisted;
     let mut absence = None;
     let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
@@ -168,7 +171,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
             Err(Error::List(requests::Error::NotFound)) => {
                 state = State::Unlisted;
                 stream.api.description().doubt();
-                let absence = absence.get_or_insert_with(|| Absence::new(&stream.api));
+                let absence = absence.get_or_insert_with(|| UnservedKind::new(&stream.api));
                 let Finding {
                     why,
                     story,
@@ -180,7 +183,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
                 }
                 stream.observed.absent(story);
                 stream.observed.waits();
-                if why == Why::Gone && dissolve(census, sink).await.is_err() {
+                if why == UnservedReason::Gone && dissolve(census, sink).await.is_err() {
                     return;
                 }
                 let unlisted = sink.unlisted(epoch, &requests::Error::NotFound).await;
@@ -222,7 +225,7 @@ async fn follow(stream: &Stream, census: &mut Census, sink: &Sink, activity: &Ac
 
 impl Stream {
     /// Waits until the operator runs, and returns the epoch.
-    async fn may_run(&self, activity: &Activity) -> u64 {
+    async fn may_run(&self, activity: &PauseGate) -> u64 {
         self.observed.paused();
         activity.running().await
     }
@@ -236,7 +239,12 @@ impl Stream {
         }
     }
 
-    async fn list(&self, census: &mut Census, sink: &Sink, epoch: u64) -> Result<Pass, Error> {
+    async fn list(
+        &self,
+        census: &mut KnownObjects,
+        sink: &Sink,
+        epoch: u64,
+    ) -> Result<Pass, Error> {
         census.begin();
         self.observed.listing();
         let mut next = None;
@@ -278,7 +286,7 @@ impl Stream {
     async fn watch(
         &self,
         version: &mut String,
-        census: &mut Census,
+        census: &mut KnownObjects,
         sink: &Sink,
         backoff: &mut Backoff,
     ) -> Result<Pass, Error> {
@@ -346,8 +354,8 @@ impl Stream {
     }
 
     /// Looks at an object; one that has no shape must not stop the others.
-    fn glance<'a>(&self, text: &'a RawValue) -> Option<Glance<'a>> {
-        Glance::at(text)
+    fn glance<'a>(&self, text: &'a RawValue) -> Option<ObjectHeader<'a>> {
+        ObjectHeader::at(text)
             .inspect_err(|error| {
                 warn!(kind = %self.describe(), "ignoring an object without a shape: {error}");
             })
@@ -445,7 +453,7 @@ impl<R: AsyncBufRead> Lines<R> {
 }
 
 /// Reports everything that was there as gone.
-async fn dissolve(census: &mut Census, sink: &Sink) -> Result<(), Unheard> {
+async fn dissolve(census: &mut KnownObjects, sink: &Sink) -> Result<(), Unheard> {
     for report in census.dissolve() {
         sink.tell(report).await?;
     }
@@ -458,11 +466,11 @@ impl Sink {
     async fn tell(&self, (key, sighting): Report) -> Result<(), Unheard> {
         match self {
             Self::Queue(queue) | Self::Attended(queue, _) => {
-                let told = queue.send((key, News::Seen(sighting))).await;
+                let told = queue.send((key, QueueItem::Seen(sighting))).await;
                 told.map_err(|_| Unheard)
             }
             Self::Indices(indices) => {
-                let told = indices.send(Told::Seen(key, sighting)).await;
+                let told = indices.send(StreamMessage::Seen(key, sighting)).await;
                 told.map_err(|_| Unheard)
             }
         }
@@ -472,19 +480,19 @@ impl Sink {
         if let Self::Attended(_, attendance) = self {
             attendance.listed(epoch);
         }
-        self.mark(|| Told::Listed(epoch)).await
+        self.mark(|| StreamMessage::Listed(epoch)).await
     }
 
     async fn unlisted(&self, epoch: u64, cause: &requests::Error) -> Result<(), Unheard> {
         let mark = || match cause {
-            requests::Error::NotFound => Told::Unserved(epoch),
-            cause => Told::Hindered(cause.to_string()),
+            requests::Error::NotFound => StreamMessage::Unserved(epoch),
+            cause => StreamMessage::Hindered(cause.to_string()),
         };
         self.mark(mark).await
     }
 
     /// Says something that concerns nobody but those who keep indices.
-    async fn mark(&self, mark: impl FnOnce() -> Told) -> Result<(), Unheard> {
+    async fn mark(&self, mark: impl FnOnce() -> StreamMessage) -> Result<(), Unheard> {
         match self {
             Self::Queue(_) | Self::Attended(..) => Ok(()),
             Self::Indices(indices) => indices.send(mark()).await.map_err(|_| Unheard),

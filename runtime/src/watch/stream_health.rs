@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use super::WatchEventType;
 use crate::health::metrics::{Event, KindMetrics, Restart};
-use crate::task::heartbeat::{Condition, Pulse, State, Vitals};
+use crate::task::heartbeat::{Heartbeat, Heartbeats, ReadinessCondition, State};
 
 /// What a stream tells about itself.
 #[derive(Debug)]
-pub(crate) struct Observed {
-    pulse: Pulse,
-    condition: Condition,
+pub(crate) struct StreamHealth {
+    pulse: Heartbeat,
+    condition: ReadinessCondition,
     metrics: Arc<KindMetrics>,
 }
 
-impl Observed {
+impl StreamHealth {
     /// A stream of an operator, of this name.
-    pub(crate) fn new(vitals: &Vitals, metrics: Arc<KindMetrics>, name: &str) -> Self {
+    pub(crate) fn new(vitals: &Heartbeats, metrics: Arc<KindMetrics>, name: &str) -> Self {
         Self {
             pulse: vitals.pulse(format!("watch of {name}")),
             condition: vitals.condition(name, State::Idle),
@@ -28,8 +28,8 @@ impl Observed {
     /// A stream that nobody looks at.
     pub(crate) fn unobserved() -> Self {
         Self {
-            pulse: Pulse::unobserved(),
-            condition: Condition::unobserved(),
+            pulse: Heartbeat::unobserved(),
+            condition: ReadinessCondition::unobserved(),
             metrics: KindMetrics::unobserved(),
         }
     }

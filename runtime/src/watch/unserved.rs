@@ -28,18 +28,18 @@ pub(crate) const DEFINITIONS: ResourceSpec = ResourceSpec {
 const LONGEST_FAITH: Duration = Duration::from_secs(300);
 
 /// What is known about a kind that is not served.
-pub(super) struct Absence {
+pub(super) struct UnservedKind {
     kind: KindSpec,
     name: String,
     definitions: KindApi,
     /// Where to watch the definition from, if that is allowed.
     position: Option<String>,
-    why: Option<Why>,
+    why: Option<UnservedReason>,
 }
 
 /// Why a kind is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum UnservedReason {
     /// There is no such kind, and there are no objects of it.
     Gone,
     /// Its objects are there, in versions that this operator does not know.
@@ -52,7 +52,7 @@ pub(super) enum Why {
 
 /// What came of a look.
 pub(super) struct Finding {
-    pub(super) why: Why,
+    pub(super) why: UnservedReason,
     /// The same for people.
     pub(super) story: String,
     /// Whether it is not what was found last.
@@ -75,9 +75,9 @@ struct DefinitionVersion {
     served: bool,
 }
 
-// === impl Absence ===
+// === impl UnservedKind ===
 
-impl Absence {
+impl UnservedKind {
     pub(super) fn new(api: &KindApi) -> Self {
         let kind = api.spec().clone();
         let name = format!("{}.{}", kind.plural, kind.group);
@@ -102,7 +102,7 @@ impl Absence {
             Ok(page) => {
                 self.position = Some(page.resource_version);
                 let definition = page.items.first().map(|text| self.read(text));
-                (definition.unwrap_or(Why::Gone), String::new())
+                (definition.unwrap_or(UnservedReason::Gone), String::new())
             }
             Err(error) if error.is_forbidden() => {
                 let hint = format!(
@@ -112,7 +112,7 @@ impl Absence {
                 );
                 (self.discover().await, hint)
             }
-            Err(_) => (Why::Unknown, String::new()),
+            Err(_) => (UnservedReason::Unknown, String::new()),
         };
         let is_news = self.why.as_ref() != Some(&why);
         self.why = Some(why.clone());
@@ -129,8 +129,8 @@ impl Absence {
             return tokio::time::sleep(pause).await;
         };
         let patience = match why {
-            Why::Gone | Why::OtherVersions(_) => LONGEST_FAITH,
-            Why::Coming | Why::Unknown => pause,
+            UnservedReason::Gone | UnservedReason::OtherVersions(_) => LONGEST_FAITH,
+            UnservedReason::Coming | UnservedReason::Unknown => pause,
         };
         let news = async {
             let opened = self.definitions.watch(None, position, patience).await;
@@ -152,20 +152,20 @@ impl Absence {
         let _ = timeout(patience, news).await;
     }
 
-    fn read(&self, text: &RawValue) -> Why {
+    fn read(&self, text: &RawValue) -> UnservedReason {
         let Ok(definition) = serde_json::from_str::<Definition>(text.get()) else {
-            return Why::Unknown;
+            return UnservedReason::Unknown;
         };
         let served = definition.spec.versions.into_iter();
         self.among(served.filter(|it| it.served).map(|it| it.name).collect())
     }
 
     /// What anybody may ask: in which versions of the group there is such a kind.
-    async fn discover(&self) -> Why {
+    async fn discover(&self) -> UnservedReason {
         let client = self.definitions.client();
         let KindSpec { group, plural, .. } = &self.kind;
         let Ok(groups) = client.list_api_groups().await else {
-            return Why::Unknown;
+            return UnservedReason::Unknown;
         };
         let mut served = Vec::new();
         let groups = groups.groups.into_iter().filter(|it| *it.name == **group);
@@ -176,34 +176,36 @@ impl Absence {
                     served.push(version.version);
                 }
                 Ok(_) | Err(requests::Error::NotFound) => {}
-                Err(_) => return Why::Unknown,
+                Err(_) => return UnservedReason::Unknown,
             }
         }
         if served.is_empty() {
-            Why::Gone
+            UnservedReason::Gone
         } else {
             self.among(served)
         }
     }
 
-    fn among(&self, served: Vec<String>) -> Why {
+    fn among(&self, served: Vec<String>) -> UnservedReason {
         if served.iter().any(|version| **version == *self.kind.version) {
-            Why::Coming
+            UnservedReason::Coming
         } else {
-            Why::OtherVersions(served)
+            UnservedReason::OtherVersions(served)
         }
     }
 
-    fn story(&self, why: &Why) -> String {
+    fn story(&self, why: &UnservedReason) -> String {
         let version = &self.kind.version;
         match why {
-            Why::Gone => "the server does not serve this kind (yet)".to_owned(),
-            Why::Coming => "the server does not serve this kind yet, but knows it".to_owned(),
-            Why::Unknown => "the server does not serve this kind".to_owned(),
-            Why::OtherVersions(served) if served.is_empty() => {
+            UnservedReason::Gone => "the server does not serve this kind (yet)".to_owned(),
+            UnservedReason::Coming => {
+                "the server does not serve this kind yet, but knows it".to_owned()
+            }
+            UnservedReason::Unknown => "the server does not serve this kind".to_owned(),
+            UnservedReason::OtherVersions(served) if served.is_empty() => {
                 "the server does not serve any version of this kind".to_owned()
             }
-            Why::OtherVersions(served) => format!(
+            UnservedReason::OtherVersions(served) => format!(
                 "the server does not serve this kind in version {version}, which the operator is \
                  made for, but in {}",
                 served.join(", ")

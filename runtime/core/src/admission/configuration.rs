@@ -58,7 +58,7 @@ pub enum Address {
 
 /// In which namespaces objects are reviewed; objects without a namespace always are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum WebhookNamespaces {
     /// In all but these.
     AllBut(Vec<String>),
     /// In these.
@@ -146,9 +146,9 @@ impl ClientConfig {
     }
 }
 
-// === impl Reach ===
+// === impl WebhookNamespaces ===
 
-impl Reach {
+impl WebhookNamespaces {
     /// Whether objects of this namespace are reviewed.
     #[must_use]
     pub fn includes(&self, namespace: &str) -> bool {
@@ -217,7 +217,7 @@ pub fn entries(
     name: &str,
     webhooks: &[Webhook<'_>],
     client: &ClientConfig,
-    reach: &Reach,
+    reach: &WebhookNamespaces,
 ) -> Result<Vec<Value>, Unnameable> {
     let webhooks: Vec<Webhook<'_>> = webhooks
         .iter()

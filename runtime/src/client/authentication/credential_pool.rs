@@ -9,7 +9,7 @@ const REFUSED_REMEMBERED: usize = 3;
 
 /// Credentials that may be used, and those that may not.
 #[derive(Debug)]
-pub(super) struct Keyring<A> {
+pub(super) struct CredentialPool<A> {
     keys: Vec<Key<A>>,
     refused: VecDeque<(String, u64)>,
     /// How many there ever were.
@@ -28,9 +28,9 @@ pub(super) struct Key<A> {
 }
 
 /// The source, the fingerprint, the priority and the end of credentials.
-pub(super) type Offer = (String, u64, i64, Option<Timestamp>);
+pub(super) type CredentialOffer = (String, u64, i64, Option<Timestamp>);
 
-impl<A> Default for Keyring<A> {
+impl<A> Default for CredentialPool<A> {
     fn default() -> Self {
         Self {
             keys: Vec::new(),
@@ -40,7 +40,7 @@ impl<A> Default for Keyring<A> {
     }
 }
 
-impl<A: Clone> Keyring<A> {
+impl<A: Clone> CredentialPool<A> {
     /// The first of those with the highest priority; what is over is dropped.
     pub(super) fn best(&mut self, now: Timestamp) -> Option<Key<A>> {
         self.keys
@@ -51,7 +51,11 @@ impl<A: Clone> Keyring<A> {
     }
 
     /// Takes credentials in, unless they were refused before. A source has one at a time.
-    pub(super) fn add(&mut self, (source, fingerprint, priority, expiration): Offer, access: A) {
+    pub(super) fn add(
+        &mut self,
+        (source, fingerprint, priority, expiration): CredentialOffer,
+        access: A,
+    ) {
         let refused = (source, fingerprint);
         if self.refused.contains(&refused) {
             return;
@@ -100,17 +104,17 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn offer(source: &str, fingerprint: u64, priority: i64, end: Option<i64>) -> Offer {
+    fn offer(source: &str, fingerprint: u64, priority: i64, end: Option<i64>) -> CredentialOffer {
         (source.to_owned(), fingerprint, priority, end.map(at))
     }
 
-    fn best(keyring: &mut Keyring<()>, now: i64) -> Option<u64> {
+    fn best(keyring: &mut CredentialPool<()>, now: i64) -> Option<u64> {
         Some(keyring.best(at(now))?.fingerprint)
     }
 
     #[test]
     fn the_highest_priority_goes_first_until_it_is_over() {
-        let mut keyring = Keyring::default();
+        let mut keyring = CredentialPool::default();
         keyring.add(offer("a", 1, 0, None), ());
         keyring.add(offer("b", 2, 10, Some(100)), ());
         keyring.add(offer("c", 3, 10, None), ());
@@ -120,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_was_refused_is_not_taken_again_from_the_same_source() {
-        let mut keyring = Keyring::default();
+        let mut keyring = CredentialPool::default();
         keyring.add(offer("a", 1, 0, None), ());
         let key = keyring.best(at(0)).unwrap();
         assert!(keyring.refuse(&key));
@@ -133,7 +137,7 @@ mod tests {
 
     #[test]
     fn refused_credentials_are_forgotten_after_a_few_others() {
-        let mut keyring = Keyring::default();
+        let mut keyring = CredentialPool::default();
         for fingerprint in 1..=4 {
             keyring.add(offer("a", fingerprint, 0, None), ());
             let key = keyring.best(at(0)).unwrap();
@@ -147,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_source_has_one_at_a_time() {
-        let mut keyring = Keyring::default();
+        let mut keyring = CredentialPool::default();
         keyring.add(offer("a", 1, 5, None), ());
         keyring.add(offer("a", 2, 0, None), ());
         assert_eq!(best(&mut keyring, 0), Some(2));

@@ -10,7 +10,7 @@ fn secs(seconds: u64) -> Duration {
 
 #[tokio::test]
 async fn all_sources_have_to_agree() {
-    let (switch, activity) = Switch::new();
+    let (switch, activity) = PauseSwitch::new();
     assert!(activity.is_running());
     let (first, second) = (switch.source(), switch.source());
     assert!(!activity.is_running(), "nobody has decided yet");
@@ -18,18 +18,18 @@ async fn all_sources_have_to_agree() {
     assert!(!activity.is_running());
     second.resume();
     assert!(activity.is_running());
-    first.pause(Pause::Tie("them".to_owned()));
+    first.pause(PauseReason::Tie("them".to_owned()));
     assert!(!activity.is_running());
     assert!(activity.may_write(), "what runs may finish");
 }
 
 #[tokio::test]
 async fn each_pause_begins_an_epoch_even_if_nobody_looked() {
-    let (switch, activity) = Switch::new();
+    let (switch, activity) = PauseSwitch::new();
     let source = switch.source();
     source.resume();
     let epoch = activity.running().await;
-    source.pause(Pause::LeaseLost);
+    source.pause(PauseReason::LeaseLost);
     source.resume();
     activity.paused_since(epoch).await;
     assert_eq!(activity.running().await, epoch + 1);
@@ -37,7 +37,7 @@ async fn each_pause_begins_an_epoch_even_if_nobody_looked() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_tenure_stops_work_where_it_stands() {
-    let (switch, activity) = Switch::new();
+    let (switch, activity) = PauseSwitch::new();
     let source = switch.source();
     source.resume_until(Instant::now() + secs(10));
     let work = async {
@@ -47,14 +47,14 @@ async fn the_end_of_a_tenure_stops_work_where_it_stands() {
         std::future::pending::<()>().await;
     };
     let begun = Instant::now();
-    assert_eq!(activity.while_leading(work).await, Err(Lapsed));
+    assert_eq!(activity.while_leading(work).await, Err(LeaseEnded));
     assert_eq!(begun.elapsed(), secs(19));
     assert!(!activity.is_running() && !activity.may_write());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_late_extension_is_a_new_epoch() {
-    let (switch, activity) = Switch::new();
+    let (switch, activity) = PauseSwitch::new();
     let source = switch.source();
     source.resume_until(Instant::now() + secs(1));
     let epoch = activity.epoch();
@@ -69,8 +69,8 @@ async fn a_late_extension_is_a_new_epoch() {
 
 #[tokio::test]
 async fn work_that_was_forbidden_is_not_even_begun() {
-    let (switch, activity) = Switch::new();
-    switch.source().forbid(Pause::LeaseLost);
+    let (switch, activity) = PauseSwitch::new();
+    switch.source().forbid(PauseReason::LeaseLost);
     let work = async { panic!("it began") };
-    assert_eq!(activity.while_leading(work).await, Err::<(), _>(Lapsed));
+    assert_eq!(activity.while_leading(work).await, Err::<(), _>(LeaseEnded));
 }

@@ -15,7 +15,7 @@ use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
 use crate::watch::known_objects::Retain;
 use crate::watch::stream::{Stream, StreamSettings};
-use crate::watch::stream_health::Observed;
+use crate::watch::stream_health::StreamHealth;
 
 /// The API groups that peerings are defined in: today's, and that of old versions of Kopf.
 const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
@@ -183,7 +183,7 @@ impl Table {
             namespace: self.seat.namespace.clone(),
             retain: Retain::Identity,
             settings: settings.clone(),
-            observed: Observed::unobserved(),
+            observed: StreamHealth::unobserved(),
         })
     }
 

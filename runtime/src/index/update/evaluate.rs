@@ -22,7 +22,7 @@ use crate::health::metrics::HandlerMetrics;
 use crate::index::Update;
 use crate::process::execute::invoke::Verdict;
 use crate::process::execute::report;
-use crate::process::execute::scope::{Means, Surroundings};
+use crate::process::execute::scope::{HandlerScope, OperatorServices};
 use crate::registration::function::index::IndexFunction;
 use crate::watch::ObjectKey;
 
@@ -47,7 +47,7 @@ pub(crate) struct Indexer {
 pub(crate) struct Shared {
     pub(crate) indexers: Vec<Indexer>,
     pub(crate) api: KindApi,
-    pub(crate) means: Arc<Means>,
+    pub(crate) means: Arc<OperatorServices>,
     pub(crate) default_backoff: Duration,
 }
 
@@ -206,8 +206,8 @@ impl Shared {
         }
     }
 
-    fn surroundings(&self, key: &Arc<ObjectKey>, memos: Option<&Memos>) -> Surroundings {
-        Surroundings {
+    fn surroundings(&self, key: &Arc<ObjectKey>, memos: Option<&Memos>) -> HandlerScope {
+        HandlerScope {
             means: Arc::clone(&self.means),
             subject: Subject::handled(Arc::clone(self.api.name()), Arc::clone(key)),
             memo: memos.map(|memos| memos.recall(&key.uid)),

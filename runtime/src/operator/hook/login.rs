@@ -18,7 +18,7 @@ pub struct LoginContext {
     pub(crate) found: Vec<(HandlerId, Credentials)>,
 }
 
-pub(super) struct LoginShim<S> {
+pub(super) struct LoginAdapter<S> {
     state: Arc<S>,
     function: for<'a> fn(&'a S, &'a mut LoginContext) -> BoxFuture<'a, LoginResult>,
 }
@@ -46,11 +46,11 @@ pub(super) fn hook<S: Send + Sync + 'static>(
     let state = Arc::clone(state);
     Hook {
         declared,
-        function: Box::new(LoginShim { state, function }),
+        function: Box::new(LoginAdapter { state, function }),
     }
 }
 
-impl<S: Send + Sync> HookFunction<LoginContext> for LoginShim<S> {
+impl<S: Send + Sync> HookFunction<LoginContext> for LoginAdapter<S> {
     fn call<'a>(&'a self, cx: &'a mut LoginContext) -> BoxFuture<'a, HandlerResult> {
         Box::pin(async move {
             if let Some(credentials) = (self.function)(&self.state, cx).await? {

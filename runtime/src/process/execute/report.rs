@@ -13,7 +13,7 @@ use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequenc
 use kopf_core::progress::record::Record;
 use tracing::{debug, error, info};
 
-use crate::process::execute::scope::{Progress, Surroundings};
+use crate::process::execute::scope::{HandlerScope, Progress};
 
 /// A call that is over, with all that it takes to tell about it.
 pub(crate) struct Finished<'a> {
@@ -37,7 +37,7 @@ pub(crate) struct Failing<'a> {
 }
 
 /// Tells what became of a call; a failure is posted on the object, too.
-pub(crate) fn tell(finished: &Finished<'_>, around: &Surroundings) {
+pub(crate) fn tell(finished: &Finished<'_>, around: &HandlerScope) {
     let id = &finished.spec.id;
     let noun = noun(finished.spec.trigger);
     match finished.outcome {
@@ -64,7 +64,7 @@ pub(crate) fn tell(finished: &Finished<'_>, around: &Surroundings) {
 }
 
 /// Tells that all handlers of an object are done for now.
-pub(crate) fn tell_end(reason: Reason, conclusion: &Conclusion, around: &Surroundings) {
+pub(crate) fn tell_end(reason: Reason, conclusion: &Conclusion, around: &HandlerScope) {
     let Conclusion {
         succeeded, failed, ..
     } = conclusion;

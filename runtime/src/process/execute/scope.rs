@@ -6,28 +6,28 @@ use kopf_core::selection::DiscoveredResource;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 
-use crate::coordination::pause::Activity;
-use crate::events::log_layer::Voice;
+use crate::coordination::pause::PauseGate;
+use crate::events::log_layer::LogPosting;
 use crate::events::object_ref::Subject;
-use crate::events::posting::{EventSeverity, Poster};
+use crate::events::posting::{EventPoster, EventSeverity};
 use crate::events::recorder::EventRecorder;
 use crate::handler::memo::AnyMemo;
 use crate::index::Indices;
 use crate::settings::{PostingLevel, ProgressPosting};
 
 /// What all handlers of an operator share.
-pub(crate) struct Means {
+pub(crate) struct OperatorServices {
     pub(crate) client: Client,
     /// None if nobody is to be told anything.
-    pub(crate) poster: Option<Poster>,
-    pub(crate) activity: Activity,
+    pub(crate) poster: Option<EventPoster>,
+    pub(crate) activity: PauseGate,
     pub(crate) indices: Indices,
 }
 
 /// The object, and the means to do something about it.
 #[derive(Clone)]
-pub(crate) struct Surroundings {
-    pub(crate) means: Arc<Means>,
+pub(crate) struct HandlerScope {
+    pub(crate) means: Arc<OperatorServices>,
     pub(crate) subject: Subject,
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
@@ -45,7 +45,7 @@ pub(crate) enum Progress {
     Finished,
 }
 
-impl Surroundings {
+impl HandlerScope {
     pub(crate) fn api<T>(&self) -> Api<T>
     where
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -63,8 +63,8 @@ impl Surroundings {
     }
 
     /// Whether and how log lines of a handler become events.
-    pub(crate) fn voice(&self) -> Option<Voice> {
-        Voice::of(self.means.poster.as_ref(), &self.subject)
+    pub(crate) fn voice(&self) -> Option<LogPosting> {
+        LogPosting::of(self.means.poster.as_ref(), &self.subject)
     }
 
     /// Tells people in an event how the handling goes on, if they want to know that.

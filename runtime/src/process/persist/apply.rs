@@ -17,8 +17,8 @@ use super::pruned_fields;
 use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi, PatchBody, Target};
 use crate::client::resource::StatusSubresource;
-use crate::client::resource_version::Version;
-use crate::coordination::pause::{Activity, Lapsed};
+use crate::client::resource_version::ResourceVersion;
+use crate::coordination::pause::{LeaseEnded, PauseGate};
 use crate::watch::ObjectKey;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -26,13 +26,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What became of a patch that could be sent.
 #[derive(Debug)]
-pub(crate) enum Landing {
+pub(crate) enum WriteResult {
     /// The object as it is after the last request.
     Written(Arc<Value>),
     /// The same, but the server has not kept these annotations.
     Stripped(Arc<Value>, Vec<String>),
     /// The object is at this version what it was before, with the patch on it.
-    Foreseen(Version),
+    Foreseen(ResourceVersion),
     /// There was nothing to change.
     Unchanged,
     /// Nothing was written: the object is not what it was taken for, but this.
@@ -40,13 +40,13 @@ pub(crate) enum Landing {
     /// The object does not exist any more.
     Gone,
     /// The right to write ended first; something may have been written.
-    Lapsed,
+    LeaseEnded,
 }
 
 /// The server will never accept the patch.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Rejected(String);
+pub(crate) struct WriteRejected(String);
 
 /// What to do when the object was changed by somebody else in the meantime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(crate) struct Place<'a> {
     pub(crate) api: &'a KindApi,
     pub(crate) key: &'a ObjectKey,
     pub(crate) status: StatusSubresource,
-    pub(crate) activity: &'a Activity,
+    pub(crate) activity: &'a PauseGate,
 }
 
 /// What one endpoint of the object can change.
@@ -100,7 +100,7 @@ type Read<T> = Result<Option<T>, serde_json::Error>;
 
 /// The object after a request.
 enum Answer {
-    Foreseen(Version),
+    Foreseen(ResourceVersion),
     Object(Arc<Value>),
 }
 
@@ -117,8 +117,8 @@ enum Failure {
     Gone,
     Outdated(Arc<Value>),
     Conflict,
-    Rejected(String),
-    Lapsed,
+    WriteRejected(String),
+    LeaseEnded,
 }
 
 /// Writes a patch; `known` is the newest state that was seen.
@@ -128,7 +128,7 @@ pub(crate) async fn apply(
     patch: Patch,
     on_conflict: OnConflict,
     tell: Tell,
-) -> Result<Landing, Rejected> {
+) -> Result<WriteResult, WriteRejected> {
     let mut split = place.status == StatusSubresource::Present;
     let mut requests = patch.into_requests(split);
     // Edits are made on the object itself.
@@ -192,15 +192,15 @@ pub(crate) async fn apply(
         (Some(Answer::Object(body)), Some(merge)) => {
             let stripped = pruned_fields::stripped(&merge, &body);
             if stripped.is_empty() {
-                Landing::Written(body)
+                WriteResult::Written(body)
             } else {
-                Landing::Stripped(body, stripped)
+                WriteResult::Stripped(body, stripped)
             }
         }
         (written, _) => match written.or(answer) {
-            Some(Answer::Object(body)) => Landing::Written(body),
-            Some(Answer::Foreseen(version)) => Landing::Foreseen(version),
-            None => Landing::Unchanged,
+            Some(Answer::Object(body)) => WriteResult::Written(body),
+            Some(Answer::Foreseen(version)) => WriteResult::Foreseen(version),
+            None => WriteResult::Unchanged,
         },
     })
 }
@@ -239,7 +239,7 @@ impl Place<'_> {
                     return Ok(Answer::Object(body));
                 }
                 Ok(foreseen) => return Ok(foreseen),
-                Err(Failure::Conflict | Failure::Rejected(_)) if !self.exists().await => {
+                Err(Failure::Conflict | Failure::WriteRejected(_)) if !self.exists().await => {
                     return Err(Failure::Gone);
                 }
                 // The patch insists on nothing: the server gave up against faster writers.
@@ -275,10 +275,10 @@ impl Place<'_> {
                         break;
                     }
                     Err(Failure::Conflict) => self.fetch().await?,
-                    Err(Failure::Rejected(message)) => {
+                    Err(Failure::WriteRejected(message)) => {
                         let newer = self.fetch().await?;
                         if version(&newer) == version(&fresh) {
-                            return Err(Failure::Rejected(message));
+                            return Err(Failure::WriteRejected(message));
                         }
                         newer
                     }
@@ -305,7 +305,7 @@ impl Place<'_> {
     /// Asks until there is an answer, or until nothing may be asked any more.
     async fn ask<T>(&self, ask: Ask<'_>, read: impl Fn(&str) -> Read<T>) -> Result<T, Failure> {
         let answer = self.activity.while_leading(self.ask_on(ask, read)).await;
-        answer.unwrap_or_else(|Lapsed| Err(Failure::Lapsed))
+        answer.unwrap_or_else(|LeaseEnded| Err(Failure::LeaseEnded))
     }
 
     async fn ask_on<T>(&self, ask: Ask<'_>, read: impl Fn(&str) -> Read<T>) -> Result<T, Failure> {
@@ -325,7 +325,9 @@ impl Place<'_> {
                 Ok(answer) => return answer.ok_or(Failure::Gone),
                 Err(requests::Error::NotFound) => return Err(Failure::Gone),
                 Err(requests::Error::Conflict(_)) => return Err(Failure::Conflict),
-                Err(requests::Error::Invalid(message)) => return Err(Failure::Rejected(message)),
+                Err(requests::Error::Invalid(message)) => {
+                    return Err(Failure::WriteRejected(message));
+                }
                 Err(error) => error,
             };
             let pause = backoff.next(error.retry_after());
@@ -348,7 +350,7 @@ impl Place<'_> {
         let version =
             foreseen.and_then(|Foreseen { known, patch }| version_if_foreseen(text, known, patch));
         match version {
-            Some(version) => Ok(Some(Answer::Foreseen(Version::new(version)))),
+            Some(version) => Ok(Some(Answer::Foreseen(ResourceVersion::new(version)))),
             None => Ok(self.read(text)?.map(Answer::Object)),
         }
     }
@@ -357,13 +359,13 @@ impl Place<'_> {
 // === impl Failure ===
 
 impl Failure {
-    fn into_landing(self) -> Result<Landing, Rejected> {
+    fn into_landing(self) -> Result<WriteResult, WriteRejected> {
         match self {
-            Self::Gone => Ok(Landing::Gone),
-            Self::Lapsed => Ok(Landing::Lapsed),
-            Self::Outdated(newer) => Ok(Landing::Outdated(newer)),
-            Self::Conflict => Err(Rejected("the object was changed meanwhile".to_owned())),
-            Self::Rejected(message) => Err(Rejected(message)),
+            Self::Gone => Ok(WriteResult::Gone),
+            Self::LeaseEnded => Ok(WriteResult::LeaseEnded),
+            Self::Outdated(newer) => Ok(WriteResult::Outdated(newer)),
+            Self::Conflict => Err(WriteRejected("the object was changed meanwhile".to_owned())),
+            Self::WriteRejected(message) => Err(WriteRejected(message)),
         }
     }
 }

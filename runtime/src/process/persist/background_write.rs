@@ -7,13 +7,13 @@ use kopf_core::object::patch::Patch;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::apply::{Landing, OnConflict, Place, Rejected, Tell, apply};
+use super::apply::{OnConflict, Place, Tell, WriteRejected, WriteResult, apply};
 use crate::client::requests::KindApi;
 use crate::client::resource::StatusSubresource;
-use crate::client::resource_version::Version;
-use crate::coordination::pause::Activity;
+use crate::client::resource_version::ResourceVersion;
+use crate::coordination::pause::PauseGate;
 use crate::watch::ObjectKey;
-use crate::watch::latest::Live;
+use crate::watch::latest::LatestState;
 
 /// One object as those who accompany it reach it.
 #[derive(Clone)]
@@ -21,13 +21,13 @@ pub(crate) struct Delivery {
     pub(crate) api: Arc<KindApi>,
     pub(crate) key: Arc<ObjectKey>,
     pub(crate) status: StatusSubresource,
-    pub(crate) live: Arc<Live>,
-    pub(crate) activity: Activity,
+    pub(crate) live: Arc<LatestState>,
+    pub(crate) activity: PauseGate,
 }
 
 impl Delivery {
     /// Writes a patch until it has landed. An object that is gone needs nothing.
-    pub(crate) async fn deliver(&self, patch: Patch) -> Result<(), Rejected> {
+    pub(crate) async fn deliver(&self, patch: Patch) -> Result<(), WriteRejected> {
         if patch.is_empty() {
             return Ok(());
         }
@@ -35,7 +35,7 @@ impl Delivery {
         Box::pin(self.write(patch)).await
     }
 
-    async fn write(&self, patch: Patch) -> Result<(), Rejected> {
+    async fn write(&self, patch: Patch) -> Result<(), WriteRejected> {
         let known = Arc::new(self.newest());
         let place = Place {
             api: &self.api,
@@ -44,12 +44,14 @@ impl Delivery {
             activity: &self.activity,
         };
         match apply(&place, &known, patch, OnConflict::Repeat, Tell::All).await? {
-            Landing::Written(newer) | Landing::Stripped(newer, _) => show(&self.live, &newer),
-            Landing::Unchanged
-            | Landing::Foreseen(_)
-            | Landing::Outdated(_)
-            | Landing::Gone
-            | Landing::Lapsed => {}
+            WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {
+                show(&self.live, &newer)
+            }
+            WriteResult::Unchanged
+            | WriteResult::Foreseen(_)
+            | WriteResult::Outdated(_)
+            | WriteResult::Gone
+            | WriteResult::LeaseEnded => {}
         }
         Ok(())
     }
@@ -62,19 +64,19 @@ impl Delivery {
 }
 
 /// Makes the answer of the server the newest state.
-pub(crate) fn show(live: &Live, newer: &Value) {
+pub(crate) fn show(live: &LatestState, newer: &Value) {
     let (text, version) = parts(newer);
     live.update(text, version);
 }
 
 /// Makes an answer of the server the newest state, even if it is older than what is known.
-pub(crate) fn set_back(live: &Live, former: &Value) {
+pub(crate) fn set_back(live: &LatestState, former: &Value) {
     let (text, version) = parts(former);
     live.replace(text, version);
 }
 
-fn parts(object: &Value) -> (Arc<RawValue>, Option<Version>) {
+fn parts(object: &Value) -> (Arc<RawValue>, Option<ResourceVersion>) {
     let version = ObjectView::new(object).resource_version();
     let text = to_raw_value(object).expect("JSON can be written as JSON");
-    (text.into(), version.map(Version::new))
+    (text.into(), version.map(ResourceVersion::new))
 }

@@ -11,11 +11,11 @@ use kopf_core::object::{ObjectView, finalizer};
 use serde_json::Value;
 use tracing::{info, warn};
 
-use super::apply::{Landing, OnConflict, Place, Tell, apply};
+use super::apply::{OnConflict, Place, Tell, WriteResult, apply};
 use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::StatusSubresource;
-use crate::coordination::pause::Activity;
+use crate::coordination::pause::PauseGate;
 use crate::watch::{KindIndex, ObjectKey};
 
 const PAGE: u32 = 500;
@@ -27,7 +27,7 @@ pub(crate) struct Sweep {
     pub(crate) api: KindApi,
     pub(crate) kind: KindIndex,
     pub(crate) namespace: Option<String>,
-    pub(crate) activity: Activity,
+    pub(crate) activity: PauseGate,
     pub(crate) finalizer: String,
 }
 
@@ -83,7 +83,7 @@ impl Sweep {
         // Whoever leads next looks again.
         let known = Arc::new(object);
         match apply(&place, &known, patch, OnConflict::Repeat, Tell::All).await {
-            Ok(Landing::Lapsed) => {}
+            Ok(WriteResult::LeaseEnded) => {}
             Ok(_) => info!(object = %key, "released: no handler needs the finalizer any more"),
             Err(rejected) => warn!(object = %key, "the finalizer cannot be removed: {rejected}"),
         }

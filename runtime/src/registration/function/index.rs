@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::context::index::{IndexFacts, IndexContext};
+use crate::context::index::{IndexContext, IndexFacts};
 use crate::index::{Index, IndexResult, Indices, Update};
 use crate::process::execute::invoke::{Verdict, supervised};
 
@@ -23,12 +23,13 @@ pub(crate) trait IndexFunction: Send + Sync {
     fn nothing(&self, indices: &Indices) -> Box<dyn Update>;
 }
 
-pub(crate) struct IndexShim<I: Index, K, S> {
+pub(crate) struct IndexAdapter<I: Index, K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut IndexContext<K>) -> BoxFuture<'a, IndexResult<I>>,
+    pub(crate) function:
+        for<'a> fn(&'a S, &'a mut IndexContext<K>) -> BoxFuture<'a, IndexResult<I>>,
 }
 
-impl<I, K, S> IndexFunction for IndexShim<I, K, S>
+impl<I, K, S> IndexFunction for IndexAdapter<I, K, S>
 where
     I: Index,
     K: DeserializeOwned + Send + Sync + 'static,

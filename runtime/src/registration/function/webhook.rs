@@ -38,19 +38,21 @@ pub(crate) enum Verdict {
     Failed(String),
 }
 
-pub(crate) struct ValidationShim<K, S> {
+pub(crate) struct ValidationAdapter<K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut ValidationContext<K>) -> BoxFuture<'a, AdmissionResult>,
+    pub(crate) function:
+        for<'a> fn(&'a S, &'a mut ValidationContext<K>) -> BoxFuture<'a, AdmissionResult>,
 }
 
-pub(crate) struct MutationShim<K, S> {
+pub(crate) struct MutationAdapter<K, S> {
     pub(crate) state: Arc<S>,
-    pub(crate) function: for<'a> fn(&'a S, &'a mut MutationContext<K>) -> BoxFuture<'a, AdmissionResult>,
+    pub(crate) function:
+        for<'a> fn(&'a S, &'a mut MutationContext<K>) -> BoxFuture<'a, AdmissionResult>,
 }
 
 // === impl ReviewFunction ===
 
-impl<K, S> ReviewFunction for ValidationShim<K, S>
+impl<K, S> ReviewFunction for ValidationAdapter<K, S>
 where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
@@ -71,7 +73,7 @@ where
     }
 }
 
-impl<K, S> ReviewFunction for MutationShim<K, S>
+impl<K, S> ReviewFunction for MutationAdapter<K, S>
 where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,

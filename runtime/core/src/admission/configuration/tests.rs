@@ -28,8 +28,8 @@ fn url() -> ClientConfig {
     client(Address::Url("https://localhost:9443/".to_owned()))
 }
 
-fn everywhere() -> Reach {
-    Reach::AllBut(vec!["kube-system".to_owned()])
+fn everywhere() -> WebhookNamespaces {
+    WebhookNamespaces::AllBut(vec!["kube-system".to_owned()])
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn only_persistent_webhooks_stay() {
 
 #[test]
 fn the_reach_is_the_same_here_and_there() {
-    let only = Reach::Only(vec!["a".to_owned()]);
+    let only = WebhookNamespaces::Only(vec!["a".to_owned()]);
     assert!(only.includes("a") && !only.includes("b"));
     assert!(everywhere().includes("a") && !everywhere().includes("kube-system"));
     assert_eq!(
