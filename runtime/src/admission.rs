@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use kopf_core::admission::configuration::{Address, ClientConfig};
-pub use kopf_core::admission::rotation::Policy as RotationPolicy;
+pub use kopf_core::admission::rotation::RotationPolicy;
 
 pub use self::certificates::Certificates;
 pub use self::connection::Limits;

@@ -21,7 +21,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use kopf_core::background::Moment;
-use kopf_core::background::roster::{Life, Presence, Step, holds, step};
+use kopf_core::background::roster::{ObjectLife, InstanceState, InstanceStep, holds, step};
 use kopf_core::background::stopping::StopReason;
 use kopf_core::background::timing::Ticker;
 use kopf_core::cause::Subject;
@@ -113,7 +113,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) object: &'a Value,
     /// The part of the object whose changes count.
     pub(crate) essence: &'a Value,
-    pub(crate) life: Life,
+    pub(crate) life: ObjectLife,
     /// Whether many objects may have been found at the same time.
     pub(crate) listed: bool,
 }
@@ -209,11 +209,11 @@ impl Background {
             let matches = duty.spec.matches(&subject);
             let presence = |post: &Option<Arc<Post>>| {
                 post.as_ref()
-                    .map_or(Presence::Absent, |post| post.presence(at))
+                    .map_or(InstanceState::Absent, |post| post.presence(at))
             };
             match step(presence(&post), matches, scene.life) {
-                Step::Leave => {}
-                Step::Start => {
+                InstanceStep::Leave => {}
+                InstanceStep::Start => {
                     let post = post.get_or_insert_with(|| self.open(scene));
                     match &mut *self.gate() {
                         Gate::Open => self.start(post, at, duty, scene),
@@ -223,7 +223,7 @@ impl Background {
                         }
                     }
                 }
-                Step::Stop(reason) => {
+                InstanceStep::Stop(reason) => {
                     if let Some(member) = post.as_ref().and_then(|post| post.member(at)) {
                         self.stop(&member, reason);
                     }
@@ -251,7 +251,7 @@ impl Background {
             waiting.remove(key);
         }
         for member in post.members() {
-            if member.run().presence() == Presence::Running {
+            if member.run().presence() == InstanceState::Running {
                 self.stop(&member, StopReason::ResourceDeleted);
             }
         }
@@ -305,7 +305,7 @@ impl Background {
         let left = self.stop_all(StopReason::Cancelled);
         let mut disobedient: Vec<String> = left
             .iter()
-            .filter(|run| run.presence() == Presence::Stopping)
+            .filter(|run| run.presence() == InstanceState::Stopping)
             .map(|run| run.to_string())
             .collect();
         disobedient.sort();
@@ -432,9 +432,9 @@ impl Post {
         self.lock().members.iter().flatten().cloned().collect()
     }
 
-    fn presence(&self, at: usize) -> Presence {
+    fn presence(&self, at: usize) -> InstanceState {
         self.member(at)
-            .map_or(Presence::Absent, |member| member.run().presence())
+            .map_or(InstanceState::Absent, |member| member.run().presence())
     }
 
     fn first_duty(&self) -> Option<Arc<Duty>> {
@@ -446,7 +446,7 @@ impl Post {
     fn is_empty(&self) -> bool {
         let members = self.members();
         let mut members = members.iter();
-        members.all(|member| member.run().presence() == Presence::Absent)
+        members.all(|member| member.run().presence() == InstanceState::Absent)
     }
 
     /// Tells timers that wait for quiet whether the object has changed in what counts.

@@ -14,7 +14,7 @@ use kopf_core::cause::Subject;
 use kopf_core::handler::filter::{
     Combined, FieldFilter, FieldTest, Filters, TextTest, ValueTest, WhenTest,
 };
-use kopf_core::handler::retry::{ErrorMode, Policy};
+use kopf_core::handler::retry::{ErrorMode, RetryPolicy};
 use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::object::path::FieldPath;
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub struct On {
 #[derive(Debug, Clone, Default)]
 struct Options {
     filters: Filters,
-    policy: Policy,
+    policy: RetryPolicy,
     param: Option<Arc<Value>>,
 }
 

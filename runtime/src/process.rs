@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kopf_core::cause::Subject as Matched;
-use kopf_core::cause::detect::{Acquaintance, EventKind};
+use kopf_core::cause::detect::{ObjectHistory, EventKind};
 use kopf_core::object::ObjectView;
 use kopf_core::object::patch::Patch;
 use serde_json::Value;
@@ -221,7 +221,7 @@ impl Case<'_> {
             let first = event_kind(first);
             memory
                 .acquaintance
-                .get_or_insert_with(|| Acquaintance::begin(first));
+                .get_or_insert_with(|| ObjectHistory::begin(first));
         }
         if let Some(newest) = batch.newest() {
             memory.listed = newest.event_type == WatchEventType::Listed;

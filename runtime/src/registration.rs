@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use kopf_core::admission::{Role, WebhookSpec};
+use kopf_core::admission::{WebhookRole, WebhookSpec};
 use kopf_core::background::stopping::StopPolicy;
-use kopf_core::background::timing::Timing;
+use kopf_core::background::timing::TimerTiming;
 use kopf_core::handler::registry::Tracking;
 use kopf_core::handler::{HandlerSpec, Trigger};
 use kopf_core::selection::Selector;
@@ -45,8 +45,8 @@ use crate::registration::function::{
 pub struct Resource<K, S> {
     coverage: Coverage,
     state: Arc<S>,
-    handlers: Vec<Handler>,
-    webhooks: Vec<Webhook>,
+    handlers: Vec<RegisteredHandler>,
+    webhooks: Vec<RegisteredWebhook>,
     memos: Option<Arc<Memos>>,
     tracking: Tracking,
     object: PhantomData<fn() -> K>,
@@ -57,22 +57,22 @@ pub struct ResourceHandlers {
     pub(crate) coverage: Coverage,
     /// What the server says about the kind, if it is one.
     pub(crate) description: Option<Description>,
-    pub(crate) handlers: Vec<Handler>,
-    pub(crate) webhooks: Vec<Webhook>,
+    pub(crate) handlers: Vec<RegisteredHandler>,
+    pub(crate) webhooks: Vec<RegisteredWebhook>,
     pub(crate) memos: Option<Arc<Memos>>,
     pub(crate) tracking: Tracking,
 }
 
 /// One declared handler with its function.
 #[derive(Clone)]
-pub(crate) struct Handler {
+pub(crate) struct RegisteredHandler {
     pub(crate) spec: HandlerSpec,
     pub(crate) function: HandlerFunction,
     pub(crate) param: Option<Arc<Value>>,
 }
 
 /// One declared webhook with its function.
-pub(crate) struct Webhook {
+pub(crate) struct RegisteredWebhook {
     pub(crate) spec: WebhookSpec,
     pub(crate) function: Arc<dyn ReviewFunction>,
     pub(crate) param: Option<Arc<Value>>,
@@ -140,7 +140,7 @@ pub(crate) struct RegisteredDaemon {
 pub(crate) struct RegisteredTimer {
     pub(crate) function: Arc<dyn TimerFunction>,
     pub(crate) initial_delay: InitialDelay,
-    pub(crate) timing: Timing,
+    pub(crate) timing: TimerTiming,
 }
 
 impl<K, S> Resource<K, S>
@@ -278,7 +278,7 @@ where
     ) -> Self {
         let state = Arc::clone(&self.state);
         let shim = ValidationAdapter { state, function };
-        self.with_webhook(handler, Role::Validating, Arc::new(shim))
+        self.with_webhook(handler, WebhookRole::Validating, Arc::new(shim))
     }
 
     /// Adds a webhook that may change objects before they are stored.
@@ -289,7 +289,7 @@ where
     ) -> Self {
         let state = Arc::clone(&self.state);
         let shim = MutationAdapter { state, function };
-        self.with_webhook(handler, Role::Mutating, Arc::new(shim))
+        self.with_webhook(handler, WebhookRole::Mutating, Arc::new(shim))
     }
 
     /// All of it, for [`Operator::resource`](crate::Operator::resource).
@@ -315,11 +315,11 @@ where
     fn with_webhook(
         mut self,
         handler: WebhookHandler,
-        role: Role,
+        role: WebhookRole,
         function: Arc<dyn ReviewFunction>,
     ) -> Self {
         let (spec, param) = handler.declare(role);
-        self.webhooks.push(Webhook {
+        self.webhooks.push(RegisteredWebhook {
             spec,
             function,
             param,
@@ -331,7 +331,7 @@ where
 
     fn with(mut self, declared: Declared, function: &HandlerFunction) -> Self {
         for spec in declared.specs {
-            self.handlers.push(Handler {
+            self.handlers.push(RegisteredHandler {
                 spec,
                 function: function.clone(),
                 param: declared.param.clone(),

@@ -5,11 +5,11 @@ pub mod storage;
 
 use std::time::Duration;
 
-use kopf_core::election::Terms;
+use kopf_core::election::LeaseTimings;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::peering::Ties;
 use kopf_core::persistence::Persistence;
-use kopf_core::posting::Limits;
+use kopf_core::posting::EventLimits;
 
 pub use self::persistence::{DiffBaseStore, PersistenceSettings, ProgressStore};
 
@@ -254,7 +254,7 @@ impl PeeringSettings {
 
 impl Default for LeaderElectionSettings {
     fn default() -> Self {
-        let terms = Terms::default();
+        let terms = LeaseTimings::default();
         Self {
             name: None,
             namespace: None,
@@ -266,8 +266,8 @@ impl Default for LeaderElectionSettings {
 }
 
 impl LeaderElectionSettings {
-    pub(crate) fn terms(&self) -> Terms {
-        Terms {
+    pub(crate) fn terms(&self) -> LeaseTimings {
+        LeaseTimings {
             duration: self.lease_duration,
             renew_deadline: self.renew_deadline,
             retry_period: self.retry_period,
@@ -337,7 +337,7 @@ impl Default for BackgroundSettings {
 
 impl Default for PostingSettings {
     fn default() -> Self {
-        let limits = Limits::default();
+        let limits = EventLimits::default();
         Self {
             enabled: true,
             level: PostingLevel::Info,
@@ -364,13 +364,13 @@ impl PostingSettings {
         }
     }
 
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
+    pub(crate) fn limits(&self) -> EventLimits {
+        EventLimits {
             burst: self.burst,
             refill: self.refill,
             waiting: self.backlog,
             retries: self.error_backoffs.clone(),
-            ..Limits::default()
+            ..EventLimits::default()
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The permissions that an operator needs, each with the reason for it.
 
-use kopf_core::selection::{Name, Selector};
+use kopf_core::selection::{ResourceName, Selector};
 
 use super::handler::Handler;
 use super::kind::Status;
@@ -329,7 +329,7 @@ fn kind_rules(operator: &Operator, kind: &HandledKind) -> Vec<Rule> {
 /// The group and the plural of what a selection means, as far as that is known here.
 fn granted(selector: &Selector) -> (String, String) {
     let plural = match selector.name() {
-        Name::Plural(plural) => plural,
+        ResourceName::Plural(plural) => plural,
         _ => ALL,
     };
     (

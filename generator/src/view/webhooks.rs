@@ -2,10 +2,10 @@
 
 use askama::Template;
 use kopf_core::admission::configuration::{
-    Address, ClientConfig, WebhookNamespaces, SYSTEM_NAMESPACES, Webhook as Configured, entries,
+    Address, ClientConfig, WebhookNamespaces, SYSTEM_NAMESPACES, ConfiguredWebhook as Configured, entries,
 };
 use kopf_core::admission::{
-    Endpoint as CoreEndpoint, Lifetime, OnFailure, Operation as CoreOperation, Role as CoreRole,
+    WebhookEndpoint as CoreEndpoint, ConfigurationLifetime, FailurePolicy, Operation as CoreOperation, WebhookRole as CoreRole,
     SideEffects, WebhookSpec,
 };
 use kopf_core::handler::HandlerId;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::load::manifest::{Configuration, Operation};
 use crate::model::handler::{Expected, Subject};
 use crate::model::operator::{HandledKind, Operator};
-use crate::model::webhook::{Endpoint, Role, Webhook};
+use crate::model::webhook::{WebhookEndpoint, WebhookRole, ConfiguredWebhook};
 
 /// `deploy/webhooks.yaml`.
 #[derive(Debug, Template)]
@@ -112,10 +112,10 @@ fn emitted(operator: &Operator, role: CoreRole, specs: &[(&HandledKind, WebhookS
 }
 
 /// The webhook as the runtime will declare it.
-fn spec(webhook: &Webhook) -> WebhookSpec {
+fn spec(webhook: &ConfiguredWebhook) -> WebhookSpec {
     let role = match webhook.role {
-        Role::Validate => CoreRole::Validating,
-        Role::Mutate => CoreRole::Mutating,
+        WebhookRole::Validate => CoreRole::Validating,
+        WebhookRole::Mutate => CoreRole::Mutating,
     };
     let mut spec = WebhookSpec::new(HandlerId::new(&webhook.full_id()), role);
     spec.operations = webhook
@@ -129,18 +129,18 @@ fn spec(webhook: &Webhook) -> WebhookSpec {
         })
         .collect();
     spec.endpoint = match &webhook.endpoint {
-        Endpoint::Main => CoreEndpoint::Main,
-        Endpoint::Subresource(name) => CoreEndpoint::Subresource(name.clone()),
-        Endpoint::All => CoreEndpoint::All,
+        WebhookEndpoint::Main => CoreEndpoint::Main,
+        WebhookEndpoint::Subresource(name) => CoreEndpoint::Subresource(name.clone()),
+        WebhookEndpoint::All => CoreEndpoint::All,
     };
     if webhook.side_effects {
         spec.side_effects = SideEffects::NoneOnDryRun;
     }
     if webhook.ignore_failures {
-        spec.on_failure = OnFailure::Ignore;
+        spec.on_failure = FailurePolicy::Ignore;
     }
     if webhook.persistent {
-        spec.lifetime = Lifetime::Persistent;
+        spec.lifetime = ConfigurationLifetime::Persistent;
     }
     if let Some(timeout) = webhook.timeout {
         spec.timeout = timeout;

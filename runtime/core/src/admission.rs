@@ -23,7 +23,7 @@ use crate::{
 
 /// What the API server lets a webhook do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
+pub enum WebhookRole {
     /// Say yes or no.
     Validating,
     /// Change the object as well.
@@ -46,7 +46,7 @@ pub enum Operation {
 
 /// Which of an object's endpoints a webhook is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum WebhookEndpoint {
     /// The object itself.
     #[default]
     Main,
@@ -68,7 +68,7 @@ pub enum SideEffects {
 
 /// What becomes of a request when the webhook cannot be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnFailure {
+pub enum FailurePolicy {
     /// It is refused.
     #[default]
     Refuse,
@@ -78,7 +78,7 @@ pub enum OnFailure {
 
 /// How long a webhook is configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lifetime {
+pub enum ConfigurationLifetime {
     /// As long as somebody serves it.
     #[default]
     WhileServed,
@@ -92,17 +92,17 @@ pub struct WebhookSpec {
     /// Its identity.
     pub id: HandlerId,
     /// What it may do.
-    pub role: Role,
+    pub role: WebhookRole,
     /// What it is asked about; everything if empty.
     pub operations: Vec<Operation>,
     /// Which endpoint of the objects it is about.
-    pub endpoint: Endpoint,
+    pub endpoint: WebhookEndpoint,
     /// Whether it does anything besides answering.
     pub side_effects: SideEffects,
     /// What happens if it cannot be asked.
-    pub on_failure: OnFailure,
+    pub on_failure: FailurePolicy,
     /// How long it is configured.
-    pub lifetime: Lifetime,
+    pub lifetime: ConfigurationLifetime,
     /// How long the API server waits for it.
     pub timeout: Duration,
     /// Which objects it is about.
@@ -112,9 +112,9 @@ pub struct WebhookSpec {
 /// The longest time for which the API server waits for a webhook.
 pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-// === impl Role ===
+// === impl WebhookRole ===
 
-impl Role {
+impl WebhookRole {
     /// Both, in the order in which the API server asks.
     pub const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
 
@@ -176,9 +176,9 @@ impl fmt::Display for Operation {
     }
 }
 
-// === impl Endpoint ===
+// === impl WebhookEndpoint ===
 
-impl Endpoint {
+impl WebhookEndpoint {
     /// The resource in a rule for it.
     #[must_use]
     pub fn resource(&self, plural: &str) -> String {
@@ -203,15 +203,15 @@ impl Endpoint {
 impl WebhookSpec {
     /// A webhook without conditions and with the defaults.
     #[must_use]
-    pub fn new(id: impl Into<HandlerId>, role: Role) -> Self {
+    pub fn new(id: impl Into<HandlerId>, role: WebhookRole) -> Self {
         Self {
             id: id.into(),
             role,
             operations: Vec::new(),
-            endpoint: Endpoint::default(),
+            endpoint: WebhookEndpoint::default(),
             side_effects: SideEffects::default(),
-            on_failure: OnFailure::default(),
-            lifetime: Lifetime::default(),
+            on_failure: FailurePolicy::default(),
+            lifetime: ConfigurationLifetime::default(),
             timeout: LONGEST_TIMEOUT,
             filters: Filters::default(),
         }
@@ -224,7 +224,7 @@ impl WebhookSpec {
     #[must_use]
     pub fn concerns(&self, operation: Operation, subresource: Option<&str>) -> bool {
         let wanted = match (self.operations.as_slice(), self.role, operation) {
-            ([], Role::Mutating, Operation::Delete) => false,
+            ([], WebhookRole::Mutating, Operation::Delete) => false,
             ([], _, _) => true,
             (wanted, _, _) => wanted.contains(&operation),
         };
@@ -243,7 +243,7 @@ impl WebhookSpec {
 
     /// Whether the object is one that the webhook is about.
     #[must_use]
-    pub fn matches(&self, operation: Operation, sight: &Sight<'_>) -> bool {
+    pub fn matches(&self, operation: Operation, sight: &ReviewedObject<'_>) -> bool {
         let diff = Diff::default();
         let body = ObjectView::new(sight.body);
         let cause = Cause {
@@ -260,7 +260,7 @@ impl WebhookSpec {
 
 /// An object before and after a request, as filters look at it.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct ReviewedObject<'a> {
     /// The object as it will be, or as it was if it is being deleted.
     pub body: &'a serde_json::Value,
     /// The object before the request.

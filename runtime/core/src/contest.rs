@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    cause::detect::Sight,
+    cause::detect::ObservedChange,
     handler::registry::Registry,
     object::{ObjectView, finalizer},
     persistence::Persistence,
@@ -38,7 +38,7 @@ const REMEMBERED: usize = 16;
 
 /// How quickly an object is written to; every object has one, so it is small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct WriteRate {
     since: u16,
     writes: u8,
     contested: bool,
@@ -46,23 +46,23 @@ pub struct Pace {
 
 /// The essential part of a state: two states with the same mark call for the same write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(u64);
+pub struct StateDigest(u64);
 
 /// The marks of an object that is written to suspiciously often.
 #[derive(Clone, Debug, Default)]
-pub struct Contest {
-    written_on: VecDeque<Mark>,
+pub struct RevertHistory {
+    written_on: VecDeque<StateDigest>,
     /// How many states came back so far.
     lost: u32,
     /// The end of the last pause.
     paused_until: Timestamp,
     /// The state for which that pause was made.
-    paused_on: Option<Mark>,
+    paused_on: Option<StateDigest>,
 }
 
-// === impl Pace ===
+// === impl WriteRate ===
 
-impl Pace {
+impl WriteRate {
     /// Counts a write.
     pub fn count(&mut self, now: Timestamp) {
         let now = seconds(now);
@@ -80,12 +80,12 @@ impl Pace {
         self.contested || recent && self.writes > SUSPICIOUS
     }
 
-    /// Notes whether there is a [`Contest`] about the object.
+    /// Notes whether there is a [`RevertHistory`] about the object.
     pub fn set_contested(&mut self, contested: bool) {
         self.contested = contested;
     }
 
-    /// Whether there is a [`Contest`] about the object.
+    /// Whether there is a [`RevertHistory`] about the object.
     #[must_use]
     pub fn is_contested(self) -> bool {
         self.contested
@@ -97,14 +97,14 @@ fn seconds(now: Timestamp) -> u16 {
     u16::try_from(now.as_second().rem_euclid(1 << 16)).unwrap_or_default()
 }
 
-// === impl Mark ===
+// === impl StateDigest ===
 
-impl Mark {
+impl StateDigest {
     /// Marks a state by all that decisions are made of, except annotations of others: those who
     /// contend may leave a stamp each time.
     #[must_use]
     pub fn of(
-        sight: &Sight,
+        sight: &ObservedChange,
         view: ObjectView<'_>,
         registry: &Registry,
         persistence: &Persistence,
@@ -129,14 +129,14 @@ impl Mark {
     }
 }
 
-// === impl Contest ===
+// === impl RevertHistory ===
 
-impl Contest {
+impl RevertHistory {
     /// Whether the state was brought back, and how long to let it be: `pauses` tells the pause
     /// after so many others. After the pause, the same state may be written on again.
     pub fn meet(
         &mut self,
-        state: Mark,
+        state: StateDigest,
         now: Timestamp,
         pauses: impl Fn(u32) -> Duration,
     ) -> Option<Duration> {
@@ -157,7 +157,7 @@ impl Contest {
     }
 
     /// Notes that something was written on a state.
-    pub fn wrote_on(&mut self, state: Mark, now: Timestamp) {
+    pub fn wrote_on(&mut self, state: StateDigest, now: Timestamp) {
         if self.written_on.is_empty() {
             self.paused_until = now;
         }
@@ -188,12 +188,12 @@ mod tests {
 
     #[test]
     fn only_many_writes_in_a_short_time_are_suspicious() {
-        let mut slow = Pace::default();
+        let mut slow = WriteRate::default();
         for second in 0..1000 {
             slow.count(at(second * 2));
             assert!(!slow.is_suspicious(at(second * 2)));
         }
-        let mut quick = Pace::default();
+        let mut quick = WriteRate::default();
         for _ in 0..SUSPICIOUS {
             quick.count(at(0));
         }
@@ -207,13 +207,13 @@ mod tests {
 
     #[test]
     fn a_pace_costs_an_object_four_bytes() {
-        assert_eq!(size_of::<Pace>(), 4);
+        assert_eq!(size_of::<WriteRate>(), 4);
     }
 
     #[test]
     fn each_return_of_a_state_is_waited_for_longer_until_there_is_peace() {
-        let (one, other) = (Mark(1), Mark(2));
-        let mut contest = Contest::default();
+        let (one, other) = (StateDigest(1), StateDigest(2));
+        let mut contest = RevertHistory::default();
         let mut now = 0;
         for round in 0..5 {
             let pause = contest.meet(one, at(now), pauses);
@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn a_pause_is_never_longer_than_a_minute() {
-        let (one, mut now) = (Mark(1), 0);
-        let mut contest = Contest::default();
+        let (one, mut now) = (StateDigest(1), 0);
+        let mut contest = RevertHistory::default();
         for _ in 0..100 {
             contest.wrote_on(one, at(now));
             let pause = contest.meet(one, at(now), pauses).expect("there again");
@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn a_state_is_let_be_even_if_it_changes_to_and_fro_meanwhile() {
-        let (one, other) = (Mark(1), Mark(2));
-        let mut contest = Contest::default();
+        let (one, other) = (StateDigest(1), StateDigest(2));
+        let mut contest = RevertHistory::default();
         contest.wrote_on(one, at(0));
         contest.wrote_on(other, at(0));
         assert_eq!(contest.meet(one, at(1), pauses), Some(pauses(0)));

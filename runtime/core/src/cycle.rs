@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    cause::{Cause, Reason, Subject, detect::Sight},
+    cause::{Cause, Reason, Subject, detect::ObservedChange},
     cycle::{
         sub::SubCycle,
         tracker::{Attempt, Tracker},
@@ -22,7 +22,7 @@ use crate::{
     handler::{
         HandlerId, HandlerSpec, Trigger,
         registry::{FinalizerNeed, Registry},
-        retry::Exhausted,
+        retry::RetryLimit,
     },
     lifecycle::Lifecycle,
     object::{
@@ -31,19 +31,19 @@ use crate::{
         patch::Patch,
         path::FieldPath,
     },
-    outcome::{Outcome, Verdict},
+    outcome::{Outcome, Consequence},
     persistence::Persistence,
     progress::record::Record,
-    seen::Seen,
+    seen::HandledStates,
 };
 
 /// Everything that is known when an event is handled; cheap to clone.
 #[derive(Clone)]
-pub struct Situation {
+pub struct CycleInput {
     /// The object as the event brought it.
     pub body: Arc<Value>,
     /// What the event means.
-    pub sight: Arc<Sight>,
+    pub sight: Arc<ObservedChange>,
     /// The handlers of the kind.
     pub registry: Arc<Registry>,
     /// Where facts are kept.
@@ -69,19 +69,19 @@ pub enum Decision {
 /// An open turn.
 #[derive(Debug)]
 pub struct Cycle {
-    situation: Situation,
+    situation: CycleInput,
     selected: Vec<Arc<HandlerSpec>>,
     tracker: Tracker,
-    seen: Arc<Seen>,
+    seen: Arc<HandledStates>,
     superseded: Vec<Reason>,
     dropped: Vec<HandlerId>,
 }
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Conclusion {
+pub struct CycleOutcome {
     /// What is left to be done about the object.
-    pub ahead: Ahead,
+    pub ahead: RemainingWork,
     /// How many handlers succeeded so far.
     pub succeeded: usize,
     /// How many handlers failed for good so far.
@@ -90,7 +90,7 @@ pub struct Conclusion {
 
 /// What is left to be done when a turn is over and everything is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ahead {
+pub enum RemainingWork {
     /// Handlers, after this time, zero for at once; none if the object waits for something else.
     Handlers(Option<Duration>),
     /// An update, for handlers that have not seen the newest state.
@@ -101,14 +101,14 @@ pub enum Ahead {
     Nothing,
 }
 
-// === impl Situation ===
+// === impl CycleInput ===
 
-impl Situation {
+impl CycleInput {
     /// A situation without a context for predicates.
     #[must_use]
     pub fn new(
         body: Arc<Value>,
-        sight: Arc<Sight>,
+        sight: Arc<ObservedChange>,
         registry: Arc<Registry>,
         persistence: Arc<Persistence>,
     ) -> Self {
@@ -175,7 +175,7 @@ impl Situation {
     }
 }
 
-impl fmt::Debug for Situation {
+impl fmt::Debug for CycleInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Situation")
             .field("sight", &self.sight)
@@ -188,7 +188,7 @@ impl fmt::Debug for Situation {
 /// `background` says whether a daemon or a timer needs the finalizer. The decision is only
 /// sound for an event that is not older than our own last write to the object.
 #[must_use]
-pub fn decide(situation: &Situation, background: bool, now: Timestamp) -> Decision {
+pub fn decide(situation: &CycleInput, background: bool, now: Timestamp) -> Decision {
     let reason = situation.sight.reason;
     if reason == Reason::Gone {
         return Decision::Leave;
@@ -223,20 +223,20 @@ pub fn decide(situation: &Situation, background: bool, now: Timestamp) -> Decisi
     }
 }
 
-// === impl Conclusion ===
+// === impl CycleOutcome ===
 
-impl Conclusion {
+impl CycleOutcome {
     /// Whether all selected handlers are done, so that resume handlers are not due any more.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        !matches!(self.ahead, Ahead::Handlers(_))
+        !matches!(self.ahead, RemainingWork::Handlers(_))
     }
 }
 
 // === impl Cycle ===
 
 impl Cycle {
-    fn open(situation: Situation, now: Timestamp) -> Self {
+    fn open(situation: CycleInput, now: Timestamp) -> Self {
         let reason = situation.sight.reason;
         let selected = if reason.is_handled() {
             situation.ask(|subject| situation.registry.selected(subject))
@@ -253,7 +253,7 @@ impl Cycle {
         );
         let notes = situation.persistence.progress.fetch_seen(situation.view());
         let seen = notes
-            .and_then(|notes| Seen::decode(&notes, &situation.sight.old, situation.salt()))
+            .and_then(|notes| HandledStates::decode(&notes, &situation.sight.old, situation.salt()))
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
         let mut cycle = Self {
@@ -280,7 +280,7 @@ impl Cycle {
 
     /// What is known.
     #[must_use]
-    pub fn situation(&self) -> &Situation {
+    pub fn situation(&self) -> &CycleInput {
         &self.situation
     }
 
@@ -311,8 +311,8 @@ impl Cycle {
     /// What to tell a handler about the call that is about to be made.
     ///
     /// # Errors
-    /// If a limit forbids the call; report that as [`crate::outcome::HandlerError::Exhausted`].
-    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, Exhausted> {
+    /// If a limit forbids the call; report that as [`crate::outcome::HandlerFailure::Exhausted`].
+    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, RetryLimit> {
         self.tracker.begin(id, now)
     }
 
@@ -323,7 +323,7 @@ impl Cycle {
         outcome: Outcome,
         default_backoff: Duration,
         now: Timestamp,
-    ) -> Verdict {
+    ) -> Consequence {
         self.tracker.finish(id, outcome, default_backoff, now)
     }
 
@@ -354,7 +354,7 @@ impl Cycle {
     }
 
     /// Writes what came of the turn.
-    pub fn conclude(self, now: Timestamp, patch: &mut Patch) -> Conclusion {
+    pub fn conclude(self, now: Timestamp, patch: &mut Patch) -> CycleOutcome {
         for id in &self.dropped {
             self.purge(id, patch);
         }
@@ -362,15 +362,15 @@ impl Cycle {
         let ahead = if self.tracker.is_done() {
             let inert = self.is_inert(patch);
             match self.close(now, patch) {
-                true => Ahead::FollowUp,
-                false if inert => Ahead::Nothing,
-                false => Ahead::Look,
+                true => RemainingWork::FollowUp,
+                false if inert => RemainingWork::Nothing,
+                false => RemainingWork::Look,
             }
         } else {
             self.store_progress(patch);
-            Ahead::Handlers(self.tracker.delay(now))
+            RemainingWork::Handlers(self.tracker.delay(now))
         };
-        Conclusion {
+        CycleOutcome {
             ahead,
             succeeded,
             failed,
@@ -379,7 +379,7 @@ impl Cycle {
 
     /// Writes what came of the turn, but leaves the cycle open even if all handlers are done:
     /// the object is not to be let go yet, and they must not run again when it is.
-    pub fn hold(self, now: Timestamp, patch: &mut Patch) -> Conclusion {
+    pub fn hold(self, now: Timestamp, patch: &mut Patch) -> CycleOutcome {
         for id in &self.dropped {
             self.purge(id, patch);
         }
@@ -390,8 +390,8 @@ impl Cycle {
         } else {
             self.tracker.delay(now)
         };
-        Conclusion {
-            ahead: Ahead::Handlers(delay),
+        CycleOutcome {
+            ahead: RemainingWork::Handlers(delay),
             succeeded,
             failed,
         }
@@ -414,7 +414,7 @@ impl Cycle {
     }
 
     /// Notes what handlers saw, unless no handler could ever miss a change.
-    fn store_seen(&self, seen: &Seen, base: &Baseline, patch: &mut Patch) {
+    fn store_seen(&self, seen: &HandledStates, base: &Baseline, patch: &mut Patch) {
         let view = self.situation.view();
         let progress = &self.situation.persistence.progress;
         let needed =
@@ -439,7 +439,7 @@ impl Cycle {
     ///
     /// A handler that finished without a note was run by Kopf, or by a version without notes:
     /// it is taken to have seen what is there now.
-    fn seen_now(&self) -> Seen {
+    fn seen_now(&self) -> HandledStates {
         let mut seen = self.seen.advanced(|id| self.tracker.record(id));
         let present = self.present();
         for (id, stamp) in self.tracker.finished() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// How long a lease lasts, and how it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct LeaseTimings {
     /// A lease that was not renewed for so long may be taken by another.
     pub duration: Duration,
     /// A holder that could not renew for so long stops; shorter than the duration.
@@ -44,7 +44,7 @@ pub struct Lease {
 
 /// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ElectionStep {
     /// Make the Lease one's own.
     Acquire,
     /// Renew it.
@@ -57,21 +57,21 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct Candidate {
     identity: String,
-    terms: Terms,
+    terms: LeaseTimings,
     seen: Option<(Lease, Duration)>,
-    tenure: Option<Tenure>,
+    tenure: Option<HeldLease>,
     not_before: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Tenure {
+struct HeldLease {
     until: Duration,
     renew_at: Duration,
 }
 
-// === impl Terms ===
+// === impl LeaseTimings ===
 
-impl Default for Terms {
+impl Default for LeaseTimings {
     fn default() -> Self {
         Self {
             duration: Duration::from_secs(15),
@@ -81,7 +81,7 @@ impl Default for Terms {
     }
 }
 
-impl Terms {
+impl LeaseTimings {
     /// Whether these terms can work.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Terms {
 impl Candidate {
     /// A replica that knows nothing yet.
     #[must_use]
-    pub fn new(identity: String, terms: Terms) -> Self {
+    pub fn new(identity: String, terms: LeaseTimings) -> Self {
         Self {
             identity,
             terms,
@@ -132,7 +132,7 @@ impl Candidate {
     /// The server accepted what was sent at `sent`: the lease is ours, from then on.
     pub fn granted(&mut self, lease: Lease, sent: Duration, now: Duration) {
         self.observe(Some(lease), now);
-        self.tenure = Some(Tenure {
+        self.tenure = Some(HeldLease {
             until: sent.saturating_add(self.terms.renew_deadline),
             renew_at: sent.saturating_add(self.terms.retry_period),
         });
@@ -174,14 +174,14 @@ impl Candidate {
 
     /// What to do now.
     #[must_use]
-    pub fn step(&self, now: Duration) -> Step {
+    pub fn step(&self, now: Duration) -> ElectionStep {
         if let Some(until) = self.holds_until(now) {
             let renew_at = self.tenure.map_or(now, |tenure| tenure.renew_at);
             let wait = renew_at.min(until).saturating_sub(now);
             return if now >= renew_at {
-                Step::Renew
+                ElectionStep::Renew
             } else {
-                Step::Wait(wait)
+                ElectionStep::Wait(wait)
             };
         }
         let free_at = match &self.seen {
@@ -192,9 +192,9 @@ impl Candidate {
         };
         let wait = free_at.max(self.not_before).saturating_sub(now);
         if wait.is_zero() {
-            Step::Acquire
+            ElectionStep::Acquire
         } else {
-            Step::Wait(wait)
+            ElectionStep::Wait(wait)
         }
     }
 

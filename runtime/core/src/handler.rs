@@ -9,7 +9,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use crate::{
     cause::{Cause, Reason, Subject},
-    handler::{filter::Filters, retry::Policy},
+    handler::{filter::Filters, retry::RetryPolicy},
     object::path::FieldPath,
 };
 
@@ -61,7 +61,7 @@ pub struct HandlerSpec {
     /// When it is called.
     pub filters: Filters,
     /// What happens when it fails.
-    pub policy: Policy,
+    pub policy: RetryPolicy,
 }
 
 // === impl HandlerId ===
@@ -169,7 +169,7 @@ impl HandlerSpec {
             id: id.into(),
             trigger,
             filters: Filters::default(),
-            policy: Policy::default(),
+            policy: RetryPolicy::default(),
         }
     }
 

@@ -12,24 +12,24 @@ use hashbrown::HashTable;
 /// The values of objects `O` by their keys.
 #[derive(Clone, Debug)]
 pub struct Index<O, K, V, S = RandomState> {
-    shelves: Vec<Option<Shelf<O, K, V>>>,
+    shelves: Vec<Option<KeyEntry<O, K, V>>>,
     /// Shelves without a key, to be used again.
     free: Vec<ShelfNumber>,
     by_key: HashTable<ShelfNumber>,
-    by_object: HashMap<O, Places, S>,
+    by_object: HashMap<O, ValueLocations, S>,
     hasher: S,
 }
 
 /// All values of one key; never empty.
 #[derive(Clone, Debug)]
-struct Shelf<O, K, V> {
+struct KeyEntry<O, K, V> {
     key: K,
-    slots: Slots<O, V>,
+    slots: KeyValues<O, V>,
 }
 
 /// The values of one key with their objects; many keys have one only, which needs no list.
 #[derive(Clone, Debug)]
-enum Slots<O, V> {
+enum KeyValues<O, V> {
     One((O, V)),
     Many(Vec<(O, V)>),
 }
@@ -38,16 +38,16 @@ type ShelfNumber = u32;
 
 /// Where one value of an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct ValueLocation {
     shelf: ShelfNumber,
     slot: u32,
 }
 
 /// Where all values of an object are, in the order of the shelves.
 #[derive(Clone, Debug)]
-enum Places {
-    One(Place),
-    Many(Box<[Place]>),
+enum ValueLocations {
+    One(ValueLocation),
+    Many(Box<[ValueLocation]>),
 }
 
 /// The values of one key, one of each object.
@@ -135,13 +135,13 @@ where
     /// one counts.
     pub fn replace(&mut self, object: &O, entries: impl IntoIterator<Item = (K, V)>) {
         let before = self.by_object.remove(object);
-        let before = before.as_ref().map_or(&[][..], Places::as_slice);
-        let mut now: Vec<Place> = Vec::new();
+        let before = before.as_ref().map_or(&[][..], ValueLocations::as_slice);
+        let mut now: Vec<ValueLocation> = Vec::new();
         for (key, value) in entries {
             let Some(number) = self.find(&key) else {
-                let slots = Slots::One((object.clone(), value));
-                let shelf = self.add(Shelf { key, slots });
-                now.push(Place { shelf, slot: 0 });
+                let slots = KeyValues::One((object.clone(), value));
+                let shelf = self.add(KeyEntry { key, slots });
+                now.push(ValueLocation { shelf, slot: 0 });
                 continue;
             };
             let known = at(before, number).map(|at| before[at]);
@@ -157,7 +157,7 @@ where
                 None => {
                     let slot = slots.push((object.clone(), value));
                     let shelf = number;
-                    now.push(Place { shelf, slot });
+                    now.push(ValueLocation { shelf, slot });
                 }
             }
         }
@@ -168,7 +168,7 @@ where
                 self.clear(*place);
             }
         }
-        if let Some(places) = Places::new(now) {
+        if let Some(places) = ValueLocations::new(now) {
             self.by_object.insert(object.clone(), places);
         }
     }
@@ -191,7 +191,7 @@ where
         self.by_key.find(self.hasher.hash_one(key), is_it).copied()
     }
 
-    fn add(&mut self, shelf: Shelf<O, K, V>) -> ShelfNumber {
+    fn add(&mut self, shelf: KeyEntry<O, K, V>) -> ShelfNumber {
         let hash = self.hasher.hash_one(&shelf.key);
         let number = match self.free.pop() {
             Some(number) => {
@@ -211,7 +211,7 @@ where
     }
 
     /// Empties one slot; the last one of the shelf takes its place.
-    fn clear(&mut self, place: Place) {
+    fn clear(&mut self, place: ValueLocation) {
         match self.shelf_mut(place.shelf).slots.remove(place) {
             Removed::Last => {
                 let hash = self.hasher.hash_one(&self.shelf(place.shelf).key);
@@ -231,11 +231,11 @@ where
         }
     }
 
-    fn shelf(&self, number: ShelfNumber) -> &Shelf<O, K, V> {
+    fn shelf(&self, number: ShelfNumber) -> &KeyEntry<O, K, V> {
         shelf_at(&self.shelves, number)
     }
 
-    fn shelf_mut(&mut self, number: ShelfNumber) -> &mut Shelf<O, K, V> {
+    fn shelf_mut(&mut self, number: ShelfNumber) -> &mut KeyEntry<O, K, V> {
         let shelf = self.shelves[number as usize].as_mut();
         shelf.expect(NUMBERED)
     }
@@ -243,7 +243,7 @@ where
 
 const NUMBERED: &str = "only shelves with a key are referred to";
 
-fn shelf_at<O, K, V>(shelves: &[Option<Shelf<O, K, V>>], number: ShelfNumber) -> &Shelf<O, K, V> {
+fn shelf_at<O, K, V>(shelves: &[Option<KeyEntry<O, K, V>>], number: ShelfNumber) -> &KeyEntry<O, K, V> {
     shelves[number as usize].as_ref().expect(NUMBERED)
 }
 
@@ -252,12 +252,12 @@ fn number(length: usize) -> u32 {
 }
 
 /// Where the place on a shelf is in a sorted list of places.
-fn at(places: &[Place], shelf: ShelfNumber) -> Option<usize> {
+fn at(places: &[ValueLocation], shelf: ShelfNumber) -> Option<usize> {
     let found = places.binary_search_by_key(&shelf, |place| place.shelf);
     found.ok()
 }
 
-// === impl Slots ===
+// === impl KeyValues ===
 
 /// What became of a shelf when a slot was emptied.
 enum Removed<O> {
@@ -267,7 +267,7 @@ enum Removed<O> {
     OneOfMany { moved: Option<O> },
 }
 
-impl<O, V> Slots<O, V> {
+impl<O, V> KeyValues<O, V> {
     fn as_slice(&self) -> &[(O, V)] {
         match self {
             Self::One(slot) => std::slice::from_ref(slot),
@@ -298,7 +298,7 @@ impl<O, V> Slots<O, V> {
         }
     }
 
-    fn set(&mut self, place: Place, value: V) {
+    fn set(&mut self, place: ValueLocation, value: V) {
         self.as_mut_slice()[place.slot as usize].1 = value;
     }
 
@@ -316,8 +316,8 @@ impl<O, V> Slots<O, V> {
     }
 }
 
-impl<O: Clone, V> Slots<O, V> {
-    fn remove(&mut self, place: Place) -> Removed<O> {
+impl<O: Clone, V> KeyValues<O, V> {
+    fn remove(&mut self, place: ValueLocation) -> Removed<O> {
         let slots = match self {
             Self::One(_) => return Removed::Last,
             Self::Many(slots) if slots.len() == 1 => return Removed::Last,
@@ -331,11 +331,11 @@ impl<O: Clone, V> Slots<O, V> {
     }
 }
 
-// === impl Places ===
+// === impl ValueLocations ===
 
-impl Places {
+impl ValueLocations {
     /// None if there are none.
-    fn new(sorted: Vec<Place>) -> Option<Self> {
+    fn new(sorted: Vec<ValueLocation>) -> Option<Self> {
         match sorted[..] {
             [] => None,
             [only] => Some(Self::One(only)),
@@ -343,7 +343,7 @@ impl Places {
         }
     }
 
-    fn as_slice(&self) -> &[Place] {
+    fn as_slice(&self) -> &[ValueLocation] {
         match self {
             Self::One(place) => std::slice::from_ref(place),
             Self::Many(places) => places,
@@ -351,7 +351,7 @@ impl Places {
     }
 
     /// The value on that shelf is in another slot now.
-    fn moved(&mut self, to: Place) {
+    fn moved(&mut self, to: ValueLocation) {
         let places = match self {
             Self::One(place) => std::slice::from_mut(place),
             Self::Many(places) => places,

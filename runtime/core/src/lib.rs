@@ -15,7 +15,7 @@
 //!    [`cycle::Cycle::finish`], [`object::patch::Patch::deliver`] of the result →
 //!    [`cycle::Cycle::conclude`]. Sub-handlers: [`cycle::Cycle::sub`], the same steps on the
 //!    [`cycle::sub::SubCycle`], its `outcome` for the parent, [`cycle::Cycle::absorb`].
-//! 6. [`cycle::Conclusion::ahead`] tells what is left to be done when all that is written.
+//! 6. [`cycle::CycleOutcome::ahead`] tells what is left to be done when all that is written.
 //! 7. [`persistence::Persistence::seal`], then [`object::patch::Patch::into_requests`] and
 //!    [`object::patch::edit_requests`] give the requests in their order.
 //! 8. [`schedule::next`] tells when to look again; [`persistence::Persistence::wake_up`] is

@@ -6,7 +6,7 @@ use crate::handler::HandlerId;
 
 /// A handler that could run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueHandler {
     /// Its identity.
     pub id: HandlerId,
     /// Calls made so far, those of its sub-handlers included.
@@ -14,7 +14,7 @@ pub struct Due {
 }
 
 /// A user's own choice among the handlers that are due, in declared order.
-pub type Choice = Arc<dyn Fn(&[Due]) -> Vec<HandlerId> + Send + Sync>;
+pub type Choice = Arc<dyn Fn(&[DueHandler]) -> Vec<HandlerId> + Send + Sync>;
 
 /// A strategy; each turn ends with one write, so that one handler per turn is the durable way.
 #[derive(Clone, Default)]
@@ -39,8 +39,8 @@ pub enum Lifecycle {
 impl Lifecycle {
     /// Picks handlers; `seed` is the only source of chance.
     #[must_use]
-    pub fn pick(&self, due: &[Due], seed: u64) -> Vec<HandlerId> {
-        let id = |due: &Due| due.id.clone();
+    pub fn pick(&self, due: &[DueHandler], seed: u64) -> Vec<HandlerId> {
+        let id = |due: &DueHandler| due.id.clone();
         match self {
             Self::Asap => due
                 .iter()
@@ -74,7 +74,7 @@ impl fmt::Debug for Lifecycle {
     }
 }
 
-fn shuffled(due: &[Due], seed: u64) -> Vec<Due> {
+fn shuffled(due: &[DueHandler], seed: u64) -> Vec<DueHandler> {
     let mut state = seed;
     let mut order = due.to_vec();
     for last in (1..order.len()).rev() {

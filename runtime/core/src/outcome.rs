@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    handler::retry::{ErrorMode, Exhausted, Policy},
+    handler::retry::{ErrorMode, RetryLimit, RetryPolicy},
     progress::record::Record,
     time,
 };
@@ -16,7 +16,7 @@ pub const TEMPORARY_DELAY: Duration = Duration::from_secs(60);
 
 /// How a handler failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HandlerError {
+pub enum HandlerFailure {
     /// It asks to be called again.
     #[error("{message}")]
     Temporary {
@@ -39,7 +39,7 @@ pub enum HandlerError {
     },
     /// It was not called, or interrupted, because a limit was reached.
     #[error("{0}")]
-    Exhausted(Exhausted),
+    Exhausted(RetryLimit),
 }
 
 /// How one call ended.
@@ -53,12 +53,12 @@ pub enum Outcome {
         delay: Option<Duration>,
     },
     /// It failed.
-    Error(HandlerError),
+    Error(HandlerFailure),
 }
 
 /// What one call means for the handler.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum Consequence {
     /// Done; the result is to be delivered unless null.
     Succeeded(Value),
     /// Done, as far as an error that is ignored is.
@@ -85,9 +85,9 @@ pub enum Verdict {
     },
 }
 
-// === impl HandlerError ===
+// === impl HandlerFailure ===
 
-impl HandlerError {
+impl HandlerFailure {
     /// A temporary error with Kopf's default delay.
     #[must_use]
     pub fn temporary(message: impl Into<String>) -> Self {
@@ -98,16 +98,16 @@ impl HandlerError {
     }
 }
 
-// === impl Verdict ===
+// === impl Consequence ===
 
-impl Verdict {
+impl Consequence {
     /// Judges how a call ended; the record is the one before the call.
     ///
     /// A retry that would only run into a limit is a failure right away.
     #[must_use]
     pub fn of(
         outcome: Outcome,
-        policy: &Policy,
+        policy: &RetryPolicy,
         default_backoff: Duration,
         record: &Record,
         now: Timestamp,
@@ -124,16 +124,16 @@ impl Verdict {
             Outcome::Success(result) => Self::Succeeded(result),
             Outcome::Waiting { delay } => Self::Waiting { delay },
             Outcome::Error(error) => match (error, policy.errors) {
-                (HandlerError::Temporary { message, delay }, _) => retry(message, delay),
-                (HandlerError::Permanent { message }, _)
-                | (HandlerError::Other { message }, ErrorMode::Permanent) => {
+                (HandlerFailure::Temporary { message, delay }, _) => retry(message, delay),
+                (HandlerFailure::Permanent { message }, _)
+                | (HandlerFailure::Other { message }, ErrorMode::Permanent) => {
                     Self::Failed { message }
                 }
-                (HandlerError::Exhausted(limit), _) => Self::Failed {
+                (HandlerFailure::Exhausted(limit), _) => Self::Failed {
                     message: limit.to_string(),
                 },
-                (HandlerError::Other { message }, ErrorMode::Ignored) => Self::Ignored { message },
-                (HandlerError::Other { message }, ErrorMode::Temporary) => {
+                (HandlerFailure::Other { message }, ErrorMode::Ignored) => Self::Ignored { message },
+                (HandlerFailure::Other { message }, ErrorMode::Temporary) => {
                     retry(message, Some(policy.backoff.unwrap_or(default_backoff)))
                 }
             },

@@ -33,7 +33,7 @@ pub struct Peer {
 
 /// The operator that decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Own {
+pub struct OwnPeer {
     /// Who it is.
     pub identity: String,
     /// The higher one goes ahead.
@@ -54,7 +54,7 @@ pub enum Ties {
 
 /// A point in time on both clocks of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct ClockReading {
     /// What the clock on the wall says, which other machines may disagree with.
     pub wall: Timestamp,
     /// The time since some fixed moment, which never jumps.
@@ -64,12 +64,12 @@ pub struct Moment {
 /// The records of one peering object, as they were seen to come, change and go.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
-    records: BTreeMap<String, Sighted>,
+    records: BTreeMap<String, PeerObservation>,
     looked: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Sighted {
+struct PeerObservation {
     peer: Peer,
     /// Since when the record is as it is, on our own clock.
     since: Duration,
@@ -79,9 +79,9 @@ struct Sighted {
 
 /// What the records of a peering object mean to an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct PeeringDecision {
     /// Whether it may run.
-    pub stance: Stance,
+    pub stance: PeeringStance,
     /// How many others are alive.
     pub alive: usize,
     /// Records of operators that are gone, which anybody may remove.
@@ -92,7 +92,7 @@ pub struct Verdict {
 
 /// Whether an operator may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stance {
+pub enum PeeringStance {
     /// Nobody else wants to.
     Run,
     /// These go ahead.
@@ -175,7 +175,7 @@ pub fn keepalive(lifetime: Duration, leeway: Duration) -> Duration {
 
 impl Peers {
     /// Takes in the object as it is now.
-    pub fn observe(&mut self, object: &Value, now: Moment) {
+    pub fn observe(&mut self, object: &Value, now: ClockReading) {
         let status = object.get("status").and_then(Value::as_object);
         let present: BTreeMap<&String, Peer> = status
             .into_iter()
@@ -191,14 +191,14 @@ impl Peers {
             match self.records.get_mut(identity) {
                 Some(known) if known.peer == peer => {}
                 Some(known) => {
-                    *known = Sighted {
+                    *known = PeerObservation {
                         peer,
                         since: now.uptime,
                         renewed: true,
                     };
                 }
                 None => {
-                    let sighted = Sighted {
+                    let sighted = PeerObservation {
                         peer,
                         since: now.uptime,
                         renewed: self.looked,
@@ -217,13 +217,13 @@ impl Peers {
 
     /// Whether `own` may run.
     #[must_use]
-    pub fn verdict(&self, own: &Own, now: Moment) -> Verdict {
+    pub fn verdict(&self, own: &OwnPeer, now: ClockReading) -> PeeringDecision {
         let others = || {
             let records = self.records.values();
             records.filter(|it| it.peer.identity != own.identity)
         };
         let alive = || others().filter(|it| !it.is_dead(now));
-        let ahead: Vec<&Sighted> = alive()
+        let ahead: Vec<&PeerObservation> = alive()
             .filter(|it| match it.peer.priority.cmp(&own.priority) {
                 std::cmp::Ordering::Greater => true,
                 std::cmp::Ordering::Less => false,
@@ -232,21 +232,21 @@ impl Peers {
                 }
             })
             .collect();
-        let level: Vec<&Sighted> = alive()
+        let level: Vec<&PeerObservation> = alive()
             .filter(|it| own.ties == Ties::Pause && it.peer.priority == own.priority)
             .collect();
         let recheck = ahead.iter().chain(&level).map(|it| it.time_left(now)).min();
-        let peers = |list: Vec<&Sighted>| list.into_iter().map(|it| it.peer.clone()).collect();
+        let peers = |list: Vec<&PeerObservation>| list.into_iter().map(|it| it.peer.clone()).collect();
         let dead = others().filter(|it| it.is_dead(now));
         let dead = dead.map(|it| it.peer.identity.clone()).collect();
         let stance = if !ahead.is_empty() {
-            Stance::Yield(peers(ahead))
+            PeeringStance::Yield(peers(ahead))
         } else if !level.is_empty() {
-            Stance::Tie(peers(level))
+            PeeringStance::Tie(peers(level))
         } else {
-            Stance::Run
+            PeeringStance::Run
         };
-        Verdict {
+        PeeringDecision {
             stance,
             alive: alive().count(),
             dead,
@@ -255,8 +255,8 @@ impl Peers {
     }
 }
 
-impl Sighted {
-    fn is_dead(&self, now: Moment) -> bool {
+impl PeerObservation {
+    fn is_dead(&self, now: ClockReading) -> bool {
         self.time_left(now).is_zero()
     }
 
@@ -265,7 +265,7 @@ impl Sighted {
     /// What was renewed before our eyes counts for its lifetime from then on by our own clock,
     /// whatever the other's says. What was there at the first look has only the other's time
     /// stamp to go by, but does not outlast its lifetime either.
-    fn time_left(&self, now: Moment) -> Duration {
+    fn time_left(&self, now: ClockReading) -> Duration {
         let watched = now.uptime.saturating_sub(self.since);
         let left = self.peer.lifetime.saturating_sub(watched);
         if self.renewed {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::{
-    cause::detect::{Acquaintance, EventKind, Sight},
+    cause::detect::{ObjectHistory, EventKind, ObservedChange},
     diffbase::{
         DiffBaseStorage, annotations::AnnotationsDiffBase, is_sensitive, packed::FULL_DEPTH,
     },
@@ -56,13 +56,13 @@ impl Persistence {
         &self,
         view: ObjectView<'_>,
         event: EventKind,
-        acquaintance: Acquaintance,
+        acquaintance: ObjectHistory,
         registry: &Registry,
-    ) -> Sight {
+    ) -> ObservedChange {
         let rules = registry.essence_rules(&self.ignored);
         let new = self.essence(view, &rules);
         let old = self.baseline(view);
-        Sight::detect(view, event, acquaintance, &self.finalizer, old, new)
+        ObservedChange::detect(view, event, acquaintance, &self.finalizer, old, new)
     }
 
     /// The present state, without anything that the storages keep on the object.

@@ -1,7 +1,7 @@
 //! Which Kubernetes events are sent: repeats are counted, many similar ones become one, and each
 //! object has a budget.
 //!
-//! The [`Ledger`] is the queue of events as well: what waits is merged while it waits, so that a
+//! The [`EventCorrelator`] is the queue of events as well: what waits is merged while it waits, so that a
 //! flood costs a few requests and little memory. The rules are those of client-go.
 
 use std::{
@@ -20,7 +20,7 @@ const COMBINED: &str = "(combined from similar events): ";
 
 /// Of what an object may have how much.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct EventLimits {
     /// Requests that an object may cause at once.
     pub burst: u32,
     /// The time after which an object may cause one more.
@@ -41,7 +41,7 @@ pub struct Limits {
 
 /// An event, as somebody wants it posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct EventNote {
     /// Such as `Normal` or `Warning`.
     pub r#type: String,
     /// Why, in one word.
@@ -54,7 +54,7 @@ pub struct Note {
 
 /// An event that is known by its object and its content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key<S> {
+pub struct EventKey<S> {
     /// The object.
     pub subject: S,
     /// Such as `Normal` or `Warning`.
@@ -67,9 +67,9 @@ pub struct Key<S> {
 
 /// An event that is to be sent now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due<S> {
-    /// Which one, for [`Ledger::sent`] and its like.
-    pub key: Key<S>,
+pub struct DueEvent<S> {
+    /// Which one, for [`EventCorrelator::sent`] and its like.
+    pub key: EventKey<S>,
     /// What it says.
     pub message: String,
     /// How often it happened.
@@ -83,7 +83,7 @@ pub struct Due<S> {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct PendingEvent {
     message: String,
     count: u32,
     first: Timestamp,
@@ -109,18 +109,18 @@ struct Similar {
 
 /// The events of all objects, those that wait and those that were sent.
 #[derive(Clone, Debug)]
-pub struct Ledger<S> {
-    limits: Limits,
-    entries: HashMap<Key<S>, Entry>,
-    queue: VecDeque<Key<S>>,
+pub struct EventCorrelator<S> {
+    limits: EventLimits,
+    entries: HashMap<EventKey<S>, PendingEvent>,
+    queue: VecDeque<EventKey<S>>,
     buckets: HashMap<S, Bucket>,
     similar: HashMap<(S, String, String), Similar>,
     dropped: u64,
 }
 
-// === impl Limits ===
+// === impl EventLimits ===
 
-impl Default for Limits {
+impl Default for EventLimits {
     fn default() -> Self {
         Self {
             burst: 25,
@@ -135,12 +135,12 @@ impl Default for Limits {
     }
 }
 
-// === impl Ledger ===
+// === impl EventCorrelator ===
 
-impl<S: Clone + Eq + Hash> Ledger<S> {
+impl<S: Clone + Eq + Hash> EventCorrelator<S> {
     /// Nothing happened so far.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: EventLimits) -> Self {
         Self {
             limits,
             entries: HashMap::new(),
@@ -152,10 +152,10 @@ impl<S: Clone + Eq + Hash> Ledger<S> {
     }
 
     /// Notes what is to be posted. `now` is the time since any fixed moment.
-    pub fn note(&mut self, subject: S, note: Note, now: Duration) {
+    pub fn note(&mut self, subject: S, note: EventNote, now: Duration) {
         let mut message = shortened(&note.message);
         let distinct = self.is_told_apart(&subject, &note, now);
-        let key = Key {
+        let key = EventKey {
             subject,
             r#type: note.r#type,
             reason: note.reason,
@@ -164,7 +164,7 @@ impl<S: Clone + Eq + Hash> Ledger<S> {
         if !distinct {
             message = shortened(&format!("{COMBINED}{message}"));
         }
-        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| PendingEvent {
             message: String::new(),
             count: 0,
             first: note.at,
@@ -186,8 +186,8 @@ impl<S: Clone + Eq + Hash> Ledger<S> {
     }
 
     /// The next event that may be sent, which then counts as sent until the opposite is told.
-    pub fn next(&mut self, now: Duration) -> Option<Due<S>> {
-        let ready = |it: &mut Self, key: &Key<S>| {
+    pub fn next(&mut self, now: Duration) -> Option<DueEvent<S>> {
+        let ready = |it: &mut Self, key: &EventKey<S>| {
             let entry = it.entries.get(key);
             entry.is_some_and(|entry| entry.not_before <= now) && it.take_token(&key.subject, now)
         };
@@ -199,7 +199,7 @@ impl<S: Clone + Eq + Hash> Ledger<S> {
         let entry = self.entries.get_mut(&key)?;
         entry.waits = false;
         entry.not_before = now.saturating_add(self.limits.update_every);
-        Some(Due {
+        Some(DueEvent {
             message: entry.message.clone(),
             count: entry.count,
             first: entry.first,
@@ -230,7 +230,7 @@ impl<S: Clone + Eq + Hash> Ledger<S> {
     }
 
     /// The event is stored under this name.
-    pub fn sent(&mut self, key: &Key<S>, name: &str) {
+    pub fn sent(&mut self, key: &EventKey<S>, name: &str) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.name = Some(name.to_owned());
             entry.failures = 0;
@@ -238,7 +238,7 @@ impl<S: Clone + Eq + Hash> Ledger<S> {
     }
 
     /// The event that was to be updated is not there any more, or must not be: it begins anew.
-    pub fn renew(&mut self, key: &Key<S>) {
+    pub fn renew(&mut self, key: &EventKey<S>) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.name = None;
             entry.not_before = Duration::ZERO;
@@ -247,7 +247,7 @@ impl<S: Clone + Eq + Hash> Ledger<S> {
     }
 
     /// The event could not be sent; `false` if it is given up.
-    pub fn failed(&mut self, key: &Key<S>, now: Duration) -> bool {
+    pub fn failed(&mut self, key: &EventKey<S>, now: Duration) -> bool {
         let Some(entry) = self.entries.get_mut(key) else {
             return false;
         };
@@ -262,7 +262,7 @@ impl<S: Clone + Eq + Hash> Ledger<S> {
     }
 
     /// The event will never be accepted.
-    pub fn forget(&mut self, key: &Key<S>) {
+    pub fn forget(&mut self, key: &EventKey<S>) {
         self.entries.remove(key);
         self.queue.retain(|waiting| waiting != key);
     }
@@ -272,7 +272,7 @@ impl<S: Clone + Eq + Hash> Ledger<S> {
         std::mem::take(&mut self.dropped)
     }
 
-    fn enqueue(&mut self, key: &Key<S>) {
+    fn enqueue(&mut self, key: &EventKey<S>) {
         if let Some(entry) = self.entries.get_mut(key)
             && !std::mem::replace(&mut entry.waits, true)
         {
@@ -281,7 +281,7 @@ impl<S: Clone + Eq + Hash> Ledger<S> {
     }
 
     /// Whether there are few enough different messages of the sort.
-    fn is_told_apart(&mut self, subject: &S, note: &Note, now: Duration) -> bool {
+    fn is_told_apart(&mut self, subject: &S, note: &EventNote, now: Duration) -> bool {
         let sort = (subject.clone(), note.r#type.clone(), note.reason.clone());
         let fresh = || Similar {
             messages: HashSet::new(),

@@ -15,19 +15,19 @@ use self::glob::Glob;
 pub struct NamespacePattern {
     text: String,
     decisive: Glob,
-    others: Vec<(Effect, Glob)>,
+    others: Vec<(GlobEffect, Glob)>,
 }
 
 /// What a glob after the first does with those that it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
+enum GlobEffect {
     Include,
     Exclude,
 }
 
 /// Why a pattern cannot be what its author meant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
+pub enum PatternFlaw {
     /// There is no name of no characters.
     #[error("a glob is empty")]
     Empty,
@@ -64,8 +64,8 @@ impl NamespacePattern {
             Glob::new(parts.next().unwrap_or_default())
         };
         let others = parts.map(|part| match part.strip_prefix('!') {
-            Some(excluded) => (Effect::Exclude, Glob::new(excluded.trim_start_matches('!'))),
-            None => (Effect::Include, Glob::new(part)),
+            Some(excluded) => (GlobEffect::Exclude, Glob::new(excluded.trim_start_matches('!'))),
+            None => (GlobEffect::Include, Glob::new(part)),
         });
         Self {
             text: text.to_owned(),
@@ -79,7 +79,7 @@ impl NamespacePattern {
     pub fn matches(&self, name: &str) -> bool {
         let considered = self.decisive.matches(name);
         let rightmost = self.others.iter().rev().find(|(_, it)| it.matches(name));
-        considered && rightmost.is_none_or(|(effect, _)| *effect == Effect::Include)
+        considered && rightmost.is_none_or(|(effect, _)| *effect == GlobEffect::Include)
     }
 
     /// The only name that matches, if the pattern is just a name.
@@ -91,20 +91,20 @@ impl NamespacePattern {
 
     /// What is wrong with the pattern, though it could be used.
     #[must_use]
-    pub fn flaw(&self) -> Option<Flaw> {
+    pub fn flaw(&self) -> Option<PatternFlaw> {
         let others = || self.others.iter();
         let globs = || std::iter::once(&self.decisive).chain(others().map(|(_, glob)| glob));
         if globs().any(|glob| glob.text().is_empty()) {
-            return Some(Flaw::Empty);
+            return Some(PatternFlaw::Empty);
         }
         let foreign = |letter: &char| !matches!(letter, 'a'..='z' | '0'..='9' | '-' | '.' | '*' | '?' | '[' | ']' | '!');
         if let Some(character) = globs().find_map(|glob| glob.text().chars().find(foreign)) {
-            return Some(Flaw::Impossible { character });
+            return Some(PatternFlaw::Impossible { character });
         }
         let first = self.decisive.literal()?;
         let vain =
-            others().find(|(effect, glob)| *effect == Effect::Include && !glob.matches(first));
-        vain.map(|(_, glob)| Flaw::Unreachable {
+            others().find(|(effect, glob)| *effect == GlobEffect::Include && !glob.matches(first));
+        vain.map(|(_, glob)| PatternFlaw::Unreachable {
             part: glob.text().to_owned(),
             first: first.to_owned(),
         })

@@ -26,15 +26,15 @@ use crate::{
 
 /// The notes about one object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct HandledStates {
     states: Vec<Baseline>,
-    entries: BTreeMap<HandlerId, Entry>,
+    entries: BTreeMap<HandlerId, HandledEntry>,
 }
 
 /// Ties a note to the record that it was written with: Kopf changes the one or the other
 /// whenever it calls the handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct RecordStamp {
     /// When the handler finished.
     pub at: Timestamp,
     /// How many calls it had taken.
@@ -43,7 +43,7 @@ pub struct Stamp {
 
 /// What is known about a handler that finished, or is to be called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum HandledStanding {
     /// It has seen the state.
     Seen,
     /// It has to be called in any case: the state was created without it, or an attempt for
@@ -52,15 +52,15 @@ pub enum Standing {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    stamp: Stamp,
-    standing: Standing,
+struct HandledEntry {
+    stamp: RecordStamp,
+    standing: HandledStanding,
     state: usize,
 }
 
-// === impl Stamp ===
+// === impl RecordStamp ===
 
-impl Stamp {
+impl RecordStamp {
     /// The stamp of a record; none if its handler has never finished, or was called since.
     #[must_use]
     pub fn of(record: &Record) -> Option<Self> {
@@ -75,9 +75,9 @@ impl Stamp {
     }
 }
 
-// === impl Seen ===
+// === impl HandledStates ===
 
-impl Seen {
+impl HandledStates {
     /// Whether there is nothing to note.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -92,35 +92,35 @@ impl Seen {
 
     /// The state that a handler saw when it finished with that stamp.
     #[must_use]
-    pub fn state(&self, id: &HandlerId, stamp: Stamp) -> Option<&Baseline> {
+    pub fn state(&self, id: &HandlerId, stamp: RecordStamp) -> Option<&Baseline> {
         let entry = self.entries.get(id).filter(|entry| entry.stamp == stamp)?;
         self.states.get(entry.state)
     }
 
     /// What is known about a handler with that stamp.
     #[must_use]
-    pub fn standing(&self, id: &HandlerId, stamp: Stamp) -> Option<Standing> {
+    pub fn standing(&self, id: &HandlerId, stamp: RecordStamp) -> Option<HandledStanding> {
         let entry = self.entries.get(id).filter(|entry| entry.stamp == stamp)?;
         Some(entry.standing)
     }
 
     /// Notes that a handler finished on a state; states must come in the order of their age.
-    pub fn note(&mut self, id: HandlerId, stamp: Stamp, state: &Baseline) {
-        self.insert(id, stamp, Standing::Seen, state);
+    pub fn note(&mut self, id: HandlerId, stamp: RecordStamp, state: &Baseline) {
+        self.insert(id, stamp, HandledStanding::Seen, state);
     }
 
     /// Notes that a handler has to be called although it has not finished.
-    pub fn note_owed(&mut self, id: HandlerId, stamp: Stamp, state: &Baseline) {
-        self.insert(id, stamp, Standing::Owed, state);
+    pub fn note_owed(&mut self, id: HandlerId, stamp: RecordStamp, state: &Baseline) {
+        self.insert(id, stamp, HandledStanding::Owed, state);
     }
 
-    fn insert(&mut self, id: HandlerId, stamp: Stamp, standing: Standing, state: &Baseline) {
+    fn insert(&mut self, id: HandlerId, stamp: RecordStamp, standing: HandledStanding, state: &Baseline) {
         let known = self.states.iter().position(|known| known == state);
         let state = known.unwrap_or_else(|| {
             self.states.push(state.clone());
             self.states.len() - 1
         });
-        let entry = Entry {
+        let entry = HandledEntry {
             stamp,
             standing,
             state,
@@ -130,7 +130,7 @@ impl Seen {
 
     /// Ties the note about a handler to a changed record, if there is one.
     #[must_use]
-    pub fn restamp(&mut self, id: &HandlerId, stamp: Stamp) -> bool {
+    pub fn restamp(&mut self, id: &HandlerId, stamp: RecordStamp) -> bool {
         match self.entries.get_mut(id) {
             Some(entry) => {
                 entry.stamp = stamp;
@@ -149,12 +149,12 @@ impl Seen {
             let Some((record, state)) = record(id).zip(self.states.get(entry.state)) else {
                 continue;
             };
-            match Stamp::of(record) {
+            match RecordStamp::of(record) {
                 Some(stamp) if stamp == entry.stamp => {
                     advanced.insert(id.clone(), stamp, entry.standing, state);
                 }
                 Some(stamp) if stamp.at == entry.stamp.at && !record.is_finished() => {
-                    advanced.insert(id.clone(), stamp, Standing::Owed, state);
+                    advanced.insert(id.clone(), stamp, HandledStanding::Owed, state);
                 }
                 _ => {}
             }
@@ -164,7 +164,7 @@ impl Seen {
 
     /// Keeps some of the notes, and the states that these need, in their order.
     #[must_use]
-    pub fn filtered(&self, keep: impl Fn(&HandlerId, Stamp) -> bool) -> Self {
+    pub fn filtered(&self, keep: impl Fn(&HandlerId, RecordStamp) -> bool) -> Self {
         let mut filtered = Self::default();
         for (id, entry) in self.by_age() {
             if keep(id, entry.stamp)
@@ -176,7 +176,7 @@ impl Seen {
         filtered
     }
 
-    fn by_age(&self) -> Vec<(&HandlerId, &Entry)> {
+    fn by_age(&self) -> Vec<(&HandlerId, &HandledEntry)> {
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_by_key(|(_, entry)| entry.state);
         entries
@@ -221,7 +221,7 @@ impl Seen {
             .iter()
             .map(|(id, entry)| {
                 let at = time::format(entry.stamp.at);
-                let owed = entry.standing == Standing::Owed;
+                let owed = entry.standing == HandledStanding::Owed;
                 let entry = json!([at, entry.stamp.retries, entry.state, owed]);
                 (id.to_string(), entry)
             })
@@ -285,19 +285,19 @@ fn decode_state(json: &Value, base: &Baseline, salt: &str) -> Option<Baseline> {
     Some(Baseline::Known(Essence::from_value(state)))
 }
 
-fn decode_entry(json: &Value, states: usize) -> Option<Entry> {
+fn decode_entry(json: &Value, states: usize) -> Option<HandledEntry> {
     let [at, retries, state, owed] = json.as_array()?.as_slice() else {
         return None;
     };
     let state = usize::try_from(state.as_u64()?).ok()?;
-    (state < states).then_some(Entry {
-        stamp: Stamp {
+    (state < states).then_some(HandledEntry {
+        stamp: RecordStamp {
             at: time::parse(at.as_str()?)?,
             retries: retries.as_u64()?.try_into().ok()?,
         },
         standing: match owed.as_bool()? {
-            true => Standing::Owed,
-            false => Standing::Seen,
+            true => HandledStanding::Owed,
+            false => HandledStanding::Seen,
         },
         state,
     })

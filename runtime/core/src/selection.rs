@@ -44,12 +44,12 @@ pub struct Selector {
     group: Option<String>,
     /// The version; the preferred one if none.
     version: Option<String>,
-    name: Name,
+    name: ResourceName,
 }
 
 /// By what resources are known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Name {
+pub enum ResourceName {
     /// The kind, e.g. `Pod`.
     Kind(String),
     /// The plural, e.g. `pods`.
@@ -148,7 +148,7 @@ impl fmt::Display for DiscoveredResource {
 impl Selector {
     /// The resources of this name, whatever sort of name it is.
     #[must_use]
-    pub fn new(name: Name) -> Self {
+    pub fn new(name: ResourceName) -> Self {
         Self {
             group: None,
             version: None,
@@ -159,43 +159,43 @@ impl Selector {
     /// The resource of this kind, e.g. `Pod`.
     #[must_use]
     pub fn kind(kind: impl Into<String>) -> Self {
-        Self::new(Name::Kind(kind.into()))
+        Self::new(ResourceName::Kind(kind.into()))
     }
 
     /// The resource with this plural, e.g. `pods`.
     #[must_use]
     pub fn plural(plural: impl Into<String>) -> Self {
-        Self::new(Name::Plural(plural.into()))
+        Self::new(ResourceName::Plural(plural.into()))
     }
 
     /// The resource with this singular, e.g. `pod`.
     #[must_use]
     pub fn singular(singular: impl Into<String>) -> Self {
-        Self::new(Name::Singular(singular.into()))
+        Self::new(ResourceName::Singular(singular.into()))
     }
 
     /// The resource with this short name, e.g. `po`.
     #[must_use]
     pub fn short_name(short_name: impl Into<String>) -> Self {
-        Self::new(Name::Short(short_name.into()))
+        Self::new(ResourceName::Short(short_name.into()))
     }
 
     /// The resource that is called so in any of these ways.
     #[must_use]
     pub fn any_name(name: impl Into<String>) -> Self {
-        Self::new(Name::Any(name.into()))
+        Self::new(ResourceName::Any(name.into()))
     }
 
     /// All resources of this category, e.g. `all`.
     #[must_use]
     pub fn category(category: impl Into<String>) -> Self {
-        Self::new(Name::Category(category.into()))
+        Self::new(ResourceName::Category(category.into()))
     }
 
     /// All resources, except those that only tell about others.
     #[must_use]
     pub fn everything() -> Self {
-        Self::new(Name::Everything)
+        Self::new(ResourceName::Everything)
     }
 
     /// Only in this API group; empty for the core group.
@@ -214,7 +214,7 @@ impl Selector {
 
     /// By what the resources are known.
     #[must_use]
-    pub fn name(&self) -> &Name {
+    pub fn name(&self) -> &ResourceName {
         &self.name
     }
 
@@ -233,7 +233,7 @@ impl Selector {
     /// Whether exactly one resource is meant.
     #[must_use]
     pub fn is_specific(&self) -> bool {
-        !matches!(self.name, Name::Category(_) | Name::Everything)
+        !matches!(self.name, ResourceName::Category(_) | ResourceName::Everything)
     }
 
     /// Whether some resource could be meant by both.
@@ -243,9 +243,9 @@ impl Selector {
             a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| a != b)
         };
         let names = match (&self.name, &other.name) {
-            (Name::Kind(a), Name::Kind(b))
-            | (Name::Plural(a), Name::Plural(b))
-            | (Name::Singular(a), Name::Singular(b)) => a == b,
+            (ResourceName::Kind(a), ResourceName::Kind(b))
+            | (ResourceName::Plural(a), ResourceName::Plural(b))
+            | (ResourceName::Singular(a), ResourceName::Singular(b)) => a == b,
             _ => true,
         };
         names && !differ(&self.group, &other.group)
@@ -255,13 +255,13 @@ impl Selector {
     #[must_use]
     pub fn may_mean(&self, group: &str, kind: &str, plural: &str) -> bool {
         let named = match &self.name {
-            Name::Kind(name) => name == kind,
-            Name::Plural(name) => name == plural,
-            Name::Singular(_)
-            | Name::Short(_)
-            | Name::Any(_)
-            | Name::Category(_)
-            | Name::Everything => true,
+            ResourceName::Kind(name) => name == kind,
+            ResourceName::Plural(name) => name == plural,
+            ResourceName::Singular(_)
+            | ResourceName::Short(_)
+            | ResourceName::Any(_)
+            | ResourceName::Category(_)
+            | ResourceName::Everything => true,
         };
         named && self.group.as_ref().is_none_or(|wanted| wanted == group)
     }
@@ -269,16 +269,16 @@ impl Selector {
     /// Whether a resource is meant, versions aside.
     fn means(&self, resource: &DiscoveredResource) -> bool {
         let named = match &self.name {
-            Name::Kind(name) => *name == resource.kind,
-            Name::Plural(name) => *name == resource.plural,
-            Name::Singular(name) => *name == resource.singular,
-            Name::Short(name) => resource.short_names.contains(name),
-            Name::Any(name) => {
+            ResourceName::Kind(name) => *name == resource.kind,
+            ResourceName::Plural(name) => *name == resource.plural,
+            ResourceName::Singular(name) => *name == resource.singular,
+            ResourceName::Short(name) => resource.short_names.contains(name),
+            ResourceName::Any(name) => {
                 [&resource.kind, &resource.plural, &resource.singular].contains(&name)
                     || resource.short_names.contains(name)
             }
-            Name::Category(name) => resource.categories.contains(name),
-            Name::Everything => !resource.is_event(),
+            ResourceName::Category(name) => resource.categories.contains(name),
+            ResourceName::Everything => !resource.is_event(),
         };
         let group = self.group.as_ref();
         named && group.is_none_or(|wanted| *wanted == resource.group)
@@ -293,9 +293,9 @@ impl Selector {
     }
 }
 
-// === impl Name ===
+// === impl ResourceName ===
 
-impl Name {
+impl ResourceName {
     /// What sort of name it is, as the manifest and the functions of [`Selector`] have it, and the
     /// name itself: `category` and `all`.
     #[must_use]

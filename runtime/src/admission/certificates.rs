@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use kopf_core::admission::certificate::{Certificate, NotACertificate};
-use kopf_core::admission::rotation::{self, Keys, Policy, Step, Validity};
+use kopf_core::admission::rotation::{self, RotationKeys, RotationPolicy, RotationStep, Validity};
 use kube::Client;
 use tracing::info;
 
@@ -38,7 +38,7 @@ pub enum Certificates {
         /// Its name, in the namespace of the operator.
         name: String,
         /// How long certificates count.
-        policy: Policy,
+        policy: RotationPolicy,
     },
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Keeper {
 enum Source {
     Memory {
         keys: Option<Box<KeySet>>,
-        policy: Policy,
+        policy: RotationPolicy,
     },
     Files {
         certificate: PathBuf,
@@ -88,7 +88,7 @@ enum Source {
     Secret(SecretStore),
     KeptSecret {
         store: SecretStore,
-        policy: Policy,
+        policy: RotationPolicy,
     },
 }
 
@@ -116,7 +116,7 @@ impl Keeper {
         let source = match certificates {
             Certificates::SelfMade => Source::Memory {
                 keys: None,
-                policy: Policy::default(),
+                policy: RotationPolicy::default(),
             },
             Certificates::Files {
                 certificate,
@@ -209,9 +209,9 @@ pub(super) async fn read(path: &Path) -> Result<String, Error> {
 /// Does one step, and tells whether that was all for now.
 pub(super) fn advance(
     keys: Option<KeySet>,
-    step: Step,
+    step: RotationStep,
     hosts: &[String],
-    policy: &Policy,
+    policy: &RotationPolicy,
     now: Timestamp,
 ) -> Result<(KeySet, bool), Error> {
     let revision = |before: u64| {
@@ -223,7 +223,7 @@ pub(super) fn advance(
         let lifetime = policy.leaf_lifetime.min(rest);
         Ok::<_, Error>(issue::leaf(authority, hosts, now, lifetime)?)
     };
-    let Some(mut keys) = keys.filter(|_| step != Step::Create) else {
+    let Some(mut keys) = keys.filter(|_| step != RotationStep::Create) else {
         info!("new certificates are made for {}", hosts.join(", "));
         let authority = issue::authority(now, policy.authority_lifetime)?;
         let keys = KeySet {
@@ -237,20 +237,20 @@ pub(super) fn advance(
         return Ok((keys, false));
     };
     match step {
-        Step::Wait(_) => return Ok((keys, true)),
+        RotationStep::Wait(_) => return Ok((keys, true)),
         // Covered above: there is nothing to keep.
-        Step::Create => {}
-        Step::Renew => {
+        RotationStep::Create => {}
+        RotationStep::Renew => {
             info!("the server certificate is renewed");
             keys.leaf = leaf(&keys.authority)?;
             keys.hosts = hosts.to_vec();
         }
-        Step::Publish => {
+        RotationStep::Publish => {
             info!("the next authority is published beside the present one");
             let next = issue::authority(now, policy.authority_lifetime)?;
             keys.next = Some((next, now));
         }
-        Step::Switch => {
+        RotationStep::Switch => {
             if let Some((next, _)) = keys.next.take() {
                 info!("the next authority signs from now on");
                 keys.leaf = leaf(&next)?;
@@ -259,7 +259,7 @@ pub(super) fn advance(
                 keys.previous = Some((previous.certificate, now));
             }
         }
-        Step::Forget => {
+        RotationStep::Forget => {
             info!("the previous authority is forgotten");
             keys.previous = None;
         }
@@ -272,8 +272,8 @@ pub(super) fn advance(
 
 impl KeySet {
     /// What decisions about the keys need to know.
-    pub(super) fn facts(&self, hosts: &[String]) -> Result<Keys, Error> {
-        Ok(Keys {
+    pub(super) fn facts(&self, hosts: &[String]) -> Result<RotationKeys, Error> {
+        Ok(RotationKeys {
             authority: validity(&self.authority.certificate)?,
             leaf: validity(&self.leaf.certificate)?,
             covers_hosts: self.hosts == hosts,
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_rotation_goes_through_its_steps_and_ends_with_one_authority() {
-        let policy = Policy {
+        let policy = RotationPolicy {
             authority_lifetime: Duration::from_secs(3000),
             leaf_lifetime: Duration::from_secs(1500),
             spread: Duration::from_secs(100),

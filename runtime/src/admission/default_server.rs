@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::certificate::Certificate;
-use kopf_core::admission::host::{Cluster, Hints};
+use kopf_core::admission::host::{LocalCluster, ClusterHints};
 use kube::config::Kubeconfig;
 use kube::{Client, Config};
 use tokio::net::TcpStream;
@@ -74,7 +74,7 @@ fn in_pod(operator: &str, namespace: &str, options: &LocalOptions) -> Server {
     }
 }
 
-async fn detect(client: &Client) -> Cluster {
+async fn detect(client: &Client) -> LocalCluster {
     let kubeconfig = Kubeconfig::read().ok();
     let config = Config::infer().await.ok();
     let version = client.apiserver_version().await.ok();
@@ -82,7 +82,7 @@ async fn detect(client: &Client) -> Cluster {
         Some(config) => shown_names(config).await.unwrap_or_default(),
         None => Vec::new(),
     };
-    Cluster::guess(&Hints {
+    LocalCluster::guess(&ClusterHints {
         context: kubeconfig
             .as_ref()
             .and_then(|config| config.current_context.as_deref()),

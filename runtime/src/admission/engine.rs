@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::admission::Role;
-use kopf_core::admission::configuration::{Unnameable, WebhookNamespaces, names};
+use kopf_core::admission::WebhookRole;
+use kopf_core::admission::configuration::{ConfigurationError, WebhookNamespaces, names};
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use super::{Configuration, Serving, Webhooks, default_server};
 use crate::client::resource::ResourceSpec;
 use crate::health::metrics::Metrics;
 use crate::index::readiness::ReadyIndices;
-use crate::registration::Webhook;
+use crate::registration::RegisteredWebhook;
 use crate::task::Tasks;
 use crate::task::heartbeat::{Heartbeats, State};
 
@@ -45,8 +45,8 @@ pub(crate) enum Error {
     Manage(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl From<Unnameable> for Error {
-    fn from(error: Unnameable) -> Self {
+impl From<ConfigurationError> for Error {
+    fn from(error: ConfigurationError) -> Self {
         Self::Manage(Box::new(error))
     }
 }
@@ -56,7 +56,7 @@ impl Engine {
     pub(crate) async fn start(
         operator: &'static str,
         options: Webhooks,
-        webhooks: Vec<(ResourceSpec, Webhook)>,
+        webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
         scope: WebhookNamespaces,
         client: Client,
         around: Around<'_>,
@@ -95,7 +95,7 @@ impl Engine {
         let managed = match options.configuration {
             Configuration::Managed(name) => {
                 let name = name.unwrap_or_else(|| format!("{operator}.kopf-gen.dev"));
-                for role in Role::ALL {
+                for role in WebhookRole::ALL {
                     let of_role: Vec<_> = specs
                         .iter()
                         .filter(|(_, spec)| spec.role == role)

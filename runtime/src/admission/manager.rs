@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::configuration::{
-    self, Address, ClientConfig, Unnameable, Webhook, WebhookNamespaces, entries, is_in_sync,
+    self, Address, ClientConfig, ConfigurationError, ConfiguredWebhook, WebhookNamespaces, entries, is_in_sync,
 };
-use kopf_core::admission::presence::Presence;
-use kopf_core::admission::{Role, WebhookSpec};
+use kopf_core::admission::presence::ServingReplicas;
+use kopf_core::admission::{WebhookRole, WebhookSpec};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt as _};
@@ -42,7 +42,7 @@ const REVISION: &str = "webhooks.kopf-gen.dev/revision";
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error(transparent)]
-    Unnameable(#[from] Unnameable),
+    Unnameable(#[from] ConfigurationError),
     #[error("{verb} the {kind} `{name}`")]
     Request {
         verb: &'static str,
@@ -65,9 +65,9 @@ pub(super) struct Manager {
     pub(super) client: Client,
     pub(super) announcements: watch::Receiver<Option<Announcement>>,
     /// What is known of other replicas, by role.
-    presence: BTreeMap<Role, Presence>,
+    presence: BTreeMap<WebhookRole, ServingReplicas>,
     /// What this process made itself, and may therefore remove.
-    made: Vec<Role>,
+    made: Vec<WebhookRole>,
     started: Instant,
     resync: Duration,
     /// Since when a newer state of the certificates is waited for.
@@ -114,7 +114,7 @@ impl Manager {
             .take(40)
             .collect();
         let me = format!("{host}{:08x}", fastrand::u32(..));
-        let presence = Role::ALL.map(|role| (role, Presence::new(me.clone(), resync * ROUNDS)));
+        let presence = WebhookRole::ALL.map(|role| (role, ServingReplicas::new(me.clone(), resync * ROUNDS)));
         Self {
             name,
             webhooks,
@@ -175,7 +175,7 @@ impl Manager {
     }
 
     async fn sync(&mut self, announced: &Announcement) -> Result<(), Error> {
-        for role in Role::ALL {
+        for role in WebhookRole::ALL {
             let wanted = self.entries(role, &announced.client)?;
             self.update(role, |manager, present| {
                 manager.refreshed(role, present, &wanted, announced)
@@ -186,7 +186,7 @@ impl Manager {
     }
 
     async fn depart(&mut self, announced: &Announcement) -> Result<(), Error> {
-        for role in Role::ALL {
+        for role in WebhookRole::ALL {
             let all = self.entries(role, &announced.client)?;
             let webhooks = self.configured();
             let left = configuration::persistent(&all, &webhooks, role);
@@ -198,14 +198,14 @@ impl Manager {
         Ok(())
     }
 
-    fn configured(&self) -> Vec<Webhook<'_>> {
+    fn configured(&self) -> Vec<ConfiguredWebhook<'_>> {
         let webhooks = self.webhooks.iter();
         webhooks
             .map(|(resource, spec)| configured(resource, spec))
             .collect()
     }
 
-    fn entries(&self, role: Role, client: &ClientConfig) -> Result<Vec<Value>, Error> {
+    fn entries(&self, role: WebhookRole, client: &ClientConfig) -> Result<Vec<Value>, Error> {
         let webhooks = self.configured();
         Ok(entries(role, &self.name, &webhooks, client, &self.reach)?)
     }
@@ -213,7 +213,7 @@ impl Manager {
     /// The object as it should be while we serve.
     fn refreshed(
         &mut self,
-        role: Role,
+        role: WebhookRole,
         present: Option<DynamicObject>,
         wanted: &[Value],
         announced: &Announcement,
@@ -245,7 +245,7 @@ impl Manager {
     /// The object as it should be when we are gone.
     fn without_us(
         &mut self,
-        role: Role,
+        role: WebhookRole,
         present: Option<DynamicObject>,
         all: &[Value],
         left: &[Value],
@@ -302,7 +302,7 @@ impl Manager {
     }
 
     /// Puts our sign of life on an object that replicas share; tells whether that was due.
-    fn sign(&mut self, role: Role, object: &mut DynamicObject, announced: &Announcement) -> bool {
+    fn sign(&mut self, role: WebhookRole, object: &mut DynamicObject, announced: &Announcement) -> bool {
         if matches!(announced.client.address, Address::Url(_)) {
             return false;
         }
@@ -322,7 +322,7 @@ impl Manager {
     /// Reads, changes and writes an object; again if somebody else was faster.
     async fn update(
         &mut self,
-        role: Role,
+        role: WebhookRole,
         mut change: impl FnMut(&mut Self, Option<DynamicObject>) -> Change,
     ) -> Result<(), Error> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(role));
@@ -381,7 +381,7 @@ fn marks(object: &DynamicObject) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn resource(role: Role) -> ApiResource {
+fn resource(role: WebhookRole) -> ApiResource {
     let kind = role.configuration_kind();
     let gvk = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
     ApiResource::from_gvk_with_plural(&gvk, role.configuration_plural())
@@ -392,7 +392,7 @@ fn is_conflict(error: &kube::Error) -> bool {
 }
 
 async fn answered<T>(
-    role: Role,
+    role: WebhookRole,
     name: &str,
     verb: &'static str,
     request: impl Future<Output = Result<T, kube::Error>>,

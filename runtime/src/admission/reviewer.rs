@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kopf_core::admission::configuration::{Webhook as Configured, WebhookNamespaces};
-use kopf_core::admission::review::{Answer, Denial, Malformed, Request, Review};
-use kopf_core::admission::{OnFailure, Operation, Sight, WebhookSpec};
+use kopf_core::admission::configuration::{ConfiguredWebhook, WebhookNamespaces};
+use kopf_core::admission::review::{ReviewAnswer, Denial, Malformed, ReviewRequest, AdmissionReview};
+use kopf_core::admission::{FailurePolicy, Operation, ReviewedObject, WebhookSpec};
 use kopf_core::object::diff::Baseline;
 use kopf_core::object::essence::Essence;
 use kube::Client;
@@ -17,10 +17,10 @@ use tracing::{Instrument as _, debug, error, info_span};
 use crate::client::resource::{Description, ResourceSpec};
 use crate::context::validation::{Caller, ReviewFacts, States};
 use crate::handler::memo::{AnyMemo, Memos};
-use crate::health::metrics::{Metrics, Verdict as Counted, WebhookMetrics};
+use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};
 use crate::index::readiness::ReadyIndices;
-use crate::registration::Webhook;
-use crate::registration::function::webhook::{ReviewFunction, Verdict};
+use crate::registration::RegisteredWebhook;
+use crate::registration::function::webhook::{ReviewFunction, ReviewVerdict};
 
 /// Where the paths of conversions begin; those of webhooks begin with their roles.
 const CONVERSIONS: &str = "convert";
@@ -90,7 +90,7 @@ impl Refusal {
 
 impl Reviewer {
     pub(super) fn new(
-        webhooks: Vec<(ResourceSpec, Webhook)>,
+        webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
         reach: WebhookNamespaces,
         client: Client,
         lookup: ReadyIndices,
@@ -135,7 +135,7 @@ impl Reviewer {
         patience: Option<Duration>,
     ) -> Result<Vec<u8>, Refusal> {
         let route = self.routes.find(path)?;
-        let review = Review::parse(text)?;
+        let review = AdmissionReview::parse(text)?;
         let about = &review.request.resource;
         if (about.group.as_str(), about.resource.as_str())
             != (route.resource.group, route.resource.plural)
@@ -149,12 +149,12 @@ impl Reviewer {
         let request = Arc::new(review.request);
         let answer = self.routes.decide(route, &request, caller, patience).await;
         let request = Arc::unwrap_or_clone(request);
-        Ok(Review { version, request }.answer(&answer))
+        Ok(AdmissionReview { version, request }.answer(&answer))
     }
 }
 
 /// The memo of the object that a request is about; one that is being created has none to last.
-fn recall(memos: &Memos, request: &Request) -> AnyMemo {
+fn recall(memos: &Memos, request: &ReviewRequest) -> AnyMemo {
     #[derive(Deserialize)]
     struct Identified {
         metadata: Identity,
@@ -191,35 +191,35 @@ impl Routes {
     async fn decide(
         &self,
         route: &Route,
-        request: &Arc<Request>,
+        request: &Arc<ReviewRequest>,
         caller: Caller,
         patience: Option<Duration>,
-    ) -> Answer {
+    ) -> ReviewAnswer {
         let spec = &route.spec;
         let namespace = request.namespace.as_deref();
         // An unmanaged configuration may ask for more than the webhook is about.
         if !spec.concerns(request.operation, request.subresource())
             || !namespace.is_none_or(|namespace| self.reach.includes(namespace))
         {
-            return Answer::allowed();
+            return ReviewAnswer::allowed();
         }
         let began = Instant::now();
         let limit = limit(spec.timeout, patience);
         // Conditions may look into the indices, too.
         if let Err(missing) = self.lookup.complete(limit).await {
             let message = format!("the indices are not complete yet; missing: {missing}");
-            let answer = |denial, warnings| Answer {
+            let answer = |denial, warnings| ReviewAnswer {
                 denial,
                 warnings,
                 patch: None,
             };
-            return conclude(spec, Verdict::Failed(message), Vec::new(), answer);
+            return conclude(spec, ReviewVerdict::Failed(message), Vec::new(), answer);
         }
         let mut states = None;
         if spec.is_conditional() {
             let read = States::read(request);
             if !matches(spec, request, &read) {
-                return Answer::allowed();
+                return ReviewAnswer::allowed();
             }
             states = Some(Arc::new(read));
         }
@@ -249,9 +249,9 @@ impl Routes {
             .instrument(span.clone())
             .await;
         let counted = match &reviewed.verdict {
-            Verdict::Allowed => Counted::Allowed,
-            Verdict::Denied(_) => Counted::Denied,
-            Verdict::Failed(_) => Counted::Failed,
+            ReviewVerdict::Allowed => ReviewOutcome::Allowed,
+            ReviewVerdict::Denied(_) => ReviewOutcome::Denied,
+            ReviewVerdict::Failed(_) => ReviewOutcome::Failed,
         };
         route.metrics.reviewed(counted, begun.elapsed());
         let _entered = span.enter();
@@ -259,7 +259,7 @@ impl Routes {
             spec,
             reviewed.verdict,
             reviewed.warnings,
-            |denial, warnings| Answer {
+            |denial, warnings| ReviewAnswer {
                 denial,
                 warnings,
                 patch: reviewed.patch,
@@ -270,38 +270,38 @@ impl Routes {
 
 fn conclude(
     spec: &WebhookSpec,
-    verdict: Verdict,
+    verdict: ReviewVerdict,
     mut warnings: Vec<String>,
-    answer: impl FnOnce(Option<Denial>, Vec<String>) -> Answer,
-) -> Answer {
+    answer: impl FnOnce(Option<Denial>, Vec<String>) -> ReviewAnswer,
+) -> ReviewAnswer {
     match verdict {
-        Verdict::Allowed => answer(None, warnings),
-        Verdict::Denied(denial) => {
+        ReviewVerdict::Allowed => answer(None, warnings),
+        ReviewVerdict::Denied(denial) => {
             debug!(code = denial.code, "denied: {}", denial.message);
             answer(Some(denial), warnings)
         }
-        Verdict::Failed(message) => {
+        ReviewVerdict::Failed(message) => {
             let message = format!("webhook `{}` failed: {message}", spec.id);
             error!("{message}");
             match spec.on_failure {
-                OnFailure::Ignore => {
+                FailurePolicy::Ignore => {
                     warnings.push(message);
                     answer(None, warnings)
                 }
-                OnFailure::Refuse => answer(Some(Denial { message, code: 500 }), warnings),
+                FailurePolicy::Refuse => answer(Some(Denial { message, code: 500 }), warnings),
             }
         }
     }
 }
 
 /// Whether the conditions of a webhook hold for a request.
-fn matches(spec: &WebhookSpec, request: &Request, states: &States) -> bool {
+fn matches(spec: &WebhookSpec, request: &ReviewRequest, states: &States) -> bool {
     let essence = |state: &Option<Value>| Essence::from_value(state.clone().unwrap_or_default());
     let old = match &states.old {
         Some(_) => Baseline::Known(essence(&states.old)),
         None => Baseline::Absent,
     };
-    let sight = Sight {
+    let sight = ReviewedObject {
         body: states.body(),
         old: &old,
         new: &essence(&states.new),
@@ -316,8 +316,8 @@ fn limit(timeout: Duration, patience: Option<Duration>) -> Duration {
 }
 
 /// A webhook as the configuration describes it.
-pub(super) fn configured<'a>(resource: &ResourceSpec, spec: &'a WebhookSpec) -> Configured<'a> {
-    Configured {
+pub(super) fn configured<'a>(resource: &ResourceSpec, spec: &'a WebhookSpec) -> ConfiguredWebhook<'a> {
+    ConfiguredWebhook {
         group: resource.group,
         version: resource.version,
         plural: resource.plural,

@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kopf_core::admission::rotation::{self, Policy};
+use kopf_core::admission::rotation::{self, RotationPolicy};
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt as _};
 use tracing::{debug, warn};
@@ -98,7 +98,7 @@ impl SecretStore {
     pub(super) async fn keep(
         &self,
         hosts: &[String],
-        policy: &Policy,
+        policy: &RotationPolicy,
         now: Timestamp,
     ) -> Result<KeySet, Error> {
         let keeping = |error| Error::Keeping(self.to_string(), Box::new(error));
@@ -237,13 +237,13 @@ mod tests {
     fn keys_survive_the_way_through_a_secret() {
         let hosts = ["a.b.svc".to_owned(), "a.b".to_owned()];
         let now = Timestamp::from_second(1_800_000_000).unwrap();
-        let policy = Policy::default();
+        let policy = RotationPolicy::default();
         let mut keys = None;
         for step in [
-            rotation::Step::Create,
-            rotation::Step::Publish,
-            rotation::Step::Switch,
-            rotation::Step::Publish,
+            rotation::RotationStep::Create,
+            rotation::RotationStep::Publish,
+            rotation::RotationStep::Switch,
+            rotation::RotationStep::Publish,
         ] {
             let (made, _) = advance(keys, step, &hosts, &policy, now).unwrap();
             let mut secret = Secret::default();

@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use jiff::Timestamp;
 use kopf_core::background::stopping::StopReason;
 use kopf_core::cause::Reason;
-use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
+use kopf_core::outcome::{HandlerFailure, Outcome, Consequence};
 use kopf_core::progress::record::Record;
 use tracing::{Instrument as _, info};
 
@@ -18,7 +18,7 @@ use crate::context::background::BackgroundFacts;
 use crate::context::change::Effects;
 use crate::events::log_layer::LogPosting;
 use crate::events::object_ref::Subject;
-use crate::process::execute::invoke::Verdict;
+use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
 use crate::process::execute::scope::HandlerScope;
 use crate::process::persist::background_write::Delivery;
@@ -89,11 +89,11 @@ impl Site {
                 (attempt.effects, Ok(attempt.verdict))
             }
         };
-        let interrupted = matches!(verdict, Ok(Verdict::Interrupted));
+        let interrupted = matches!(verdict, Ok(CallEnd::Interrupted));
         let result = effects.result.take();
         let mut outcome = match verdict {
             Ok(verdict) => verdict.into_outcome(result, Reason::Noop, &spec.policy),
-            Err(limit) => Outcome::Error(Failure::Exhausted(limit)),
+            Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
         };
         let mut patch = effects.patch.into_writes();
         if let Outcome::Success(result) = &outcome {
@@ -103,7 +103,7 @@ impl Site {
             && let Err(rejected) = self.delivery().deliver(patch).await
         {
             let message = format!("the server does not accept what it wants written: {rejected}");
-            outcome = Outcome::Error(Failure::Other { message });
+            outcome = Outcome::Error(HandlerFailure::Other { message });
         }
         if interrupted {
             info!("{} is interrupted: {}", self.run, self.run.signal.reasons());

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kopf_core::background::roster::Presence;
-use kopf_core::background::stopping::{Stage, StopReason};
+use kopf_core::background::roster::InstanceState;
+use kopf_core::background::stopping::{StopStage, StopReason};
 use tracing::{info, warn};
 
 use super::Shared;
@@ -55,13 +55,13 @@ impl Run {
         StopSignal::new(Arc::<Self>::clone(self))
     }
 
-    pub(super) fn presence(&self) -> Presence {
+    pub(super) fn presence(&self) -> InstanceState {
         match *self.lock() {
-            State::There { .. } if self.signal.reasons().is_empty() => Presence::Running,
-            State::There { .. } => Presence::Stopping,
-            State::Abandoned { .. } => Presence::Abandoned,
-            State::Gone { for_good: true } => Presence::Finished,
-            State::Gone { for_good: false } => Presence::Absent,
+            State::There { .. } if self.signal.reasons().is_empty() => InstanceState::Running,
+            State::There { .. } => InstanceState::Stopping,
+            State::Abandoned { .. } => InstanceState::Abandoned,
+            State::Gone { for_good: true } => InstanceState::Finished,
+            State::Gone { for_good: false } => InstanceState::Absent,
         }
     }
 
@@ -128,12 +128,12 @@ impl Run {
         let polling = shared.settings.background.cancellation_polling;
         loop {
             let settled = match policy.stage(polling, asked, shared.now()) {
-                Stage::Graceful(left) => self.settled_within(left).await,
-                Stage::Cancelling(left) => {
+                StopStage::Graceful(left) => self.settled_within(left).await,
+                StopStage::Cancelling(left) => {
                     self.signal.raise(StopReason::Cancelled);
                     self.settled_within(left).await
                 }
-                Stage::Polling(left) => {
+                StopStage::Polling(left) => {
                     let settled = self.settled_within(left).await;
                     if !settled {
                         let age = shared.now().saturating_sub(asked);
@@ -144,7 +144,7 @@ impl Run {
                     }
                     settled
                 }
-                Stage::Abandoned => {
+                StopStage::Abandoned => {
                     self.signal.raise(StopReason::Abandoned);
                     warn!("{self} does not stop and is left to itself");
                     self.abandon();

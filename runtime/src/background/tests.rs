@@ -128,7 +128,7 @@ impl Stage {
     }
 
     /// Shows a state of the object; tells whether it needs the finalizer.
-    fn show_as(&self, object: &Value, life: Life, listed: bool) -> bool {
+    fn show_as(&self, object: &Value, life: ObjectLife, listed: bool) -> bool {
         let version = ObjectView::new(object).resource_version();
         let text = serde_json::value::to_raw_value(object).unwrap();
         self.background
@@ -144,11 +144,11 @@ impl Stage {
     }
 
     fn show(&self, object: &Value) -> bool {
-        self.show_as(object, Life::Alive { held: true }, false)
+        self.show_as(object, ObjectLife::Alive { held: true }, false)
     }
 
     fn delete(&self, object: &Value) -> bool {
-        self.show_as(object, Life::Deleting, false)
+        self.show_as(object, ObjectLife::Deleting, false)
     }
 
     /// Shows that many other objects.
@@ -166,7 +166,7 @@ impl Stage {
                 duties: &self.duties,
                 object: &object,
                 essence: &object["spec"],
-                life: Life::Alive { held: true },
+                life: ObjectLife::Alive { held: true },
                 listed,
             });
         }
@@ -231,7 +231,7 @@ async fn a_daemon_runs_while_its_object_matches_and_again_when_it_matches_again(
             Box::pin(obedient(state, cx))
         })
     });
-    assert!(stage.show_as(&object(1, 1), Life::Alive { held: false }, false));
+    assert!(stage.show_as(&object(1, 1), ObjectLife::Alive { held: false }, false));
     stage.pass(s(1)).await;
     assert!(stage.theatre.notes().is_empty(), "nothing starts unheld");
     assert!(stage.show(&object(1, 1)));
@@ -676,7 +676,7 @@ async fn pausing_stops_everything_and_resuming_starts_what_is_seen_again() {
         ["0 starts", "0 tick 1", "1 stops: operator pausing"]
     );
     stage.background.resume();
-    stage.show_as(&object(1, 1), Life::Alive { held: true }, true);
+    stage.show_as(&object(1, 1), ObjectLife::Alive { held: true }, true);
     stage.pass(s(1)).await;
     let mut notes = stage.theatre.notes();
     notes.sort();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kopf_core::cause::Reason;
-use kopf_core::cycle::Situation;
+use kopf_core::cycle::CycleInput;
 use kopf_core::cycle::sub::SubCycle;
 use kopf_core::handler::{HandlerId, HandlerSpec};
 use kopf_core::object::diff::{Baseline, Diff};
@@ -42,7 +42,7 @@ pub struct ChangeContext<K> {
 pub(crate) struct ChangeFacts {
     pub(crate) around: HandlerScope,
     pub(crate) execution: ExecutionSettings,
-    pub(crate) situation: Situation,
+    pub(crate) situation: CycleInput,
     /// From which the records of sub-handlers are opened.
     pub(crate) subs: Arc<SubCycle>,
     /// From old to new, within the field that the handler is about.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kopf_core::cycle::sub::SubCycle;
 use kopf_core::handler::{HandlerId, HandlerSpec, Trigger};
 use kopf_core::lifecycle::Lifecycle;
-use kopf_core::outcome::{HandlerError as Failure, Outcome};
+use kopf_core::outcome::{HandlerFailure, Outcome};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::Instrument as _;
@@ -100,7 +100,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         &mut self,
         function: SubFunction<K>,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, invoke::Verdict> {
+    ) -> BoxFuture<'_, invoke::CallEnd> {
         Box::pin(async move {
             let verdict = invoke::supervised(function(self), limit).await;
             self.after(verdict).await
@@ -108,9 +108,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
     }
 
     /// What a call that ended so comes to, once its sub-handlers have run.
-    pub(crate) async fn after(&mut self, verdict: invoke::Verdict) -> invoke::Verdict {
+    pub(crate) async fn after(&mut self, verdict: invoke::CallEnd) -> invoke::CallEnd {
         match verdict {
-            invoke::Verdict::Returned(Ok(())) => invoke::Verdict::Returned(self.run_subs().await),
+            invoke::CallEnd::Returned(Ok(())) => invoke::CallEnd::Returned(self.run_subs().await),
             verdict => verdict,
         }
     }
@@ -125,7 +125,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         let id: &HandlerId = &spec.id;
         let reason = self.facts.situation.sight.reason;
         let outcome = match cycle.begin(id, Timestamp::now()) {
-            Err(limit) => Outcome::Error(Failure::Exhausted(limit)),
+            Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
             Ok(allowance) => {
                 let facts = ChangeFacts {
                     handler: id.clone(),
@@ -137,7 +137,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
                     ..self.facts.clone()
                 };
                 match K::deserialize(&*facts.situation.body) {
-                    Err(error) => invoke::Verdict::Undecodable(error.to_string()).into_outcome(
+                    Err(error) => invoke::CallEnd::Undecodable(error.to_string()).into_outcome(
                         None,
                         reason,
                         &spec.policy,

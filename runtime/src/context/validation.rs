@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use http::HeaderMap;
 use kopf_core::admission::Operation;
 use kopf_core::admission::certificate::Certificate;
-use kopf_core::admission::review::{Request, UserInfo};
+use kopf_core::admission::review::{ReviewRequest, UserInfo};
 use kopf_core::handler::HandlerId;
 use kopf_core::object::diff::{Diff, diff};
 use kopf_core::selection::DiscoveredResource;
@@ -33,7 +33,7 @@ pub struct ValidationContext<K> {
 /// What is known before the webhook is called.
 #[derive(Clone)]
 pub(crate) struct ReviewFacts {
-    pub(crate) request: Arc<Request>,
+    pub(crate) request: Arc<ReviewRequest>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) client: Client,
     pub(crate) indices: Indices,
@@ -65,7 +65,7 @@ pub(crate) struct States {
 // === impl States ===
 
 impl States {
-    pub(crate) fn read(request: &Request) -> Self {
+    pub(crate) fn read(request: &ReviewRequest) -> Self {
         // What is nested too deeply to be read is nothing that a condition could be about.
         let read = |text: Option<&RawValue>| serde_json::from_str(text?.get()).ok();
         Self {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use kopf_core::election::{Candidate, Lease, Step, Terms};
+use kopf_core::election::{Candidate, Lease, ElectionStep, LeaseTimings};
 use kopf_core::handler::selector::Selectors;
 use kube::Client;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub(crate) struct Election {
     pub(crate) namespace: String,
     /// Unlike that of any other process, also of an earlier one in the same pod.
     pub(crate) identity: String,
-    pub(crate) terms: Terms,
+    pub(crate) terms: LeaseTimings,
     pub(crate) clock: WallClock,
     pub(crate) streams: StreamSettings,
     pub(crate) pulse: Heartbeat,
@@ -134,11 +134,11 @@ impl<'a> Campaign<'a> {
         loop {
             self.tell(source);
             let wait = match self.candidate.step(self.now()) {
-                Step::Acquire | Step::Renew => {
+                ElectionStep::Acquire | ElectionStep::Renew => {
                     self.ask().await;
                     continue;
                 }
-                Step::Wait(wait) => wait,
+                ElectionStep::Wait(wait) => wait,
             };
             self.election.pulse.within(wait);
             tokio::select! {

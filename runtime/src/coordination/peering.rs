@@ -8,7 +8,7 @@ mod object;
 use std::time::Duration;
 
 use fastrand::Rng;
-use kopf_core::peering::{Own, Peer, Stance, keepalive};
+use kopf_core::peering::{OwnPeer, Peer, PeeringStance, keepalive};
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -55,7 +55,7 @@ pub(crate) struct Member {
 /// A member at work.
 struct Session<'a> {
     member: &'a Member,
-    own: Own,
+    own: OwnPeer,
     tables: Vec<Table>,
     begun: Instant,
     touch_at: Instant,
@@ -116,7 +116,7 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         Self {
             member,
-            own: Own {
+            own: OwnPeer {
                 identity: member.identity.clone(),
                 priority: member.settings.priority,
                 ties: member.settings.ties,
@@ -227,8 +227,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn now(&self) -> kopf_core::peering::Moment {
-        kopf_core::peering::Moment {
+    fn now(&self) -> kopf_core::peering::ClockReading {
+        kopf_core::peering::ClockReading {
             wall: self.member.clock.now(),
             uptime: self.begun.elapsed(),
         }
@@ -244,9 +244,9 @@ impl<'a> Session<'a> {
                 continue;
             };
             match verdict.stance {
-                Stance::Run => {}
-                Stance::Yield(peers) => ahead.extend(peers),
-                Stance::Tie(peers) => level.extend(peers),
+                PeeringStance::Run => {}
+                PeeringStance::Yield(peers) => ahead.extend(peers),
+                PeeringStance::Tie(peers) => level.extend(peers),
             }
             others += verdict.alive;
             recheck = recheck.into_iter().chain(verdict.recheck).min();

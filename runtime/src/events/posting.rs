@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::posting::{Due, Key, Ledger, Note};
+use kopf_core::posting::{DueEvent, EventKey, EventCorrelator, EventNote};
 use kube::Client;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -48,7 +48,7 @@ pub(crate) struct EventPoster {
 struct Shared {
     settings: PostingSettings,
     /// Never held across an await.
-    ledger: Mutex<Ledger<Subject>>,
+    ledger: Mutex<EventCorrelator<Subject>>,
     origin: Instant,
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn poster(
 ) -> (EventPoster, impl Future<Output = ()>) {
     let (bell, rings) = mpsc::channel(1);
     let shared = Arc::new(Shared {
-        ledger: Mutex::new(Ledger::new(settings.limits())),
+        ledger: Mutex::new(EventCorrelator::new(settings.limits())),
         settings,
         origin: Instant::now(),
     });
@@ -135,7 +135,7 @@ impl EventPoster {
         if subject.is_event() {
             return;
         }
-        let note = Note {
+        let note = EventNote {
             r#type: severity.as_str().to_owned(),
             reason: reason.into(),
             message: message.into(),
@@ -155,7 +155,7 @@ impl Shared {
         self.origin.elapsed()
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger<Subject>> {
+    fn ledger(&self) -> MutexGuard<'_, EventCorrelator<Subject>> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -215,7 +215,7 @@ impl Sender {
         }
     }
 
-    async fn send(&mut self, due: &Due<Subject>) {
+    async fn send(&mut self, due: &DueEvent<Subject>) {
         let key = &due.key;
         let answer = timeout(REQUEST_TIMEOUT, self.request(due)).await;
         let shared = Arc::clone(&self.shared);
@@ -256,7 +256,7 @@ impl Sender {
     }
 
     /// Creates or updates the event; returns its name.
-    async fn request(&self, due: &Due<Subject>) -> Result<String, kube::Error> {
+    async fn request(&self, due: &DueEvent<Subject>) -> Result<String, kube::Error> {
         let settings = &self.shared.settings;
         let namespace = due.key.subject.namespace();
         let namespace = namespace.unwrap_or(self.client.default_namespace());
@@ -287,7 +287,7 @@ fn is_final(code: u16) -> bool {
     (400..500).contains(&code) && ![401, 408, 409, 429].contains(&code)
 }
 
-fn update(due: &Due<Subject>) -> Value {
+fn update(due: &DueEvent<Subject>) -> Value {
     json!({
         "count": due.count,
         "lastTimestamp": stamp(due.last),
@@ -295,8 +295,8 @@ fn update(due: &Due<Subject>) -> Value {
     })
 }
 
-fn creation(due: &Due<Subject>, namespace: &str, settings: &PostingSettings) -> Value {
-    let Key {
+fn creation(due: &DueEvent<Subject>, namespace: &str, settings: &PostingSettings) -> Value {
+    let EventKey {
         subject,
         r#type,
         reason,
@@ -354,8 +354,8 @@ mod tests {
         };
         let subject = Subject::other(kind, object);
         let settings = PostingSettings::default();
-        let mut ledger = Ledger::new(settings.limits());
-        let note = Note {
+        let mut ledger = EventCorrelator::new(settings.limits());
+        let note = EventNote {
             r#type: "Error".to_owned(),
             reason: "Logging".to_owned(),
             message: "no".to_owned(),

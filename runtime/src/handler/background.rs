@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::background::stopping::StopPolicy;
-use kopf_core::background::timing::Timing;
+use kopf_core::background::timing::TimerTiming;
 use kopf_core::cause::Subject;
 use kopf_core::handler::filter::{Combined, FieldFilter, FieldTest, TextTest, ValueTest, WhenTest};
 use kopf_core::handler::retry::ErrorMode;
@@ -32,7 +32,7 @@ pub struct TimerHandler {
     id: &'static str,
     options: Options,
     initial_delay: InitialDelay,
-    timing: Timing,
+    timing: TimerTiming,
 }
 
 /// How long a daemon or a timer waits before it begins.
@@ -91,7 +91,7 @@ impl TimerHandler {
     pub fn every(id: &'static str, interval: Duration) -> Self {
         Self::with(
             id,
-            Timing::Every {
+            TimerTiming::Every {
                 interval,
                 sharp: false,
                 idle: None,
@@ -101,13 +101,13 @@ impl TimerHandler {
 
     /// A timer that is called once whenever its object has not changed for so long.
     pub fn when_idle(id: &'static str, idle: Duration) -> Self {
-        Self::with(id, Timing::Idle(idle))
+        Self::with(id, TimerTiming::Idle(idle))
     }
 
     /// Counts the interval from call to call, however long the calls take; a timer without an
     /// interval is sharp anyway.
     pub fn sharp(mut self) -> Self {
-        if let Timing::Every { sharp, .. } = &mut self.timing {
+        if let TimerTiming::Every { sharp, .. } = &mut self.timing {
             *sharp = true;
         }
         self
@@ -116,19 +116,19 @@ impl TimerHandler {
     /// Only while the object has not changed for so long.
     pub fn idle(mut self, time: Duration) -> Self {
         match &mut self.timing {
-            Timing::Every { idle, .. } => *idle = Some(time),
-            Timing::Idle(idle) => *idle = time,
+            TimerTiming::Every { idle, .. } => *idle = Some(time),
+            TimerTiming::Idle(idle) => *idle = time,
         }
         self
     }
 
-    pub(crate) fn declare(self) -> (Declared, InitialDelay, Timing) {
+    pub(crate) fn declare(self) -> (Declared, InitialDelay, TimerTiming) {
         let id = self.id();
         let declared = self.options.declare(&id, &[Trigger::Timer]);
         (declared, self.initial_delay, self.timing)
     }
 
-    fn with(id: &'static str, timing: Timing) -> Self {
+    fn with(id: &'static str, timing: TimerTiming) -> Self {
         Self {
             id,
             options: Options::default(),

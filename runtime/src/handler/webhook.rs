@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::{
-    Endpoint, LONGEST_TIMEOUT, Lifetime, OnFailure, Operation, Role, SideEffects, WebhookSpec,
+    WebhookEndpoint, LONGEST_TIMEOUT, ConfigurationLifetime, FailurePolicy, Operation, WebhookRole, SideEffects, WebhookSpec,
 };
 use kopf_core::cause::Subject;
 use kopf_core::handler::HandlerId;
@@ -27,7 +27,7 @@ impl WebhookHandler {
     pub fn new(id: &'static str) -> Self {
         Self {
             id,
-            spec: WebhookSpec::new(id, Role::Validating),
+            spec: WebhookSpec::new(id, WebhookRole::Validating),
             param: None,
         }
     }
@@ -40,13 +40,13 @@ impl WebhookHandler {
 
     /// About this subresource instead of the object itself.
     pub fn subresource(mut self, name: &str) -> Self {
-        self.spec.endpoint = Endpoint::Subresource(name.to_owned());
+        self.spec.endpoint = WebhookEndpoint::Subresource(name.to_owned());
         self
     }
 
     /// About the object and all of its subresources.
     pub fn all_subresources(mut self) -> Self {
-        self.spec.endpoint = Endpoint::All;
+        self.spec.endpoint = WebhookEndpoint::All;
         self
     }
 
@@ -58,13 +58,13 @@ impl WebhookHandler {
 
     /// Requests pass when it cannot be asked, or fails other than by a denial.
     pub fn ignore_failures(mut self) -> Self {
-        self.spec.on_failure = OnFailure::Ignore;
+        self.spec.on_failure = FailurePolicy::Ignore;
         self
     }
 
     /// It stays configured when the operator stops, so that nothing passes unseen.
     pub fn persistent(mut self) -> Self {
-        self.spec.lifetime = Lifetime::Persistent;
+        self.spec.lifetime = ConfigurationLifetime::Persistent;
         self
     }
 
@@ -124,7 +124,7 @@ impl WebhookHandler {
         self
     }
 
-    pub(crate) fn declare(mut self, role: Role) -> (WebhookSpec, Option<Arc<Value>>) {
+    pub(crate) fn declare(mut self, role: WebhookRole) -> (WebhookSpec, Option<Arc<Value>>) {
         self.spec.role = role;
         self.spec.id = match &self.spec.filters.field {
             Some(field) => HandlerId::of_field(self.id, &field.path),

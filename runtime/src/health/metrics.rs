@@ -18,7 +18,7 @@ use self::instrument::{Counter, Gauge};
 pub(crate) use self::kind::{Event, Form, HandlerMetrics, KindMetrics, Outcome, Restart};
 use self::page::{Page, Type};
 pub(crate) use self::queue::QueueMetrics;
-pub(crate) use self::webhook::{Verdict, WebhookMetrics};
+pub(crate) use self::webhook::{ReviewOutcome, WebhookMetrics};
 
 /// All that is counted; cheap to clone.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kopf_core::handler::registry::Registry;
 use kopf_core::persistence::Persistence;
-use kopf_core::selection::resolve::{Demand, Finding, Resolution, Wanted, resolve};
+use kopf_core::selection::resolve::{ResourceDemand, SelectionFinding, Resolution, Wanted, resolve};
 use kube::Client;
 use tracing::{debug, error, info, warn};
 
@@ -18,7 +18,7 @@ use crate::health::metrics::Metrics;
 use crate::process::Kind;
 use crate::process::kind::Supplies;
 use crate::process::kinds::Kinds;
-use crate::registration::{ResourceHandlers, Webhook};
+use crate::registration::{ResourceHandlers, RegisteredWebhook};
 use crate::task::heartbeat::{Heartbeats, ReadinessCondition, State};
 use crate::watch::KindIndex;
 
@@ -46,7 +46,7 @@ struct Workshop {
 /// A declaration of which the server decides what it means.
 struct Open {
     position: usize,
-    demand: Demand,
+    demand: ResourceDemand,
     condition: ReadinessCondition,
     /// What was told to people last.
     told: Option<ReportedFindings>,
@@ -55,7 +55,7 @@ struct Open {
 #[derive(PartialEq, Eq)]
 struct ReportedFindings {
     served: BTreeSet<String>,
-    findings: Vec<Finding>,
+    findings: Vec<SelectionFinding>,
 }
 
 /// How the handled kinds change.
@@ -83,7 +83,7 @@ impl Declarations {
             open.filter(|(position, it)| !it.handlers.is_empty() && is_open(*position, &declared));
         let open = open.map(|(position, it)| Open {
             position,
-            demand: Demand {
+            demand: ResourceDemand {
                 wanted: wanted(&it.coverage),
                 writes: it.writes(),
             },
@@ -123,7 +123,7 @@ impl Declarations {
     }
 
     /// The webhooks, which are nobody else's business from now on.
-    pub(super) fn take_webhooks(&mut self) -> Vec<(ResourceSpec, Webhook)> {
+    pub(super) fn take_webhooks(&mut self) -> Vec<(ResourceSpec, RegisteredWebhook)> {
         let declared = self.declared.iter_mut();
         let webhooks = declared.filter_map(|it| match it.coverage {
             Coverage::Kind(spec) => {
@@ -167,7 +167,7 @@ impl Declarations {
 
     /// Decides anew which kinds are handled, and by whom.
     pub(super) fn revise(&mut self, catalog: &Catalog) -> Revision {
-        let demands: Vec<Demand> = self.open.iter().map(|it| it.demand.clone()).collect();
+        let demands: Vec<ResourceDemand> = self.open.iter().map(|it| it.demand.clone()).collect();
         let resolution = resolve(&demands, catalog);
         let mut current = BTreeMap::new();
         for served in &resolution.served {
@@ -220,8 +220,8 @@ impl Declarations {
                 matches!(coverage, Coverage::Selection(selector) if !selector.is_specific());
             for finding in &news.findings {
                 match finding {
-                    Finding::Nothing if is_broad => info!("{coverage}: {finding}"),
-                    Finding::NotWatchable(_) | Finding::NotPatchable(_) if is_broad => {
+                    SelectionFinding::Nothing if is_broad => info!("{coverage}: {finding}"),
+                    SelectionFinding::NotWatchable(_) | SelectionFinding::NotPatchable(_) if is_broad => {
                         debug!("{coverage}: {finding}");
                     }
                     _ => warn!("{coverage}: {finding}"),
@@ -233,7 +233,7 @@ impl Declarations {
             }
             let obstacle = news.findings.first().filter(|_| news.served.is_empty());
             open.condition.set(match obstacle {
-                Some(ambiguous @ Finding::Ambiguous(_)) => State::Failing(ambiguous.to_string()),
+                Some(ambiguous @ SelectionFinding::Ambiguous(_)) => State::Failing(ambiguous.to_string()),
                 Some(finding) if !is_broad => State::Absent(finding.to_string()),
                 Some(_) | None => State::Fine,
             });

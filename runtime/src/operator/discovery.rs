@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::selection::expectation::{Expectation, Presence};
+use kopf_core::selection::expectation::{ExpectedKinds, KindPresence};
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
@@ -54,7 +54,7 @@ pub(super) struct DiscoveryWatcher {
     patience: Duration,
     published: watch::Sender<Discovered>,
     catalog: Arc<Catalog>,
-    expected: Expectation,
+    expected: ExpectedKinds,
 }
 
 /// Finds out what the server says about kinds that nobody watches; for ever, as they may come
@@ -95,7 +95,7 @@ impl DiscoveryWatcher {
             patience,
             published,
             catalog: Arc::default(),
-            expected: Expectation::default(),
+            expected: ExpectedKinds::default(),
         };
         (view, scout.run(scanning))
     }
@@ -182,9 +182,9 @@ impl DiscoveryWatcher {
             return false;
         };
         let presence = match sighting.event_type {
-            WatchEventType::Listed => Presence::Known,
-            WatchEventType::Added | WatchEventType::Modified => Presence::Changed,
-            WatchEventType::Deleted => Presence::Gone,
+            WatchEventType::Listed => KindPresence::Known,
+            WatchEventType::Added | WatchEventType::Modified => KindPresence::Changed,
+            WatchEventType::Deleted => KindPresence::Gone,
         };
         self.expected.saw(name, presence, &self.catalog)
     }

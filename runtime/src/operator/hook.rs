@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kopf_core::handler::HandlerId;
-use kopf_core::handler::retry::{ErrorMode, Policy};
+use kopf_core::handler::retry::{ErrorMode, RetryPolicy};
 use kube::Client;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(crate) use self::run::{OnFailure, round};
 #[must_use]
 pub struct HookHandler {
     id: HandlerId,
-    policy: Policy,
+    policy: RetryPolicy,
     param: Option<Arc<Value>>,
 }
 
@@ -106,7 +106,7 @@ impl HookHandler {
     pub fn new(id: &'static str) -> Self {
         Self {
             id: HandlerId::new(id),
-            policy: Policy::default(),
+            policy: RetryPolicy::default(),
             param: None,
         }
     }

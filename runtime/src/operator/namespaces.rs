@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kopf_core::object::ObjectView;
-use kopf_core::scope::roll::Roll;
+use kopf_core::scope::roll::MatchingNamespaces;
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -50,7 +50,7 @@ pub(super) enum NamespaceScope {
 
 /// Finds out which namespaces match.
 struct Follower {
-    roll: Roll,
+    roll: MatchingNamespaces,
     api: KindApi,
     streams: StreamSettings,
     served: watch::Sender<Served>,
@@ -74,7 +74,7 @@ impl NamespaceScope {
             }
             Namespaces::Matching(patterns) => patterns.clone(),
         };
-        let roll = Roll::new(patterns);
+        let roll = MatchingNamespaces::new(patterns);
         if !scanning {
             tell_of_blindness(&roll, "looking for namespaces is switched off");
             return (Self::Fixed(roll.literals()), None);
@@ -165,7 +165,7 @@ impl Follower {
     }
 }
 
-fn tell_of_blindness(roll: &Roll, why: &str) {
+fn tell_of_blindness(roll: &MatchingNamespaces, why: &str) {
     let globs: Vec<String> = roll
         .globs()
         .map(|it| format!("{it:?}", it = it.to_string()))

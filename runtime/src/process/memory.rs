@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kopf_core::cause::detect::Acquaintance;
-use kopf_core::contest::Pace;
+use kopf_core::cause::detect::ObjectHistory;
+use kopf_core::contest::WriteRate;
 use serde_json::Value;
 
 use crate::client::resource_version::ResourceVersion;
@@ -12,13 +12,13 @@ use crate::client::resource_version::ResourceVersion;
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// How the object came to our notice; none before the first sight of it.
-    pub(crate) acquaintance: Option<Acquaintance>,
+    pub(crate) acquaintance: Option<ObjectHistory>,
     /// The version after our last write: everything older is known.
     pub(crate) written: Option<ResourceVersion>,
     /// Failures in a row of the runtime itself, not of handlers.
     pub(crate) failures: u8,
     /// How quickly the object is written to.
-    pub(crate) pace: Pace,
+    pub(crate) pace: WriteRate,
     /// Whether the last sight of the object was in a list, among many others.
     pub(crate) listed: bool,
     /// The newest state, as long as something is still to be done about it.

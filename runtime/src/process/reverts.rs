@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::contest::{Contest, Mark, Pace};
-use kopf_core::cycle::Situation;
+use kopf_core::contest::{RevertHistory, StateDigest, WriteRate};
+use kopf_core::cycle::CycleInput;
 
 use super::Case;
 use crate::process::memory::Memory;
@@ -15,7 +15,7 @@ use crate::process::memory::Memory;
 #[derive(Debug, Default)]
 pub(super) struct RevertedObjects {
     // Touched for the length of a lookup, and only for objects that are written to very often.
-    contests: Mutex<HashMap<String, Contest>>,
+    contests: Mutex<HashMap<String, RevertHistory>>,
 }
 
 /// How a turn may begin.
@@ -23,7 +23,7 @@ pub(super) enum TurnAdmission {
     /// As usual.
     Unsuspicious,
     /// On a state that is noted if something is written on it.
-    Marked(Mark),
+    Marked(StateDigest),
     /// Later: what was written on this very state was undone.
     Undone(Duration),
 }
@@ -36,13 +36,13 @@ impl RevertedObjects {
         &self,
         case: &Case<'_>,
         memory: &mut Memory,
-        situation: &Situation,
+        situation: &CycleInput,
     ) -> TurnAdmission {
         let now = Timestamp::now();
         if !memory.pace.is_suspicious(now) {
             return TurnAdmission::Unsuspicious;
         }
-        let mark = Mark::of(
+        let mark = StateDigest::of(
             &situation.sight,
             situation.view(),
             &situation.registry,
@@ -65,7 +65,7 @@ impl RevertedObjects {
     }
 
     /// Notes that something was written.
-    pub(super) fn wrote(&self, uid: &str, pace: &mut Pace, mark: Option<Mark>) {
+    pub(super) fn wrote(&self, uid: &str, pace: &mut WriteRate, mark: Option<StateDigest>) {
         let now = Timestamp::now();
         pace.count(now);
         if let Some(mark) = mark {
@@ -86,7 +86,7 @@ impl RevertedObjects {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Contest>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, RevertHistory>> {
         self.contests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::background::roster::Life;
+use kopf_core::background::roster::ObjectLife;
 use kopf_core::cause::Reason;
 use kopf_core::cause::detect::EventKind;
 use kopf_core::cycle::sub::SubCycle;
 use kopf_core::cycle::tracker::Attempt;
-use kopf_core::cycle::{Ahead, Conclusion, Cycle, Decision, Situation, decide};
+use kopf_core::cycle::{RemainingWork, CycleOutcome, Cycle, Decision, CycleInput, decide};
 use kopf_core::handler::HandlerSpec;
 use kopf_core::handler::registry::FinalizerNeed;
 use kopf_core::object::patch::Patch;
 use kopf_core::object::{ObjectView, finalizer};
-use kopf_core::outcome::{HandlerError as Failure, Outcome};
+use kopf_core::outcome::{HandlerFailure, Outcome};
 use serde_json::Value;
 use tracing::{Instrument as _, debug, info, warn};
 
@@ -78,7 +78,7 @@ impl Case<'_> {
         &self,
         memory: &mut Memory,
         current: &Arc<Value>,
-        situation: &Situation,
+        situation: &CycleInput,
     ) -> Result<Turn, Error> {
         let attended = self.attend(memory, situation);
         match decide(situation, attended, Timestamp::now()) {
@@ -136,15 +136,15 @@ impl Case<'_> {
             }
         }
         Ok(match (turn, conclusion.ahead) {
-            (Turn::Done, Ahead::Handlers(Some(delay))) if nothing_called && delay.is_zero() => {
+            (Turn::Done, RemainingWork::Handlers(Some(delay))) if nothing_called && delay.is_zero() => {
                 Turn::Sleep(PAUSE_WITHOUT_CHOICE)
             }
-            (Turn::Done, Ahead::Handlers(Some(delay))) => Turn::Sleep(delay),
-            (turn, Ahead::FollowUp) => {
+            (Turn::Done, RemainingWork::Handlers(Some(delay))) => Turn::Sleep(delay),
+            (turn, RemainingWork::FollowUp) => {
                 debug!("changed while it was handled: an update follows");
                 turn
             }
-            (turn, Ahead::Handlers(_) | Ahead::Look | Ahead::Nothing) => turn,
+            (turn, RemainingWork::Handlers(_) | RemainingWork::Look | RemainingWork::Nothing) => turn,
         })
     }
 
@@ -181,7 +181,7 @@ impl Case<'_> {
                 }
                 Err(limit) => {
                     callee.metrics.exhausted();
-                    let exhausted = Failure::Exhausted(limit);
+                    let exhausted = HandlerFailure::Exhausted(limit);
                     (Effects::default(), Outcome::Error(exhausted))
                 }
             };
@@ -245,7 +245,7 @@ impl Case<'_> {
     /// Everything that a turn has to write, as one patch.
     ///
     /// A deletion is not concluded as long as a daemon or timer is beside the object.
-    fn conclude(&self, cycle: Cycle, called: &[Called], attended: bool) -> (Write, Conclusion) {
+    fn conclude(&self, cycle: Cycle, called: &[Called], attended: bool) -> (Write, CycleOutcome) {
         let mut patch = Patch::new();
         for call in called {
             patch.absorb(call.writes.clone());
@@ -280,7 +280,7 @@ impl Case<'_> {
         called: Vec<Called>,
         reason: &str,
         attended: bool,
-    ) -> Result<(Turn, Conclusion), Error> {
+    ) -> Result<(Turn, CycleOutcome), Error> {
         let situation = self.situation(memory, current);
         let Decision::Handle(mut cycle) = decide(&situation, attended, Timestamp::now()) else {
             return Err(Error::Undecided);
@@ -289,7 +289,7 @@ impl Case<'_> {
         for call in called {
             let outcome = if call.has_effects() {
                 let message = reason.to_owned();
-                Outcome::Error(Failure::Other { message })
+                Outcome::Error(HandlerFailure::Other { message })
             } else {
                 call.outcome
             };
@@ -309,8 +309,8 @@ impl Case<'_> {
     /// What has to be known about the object after the write that ends a turn.
     ///
     /// Daemons and timers always get to see the newest state.
-    fn tell_after(&self, conclusion: &Conclusion) -> Tell {
-        if conclusion.ahead == Ahead::Nothing && self.kind.duties().is_empty() {
+    fn tell_after(&self, conclusion: &CycleOutcome) -> Tell {
+        if conclusion.ahead == RemainingWork::Nothing && self.kind.duties().is_empty() {
             Tell::Surprises
         } else {
             Tell::All
@@ -381,7 +381,7 @@ impl Case<'_> {
     }
 
     /// Starts and stops daemons and timers; tells whether the object must wait for any of them.
-    fn attend(&self, memory: &Memory, situation: &Situation) -> bool {
+    fn attend(&self, memory: &Memory, situation: &CycleInput) -> bool {
         let duties = self.kind.duties();
         if duties.is_empty() {
             return false;
@@ -391,10 +391,10 @@ impl Case<'_> {
         }
         let view = situation.view();
         let life = if view.is_being_deleted() {
-            Life::Deleting
+            ObjectLife::Deleting
         } else {
             let held = finalizer::is_present(view, &self.kind.persistence().finalizer);
-            Life::Alive { held }
+            ObjectLife::Alive { held }
         };
         self.background.tend(&Scene {
             key: self.key,
@@ -406,14 +406,14 @@ impl Case<'_> {
         })
     }
 
-    fn situation(&self, memory: &Memory, current: &Arc<Value>) -> Situation {
+    fn situation(&self, memory: &Memory, current: &Arc<Value>) -> CycleInput {
         let sight = self.kind.persistence().sight(
             ObjectView::new(current),
             EventKind::Changed,
             memory.acquaintance.unwrap_or_default(),
             self.kind.registry(),
         );
-        Situation::new(
+        CycleInput::new(
             Arc::clone(current),
             Arc::new(sight),
             Arc::clone(self.kind.registry()),

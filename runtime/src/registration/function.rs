@@ -20,7 +20,7 @@ use crate::context::event::EventContext;
 use crate::context::field::FieldContext;
 use crate::context::timer::TimerContext;
 use crate::handler::error::HandlerResult;
-use crate::process::execute::invoke::{Verdict, supervised};
+use crate::process::execute::invoke::{CallEnd, supervised};
 use crate::process::execute::scope::HandlerScope;
 use crate::watch::WatchEventType;
 
@@ -63,7 +63,7 @@ pub(crate) trait TimerFunction: Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) effects: Effects,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: CallEnd,
 }
 
 pub(crate) struct ChangeAdapter<K, S> {
@@ -203,7 +203,7 @@ where
             };
             let verdict = tokio::select! {
                 verdict = supervised((self.function)(&self.state, &mut cx), limit) => verdict,
-                () = interrupted => Verdict::Interrupted,
+                () = interrupted => CallEnd::Interrupted,
             };
             Attempt {
                 effects: cx.effects,
@@ -239,7 +239,7 @@ impl Attempt {
     fn undecodable(error: &serde_json::Error) -> Self {
         Self {
             effects: Effects::default(),
-            verdict: Verdict::Undecodable(error.to_string()),
+            verdict: CallEnd::Undecodable(error.to_string()),
         }
     }
 }

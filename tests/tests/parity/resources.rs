@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use kopf_core::selection::DiscoveredResource;
-use kopf_core::selection::resolve::{Demand, Wanted, resolve};
+use kopf_core::selection::resolve::{ResourceDemand, Wanted, resolve};
 use kopf_runtime::{
     DynamicObject, EventHandler, Namespaces, Operator, Resource, ResourceHandlers, RunningOperator,
     EventContext, Selector,
@@ -330,7 +330,7 @@ async fn selectors_pick_the_same_of_what_is_served() -> TestResult {
     assert_eq!(theirs.len(), ours.len());
     assert!(theirs.iter().filter(|picked| !picked.is_empty()).count() > 100);
     for (selector, theirs) in ours.iter().zip(theirs) {
-        let demand = Demand {
+        let demand = ResourceDemand {
             wanted: Wanted::Selected(selector.clone()),
             writes: false,
         };

@@ -1,6 +1,6 @@
 //! Kinds that are selected: what exactly is meant, what that is called, and what it implies.
 
-use kopf_core::selection::{Name, Selector};
+use kopf_core::selection::{ResourceName, Selector};
 
 use super::Kinds;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
@@ -17,7 +17,7 @@ use crate::model::operator::{HandledKind, Origin};
 const OBJECT: &str = "DynamicObject";
 
 /// A sort of name.
-type MakeName = fn(String) -> Name;
+type MakeName = fn(String) -> ResourceName;
 
 impl Kinds<'_> {
     pub(super) fn selected(
@@ -72,18 +72,18 @@ impl Kinds<'_> {
 
     fn selector(&mut self, likeness: &Likeness) -> Option<Selector> {
         let sorts: [(&Option<Spanned<String>>, MakeName); 6] = [
-            (&likeness.kind, Name::Kind),
-            (&likeness.plural, Name::Plural),
-            (&likeness.singular, Name::Singular),
-            (&likeness.short_name, Name::Short),
-            (&likeness.any_name, Name::Any),
-            (&likeness.category, Name::Category),
+            (&likeness.kind, ResourceName::Kind),
+            (&likeness.plural, ResourceName::Plural),
+            (&likeness.singular, ResourceName::Singular),
+            (&likeness.short_name, ResourceName::Short),
+            (&likeness.any_name, ResourceName::Any),
+            (&likeness.category, ResourceName::Category),
         ];
         let named = sorts.into_iter().filter_map(|(written, name)| {
             let written = written.as_ref()?;
             Some((name(written.value.clone()), written))
         });
-        let named: Vec<(Name, &Spanned<String>)> = named.collect();
+        let named: Vec<(ResourceName, &Spanned<String>)> = named.collect();
         if let [(first, _), (second, written), ..] = named.as_slice() {
             let message = format!(
                 "`{}` and `{}` exclude each other",
@@ -113,7 +113,7 @@ impl Kinds<'_> {
         }
         let name = match name {
             Some((name, _)) => name,
-            None if likeness.group.is_some() => Name::Everything,
+            None if likeness.group.is_some() => ResourceName::Everything,
             None => {
                 self.diagnostics.push(
                     Diagnostic::error(Code::Selection, "`select` does not say what is selected")
@@ -161,20 +161,20 @@ impl Kinds<'_> {
 fn suggested_name(selector: &Selector) -> String {
     let group = selector.group();
     let mut words = match (selector.name(), group) {
-        (Name::Everything, None) => vec!["everything"],
-        (Name::Everything, Some("")) => vec!["core", "group"],
-        (Name::Everything, Some(group)) => vec![group, "group"],
-        (Name::Category(name), _) => vec![name, "category"],
+        (ResourceName::Everything, None) => vec!["everything"],
+        (ResourceName::Everything, Some("")) => vec!["core", "group"],
+        (ResourceName::Everything, Some(group)) => vec![group, "group"],
+        (ResourceName::Category(name), _) => vec![name, "category"],
         (
-            Name::Kind(name)
-            | Name::Plural(name)
-            | Name::Singular(name)
-            | Name::Short(name)
-            | Name::Any(name),
+            ResourceName::Kind(name)
+            | ResourceName::Plural(name)
+            | ResourceName::Singular(name)
+            | ResourceName::Short(name)
+            | ResourceName::Any(name),
             _,
         ) => vec![name, "selection"],
     };
-    if *selector.name() != Name::Everything {
+    if *selector.name() != ResourceName::Everything {
         words.extend(group);
     }
     words.extend(selector.version());
@@ -221,7 +221,7 @@ pub(super) fn check(
 }
 
 fn needs_wide_permissions(selector: &Selector) -> bool {
-    !matches!(selector.name(), Name::Plural(_)) || selector.group().is_none()
+    !matches!(selector.name(), ResourceName::Plural(_)) || selector.group().is_none()
 }
 
 fn note_writes(

@@ -12,9 +12,9 @@ pub struct Certificate {
     /// The serial number, in hexadecimal digits.
     pub serial: String,
     /// Who signed it.
-    pub issuer: Name,
+    pub issuer: DistinguishedName,
     /// Whom it is about.
-    pub subject: Name,
+    pub subject: DistinguishedName,
     /// When it begins to count.
     pub not_before: Timestamp,
     /// When it ceases to count.
@@ -25,7 +25,7 @@ pub struct Certificate {
 
 /// A distinguished name, as attributes in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Name(Vec<(String, String)>);
+pub struct DistinguishedName(Vec<(String, String)>);
 
 /// The bytes are not a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,11 +69,11 @@ impl Certificate {
         body.take_if(VERSION);
         let serial = body.take(INTEGER)?;
         body.take(SEQUENCE)?;
-        let issuer = Name::read(body.take(SEQUENCE)?)?;
+        let issuer = DistinguishedName::read(body.take(SEQUENCE)?)?;
         let mut validity = Der(body.take(SEQUENCE)?);
         let not_before = validity.time()?;
         let not_after = validity.time()?;
-        let subject = Name::read(body.take(SEQUENCE)?)?;
+        let subject = DistinguishedName::read(body.take(SEQUENCE)?)?;
         let serial = match serial {
             [0, rest @ ..] if !rest.is_empty() => rest,
             all => all,
@@ -89,9 +89,9 @@ impl Certificate {
     }
 }
 
-// === impl Name ===
+// === impl DistinguishedName ===
 
-impl Name {
+impl DistinguishedName {
     /// The attributes in their order, such as `("commonName", "admin")`.
     #[must_use]
     pub fn attributes(&self) -> &[(String, String)] {

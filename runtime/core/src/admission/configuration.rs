@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::{Map, Value, json};
 
-use super::{Lifetime, OnFailure, Operation, Role, SideEffects, WebhookSpec};
+use super::{ConfigurationLifetime, FailurePolicy, Operation, WebhookRole, SideEffects, WebhookSpec};
 use crate::{
-    handler::selector::{Demand, label_demands},
+    handler::selector::{LabelDemand, label_demands},
     scope::NamespacePattern,
 };
 
@@ -18,7 +18,7 @@ pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-node-lease", "kube-public", "kub
 
 /// A webhook with the kind that it is about.
 #[derive(Clone, Copy, Debug)]
-pub struct Webhook<'a> {
+pub struct ConfiguredWebhook<'a> {
     /// The API group of the kind; empty for the core group.
     pub group: &'a str,
     /// The version of its objects.
@@ -75,7 +75,7 @@ pub enum WebhookNamespaces {
 
 /// A set of webhooks that cannot be configured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unnameable {
+pub enum ConfigurationError {
     /// The API server wants at least two dots in the name of a webhook.
     #[error(
         "`{0}` cannot name a webhook configuration: it needs a dot, as in `auto.kopf.dev`, and lower-case letters"
@@ -86,9 +86,9 @@ pub enum Unnameable {
     Twice(String),
 }
 
-// === impl Webhook ===
+// === impl ConfiguredWebhook ===
 
-impl Webhook<'_> {
+impl ConfiguredWebhook<'_> {
     /// The path under which it is served: `/validate/kopf.dev/kopfexamples/check_size`.
     #[must_use]
     pub fn path(&self) -> String {
@@ -176,9 +176,9 @@ impl WebhookNamespaces {
 ///
 /// # Errors
 /// If there are no such names.
-pub fn names(name: &str, webhooks: &[Webhook<'_>]) -> Result<Vec<String>, Unnameable> {
+pub fn names(name: &str, webhooks: &[ConfiguredWebhook<'_>]) -> Result<Vec<String>, ConfigurationError> {
     if !is_domain(name) {
-        return Err(Unnameable::Configuration(name.to_owned()));
+        return Err(ConfigurationError::Configuration(name.to_owned()));
     }
     let short: Vec<String> = webhooks
         .iter()
@@ -201,7 +201,7 @@ pub fn names(name: &str, webhooks: &[Webhook<'_>]) -> Result<Vec<String>, Unname
             ),
         };
         if names.contains(&full) {
-            return Err(Unnameable::Twice(full));
+            return Err(ConfigurationError::Twice(full));
         }
         names.push(full);
     }
@@ -213,27 +213,27 @@ pub fn names(name: &str, webhooks: &[Webhook<'_>]) -> Result<Vec<String>, Unname
 /// # Errors
 /// If the webhooks cannot be named.
 pub fn entries(
-    role: Role,
+    role: WebhookRole,
     name: &str,
-    webhooks: &[Webhook<'_>],
+    webhooks: &[ConfiguredWebhook<'_>],
     client: &ClientConfig,
     reach: &WebhookNamespaces,
-) -> Result<Vec<Value>, Unnameable> {
-    let webhooks: Vec<Webhook<'_>> = webhooks
+) -> Result<Vec<Value>, ConfigurationError> {
+    let webhooks: Vec<ConfiguredWebhook<'_>> = webhooks
         .iter()
         .filter(|webhook| webhook.spec.role == role)
         .copied()
         .collect();
     let names = names(name, &webhooks)?;
-    let entry = |(webhook, name): (&Webhook<'_>, String)| {
+    let entry = |(webhook, name): (&ConfiguredWebhook<'_>, String)| {
         let spec = webhook.spec;
         let mut entry = json!({
             "name": name,
             "admissionReviewVersions": ["v1", "v1beta1"],
             "clientConfig": client.to_json(&webhook.path()),
             "failurePolicy": match spec.on_failure {
-                OnFailure::Refuse => "Fail",
-                OnFailure::Ignore => "Ignore",
+                FailurePolicy::Refuse => "Fail",
+                FailurePolicy::Ignore => "Ignore",
             },
             "matchPolicy": "Equivalent",
             "namespaceSelector": reach.to_json(),
@@ -245,7 +245,7 @@ pub fn entries(
             },
             "timeoutSeconds": spec.timeout.as_secs().clamp(1, 30),
         });
-        if role == Role::Mutating {
+        if role == WebhookRole::Mutating {
             entry["reinvocationPolicy"] = "Never".into();
         }
         entry
@@ -255,12 +255,12 @@ pub fn entries(
 
 /// Those entries that stay when nobody serves them.
 #[must_use]
-pub fn persistent(entries: &[Value], webhooks: &[Webhook<'_>], role: Role) -> Vec<Value> {
+pub fn persistent(entries: &[Value], webhooks: &[ConfiguredWebhook<'_>], role: WebhookRole) -> Vec<Value> {
     webhooks
         .iter()
         .filter(|webhook| webhook.spec.role == role)
         .zip(entries)
-        .filter(|(webhook, _)| webhook.spec.lifetime == Lifetime::Persistent)
+        .filter(|(webhook, _)| webhook.spec.lifetime == ConfigurationLifetime::Persistent)
         .map(|(_, entry)| entry.clone())
         .collect()
 }
@@ -284,13 +284,13 @@ pub fn is_in_sync(present: &Value, wanted: &[Value]) -> bool {
 }
 
 fn object_selector(spec: &WebhookSpec) -> Value {
-    let demands: BTreeMap<String, Demand> = label_demands(&spec.filters);
+    let demands: BTreeMap<String, LabelDemand> = label_demands(&spec.filters);
     let expressions: Vec<Value> = demands
         .into_iter()
         .map(|(key, demand)| match demand {
-            Demand::In(values) => json!({"key": key, "operator": "In", "values": values}),
-            Demand::Exists => json!({"key": key, "operator": "Exists"}),
-            Demand::Missing => json!({"key": key, "operator": "DoesNotExist"}),
+            LabelDemand::In(values) => json!({"key": key, "operator": "In", "values": values}),
+            LabelDemand::Exists => json!({"key": key, "operator": "Exists"}),
+            LabelDemand::Missing => json!({"key": key, "operator": "DoesNotExist"}),
         })
         .collect();
     let mut selector = Map::new();

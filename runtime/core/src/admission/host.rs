@@ -2,7 +2,7 @@
 
 /// A local cluster, or none that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cluster {
+pub enum LocalCluster {
     /// k3d, or k3s by another name.
     K3d,
     /// minikube.
@@ -17,7 +17,7 @@ pub enum Cluster {
 
 /// What gives a cluster away.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Hints<'a> {
+pub struct ClusterHints<'a> {
     /// The context of the kubeconfig.
     pub context: Option<&'a str>,
     /// The host of the API server.
@@ -28,10 +28,10 @@ pub struct Hints<'a> {
     pub certificate: &'a [String],
 }
 
-impl Cluster {
+impl LocalCluster {
     /// The most likely cluster.
     #[must_use]
-    pub fn guess(hints: &Hints<'_>) -> Self {
+    pub fn guess(hints: &ClusterHints<'_>) -> Self {
         let context = hints.context.unwrap_or_default();
         let version = hints.version.unwrap_or_default();
         let certified = |part: &str| hints.certificate.iter().any(|name| name.contains(part));
@@ -81,63 +81,63 @@ mod tests {
 
     #[test]
     fn clusters_are_recognised_by_whatever_gives_them_away() {
-        let context = |context| Hints {
+        let context = |context| ClusterHints {
             context: Some(context),
-            ..Hints::default()
+            ..ClusterHints::default()
         };
         let names = |name: &str| vec!["kubernetes".to_owned(), name.to_owned()];
         let (minikube, k3s) = (names("minikubeCA"), names("k3s-server-ca@1700000000"));
         let docker = names("docker-for-desktop");
         for (hints, expected, host) in [
-            (context("k3d-dev"), Cluster::K3d, "host.k3d.internal"),
+            (context("k3d-dev"), LocalCluster::K3d, "host.k3d.internal"),
             (
                 context("minikube"),
-                Cluster::Minikube,
+                LocalCluster::Minikube,
                 "host.minikube.internal",
             ),
-            (context("kind-dev"), Cluster::Kind, "host.docker.internal"),
+            (context("kind-dev"), LocalCluster::Kind, "host.docker.internal"),
             (
                 context("docker-desktop"),
-                Cluster::DockerDesktop,
+                LocalCluster::DockerDesktop,
                 "host.docker.internal",
             ),
-            (context("production"), Cluster::Unknown, "localhost"),
+            (context("production"), LocalCluster::Unknown, "localhost"),
             (
-                Hints {
+                ClusterHints {
                     version: Some("v1.33.1+k3s1"),
-                    ..Hints::default()
+                    ..ClusterHints::default()
                 },
-                Cluster::K3d,
+                LocalCluster::K3d,
                 "host.k3d.internal",
             ),
             (
-                Hints {
+                ClusterHints {
                     certificate: &minikube,
-                    ..Hints::default()
+                    ..ClusterHints::default()
                 },
-                Cluster::Minikube,
+                LocalCluster::Minikube,
                 "host.minikube.internal",
             ),
             (
-                Hints {
+                ClusterHints {
                     certificate: &k3s,
-                    ..Hints::default()
+                    ..ClusterHints::default()
                 },
-                Cluster::K3d,
+                LocalCluster::K3d,
                 "host.k3d.internal",
             ),
             (
-                Hints {
+                ClusterHints {
                     certificate: &docker,
-                    ..Hints::default()
+                    ..ClusterHints::default()
                 },
-                Cluster::DockerDesktop,
+                LocalCluster::DockerDesktop,
                 "host.docker.internal",
             ),
         ] {
-            let cluster = Cluster::guess(&hints);
+            let cluster = LocalCluster::guess(&hints);
             assert_eq!((cluster, cluster.host()), (expected, host), "{hints:?}");
         }
-        assert!(Cluster::Unknown.is_this_machine() && !Cluster::Kind.is_this_machine());
+        assert!(LocalCluster::Unknown.is_this_machine() && !LocalCluster::Kind.is_this_machine());
     }
 }

@@ -7,21 +7,21 @@ use std::{collections::BTreeMap, time::Duration};
 
 /// What one replica knows of the others.
 #[derive(Clone, Debug)]
-pub struct Presence {
+pub struct ServingReplicas {
     me: String,
     lifetime: Duration,
-    seen: BTreeMap<String, Sign>,
+    seen: BTreeMap<String, ReplicaMark>,
 }
 
 /// The last sign of life of a replica.
 #[derive(Clone, Debug)]
-struct Sign {
+struct ReplicaMark {
     mark: String,
     /// On the clock of this process, from its start.
     at: Duration,
 }
 
-impl Presence {
+impl ServingReplicas {
     /// A replica with this name, in a group whose members renew their marks within `lifetime`.
     #[must_use]
     pub fn new(me: impl Into<String>, lifetime: Duration) -> Self {
@@ -48,7 +48,7 @@ impl Presence {
             let known = self.seen.get(name).is_some_and(|sign| sign.mark == *mark);
             if !known {
                 let mark = mark.clone();
-                self.seen.insert(name.clone(), Sign { mark, at: clock });
+                self.seen.insert(name.clone(), ReplicaMark { mark, at: clock });
             }
         }
     }
@@ -69,7 +69,7 @@ impl Presence {
         !self.seen.values().any(|sign| self.is_fresh(sign, clock))
     }
 
-    fn is_fresh(&self, sign: &Sign, clock: Duration) -> bool {
+    fn is_fresh(&self, sign: &ReplicaMark, clock: Duration) -> bool {
         clock.saturating_sub(sign.at) < self.lifetime
     }
 }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_replica_is_alive_as_long_as_its_mark_changes() {
-        let mut presence = Presence::new("a", seconds(10));
+        let mut presence = ServingReplicas::new("a", seconds(10));
         assert!(presence.is_last(seconds(0)));
         presence.observe(&marks([("a", "1"), ("b", "1")]), seconds(1));
         assert!(!presence.is_last(seconds(2)));
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_replica_that_left_is_forgotten_and_one_just_met_is_alive() {
-        let mut presence = Presence::new("a", seconds(10));
+        let mut presence = ServingReplicas::new("a", seconds(10));
         presence.observe(&marks([("b", "1")]), seconds(100));
         assert!(!presence.is_last(seconds(100)));
         presence.observe(&marks([]), seconds(101));

@@ -11,16 +11,16 @@ use crate::object::patch::{JsonPatch, Patch, apply_merge, plain_json_patch};
 
 /// A review whose objects are still text: most webhooks read them once, into their own type.
 #[derive(Clone, Debug)]
-pub struct Review {
+pub struct AdmissionReview {
     /// The version of the review, which the answer repeats.
-    pub version: Version,
+    pub version: ReviewVersion,
     /// What is asked.
-    pub request: Request,
+    pub request: ReviewRequest,
 }
 
 /// The versions of reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Version {
+pub enum ReviewVersion {
     /// The present one.
     #[serde(rename = "admission.k8s.io/v1")]
     V1,
@@ -32,7 +32,7 @@ pub enum Version {
 /// What the API server asks about.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Request {
+pub struct ReviewRequest {
     /// The identity of the question.
     pub uid: String,
     /// What the object is.
@@ -107,7 +107,7 @@ pub struct UserInfo {
 
 /// The answer to a review.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ReviewAnswer {
     /// Why the request is refused; it is allowed if there is no reason.
     pub denial: Option<Denial>,
     /// What the person who made the request is told in any case.
@@ -145,17 +145,17 @@ pub enum Malformed {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Envelope<'a> {
-    api_version: Version,
+    api_version: ReviewVersion,
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(default)]
-    request: Option<Request>,
+    request: Option<ReviewRequest>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AnswerEnvelope<'a> {
-    api_version: Version,
+    api_version: ReviewVersion,
     kind: &'static str,
     response: Response<'a>,
 }
@@ -166,7 +166,7 @@ struct Response<'a> {
     uid: &'a str,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status<'a>>,
+    status: Option<ReviewStatus<'a>>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     warnings: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,14 +176,14 @@ struct Response<'a> {
 }
 
 #[derive(Serialize)]
-struct Status<'a> {
+struct ReviewStatus<'a> {
     message: &'a str,
     code: u16,
 }
 
-// === impl Review ===
+// === impl AdmissionReview ===
 
-impl Review {
+impl AdmissionReview {
     /// Reads a review.
     ///
     /// # Errors
@@ -206,7 +206,7 @@ impl Review {
 
     /// The answer as it is sent.
     #[must_use]
-    pub fn answer(&self, answer: &Answer) -> Vec<u8> {
+    pub fn answer(&self, answer: &ReviewAnswer) -> Vec<u8> {
         let patch = answer.patch.as_ref().filter(|_| answer.denial.is_none());
         let envelope = AnswerEnvelope {
             api_version: self.version,
@@ -214,7 +214,7 @@ impl Review {
             response: Response {
                 uid: &self.request.uid,
                 allowed: answer.denial.is_none(),
-                status: answer.denial.as_ref().map(|denial| Status {
+                status: answer.denial.as_ref().map(|denial| ReviewStatus {
                     message: &denial.message,
                     code: denial.code,
                 }),
@@ -227,9 +227,9 @@ impl Review {
     }
 }
 
-// === impl Request ===
+// === impl ReviewRequest ===
 
-impl Request {
+impl ReviewRequest {
     /// The object as it will be, or as it was if it is being deleted.
     #[must_use]
     pub fn body(&self) -> Option<&RawValue> {
@@ -253,9 +253,9 @@ impl Request {
     }
 }
 
-// === impl Answer ===
+// === impl ReviewAnswer ===
 
-impl Answer {
+impl ReviewAnswer {
     /// Yes, without any more words.
     #[must_use]
     pub fn allowed() -> Self {

@@ -12,7 +12,7 @@ use crate::time::{after, elapsed};
 
 /// How long things count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct RotationPolicy {
     /// How long an authority counts.
     pub authority_lifetime: Duration,
     /// How long a server certificate counts.
@@ -32,7 +32,7 @@ pub struct Validity {
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keys {
+pub struct RotationKeys {
     /// The authority that signs.
     pub authority: Validity,
     /// The certificate that is served.
@@ -47,7 +47,7 @@ pub struct Keys {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum RotationStep {
     /// Make everything anew: what there is no longer counts.
     Create,
     /// Sign another server certificate.
@@ -62,7 +62,7 @@ pub enum Step {
     Wait(Timestamp),
 }
 
-impl Default for Policy {
+impl Default for RotationPolicy {
     fn default() -> Self {
         let day = Duration::from_secs(24 * 3600);
         Self {
@@ -82,39 +82,39 @@ impl Validity {
 
 /// What to do about the certificates now.
 #[must_use]
-pub fn next(keys: Option<&Keys>, policy: &Policy, now: Timestamp) -> Step {
+pub fn next(keys: Option<&RotationKeys>, policy: &RotationPolicy, now: Timestamp) -> RotationStep {
     let Some(keys) = keys else {
-        return Step::Create;
+        return RotationStep::Create;
     };
     if now >= keys.authority.until || now < keys.authority.from {
-        return Step::Create;
+        return RotationStep::Create;
     }
     if !keys.covers_hosts || now >= keys.leaf.renewal() || now < keys.leaf.from {
         // A leaf beyond its authority's end would not be longer valid than that.
         if keys.leaf.until < keys.authority.until || !keys.covers_hosts || now >= keys.leaf.until {
-            return Step::Renew;
+            return RotationStep::Renew;
         }
     }
     if let Some(published) = keys.next_published {
         let ready = after(published, policy.spread);
         return if now >= ready {
-            Step::Switch
+            RotationStep::Switch
         } else {
-            Step::Wait(ready)
+            RotationStep::Wait(ready)
         };
     }
     if let Some(retired) = keys.previous_retired {
         let done = after(retired, policy.spread);
         return if now >= done {
-            Step::Forget
+            RotationStep::Forget
         } else {
-            Step::Wait(done)
+            RotationStep::Wait(done)
         };
     }
     if now >= keys.authority.renewal() {
-        return Step::Publish;
+        return RotationStep::Publish;
     }
-    Step::Wait(keys.authority.renewal().min(keys.leaf.renewal()))
+    RotationStep::Wait(keys.authority.renewal().min(keys.leaf.renewal()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn a_mutating_webhook_is_asked_about_deletions_only_if_it_says_so() {
-    let mut spec = WebhookSpec::new("fix", Role::Mutating);
+    let mut spec = WebhookSpec::new("fix", WebhookRole::Mutating);
     assert!(spec.concerns(Operation::Create, None));
     assert!(!spec.concerns(Operation::Delete, None));
     spec.operations = vec![Operation::Delete];
@@ -20,18 +20,18 @@ fn a_mutating_webhook_is_asked_about_deletions_only_if_it_says_so() {
 
 #[test]
 fn subresources_are_asked_about_only_if_wanted() {
-    let mut spec = WebhookSpec::new("check", Role::Validating);
+    let mut spec = WebhookSpec::new("check", WebhookRole::Validating);
     let concerns = |spec: &WebhookSpec, sub| spec.concerns(Operation::Update, sub);
     assert!(concerns(&spec, None) && !concerns(&spec, Some("status")));
-    spec.endpoint = Endpoint::Subresource("status".to_owned());
+    spec.endpoint = WebhookEndpoint::Subresource("status".to_owned());
     assert!(!concerns(&spec, None) && concerns(&spec, Some("status")));
-    spec.endpoint = Endpoint::All;
+    spec.endpoint = WebhookEndpoint::All;
     assert!(concerns(&spec, None) && concerns(&spec, Some("scale")));
 }
 
 #[test]
 fn filters_see_the_labels_of_the_body_and_the_field_before_and_after() {
-    let mut spec = WebhookSpec::new("check", Role::Validating);
+    let mut spec = WebhookSpec::new("check", WebhookRole::Validating);
     spec.filters.labels = vec![("tier".to_owned(), TextTest::Present.into())];
     spec.filters.field = Some(FieldFilter {
         path: FieldPath::from("spec.size"),
@@ -43,7 +43,7 @@ fn filters_see_the_labels_of_the_body_and_the_field_before_and_after() {
     let object =
         |size: u32, labels| json!({"metadata": {"labels": labels}, "spec": {"size": size}});
     let matches = |old: serde_json::Value, new: serde_json::Value| {
-        let sight = Sight {
+        let sight = ReviewedObject {
             body: &new,
             old: &Baseline::Known(Essence::from_value(old)),
             new: &Essence::from_value(new.clone()),

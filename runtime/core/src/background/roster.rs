@@ -4,7 +4,7 @@ use super::stopping::StopReason;
 
 /// What there is of one daemon or timer of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum InstanceState {
     /// Nothing; it may be started.
     Absent,
     /// It runs, or waits for its next tick.
@@ -19,7 +19,7 @@ pub enum Presence {
 
 /// What is known of the object and the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum ObjectLife {
     /// It exists, and nobody wants it deleted.
     Alive {
         /// Whether the finalizer holds it already.
@@ -31,7 +31,7 @@ pub enum Life {
 
 /// What is to be done about one daemon or timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum InstanceStep {
     /// Nothing.
     Leave,
     /// It is to be started.
@@ -45,24 +45,24 @@ pub enum Step {
 /// Nothing starts before the finalizer is there: otherwise the object could go and leave a
 /// daemon behind. What is stopping has to be gone before it can be started again.
 #[must_use]
-pub fn step(presence: Presence, matches: bool, life: Life) -> Step {
+pub fn step(presence: InstanceState, matches: bool, life: ObjectLife) -> InstanceStep {
     match (presence, life) {
-        (Presence::Absent, Life::Alive { held: true }) if matches => Step::Start,
-        (Presence::Running, Life::Deleting) => Step::Stop(StopReason::ResourceDeleted),
-        (Presence::Running, Life::Alive { .. }) if !matches => {
-            Step::Stop(StopReason::FiltersMismatch)
+        (InstanceState::Absent, ObjectLife::Alive { held: true }) if matches => InstanceStep::Start,
+        (InstanceState::Running, ObjectLife::Deleting) => InstanceStep::Stop(StopReason::ResourceDeleted),
+        (InstanceState::Running, ObjectLife::Alive { .. }) if !matches => {
+            InstanceStep::Stop(StopReason::FiltersMismatch)
         }
-        _ => Step::Leave,
+        _ => InstanceStep::Leave,
     }
 }
 
 /// Whether the object must not go, or not be let go, because of a daemon or timer.
 #[must_use]
-pub fn holds(presence: Presence, matches: bool, life: Life) -> bool {
+pub fn holds(presence: InstanceState, matches: bool, life: ObjectLife) -> bool {
     match presence {
-        Presence::Running | Presence::Stopping => true,
-        Presence::Absent => matches && life != Life::Deleting,
-        Presence::Abandoned | Presence::Finished => false,
+        InstanceState::Running | InstanceState::Stopping => true,
+        InstanceState::Absent => matches && life != ObjectLife::Deleting,
+        InstanceState::Abandoned | InstanceState::Finished => false,
     }
 }
 
@@ -70,50 +70,50 @@ pub fn holds(presence: Presence, matches: bool, life: Life) -> bool {
 mod tests {
     use super::*;
 
-    const HELD: Life = Life::Alive { held: true };
-    const FREE: Life = Life::Alive { held: false };
+    const HELD: ObjectLife = ObjectLife::Alive { held: true };
+    const FREE: ObjectLife = ObjectLife::Alive { held: false };
 
     #[test]
     fn a_matching_object_is_held_first_and_attended_then() {
-        assert!(holds(Presence::Absent, true, FREE));
-        assert_eq!(step(Presence::Absent, true, FREE), Step::Leave);
-        assert_eq!(step(Presence::Absent, true, HELD), Step::Start);
-        assert_eq!(step(Presence::Running, true, HELD), Step::Leave);
+        assert!(holds(InstanceState::Absent, true, FREE));
+        assert_eq!(step(InstanceState::Absent, true, FREE), InstanceStep::Leave);
+        assert_eq!(step(InstanceState::Absent, true, HELD), InstanceStep::Start);
+        assert_eq!(step(InstanceState::Running, true, HELD), InstanceStep::Leave);
     }
 
     #[test]
     fn what_no_longer_matches_stops_and_then_lets_the_object_go() {
-        let stop = Step::Stop(StopReason::FiltersMismatch);
-        assert_eq!(step(Presence::Running, false, HELD), stop);
-        assert_eq!(step(Presence::Stopping, false, HELD), Step::Leave);
-        assert!(holds(Presence::Stopping, false, HELD));
-        assert!(!holds(Presence::Absent, false, HELD));
+        let stop = InstanceStep::Stop(StopReason::FiltersMismatch);
+        assert_eq!(step(InstanceState::Running, false, HELD), stop);
+        assert_eq!(step(InstanceState::Stopping, false, HELD), InstanceStep::Leave);
+        assert!(holds(InstanceState::Stopping, false, HELD));
+        assert!(!holds(InstanceState::Absent, false, HELD));
     }
 
     #[test]
     fn what_matches_again_while_it_stops_is_started_when_it_has_stopped() {
-        assert_eq!(step(Presence::Stopping, true, HELD), Step::Leave);
-        assert_eq!(step(Presence::Absent, true, HELD), Step::Start);
+        assert_eq!(step(InstanceState::Stopping, true, HELD), InstanceStep::Leave);
+        assert_eq!(step(InstanceState::Absent, true, HELD), InstanceStep::Start);
     }
 
     #[test]
     fn nothing_is_started_for_an_object_that_is_being_deleted() {
-        let stop = Step::Stop(StopReason::ResourceDeleted);
-        assert_eq!(step(Presence::Absent, true, Life::Deleting), Step::Leave);
-        assert!(!holds(Presence::Absent, true, Life::Deleting));
-        assert_eq!(step(Presence::Running, true, Life::Deleting), stop);
-        assert!(holds(Presence::Stopping, true, Life::Deleting));
+        let stop = InstanceStep::Stop(StopReason::ResourceDeleted);
+        assert_eq!(step(InstanceState::Absent, true, ObjectLife::Deleting), InstanceStep::Leave);
+        assert!(!holds(InstanceState::Absent, true, ObjectLife::Deleting));
+        assert_eq!(step(InstanceState::Running, true, ObjectLife::Deleting), stop);
+        assert!(holds(InstanceState::Stopping, true, ObjectLife::Deleting));
     }
 
     #[test]
     fn what_was_given_up_lets_the_object_go_and_has_no_double() {
-        assert!(!holds(Presence::Abandoned, true, Life::Deleting));
-        assert_eq!(step(Presence::Abandoned, true, HELD), Step::Leave);
+        assert!(!holds(InstanceState::Abandoned, true, ObjectLife::Deleting));
+        assert_eq!(step(InstanceState::Abandoned, true, HELD), InstanceStep::Leave);
     }
 
     #[test]
     fn what_ended_by_itself_neither_starts_again_nor_holds_the_object() {
-        assert_eq!(step(Presence::Finished, true, HELD), Step::Leave);
-        assert!(!holds(Presence::Finished, true, HELD));
+        assert_eq!(step(InstanceState::Finished, true, HELD), InstanceStep::Leave);
+        assert!(!holds(InstanceState::Finished, true, HELD));
     }
 }

@@ -39,7 +39,7 @@ pub struct StopPolicy {
 
 /// A stage of stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum StopStage {
     /// It was asked, and has this long to stop by itself.
     Graceful(Duration),
     /// It is to be interrupted, and has this long to be gone.
@@ -138,19 +138,19 @@ impl fmt::Display for StopReasons {
 impl StopPolicy {
     /// The stage of a daemon that was asked to stop some time ago, and how long it lasts.
     #[must_use]
-    pub fn stage(&self, default_polling: Duration, asked: Moment, now: Moment) -> Stage {
+    pub fn stage(&self, default_polling: Duration, asked: Moment, now: Moment) -> StopStage {
         let age = now.saturating_sub(asked);
         let backoff = self.backoff.unwrap_or_default();
         if age < backoff {
-            return Stage::Graceful(backoff - age);
+            return StopStage::Graceful(backoff - age);
         }
         let Some(timeout) = self.timeout else {
             let polling = self.polling.unwrap_or(default_polling);
-            return Stage::Polling(until_next(age - backoff, polling));
+            return StopStage::Polling(until_next(age - backoff, polling));
         };
         match (backoff.saturating_add(timeout)).checked_sub(age) {
-            Some(left) if !left.is_zero() => Stage::Cancelling(left),
-            _ => Stage::Abandoned,
+            Some(left) if !left.is_zero() => StopStage::Cancelling(left),
+            _ => StopStage::Abandoned,
         }
     }
 }
@@ -172,7 +172,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn stage(policy: StopPolicy, age: u64) -> Stage {
+    fn stage(policy: StopPolicy, age: u64) -> StopStage {
         policy.stage(seconds(60), seconds(100), seconds(100 + age))
     }
 
@@ -183,12 +183,12 @@ mod tests {
             timeout: Some(seconds(5)),
             polling: None,
         };
-        assert_eq!(stage(policy, 0), Stage::Graceful(seconds(3)));
-        assert_eq!(stage(policy, 2), Stage::Graceful(seconds(1)));
-        assert_eq!(stage(policy, 3), Stage::Cancelling(seconds(5)));
-        assert_eq!(stage(policy, 7), Stage::Cancelling(seconds(1)));
-        assert_eq!(stage(policy, 8), Stage::Abandoned);
-        assert_eq!(stage(policy, 800), Stage::Abandoned);
+        assert_eq!(stage(policy, 0), StopStage::Graceful(seconds(3)));
+        assert_eq!(stage(policy, 2), StopStage::Graceful(seconds(1)));
+        assert_eq!(stage(policy, 3), StopStage::Cancelling(seconds(5)));
+        assert_eq!(stage(policy, 7), StopStage::Cancelling(seconds(1)));
+        assert_eq!(stage(policy, 8), StopStage::Abandoned);
+        assert_eq!(stage(policy, 800), StopStage::Abandoned);
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
             timeout: Some(seconds(5)),
             ..StopPolicy::default()
         };
-        assert_eq!(stage(policy, 0), Stage::Cancelling(seconds(5)));
+        assert_eq!(stage(policy, 0), StopStage::Cancelling(seconds(5)));
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
             timeout: Some(Duration::ZERO),
             ..StopPolicy::default()
         };
-        assert_eq!(stage(policy, 0), Stage::Abandoned);
+        assert_eq!(stage(policy, 0), StopStage::Abandoned);
     }
 
     #[test]
@@ -215,9 +215,9 @@ mod tests {
             polling: Some(seconds(10)),
             ..StopPolicy::default()
         };
-        assert_eq!(stage(policy, 0), Stage::Polling(seconds(10)));
-        assert_eq!(stage(policy, 1234), Stage::Polling(seconds(6)));
-        assert_eq!(stage(StopPolicy::default(), 0), Stage::Polling(seconds(60)));
+        assert_eq!(stage(policy, 0), StopStage::Polling(seconds(10)));
+        assert_eq!(stage(policy, 1234), StopStage::Polling(seconds(6)));
+        assert_eq!(stage(StopPolicy::default(), 0), StopStage::Polling(seconds(60)));
     }
 
     #[test]
@@ -245,17 +245,17 @@ mod tests {
             let mut cancelled = false;
             loop {
                 match policy.stage(seconds(60), seconds(7), now) {
-                    Stage::Graceful(left) => {
+                    StopStage::Graceful(left) => {
                         prop_assert!(!cancelled && !left.is_zero());
                         now += left;
                     }
-                    Stage::Cancelling(left) => {
+                    StopStage::Cancelling(left) => {
                         prop_assert!(!cancelled && !left.is_zero());
                         cancelled = true;
                         now += left;
                     }
-                    Stage::Abandoned => break,
-                    Stage::Polling(_) => prop_assert!(false, "there is a timeout"),
+                    StopStage::Abandoned => break,
+                    StopStage::Polling(_) => prop_assert!(false, "there is a timeout"),
                 }
             }
             prop_assert_eq!(now, seconds(7 + backoff.unwrap_or(0) + timeout));

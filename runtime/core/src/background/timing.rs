@@ -6,7 +6,7 @@ use super::Moment;
 
 /// The declared pace of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timing {
+pub enum TimerTiming {
     /// Again and again.
     Every {
         /// The pause after a tick; for a sharp timer, the distance of the ticks.
@@ -27,25 +27,25 @@ pub enum Timing {
 /// are reported in between, at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticker {
-    next: Next,
+    next: NextTick,
     /// When the object last changed in what counts; its first sight is a change, too.
-    changed: Stamp,
+    changed: CompactMoment,
     /// What the grid of a sharp timer is counted from: the planned time of the last full tick.
-    planned: Stamp,
+    planned: CompactMoment,
     /// When the running attempt began.
-    began: Stamp,
+    began: CompactMoment,
 }
 
 /// A moment in half the memory, as there may be very many timers: nanoseconds, for 584 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Stamp(u64);
+struct CompactMoment(u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum NextTick {
     /// Not before this moment, nor before the idle time is over.
-    Tick(Stamp),
+    Tick(CompactMoment),
     /// Another attempt of a tick that failed.
-    Retry(Stamp),
+    Retry(CompactMoment),
     /// Nothing until the object changes.
     Change,
 }
@@ -58,9 +58,9 @@ const SPREAD_STEP: Duration = Duration::from_millis(10);
 const GRAINS: u32 = 256;
 const COARSEST_GRAIN: Duration = Duration::from_millis(100);
 
-// === impl Timing ===
+// === impl TimerTiming ===
 
-impl Timing {
+impl TimerTiming {
     /// How long the object must have been unchanged.
     #[must_use]
     pub fn idle(&self) -> Option<Duration> {
@@ -103,15 +103,15 @@ impl Timing {
     }
 }
 
-// === impl Stamp ===
+// === impl CompactMoment ===
 
-impl Stamp {
+impl CompactMoment {
     fn moment(self) -> Moment {
         Duration::from_nanos(self.0)
     }
 }
 
-impl From<Moment> for Stamp {
+impl From<Moment> for CompactMoment {
     fn from(moment: Moment) -> Self {
         Self(u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX))
     }
@@ -125,7 +125,7 @@ impl Ticker {
     pub fn start(now: Moment, delay: Duration) -> Self {
         let first = now.saturating_add(delay);
         Self {
-            next: Next::Tick(first.into()),
+            next: NextTick::Tick(first.into()),
             changed: now.into(),
             planned: first.into(),
             began: first.into(),
@@ -134,52 +134,52 @@ impl Ticker {
 
     /// When the timer is due; none if only a change of the object makes it due.
     #[must_use]
-    pub fn due(&self, timing: &Timing) -> Option<Moment> {
+    pub fn due(&self, timing: &TimerTiming) -> Option<Moment> {
         let quiet = timing
             .idle()
             .map(|idle| self.changed.moment().saturating_add(idle));
         match self.next {
-            Next::Tick(at) | Next::Retry(at) => {
+            NextTick::Tick(at) | NextTick::Retry(at) => {
                 let at = at.moment();
                 Some(quiet.map_or(at, |quiet| at.max(quiet)))
             }
-            Next::Change => None,
+            NextTick::Change => None,
         }
     }
 
     /// The object has changed in what counts.
     pub fn change(&mut self, now: Moment) {
         self.changed = now.into();
-        if self.next == Next::Change {
-            self.next = Next::Tick(self.changed);
+        if self.next == NextTick::Change {
+            self.next = NextTick::Tick(self.changed);
         }
     }
 
     /// An attempt begins.
-    pub fn begin(&mut self, timing: &Timing, now: Moment) {
-        if let (Next::Tick(_), Some(due)) = (self.next, self.due(timing)) {
+    pub fn begin(&mut self, timing: &TimerTiming, now: Moment) {
+        if let (NextTick::Tick(_), Some(due)) = (self.next, self.due(timing)) {
             self.planned = due.min(now).into();
         }
         self.began = now.into();
     }
 
     /// The tick is over, well or as good as well.
-    pub fn finish(&mut self, timing: &Timing, now: Moment) {
+    pub fn finish(&mut self, timing: &TimerTiming, now: Moment) {
         self.next = match *timing {
-            Timing::Every {
+            TimerTiming::Every {
                 interval,
                 sharp: true,
                 ..
-            } => Next::Tick(next_on_grid(self.planned.moment(), interval, now).into()),
-            Timing::Every { interval, .. } => Next::Tick(now.saturating_add(interval).into()),
-            Timing::Idle(_) if self.changed > self.began => Next::Tick(now.into()),
-            Timing::Idle(_) => Next::Change,
+            } => NextTick::Tick(next_on_grid(self.planned.moment(), interval, now).into()),
+            TimerTiming::Every { interval, .. } => NextTick::Tick(now.saturating_add(interval).into()),
+            TimerTiming::Idle(_) if self.changed > self.began => NextTick::Tick(now.into()),
+            TimerTiming::Idle(_) => NextTick::Change,
         };
     }
 
     /// The attempt failed, and another one follows.
     pub fn retry(&mut self, delay: Duration, now: Moment) {
-        self.next = Next::Retry(now.saturating_add(delay).into());
+        self.next = NextTick::Retry(now.saturating_add(delay).into());
     }
 }
 

@@ -23,7 +23,7 @@ pub enum EventKind {
 
 /// What a process remembers about an object between events, as far as causes need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Acquaintance {
+pub struct ObjectHistory {
     /// Whether the first sight of the object was in a list.
     pub noticed_by_listing: bool,
     /// Whether a cycle came to its end since.
@@ -32,7 +32,7 @@ pub struct Acquaintance {
 
 /// Everything that an event tells about the change of an object; causes borrow from it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sight {
+pub struct ObservedChange {
     /// What happened.
     pub reason: Reason,
     /// Whether resume handlers are still due.
@@ -45,9 +45,9 @@ pub struct Sight {
     pub diff: Diff,
 }
 
-// === impl Acquaintance ===
+// === impl ObjectHistory ===
 
-impl Acquaintance {
+impl ObjectHistory {
     /// The first sight of an object.
     #[must_use]
     pub fn begin(event: EventKind) -> Self {
@@ -64,15 +64,15 @@ impl Acquaintance {
     }
 }
 
-// === impl Sight ===
+// === impl ObservedChange ===
 
-impl Sight {
+impl ObservedChange {
     /// Detects the cause of an event.
     #[must_use]
     pub fn detect(
         view: ObjectView<'_>,
         event: EventKind,
-        acquaintance: Acquaintance,
+        acquaintance: ObjectHistory,
         finalizer: &str,
         old: Baseline,
         new: Essence,

@@ -14,7 +14,7 @@ use crate::{
     handler::{HandlerId, Trigger},
     object::{diff::Baseline, patch::Patch, path::FieldPath},
     progress::record::Record,
-    seen::{Seen, Stamp, Standing},
+    seen::{HandledStates, RecordStamp, HandledStanding},
 };
 
 /// An update that has to follow.
@@ -26,7 +26,7 @@ struct FollowUp {
 }
 
 /// A record that outlives the cycle, with what its handler saw if there is no note of it.
-struct Kept {
+struct KeptRecord {
     id: HandlerId,
     record: Record,
     state: Remembered,
@@ -37,9 +37,9 @@ enum Remembered {
     Owed(Baseline),
 }
 
-// === impl Kept ===
+// === impl KeptRecord ===
 
-impl Kept {
+impl KeptRecord {
     fn new(id: &HandlerId, record: Record, state: &Baseline) -> Self {
         Self {
             id: id.clone(),
@@ -77,26 +77,26 @@ impl Cycle {
     fn close_plainly(&self, patch: &mut Patch) {
         self.purge_all(patch, &[]);
         let situation = &self.situation;
-        self.store_seen(&Seen::default(), &situation.sight.old, patch);
+        self.store_seen(&HandledStates::default(), &situation.sight.old, patch);
         if situation.sight.old.is_absent() || !situation.sight.diff.is_empty() {
             let storage = &situation.persistence.diffbase;
             storage.store(&self.present(), situation.view(), patch);
         }
     }
 
-    fn close_for(&self, follow_up: &FollowUp, seen: &Seen, now: Timestamp, patch: &mut Patch) {
+    fn close_for(&self, follow_up: &FollowUp, seen: &HandledStates, now: Timestamp, patch: &mut Patch) {
         let situation = &self.situation;
         let present = self.present();
-        let mut kept: Vec<Kept> = Vec::new();
+        let mut kept: Vec<KeptRecord> = Vec::new();
         for id in &follow_up.excused {
-            kept.push(Kept::new(id, self.finished_record(id, now), &present));
+            kept.push(KeptRecord::new(id, self.finished_record(id, now), &present));
             kept.extend(self.finished_subs(id));
         }
         for id in &follow_up.postponed {
             let record = self.tracker.record(id);
-            let noted = record.filter(|record| Stamp::of(record).is_some());
+            let noted = record.filter(|record| RecordStamp::of(record).is_some());
             let record = noted.map_or_else(|| self.finished_record(id, now), due);
-            kept.push(Kept::new(id, record, &situation.sight.old));
+            kept.push(KeptRecord::new(id, record, &situation.sight.old));
             kept.extend(self.finished_subs(id));
         }
         for id in &follow_up.called {
@@ -105,12 +105,12 @@ impl Cycle {
         let ids: Vec<HandlerId> = kept.iter().map(|kept| kept.id.clone()).collect();
         self.purge_all(patch, &ids);
         let mut notes = seen.filtered(|id, _| ids.contains(id));
-        for Kept { id, record, state } in &kept {
+        for KeptRecord { id, record, state } in &kept {
             let progress = &situation.persistence.progress;
             if progress.fetch(id, situation.view()).as_ref() != Some(record) {
                 progress.store(id, record, situation.view(), patch);
             }
-            if let Some(stamp) = Stamp::of(record) {
+            if let Some(stamp) = RecordStamp::of(record) {
                 if !notes.restamp(id, stamp) {
                     match state {
                         Remembered::Seen(state) => notes.note(id.clone(), stamp, state),
@@ -127,11 +127,11 @@ impl Cycle {
 
     /// A handler that is owed a call must find a difference whatever comes: if its state is to
     /// become the last handled one, it remembers the present one of these instead.
-    fn keep_owed(&self, id: &HandlerId, stamp: Stamp, notes: &mut Seen, from: &Baseline) {
+    fn keep_owed(&self, id: &HandlerId, stamp: RecordStamp, notes: &mut HandledStates, from: &Baseline) {
         let old = &self.situation.sight.old;
         let scope = self.situation.scope(id);
         let same = |state: &Baseline| equal_at(state, from, &scope);
-        if notes.standing(id, stamp) == Some(Standing::Owed)
+        if notes.standing(id, stamp) == Some(HandledStanding::Owed)
             && notes.state(id, stamp).is_some_and(same)
             && !old.is_absent()
             && !same(old)
@@ -141,7 +141,7 @@ impl Cycle {
     }
 
     /// The oldest state from which a handler still has to be led to the present one.
-    fn follow_up(&self, seen: &Seen) -> Option<FollowUp> {
+    fn follow_up(&self, seen: &HandledStates) -> Option<FollowUp> {
         if self.reason() == Reason::Delete || !self.follow_ups_possible() {
             return None;
         }
@@ -179,7 +179,7 @@ impl Cycle {
     }
 
     /// The states of handlers for which the present one differs from what they saw.
-    fn outdated<'a>(&self, seen: &'a Seen) -> Vec<&'a Baseline> {
+    fn outdated<'a>(&self, seen: &'a HandledStates) -> Vec<&'a Baseline> {
         let mut outdated = Vec::new();
         for id in self.situation.registry.owned_ids() {
             let scope = self.situation.scope(&id);
@@ -197,13 +197,13 @@ impl Cycle {
     ///
     /// One that did not finish in this cycle has been led to the last handled state, from
     /// which the present one does not differ for it; in a creation there is no such state.
-    fn is_up_to_date(&self, id: &HandlerId, seen: &Seen) -> bool {
+    fn is_up_to_date(&self, id: &HandlerId, seen: &HandledStates) -> bool {
         let Some(record) = self.tracker.record(id) else {
             return self.reason() != Reason::Create;
         };
         let scope = self.situation.scope(id);
         let settled = |id: &HandlerId| match self.tracker.record(id) {
-            Some(record) if Stamp::of(record).is_some() => self.is_current(id, &scope, seen),
+            Some(record) if RecordStamp::of(record).is_some() => self.is_current(id, &scope, seen),
             Some(_) => self.reason() != Reason::Create,
             None => true,
         };
@@ -211,7 +211,7 @@ impl Cycle {
     }
 
     /// Whether a handler saw what is there now when it finished.
-    fn is_current(&self, id: &HandlerId, scope: &FieldPath, seen: &Seen) -> bool {
+    fn is_current(&self, id: &HandlerId, scope: &FieldPath, seen: &HandledStates) -> bool {
         self.tracker
             .sees(id, seen, scope, &self.situation.sight.new)
             .unwrap_or(true)
@@ -219,7 +219,7 @@ impl Cycle {
 
     /// Whether the state from which an update follows would misrepresent what a handler saw
     /// that this update will not call.
-    fn is_elsewhere(&self, id: &HandlerId, from: &Baseline, seen: &Seen) -> bool {
+    fn is_elsewhere(&self, id: &HandlerId, from: &Baseline, seen: &HandledStates) -> bool {
         let handlers = self.situation.registry.change_handlers();
         let reacts = handlers
             .filter(|handler| handler.id == *id)
@@ -250,9 +250,9 @@ impl Cycle {
 
     /// The records of a handler that is to be called again, and of its sub-handlers: those
     /// that saw the present state stay finished, the others remember what they saw.
-    fn recalled(&self, id: &HandlerId, seen: &Seen, now: Timestamp) -> Vec<Kept> {
+    fn recalled(&self, id: &HandlerId, seen: &HandledStates, now: Timestamp) -> Vec<KeptRecord> {
         let scope = self.situation.scope(id);
-        let mut family: Vec<Kept> = self.finished_subs(id).collect();
+        let mut family: Vec<KeptRecord> = self.finished_subs(id).collect();
         for sub in &mut family {
             if !self.is_current(&sub.id, &scope, seen) {
                 sub.record = again(&sub.record, now);
@@ -266,7 +266,7 @@ impl Cycle {
             Reason::Create => Remembered::Owed(self.present()),
             _ => Remembered::Seen(self.situation.sight.old.clone()),
         };
-        family.push(Kept {
+        family.push(KeptRecord {
             id: id.clone(),
             record: own,
             state,
@@ -274,10 +274,10 @@ impl Cycle {
         family
     }
 
-    fn finished_subs(&self, id: &HandlerId) -> impl Iterator<Item = Kept> {
+    fn finished_subs(&self, id: &HandlerId) -> impl Iterator<Item = KeptRecord> {
         self.tracker.subrefs(id).filter_map(|sub| {
             let record = self.tracker.record(sub)?;
-            Stamp::of(record).map(|_| Kept::new(sub, due(record), &self.situation.sight.old))
+            RecordStamp::of(record).map(|_| KeptRecord::new(sub, due(record), &self.situation.sight.old))
         })
     }
 
@@ -303,7 +303,7 @@ fn due(record: &Record) -> Record {
 /// A record that starts anew, but remembers when its handler finished last.
 fn again(record: &Record, now: Timestamp) -> Record {
     Record {
-        stopped: Stamp::of(record).map(|stamp| stamp.at),
+        stopped: RecordStamp::of(record).map(|stamp| stamp.at),
         ..Record::begin(Reason::Update, now)
     }
 }

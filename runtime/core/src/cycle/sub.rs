@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use crate::{
     cycle::{
-        Situation,
+        CycleInput,
         tracker::{Attempt, Tracker},
     },
-    handler::{HandlerId, HandlerSpec, retry::Exhausted},
+    handler::{HandlerId, HandlerSpec, retry::RetryLimit},
     lifecycle::Lifecycle,
     object::path::FieldPath,
-    outcome::{Outcome, Verdict},
+    outcome::{Outcome, Consequence},
     progress::record::Record,
-    seen::Seen,
+    seen::HandledStates,
 };
 
 /// The sub-handlers of one handler during one turn; independent of the cycle until absorbed.
 #[derive(Clone, Debug)]
 pub struct SubCycle {
-    situation: Situation,
-    seen: Arc<Seen>,
+    situation: CycleInput,
+    seen: Arc<HandledStates>,
     scope: FieldPath,
     parent: HandlerId,
     tracker: Tracker,
@@ -32,8 +32,8 @@ pub struct SubCycle {
 
 impl SubCycle {
     pub(crate) fn open(
-        situation: Situation,
-        seen: Arc<Seen>,
+        situation: CycleInput,
+        seen: Arc<HandledStates>,
         scope: FieldPath,
         parent: HandlerId,
         specs: impl IntoIterator<Item = HandlerSpec>,
@@ -93,7 +93,7 @@ impl SubCycle {
     ///
     /// # Errors
     /// If a limit forbids the call.
-    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, Exhausted> {
+    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, RetryLimit> {
         self.tracker.begin(id, now)
     }
 
@@ -104,7 +104,7 @@ impl SubCycle {
         outcome: Outcome,
         default_backoff: Duration,
         now: Timestamp,
-    ) -> Verdict {
+    ) -> Consequence {
         self.tracker.finish(id, outcome, default_backoff, now)
     }
 

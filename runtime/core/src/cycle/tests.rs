@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    cause::detect::{Acquaintance, EventKind},
+    cause::detect::{ObjectHistory, EventKind},
     handler::filter::{FieldFilter, Filters, TextTest},
     object::{finalizer::KOPF_FINALIZER, patch::apply_merge},
-    outcome::HandlerError,
+    outcome::HandlerFailure,
 };
 
 const KOPF: &str = "kopf.zalando.org";
@@ -16,22 +16,22 @@ fn now() -> Timestamp {
     "2020-01-01T00:00:00Z".parse().expect("valid")
 }
 
-fn situation(specs: Vec<HandlerSpec>, body: Value, event: EventKind) -> Situation {
+fn situation(specs: Vec<HandlerSpec>, body: Value, event: EventKind) -> CycleInput {
     let registry = Arc::new(Registry::new(specs).expect("sound"));
     let persistence = Arc::new(Persistence::default());
-    let acquaintance = Acquaintance::begin(event);
+    let acquaintance = ObjectHistory::begin(event);
     let sight = persistence.sight(ObjectView::new(&body), event, acquaintance, &registry);
-    Situation::new(Arc::new(body), Arc::new(sight), registry, persistence)
+    CycleInput::new(Arc::new(body), Arc::new(sight), registry, persistence)
 }
 
-fn handle(situation: &Situation) -> Cycle {
+fn handle(situation: &CycleInput) -> Cycle {
     match decide(situation, false, now()) {
         Decision::Handle(cycle) => *cycle,
         other => panic!("expected a cycle, not {other:?}"),
     }
 }
 
-fn concluded(cycle: Cycle) -> (Conclusion, Value) {
+fn concluded(cycle: Cycle) -> (CycleOutcome, Value) {
     let mut body = (*cycle.situation().body).clone();
     let mut patch = Patch::new();
     let conclusion = cycle.conclude(now(), &mut patch);
@@ -40,7 +40,7 @@ fn concluded(cycle: Cycle) -> (Conclusion, Value) {
 }
 
 fn error(message: &str) -> Outcome {
-    Outcome::Error(HandlerError::Other {
+    Outcome::Error(HandlerFailure::Other {
         message: message.to_owned(),
     })
 }
@@ -95,7 +95,7 @@ fn deletion_overtakes_a_creation_in_the_middle() {
     assert_eq!(due.len(), 1);
     cycle.finish(&due[0].id, error("oops"), BACKOFF, now());
     let (conclusion, body) = concluded(cycle);
-    assert_eq!(conclusion.ahead, Ahead::Handlers(Some(BACKOFF)));
+    assert_eq!(conclusion.ahead, RemainingWork::Handlers(Some(BACKOFF)));
     let annotations = &body["metadata"]["annotations"];
     assert_eq!(annotations.get(format!("{KOPF}/create")), None);
     assert_eq!(
@@ -131,7 +131,7 @@ fn a_deletion_that_daemons_hold_up_keeps_its_records_until_they_are_gone() {
     cycle.finish(&due[0].id, Outcome::Success(Value::Null), BACKOFF, now());
     let (mut held, mut patch) = (body, Patch::new());
     let conclusion = cycle.hold(now(), &mut patch);
-    assert_eq!(conclusion.ahead, Ahead::Handlers(None));
+    assert_eq!(conclusion.ahead, RemainingWork::Handlers(None));
     apply_merge(&mut held, &Value::Object(patch.merge_patch().clone()));
 
     let later = handle(&situation(specs(), held, EventKind::Changed));
@@ -153,7 +153,7 @@ fn sleeping_handlers_wait_for_their_time() {
     let conclusion = cycle.conclude(now(), &mut patch);
     assert_eq!(
         conclusion.ahead,
-        Ahead::Handlers(Some(Duration::from_secs(30)))
+        RemainingWork::Handlers(Some(Duration::from_secs(30)))
     );
     assert!(patch.is_empty());
 }
@@ -175,11 +175,11 @@ fn limits_are_checked_before_a_call_and_told_to_the_handler() {
 
     let mut late = cycle(60);
     let limit = late.begin(&id, now()).expect_err("time is over");
-    let outcome = Outcome::Error(HandlerError::Exhausted(limit));
+    let outcome = Outcome::Error(HandlerFailure::Exhausted(limit));
     let verdict = late.finish(&id, outcome, BACKOFF, now());
-    assert!(matches!(verdict, Verdict::Failed { .. }));
+    assert!(matches!(verdict, Consequence::Failed { .. }));
     let (conclusion, body) = concluded(late);
-    assert_eq!(conclusion.ahead, Ahead::Nothing);
+    assert_eq!(conclusion.ahead, RemainingWork::Nothing);
     assert_eq!(
         body["metadata"]["annotations"]
             .as_object()
@@ -219,7 +219,7 @@ fn nested_sub_handlers_are_remembered_by_all_their_ancestors() {
     assert_eq!(record.subrefs, [child.clone(), grandchild.clone()]);
     assert_eq!(record.retries, 0);
     let (conclusion, body) = concluded(cycle);
-    assert_eq!(conclusion.ahead, Ahead::Handlers(Some(BACKOFF)));
+    assert_eq!(conclusion.ahead, RemainingWork::Handlers(Some(BACKOFF)));
     let stored: Value = body["metadata"]["annotations"][format!("{KOPF}/create.child.grandchild")]
         .as_str()
         .and_then(|text| serde_json::from_str(text).ok())
@@ -268,30 +268,30 @@ fn a_cycle_that_wrote_only_results_leaves_nothing_to_do() {
     };
     let result = || json!({"status": {"create": 1}});
 
-    assert_eq!(ahead(vec![create()], result()), Ahead::Nothing);
+    assert_eq!(ahead(vec![create()], result()), RemainingWork::Nothing);
     assert_eq!(
         ahead(vec![create(), field("spec.x")], result()),
-        Ahead::Nothing
+        RemainingWork::Nothing
     );
     assert_eq!(
         ahead(vec![create(), delete(Filters::default())], result()),
-        Ahead::Nothing
+        RemainingWork::Nothing
     );
 
     assert_eq!(
         ahead(vec![create()], json!({"spec": {"x": 2}})),
-        Ahead::Look
+        RemainingWork::Look
     );
     assert_eq!(
         ahead(vec![create(), field("status.create")], result()),
-        Ahead::Look
+        RemainingWork::Look
     );
     assert_eq!(
         ahead(vec![create(), field("metadata.labels")], result()),
-        Ahead::Look
+        RemainingWork::Look
     );
     assert_eq!(
         ahead(vec![create(), delete(by_field)], result()),
-        Ahead::Look
+        RemainingWork::Look
     );
 }

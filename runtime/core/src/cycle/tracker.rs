@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use crate::{
     cause::Reason,
-    handler::{HandlerId, HandlerSpec, retry::Exhausted},
-    lifecycle::{Due, Lifecycle},
+    handler::{HandlerId, HandlerSpec, retry::RetryLimit},
+    lifecycle::{DueHandler, Lifecycle},
     object::{ObjectView, diff::Baseline, essence::Essence, path::FieldPath},
-    outcome::{Outcome, Verdict},
+    outcome::{Outcome, Consequence},
     progress::{ProgressStorage, record::Record},
-    seen::{Seen, Stamp, Standing},
+    seen::{HandledStates, RecordStamp, HandledStanding},
 };
 
 /// What a handler is told about a call.
@@ -37,13 +37,13 @@ pub(crate) struct Tracker {
 #[derive(Clone, Debug)]
 struct Tracked {
     id: HandlerId,
-    role: Role,
+    role: TrackedRole,
     record: Record,
     origin: Option<Record>,
 }
 
 #[derive(Clone, Debug)]
-enum Role {
+enum TrackedRole {
     /// Takes part in this turn.
     Active(Arc<HandlerSpec>),
     /// Is known, but has no part in this turn.
@@ -72,7 +72,7 @@ impl Tracker {
             let origin = storage.fetch(&spec.id, view);
             tracker.tracked.push(Tracked {
                 id: spec.id.clone(),
-                role: Role::Active(Arc::clone(spec)),
+                role: TrackedRole::Active(Arc::clone(spec)),
                 record: origin
                     .clone()
                     .unwrap_or_else(|| Record::begin(purpose, now)),
@@ -80,7 +80,7 @@ impl Tracker {
             });
         }
         for id in owned {
-            tracker.load(id, &Role::Passive, storage, view);
+            tracker.load(id, &TrackedRole::Passive, storage, view);
         }
         let subs: Vec<HandlerId> = tracker
             .tracked
@@ -88,7 +88,7 @@ impl Tracker {
             .flat_map(|tracked| tracked.record.subrefs.iter().cloned())
             .collect();
         for id in &subs {
-            tracker.load(id, &Role::Sub, storage, view);
+            tracker.load(id, &TrackedRole::Sub, storage, view);
         }
         tracker
     }
@@ -96,7 +96,7 @@ impl Tracker {
     fn load(
         &mut self,
         id: &HandlerId,
-        role: &Role,
+        role: &TrackedRole,
         storage: &dyn ProgressStorage,
         view: ObjectView<'_>,
     ) {
@@ -124,8 +124,8 @@ impl Tracker {
         self.tracked
             .iter()
             .filter_map(|tracked| match &tracked.role {
-                Role::Active(spec) => Some((tracked, spec)),
-                Role::Passive | Role::Sub => None,
+                TrackedRole::Active(spec) => Some((tracked, spec)),
+                TrackedRole::Passive | TrackedRole::Sub => None,
             })
     }
 
@@ -152,12 +152,12 @@ impl Tracker {
     }
 
     /// The stamp of a handler's record, if it has finished and not been called since.
-    pub(crate) fn stamp(&self, id: &HandlerId) -> Option<Stamp> {
-        self.record(id).and_then(Stamp::of)
+    pub(crate) fn stamp(&self, id: &HandlerId) -> Option<RecordStamp> {
+        self.record(id).and_then(RecordStamp::of)
     }
 
     /// The state that a handler saw when it finished, if it was not called since.
-    pub(crate) fn state_seen<'a>(&self, id: &HandlerId, seen: &'a Seen) -> Option<&'a Baseline> {
+    pub(crate) fn state_seen<'a>(&self, id: &HandlerId, seen: &'a HandledStates) -> Option<&'a Baseline> {
         seen.state(id, self.stamp(id)?)
     }
 
@@ -165,28 +165,28 @@ impl Tracker {
     pub(crate) fn sees(
         &self,
         id: &HandlerId,
-        seen: &Seen,
+        seen: &HandledStates,
         scope: &FieldPath,
         present: &Essence,
     ) -> Option<bool> {
         let stamp = self.stamp(id)?;
         let state = seen.state(id, stamp)?;
-        let owed = seen.standing(id, stamp) == Some(Standing::Owed);
+        let owed = seen.standing(id, stamp) == Some(HandledStanding::Owed);
         Some(!owed && state.same_at(scope, present))
     }
 
     /// All finished handlers of all levels.
-    pub(crate) fn finished(&self) -> impl Iterator<Item = (&HandlerId, Stamp)> {
+    pub(crate) fn finished(&self) -> impl Iterator<Item = (&HandlerId, RecordStamp)> {
         self.tracked
             .iter()
             .filter(|tracked| tracked.record.is_finished())
-            .filter_map(|tracked| Some((&tracked.id, Stamp::of(&tracked.record)?)))
+            .filter_map(|tracked| Some((&tracked.id, RecordStamp::of(&tracked.record)?)))
     }
 
     /// Spares handlers that were to run again, but have seen what is there now.
     pub(crate) fn spare(&mut self, current: &[HandlerId]) {
         for tracked in &mut self.tracked {
-            if matches!(tracked.role, Role::Active(_))
+            if matches!(tracked.role, TrackedRole::Active(_))
                 && !tracked.record.is_finished()
                 && current.contains(&tracked.id)
             {
@@ -282,9 +282,9 @@ impl Tracker {
                 !tracked.record.is_finished() && !tracked.record.is_sleeping(now)
             })
             .collect();
-        let due: Vec<Due> = awake
+        let due: Vec<DueHandler> = awake
             .iter()
-            .map(|(tracked, _)| Due {
+            .map(|(tracked, _)| DueHandler {
                 id: tracked.id.clone(),
                 attempts: self.attempts(tracked),
             })
@@ -309,10 +309,10 @@ impl Tracker {
             .fold(tracked.record.retries, u32::saturating_add)
     }
 
-    pub(crate) fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, Exhausted> {
+    pub(crate) fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, RetryLimit> {
         let (record, policy) = match self.find(id) {
             Some(Tracked {
-                role: Role::Active(spec),
+                role: TrackedRole::Active(spec),
                 record,
                 ..
             }) => (record.clone(), spec.policy),
@@ -337,17 +337,17 @@ impl Tracker {
         outcome: Outcome,
         default_backoff: Duration,
         now: Timestamp,
-    ) -> Verdict {
+    ) -> Consequence {
         let purpose = self.purpose;
         let Some(tracked) = self.find_mut(id) else {
             let record = Record::begin(purpose, now);
-            return Verdict::of(outcome, &Default::default(), default_backoff, &record, now);
+            return Consequence::of(outcome, &Default::default(), default_backoff, &record, now);
         };
         let policy = match &tracked.role {
-            Role::Active(spec) => spec.policy,
-            Role::Passive | Role::Sub => Default::default(),
+            TrackedRole::Active(spec) => spec.policy,
+            TrackedRole::Passive | TrackedRole::Sub => Default::default(),
         };
-        let verdict = Verdict::of(outcome, &policy, default_backoff, &tracked.record, now);
+        let verdict = Consequence::of(outcome, &policy, default_backoff, &tracked.record, now);
         tracked.record = verdict.apply(&tracked.record, now);
         verdict
     }
@@ -358,7 +358,7 @@ impl Tracker {
         for tracked in sub.tracked {
             self.tracked.retain(|present| present.id != tracked.id);
             self.tracked.push(Tracked {
-                role: Role::Sub,
+                role: TrackedRole::Sub,
                 ..tracked
             });
         }

@@ -21,42 +21,42 @@ fn secs(seconds: u64) -> Duration {
 
 #[test]
 fn a_free_lease_is_taken_and_renewed() {
-    let mut me = Candidate::new("me".to_owned(), Terms::default());
+    let mut me = Candidate::new("me".to_owned(), LeaseTimings::default());
     me.observe(None, secs(0));
-    assert_eq!(me.step(secs(0)), Step::Acquire);
+    assert_eq!(me.step(secs(0)), ElectionStep::Acquire);
     me.granted(lease("me", 1), secs(0), secs(1));
     assert_eq!(me.holds_until(secs(1)), Some(secs(10)));
-    assert_eq!(me.step(secs(1)), Step::Wait(secs(1)));
-    assert_eq!(me.step(secs(2)), Step::Renew);
+    assert_eq!(me.step(secs(1)), ElectionStep::Wait(secs(1)));
+    assert_eq!(me.step(secs(2)), ElectionStep::Renew);
     me.refused(secs(3));
-    assert_eq!(me.step(secs(3)), Step::Wait(secs(2)));
-    assert_eq!(me.step(secs(5)), Step::Renew);
+    assert_eq!(me.step(secs(3)), ElectionStep::Wait(secs(2)));
+    assert_eq!(me.step(secs(5)), ElectionStep::Renew);
     assert_eq!(me.holds_until(secs(10)), None, "it counts from the request");
 }
 
 #[test]
 fn a_lease_that_is_given_back_is_taken_at_once() {
-    let mut me = Candidate::new("me".to_owned(), Terms::default());
+    let mut me = Candidate::new("me".to_owned(), LeaseTimings::default());
     me.observe(Some(lease("other", 1)), secs(5));
-    assert_eq!(me.step(secs(5)), Step::Wait(secs(15)));
+    assert_eq!(me.step(secs(5)), ElectionStep::Wait(secs(15)));
     me.observe(Some(lease("", 2)), secs(6));
-    assert_eq!(me.step(secs(6)), Step::Acquire);
+    assert_eq!(me.step(secs(6)), ElectionStep::Acquire);
 }
 
 #[test]
 fn a_lease_is_free_after_its_duration_without_a_change() {
-    let mut me = Candidate::new("me".to_owned(), Terms::default());
+    let mut me = Candidate::new("me".to_owned(), LeaseTimings::default());
     me.observe(Some(lease("other", 1)), secs(5));
     me.observe(Some(lease("other", 1)), secs(15));
-    assert_eq!(me.step(secs(15)), Step::Wait(secs(5)));
+    assert_eq!(me.step(secs(15)), ElectionStep::Wait(secs(5)));
     me.observe(Some(lease("other", 2)), secs(19));
-    assert_eq!(me.step(secs(20)), Step::Wait(secs(14)));
-    assert_eq!(me.step(secs(34)), Step::Acquire);
+    assert_eq!(me.step(secs(20)), ElectionStep::Wait(secs(14)));
+    assert_eq!(me.step(secs(34)), ElectionStep::Acquire);
 }
 
 #[test]
 fn whoever_sees_another_holder_is_none_any_more() {
-    let mut me = Candidate::new("me".to_owned(), Terms::default());
+    let mut me = Candidate::new("me".to_owned(), LeaseTimings::default());
     me.granted(lease("me", 1), secs(0), secs(0));
     me.observe(Some(lease("other", 2)), secs(1));
     assert_eq!(me.holds_until(secs(1)), None);
@@ -65,12 +65,12 @@ fn whoever_sees_another_holder_is_none_any_more() {
 
 #[test]
 fn terms_that_cannot_work_are_refused() {
-    let terms = |duration, renew_deadline, retry_period| Terms {
+    let terms = |duration, renew_deadline, retry_period| LeaseTimings {
         duration: Duration::from_millis(duration),
         renew_deadline: Duration::from_millis(renew_deadline),
         retry_period: Duration::from_millis(retry_period),
     };
-    assert_eq!(Terms::default().check(), Ok(()));
+    assert_eq!(LeaseTimings::default().check(), Ok(()));
     assert_eq!(terms(3000, 3000, 500).check(), Err(Error::DeadlineTooLong));
     assert_eq!(terms(3000, 2000, 2000).check(), Err(Error::RetryTooLong));
     assert_eq!(terms(3000, 2000, 0).check(), Err(Error::RetryTooLong));
@@ -120,7 +120,7 @@ impl World {
     fn new(offsets: &[u64], fates: Vec<Fate>) -> Self {
         let replica = |(number, offset): (usize, &u64)| {
             (
-                Candidate::new(number.to_string(), Terms::default()),
+                Candidate::new(number.to_string(), LeaseTimings::default()),
                 *offset,
             )
         };
@@ -195,9 +195,9 @@ impl World {
             Event::Think(replica) => {
                 let uptime = self.uptime(replica, now);
                 match self.replicas[replica].0.step(uptime) {
-                    Step::Acquire | Step::Renew => self.send(replica, now, false),
+                    ElectionStep::Acquire | ElectionStep::Renew => self.send(replica, now, false),
                     // A replica that waits looks at the store now and then.
-                    Step::Wait(_) => self.send(replica, now, true),
+                    ElectionStep::Wait(_) => self.send(replica, now, true),
                 }
             }
             Event::Arrive {

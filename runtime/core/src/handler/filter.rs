@@ -106,7 +106,7 @@ pub struct Filters {
 
 /// A candidate value of a field: values that were not kept pass only where any value would.
 #[derive(Clone, Copy)]
-enum Candidate<'a> {
+enum CandidateValue<'a> {
     Value(Option<&'a Value>),
     Unknown,
 }
@@ -167,14 +167,14 @@ impl fmt::Debug for TextTest {
 // === impl ValueTest ===
 
 impl ValueTest {
-    fn holds(&self, candidate: Candidate<'_>, subject: &Subject<'_>) -> bool {
+    fn holds(&self, candidate: CandidateValue<'_>, subject: &Subject<'_>) -> bool {
         match (self, candidate) {
-            (Self::Equals(expected), Candidate::Value(value)) => same(Some(expected), value),
-            (Self::Present, Candidate::Value(value)) => value.is_some(),
-            (Self::Absent, Candidate::Value(value)) => value.is_none(),
-            (Self::Matches(predicate), Candidate::Value(value)) => predicate(value, subject),
-            (Self::Present | Self::Equals(_) | Self::Matches(_), Candidate::Unknown) => true,
-            (Self::Absent, Candidate::Unknown) => false,
+            (Self::Equals(expected), CandidateValue::Value(value)) => same(Some(expected), value),
+            (Self::Present, CandidateValue::Value(value)) => value.is_some(),
+            (Self::Absent, CandidateValue::Value(value)) => value.is_none(),
+            (Self::Matches(predicate), CandidateValue::Value(value)) => predicate(value, subject),
+            (Self::Present | Self::Equals(_) | Self::Matches(_), CandidateValue::Unknown) => true,
+            (Self::Absent, CandidateValue::Unknown) => false,
         }
     }
 }
@@ -212,10 +212,10 @@ impl FieldFilter {
         match subject.cause {
             Some(cause) => {
                 let old = cause.old.value_at(&self.path, cause.new);
-                holds(Candidate::Value(self.path.resolve(cause.new.as_value())))
-                    || holds(Candidate::of(&old))
+                holds(CandidateValue::Value(self.path.resolve(cause.new.as_value())))
+                    || holds(CandidateValue::of(&old))
             }
-            None => holds(Candidate::Value(self.path.resolve(subject.body.body()))),
+            None => holds(CandidateValue::Value(self.path.resolve(subject.body.body()))),
         }
     }
 
@@ -227,16 +227,16 @@ impl FieldFilter {
             return true;
         };
         let before = cause.old.value_at(&self.path, cause.new);
-        let after = Candidate::Value(self.path.resolve(cause.new.as_value()));
+        let after = CandidateValue::Value(self.path.resolve(cause.new.as_value()));
         let passes = |test: &Option<Combined<ValueTest>>, candidate| {
             test.as_ref()
                 .is_none_or(|test| test.eval(&mut |test| test.holds(candidate, subject)))
         };
-        passes(old, Candidate::of(&before)) && passes(new, after)
+        passes(old, CandidateValue::of(&before)) && passes(new, after)
     }
 }
 
-impl<'a> Candidate<'a> {
+impl<'a> CandidateValue<'a> {
     fn of(old: &'a OldValue) -> Self {
         match old {
             OldValue::Absent => Self::Value(None),

@@ -16,7 +16,7 @@ pub enum ErrorMode {
 
 /// The policy of one handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+pub struct RetryPolicy {
     /// How arbitrary errors are treated.
     pub errors: ErrorMode,
     /// Overall time since the handler was first selected, downtime included.
@@ -29,7 +29,7 @@ pub struct Policy {
 
 /// Why a handler is not called any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Exhausted {
+pub enum RetryLimit {
     /// The overall time is over.
     #[error("timed out after {0:?}")]
     Timeout(Duration),
@@ -38,17 +38,17 @@ pub enum Exhausted {
     Retries(u32),
 }
 
-// === impl Policy ===
+// === impl RetryPolicy ===
 
-impl Policy {
+impl RetryPolicy {
     /// Whether a call may still be made after `attempts` calls and `runtime`.
     ///
     /// # Errors
     /// Names the limit that forbids it.
-    pub fn allow(&self, attempts: u32, runtime: Duration) -> Result<(), Exhausted> {
+    pub fn allow(&self, attempts: u32, runtime: Duration) -> Result<(), RetryLimit> {
         match (self.timeout, self.retries) {
-            (Some(timeout), _) if runtime >= timeout => Err(Exhausted::Timeout(timeout)),
-            (_, Some(retries)) if attempts >= retries => Err(Exhausted::Retries(retries)),
+            (Some(timeout), _) if runtime >= timeout => Err(RetryLimit::Timeout(timeout)),
+            (_, Some(retries)) if attempts >= retries => Err(RetryLimit::Retries(retries)),
             _ => Ok(()),
         }
     }

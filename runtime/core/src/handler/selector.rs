@@ -13,14 +13,14 @@ use crate::handler::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selectors {
     /// Demands on labels.
-    pub labels: BTreeMap<String, Demand>,
+    pub labels: BTreeMap<String, LabelDemand>,
     /// Demands on fields that every kind can be selected by.
     pub fields: BTreeMap<String, String>,
 }
 
 /// A demand on one label that the API server understands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Demand {
+pub enum LabelDemand {
     /// It has one of these values.
     In(BTreeSet<String>),
     /// It is there.
@@ -75,15 +75,15 @@ impl Selectors {
     #[must_use]
     pub fn label_selector(&self) -> Option<String> {
         joined(self.labels.iter().map(|(key, demand)| match demand {
-            Demand::In(values) if values.len() == 1 => {
+            LabelDemand::In(values) if values.len() == 1 => {
                 format!("{key}={}", values.iter().cloned().collect::<String>())
             }
-            Demand::In(values) => {
+            LabelDemand::In(values) => {
                 let values: Vec<&str> = values.iter().map(String::as_str).collect();
                 format!("{key} in ({})", values.join(","))
             }
-            Demand::Exists => key.clone(),
-            Demand::Missing => format!("!{key}"),
+            LabelDemand::Exists => key.clone(),
+            LabelDemand::Missing => format!("!{key}"),
         }))
     }
 
@@ -131,19 +131,19 @@ fn common<D>(
         .unwrap_or_default()
 }
 
-fn widen(a: Demand, b: Demand) -> Option<Demand> {
+fn widen(a: LabelDemand, b: LabelDemand) -> Option<LabelDemand> {
     match (a, b) {
-        (Demand::In(a), Demand::In(b)) => Some(Demand::In(a.union(&b).cloned().collect())),
-        (Demand::In(_) | Demand::Exists, Demand::In(_) | Demand::Exists) => Some(Demand::Exists),
-        (Demand::Missing, Demand::Missing) => Some(Demand::Missing),
-        (Demand::Missing, _) | (_, Demand::Missing) => None,
+        (LabelDemand::In(a), LabelDemand::In(b)) => Some(LabelDemand::In(a.union(&b).cloned().collect())),
+        (LabelDemand::In(_) | LabelDemand::Exists, LabelDemand::In(_) | LabelDemand::Exists) => Some(LabelDemand::Exists),
+        (LabelDemand::Missing, LabelDemand::Missing) => Some(LabelDemand::Missing),
+        (LabelDemand::Missing, _) | (_, LabelDemand::Missing) => None,
     }
 }
 
 /// What filters demand of labels, as far as the API server understands it.
 #[must_use]
-pub fn label_demands(filters: &Filters) -> BTreeMap<String, Demand> {
-    let mut demands: BTreeMap<String, Demand> = BTreeMap::new();
+pub fn label_demands(filters: &Filters) -> BTreeMap<String, LabelDemand> {
+    let mut demands: BTreeMap<String, LabelDemand> = BTreeMap::new();
     for (key, test) in &filters.labels {
         if let Some(demand) = demand(test) {
             demands.entry(key.clone()).or_insert(demand);
@@ -153,19 +153,19 @@ pub fn label_demands(filters: &Filters) -> BTreeMap<String, Demand> {
 }
 
 /// The demand behind a test, if the API server can express it without loss or excess.
-fn demand(test: &Combined<TextTest>) -> Option<Demand> {
+fn demand(test: &Combined<TextTest>) -> Option<LabelDemand> {
     match test {
         Combined::One(TextTest::Equals(value)) => {
-            is_label_value(value).then(|| Demand::In(BTreeSet::from([value.clone()])))
+            is_label_value(value).then(|| LabelDemand::In(BTreeSet::from([value.clone()])))
         }
-        Combined::One(TextTest::Present) => Some(Demand::Exists),
-        Combined::One(TextTest::Absent) => Some(Demand::Missing),
+        Combined::One(TextTest::Present) => Some(LabelDemand::Exists),
+        Combined::One(TextTest::Absent) => Some(LabelDemand::Missing),
         Combined::One(TextTest::Matches(_)) => None,
         Combined::Any(parts) => parts.iter().map(demand).reduce(|a, b| widen(a?, b?))?,
         Combined::All(parts) => parts.iter().find_map(demand),
         Combined::Not(part) => match &**part {
-            Combined::One(TextTest::Present) => Some(Demand::Missing),
-            Combined::One(TextTest::Absent) => Some(Demand::Exists),
+            Combined::One(TextTest::Present) => Some(LabelDemand::Missing),
+            Combined::One(TextTest::Absent) => Some(LabelDemand::Exists),
             _ => None,
         },
         Combined::NoneOf(_) => None,

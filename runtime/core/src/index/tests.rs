@@ -118,5 +118,5 @@ fn shelves_are_used_again() {
 
 #[test]
 fn a_value_of_one_key_needs_no_list() {
-    assert_eq!(size_of::<Places>(), 16);
+    assert_eq!(size_of::<ValueLocations>(), 16);
 }

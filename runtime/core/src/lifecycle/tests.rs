@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn due(attempts: &[u32]) -> Vec<Due> {
+fn due(attempts: &[u32]) -> Vec<DueHandler> {
     attempts
         .iter()
         .enumerate()
-        .map(|(index, attempts)| Due {
+        .map(|(index, attempts)| DueHandler {
             id: HandlerId::new(&format!("h{index}")),
             attempts: *attempts,
         })

@@ -44,20 +44,20 @@ struct Members<'e> {
 
 /// What is expected in one place of the text.
 #[derive(Clone, Copy)]
-enum Expected<'e> {
+enum ExpectedValue<'e> {
     Members(Members<'e>),
     Value(&'e Value),
 }
 
 /// A member of an object in the text, by its name.
-enum Member<'e> {
+enum KnownMember<'e> {
     Version,
     OfTheServer,
-    Foreseen(Expected<'e>),
+    Foreseen(ExpectedValue<'e>),
 }
 
 /// Finds the member that is named in the text.
-struct Name<'a, 'e> {
+struct MemberName<'a, 'e> {
     members: Members<'e>,
     /// Mostly members come in the order in which they are known.
     next: &'a mut Option<map::Iter<'e>>,
@@ -97,23 +97,23 @@ impl<'e> Members<'e> {
         self.patch?.get(name)
     }
 
-    fn expected(&self, name: &str, known: Option<&'e Value>) -> Option<Expected<'e>> {
+    fn expected(&self, name: &str, known: Option<&'e Value>) -> Option<ExpectedValue<'e>> {
         let level = self.level.below(name);
         match (self.patched(name), known) {
             (Some(Value::Null), _) | (None, None) => None,
-            (Some(Value::Object(patch)), known) => Some(Expected::Members(Members {
+            (Some(Value::Object(patch)), known) => Some(ExpectedValue::Members(Members {
                 level,
                 known: known.and_then(Value::as_object),
                 patch: Some(patch),
             })),
             (None, Some(Value::Object(known))) if level == Level::Metadata => {
-                Some(Expected::Members(Members {
+                Some(ExpectedValue::Members(Members {
                     level,
                     known: Some(known),
                     patch: None,
                 }))
             }
-            (Some(value), _) | (None, Some(value)) => Some(Expected::Value(value)),
+            (Some(value), _) | (None, Some(value)) => Some(ExpectedValue::Value(value)),
         }
     }
 }
@@ -137,20 +137,20 @@ impl<'de> Visitor<'de> for Members<'_> {
         let mut next = self.known.map(Map::iter);
         let mut version = None;
         let mut found = 0;
-        while let Some(member) = text.next_key_seed(Name {
+        while let Some(member) = text.next_key_seed(MemberName {
             members: self,
             next: &mut next,
         })? {
             match member {
-                Member::Version => version = Some(text.next_value()?),
-                Member::OfTheServer => drop(text.next_value::<IgnoredAny>()?),
-                Member::Foreseen(expected) => {
+                KnownMember::Version => version = Some(text.next_value()?),
+                KnownMember::OfTheServer => drop(text.next_value::<IgnoredAny>()?),
+                KnownMember::Foreseen(expected) => {
                     found += 1;
                     match expected {
-                        Expected::Members(members) => {
+                        ExpectedValue::Members(members) => {
                             version = version.or(text.next_value_seed(members)?);
                         }
-                        Expected::Value(value) => text.next_value_seed(Same(value))?,
+                        ExpectedValue::Value(value) => text.next_value_seed(Same(value))?,
                     }
                 }
             }
@@ -163,18 +163,18 @@ impl<'de> Visitor<'de> for Members<'_> {
     }
 }
 
-// === impl Name ===
+// === impl MemberName ===
 
-impl<'de, 'e> DeserializeSeed<'de> for Name<'_, 'e> {
-    type Value = Member<'e>;
+impl<'de, 'e> DeserializeSeed<'de> for MemberName<'_, 'e> {
+    type Value = KnownMember<'e>;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
         reader.deserialize_str(self)
     }
 }
 
-impl<'e> Visitor<'_> for Name<'_, 'e> {
-    type Value = Member<'e>;
+impl<'e> Visitor<'_> for MemberName<'_, 'e> {
+    type Value = KnownMember<'e>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a known or a patched member")
@@ -184,12 +184,12 @@ impl<'e> Visitor<'_> for Name<'_, 'e> {
         let known = find(self.members.known, self.next, name);
         if self.members.level.is_of_the_server(name) {
             return Ok(match name {
-                "resourceVersion" => Member::Version,
-                _ => Member::OfTheServer,
+                "resourceVersion" => KnownMember::Version,
+                _ => KnownMember::OfTheServer,
             });
         }
         match self.members.expected(name, known) {
-            Some(expected) => Ok(Member::Foreseen(expected)),
+            Some(expected) => Ok(KnownMember::Foreseen(expected)),
             None => Err(surprise()),
         }
     }

@@ -21,9 +21,9 @@ fn record(retries: u32) -> Record {
     }
 }
 
-fn judge(error: HandlerError, policy: Policy, retries: u32, after: u64) -> Verdict {
+fn judge(error: HandlerFailure, policy: RetryPolicy, retries: u32, after: u64) -> Consequence {
     let now = time::after(start(), seconds(after));
-    Verdict::of(
+    Consequence::of(
         Outcome::Error(error),
         &policy,
         BACKOFF,
@@ -32,53 +32,53 @@ fn judge(error: HandlerError, policy: Policy, retries: u32, after: u64) -> Verdi
     )
 }
 
-fn other() -> HandlerError {
-    HandlerError::Other {
+fn other() -> HandlerFailure {
+    HandlerFailure::Other {
         message: "oops".to_owned(),
     }
 }
 
-fn retry(delay: u64) -> Verdict {
-    Verdict::Retry {
+fn retry(delay: u64) -> Consequence {
+    Consequence::Retry {
         message: "oops".to_owned(),
         delay: Some(seconds(delay)),
     }
 }
 
-fn failed() -> Verdict {
-    Verdict::Failed {
+fn failed() -> Consequence {
+    Consequence::Failed {
         message: "oops".to_owned(),
     }
 }
 
 #[test]
 fn arbitrary_errors_follow_the_mode() {
-    let mode = |errors| Policy {
+    let mode = |errors| RetryPolicy {
         errors,
-        ..Policy::default()
+        ..RetryPolicy::default()
     };
     assert_eq!(judge(other(), mode(ErrorMode::Temporary), 0, 0), retry(60));
     assert_eq!(judge(other(), mode(ErrorMode::Permanent), 0, 0), failed());
     let ignored = judge(other(), mode(ErrorMode::Ignored), 0, 0);
-    assert!(matches!(ignored, Verdict::Ignored { .. }));
-    let own = Policy {
+    assert!(matches!(ignored, Consequence::Ignored { .. }));
+    let own = RetryPolicy {
         backoff: Some(seconds(5)),
-        ..Policy::default()
+        ..RetryPolicy::default()
     };
     assert_eq!(judge(other(), own, 0, 0), retry(5));
 }
 
 #[test]
 fn errors_that_know_better_overrule_the_mode() {
-    let ignored = Policy {
+    let ignored = RetryPolicy {
         errors: ErrorMode::Ignored,
-        ..Policy::default()
+        ..RetryPolicy::default()
     };
     assert_eq!(
-        judge(HandlerError::temporary("oops"), ignored, 0, 0),
+        judge(HandlerFailure::temporary("oops"), ignored, 0, 0),
         retry(60)
     );
-    let permanent = HandlerError::Permanent {
+    let permanent = HandlerFailure::Permanent {
         message: "oops".to_owned(),
     };
     assert_eq!(judge(permanent, ignored, 0, 0), failed());
@@ -86,23 +86,23 @@ fn errors_that_know_better_overrule_the_mode() {
 
 #[test]
 fn a_retry_that_could_not_be_made_is_a_failure_now() {
-    let retries = Policy {
+    let retries = RetryPolicy {
         retries: Some(3),
-        ..Policy::default()
+        ..RetryPolicy::default()
     };
     assert_eq!(judge(other(), retries, 1, 0), retry(60));
     assert_eq!(judge(other(), retries, 2, 0), failed());
-    let timeout = Policy {
+    let timeout = RetryPolicy {
         timeout: Some(seconds(100)),
-        ..Policy::default()
+        ..RetryPolicy::default()
     };
     assert_eq!(judge(other(), timeout, 0, 39), retry(60));
     assert_eq!(judge(other(), timeout, 0, 40), failed());
     assert_eq!(
         timeout.allow(0, seconds(100)),
-        Err(Exhausted::Timeout(seconds(100)))
+        Err(RetryLimit::Timeout(seconds(100)))
     );
-    assert_eq!(retries.allow(3, seconds(0)), Err(Exhausted::Retries(3)));
+    assert_eq!(retries.allow(3, seconds(0)), Err(RetryLimit::Retries(3)));
     assert_eq!(retries.allow(2, seconds(0)), Ok(()));
 }
 
@@ -115,7 +115,7 @@ fn records_count_attempts_and_keep_the_last_error() {
     assert_eq!(after.message.as_deref(), Some("oops"));
     assert!(!after.is_finished() && after.is_sleeping(now));
 
-    let done = Verdict::Succeeded(Value::Null).apply(&after, now);
+    let done = Consequence::Succeeded(Value::Null).apply(&after, now);
     assert_eq!((done.retries, done.success, done.failure), (3, true, false));
     assert_eq!(
         (done.stopped, done.delayed, done.message),
@@ -129,13 +129,13 @@ fn records_count_attempts_and_keep_the_last_error() {
 
 #[test]
 fn waiting_for_sub_handlers_is_no_attempt() {
-    let waiting = Verdict::of(
+    let waiting = Consequence::of(
         Outcome::Waiting {
             delay: Some(seconds(7)),
         },
-        &Policy {
+        &RetryPolicy {
             retries: Some(1),
-            ..Policy::default()
+            ..RetryPolicy::default()
         },
         BACKOFF,
         &record(0),

@@ -6,22 +6,22 @@ use super::*;
 
 const START: i64 = 1_600_000_000;
 
-fn at(seconds: u64) -> Moment {
-    Moment {
+fn at(seconds: u64) -> ClockReading {
+    ClockReading {
         wall: Timestamp::from_second(START).expect("valid") + Duration::from_secs(seconds),
         uptime: Duration::from_secs(seconds),
     }
 }
 
-fn own(priority: i64) -> Own {
-    Own {
+fn own(priority: i64) -> OwnPeer {
+    OwnPeer {
         identity: "me".to_owned(),
         priority,
         ties: Ties::Pause,
     }
 }
 
-fn record(priority: i64, lifetime: u64, lastseen: Moment) -> Value {
+fn record(priority: i64, lifetime: u64, lastseen: ClockReading) -> Value {
     let peer = Peer {
         identity: String::new(),
         priority,
@@ -31,7 +31,7 @@ fn record(priority: i64, lifetime: u64, lastseen: Moment) -> Value {
     peer.record()
 }
 
-fn seen(status: &Value, now: Moment) -> Peers {
+fn seen(status: &Value, now: ClockReading) -> Peers {
     let mut peers = Peers::default();
     peers.observe(&json!({"status": status}), now);
     peers
@@ -81,10 +81,10 @@ fn the_higher_priority_goes_ahead_until_it_expires() {
         at(10),
     );
     let verdict = peers.verdict(&own(0), at(10));
-    assert!(matches!(&verdict.stance, Stance::Yield(them) if them[0].identity == "dev"));
+    assert!(matches!(&verdict.stance, PeeringStance::Yield(them) if them[0].identity == "dev"));
     assert_eq!(verdict.recheck, Some(Duration::from_secs(50)));
     let later = peers.verdict(&own(0), at(60));
-    assert_eq!(later.stance, Stance::Run);
+    assert_eq!(later.stance, PeeringStance::Run);
     assert_eq!(later.dead, ["dev", "low"]);
 }
 
@@ -94,20 +94,20 @@ fn equals_pause_unless_their_names_decide() {
         &json!({"a": record(0, 60, at(0)), "z": record(0, 60, at(0))}),
         at(0),
     );
-    assert!(matches!(peers.verdict(&own(0), at(0)).stance, Stance::Tie(them) if them.len() == 2));
-    let decided = Own {
+    assert!(matches!(peers.verdict(&own(0), at(0)).stance, PeeringStance::Tie(them) if them.len() == 2));
+    let decided = OwnPeer {
         ties: Ties::FirstIdentity,
         ..own(0)
     };
     assert!(matches!(
         peers.verdict(&decided, at(0)).stance,
-        Stance::Yield(them) if them.len() == 1 && them[0].identity == "a"
+        PeeringStance::Yield(them) if them.len() == 1 && them[0].identity == "a"
     ));
-    let first = Own {
+    let first = OwnPeer {
         identity: "A".to_owned(),
         ..decided
     };
-    assert_eq!(peers.verdict(&first, at(0)).stance, Stance::Run);
+    assert_eq!(peers.verdict(&first, at(0)).stance, PeeringStance::Run);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_peer_that_is_seen_to_renew_is_alive_whatever_its_clock_says() {
     );
     assert!(matches!(
         peers.verdict(&own(0), at(1100)).stance,
-        Stance::Yield(_)
+        PeeringStance::Yield(_)
     ));
     assert_eq!(peers.verdict(&own(0), at(1110)).dead, ["slow"]);
 }
@@ -130,9 +130,9 @@ fn a_record_from_the_future_does_not_outlast_its_lifetime() {
     let peers = seen(&json!({"fast": record(1, 60, at(100_000))}), at(0));
     assert!(matches!(
         peers.verdict(&own(0), at(59)).stance,
-        Stance::Yield(_)
+        PeeringStance::Yield(_)
     ));
-    assert_eq!(peers.verdict(&own(0), at(60)).stance, Stance::Run);
+    assert_eq!(peers.verdict(&own(0), at(60)).stance, PeeringStance::Run);
 }
 
 #[test]
@@ -145,13 +145,13 @@ fn the_pace_of_renewals_is_that_of_kopf() {
 }
 
 /// A few operators with priorities and names of their own.
-fn operators() -> impl Strategy<Value = Vec<Own>> {
+fn operators() -> impl Strategy<Value = Vec<OwnPeer>> {
     let operator = (-1_i64..2, 0_u8..2).prop_map(|(priority, ties)| (priority, ties == 0));
     prop::collection::vec(operator, 1..6).prop_map(|list| {
         let tie_break = list.iter().all(|(_, ties)| *ties);
         let numbered = list.into_iter().enumerate();
         numbered
-            .map(|(number, (priority, _))| Own {
+            .map(|(number, (priority, _))| OwnPeer {
                 identity: format!("operator-{number}"),
                 priority,
                 ties: if tie_break {
@@ -175,7 +175,7 @@ proptest! {
             .collect();
         let now = at(age);
         let peers = seen(&Value::Object(status), now);
-        let running = all.iter().filter(|it| peers.verdict(it, now).stance == Stance::Run).count();
+        let running = all.iter().filter(|it| peers.verdict(it, now).stance == PeeringStance::Run).count();
         let highest = all.iter().map(|it| it.priority).max();
         let sharing = all.iter().filter(|it| Some(it.priority) == highest).count();
         let decided = sharing == 1 || all[0].ties == Ties::FirstIdentity;
@@ -192,7 +192,7 @@ proptest! {
     ) {
         let stamp = |seconds: u64| {
             let shifted = START + offset + i64::try_from(seconds).expect("small");
-            Moment {
+            ClockReading {
                 wall: Timestamp::from_second(shifted).expect("valid"),
                 uptime: Duration::from_secs(seconds),
             }
@@ -203,14 +203,14 @@ proptest! {
             let seconds = renewal * pace;
             if renewal > 1 {
                 let stance = peers.verdict(&own(0), at(seconds)).stance;
-                prop_assert!(matches!(stance, Stance::Yield(_)), "alive at {}", seconds);
+                prop_assert!(matches!(stance, PeeringStance::Yield(_)), "alive at {}", seconds);
             }
             peers.observe(&json!({"status": {"them": record(1, 60, stamp(seconds))}}), at(seconds));
         }
         let last = renewals * pace;
-        prop_assert!(matches!(peers.verdict(&own(0), at(last + 59)).stance, Stance::Yield(_)));
+        prop_assert!(matches!(peers.verdict(&own(0), at(last + 59)).stance, PeeringStance::Yield(_)));
         let verdict = peers.verdict(&own(0), at(last + 60));
-        prop_assert_eq!(verdict.stance, Stance::Run);
+        prop_assert_eq!(verdict.stance, PeeringStance::Run);
         prop_assert_eq!(verdict.dead, ["them"]);
     }
 
@@ -232,6 +232,6 @@ proptest! {
             prop_assert!(rounds <= lifetimes.len());
         }
         prop_assert_eq!(Some(now), lifetimes.iter().max().copied());
-        prop_assert_eq!(peers.verdict(&own(0), at(now)).stance, Stance::Run);
+        prop_assert_eq!(peers.verdict(&own(0), at(now)).stance, PeeringStance::Run);
     }
 }

@@ -13,8 +13,8 @@ fn registry() -> Registry {
     Registry::new([HandlerSpec::new("fn", Trigger::Update)]).expect("sound")
 }
 
-fn sight(persistence: &Persistence, body: &Value) -> Sight {
-    let seen = Acquaintance::begin(EventKind::Changed);
+fn sight(persistence: &Persistence, body: &Value) -> ObservedChange {
+    let seen = ObjectHistory::begin(EventKind::Changed);
     persistence.sight(ObjectView::new(body), EventKind::Changed, seen, &registry())
 }
 

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn note(reason: &str, message: &str) -> Note {
-    Note {
+fn note(reason: &str, message: &str) -> EventNote {
+    EventNote {
         r#type: "Normal".to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
@@ -13,8 +13,8 @@ fn note(reason: &str, message: &str) -> Note {
     }
 }
 
-fn ledger() -> Ledger<&'static str> {
-    Ledger::new(Limits::default())
+fn ledger() -> EventCorrelator<&'static str> {
+    EventCorrelator::new(EventLimits::default())
 }
 
 const fn at(seconds: u64) -> Duration {
@@ -59,7 +59,7 @@ fn many_similar_events_become_one() {
     for number in 0..1_000 {
         ledger.note("one", note("Said", &format!("number {number}")), at(0));
     }
-    let sent: Vec<Due<&str>> = std::iter::from_fn(|| ledger.next(at(0))).collect();
+    let sent: Vec<DueEvent<&str>> = std::iter::from_fn(|| ledger.next(at(0))).collect();
     assert_eq!(sent.len(), 11);
     assert_eq!(
         sent[10].message,
@@ -151,12 +151,12 @@ proptest! {
     /// Nothing is counted twice, nothing gets lost, and the budget holds.
     #[test]
     fn every_note_is_counted_once_and_the_budget_holds(history in history()) {
-        let limits = Limits::default();
-        let mut ledger = Ledger::new(limits.clone());
+        let limits = EventLimits::default();
+        let mut ledger = EventCorrelator::new(limits.clone());
         let mut now = Duration::ZERO;
         let mut requests: HashMap<u8, u32> = HashMap::new();
-        let mut counts: HashMap<Key<u8>, u32> = HashMap::new();
-        let mut drain = |ledger: &mut Ledger<u8>, now: Duration, requests: &mut HashMap<u8, u32>| {
+        let mut counts: HashMap<EventKey<u8>, u32> = HashMap::new();
+        let mut drain = |ledger: &mut EventCorrelator<u8>, now: Duration, requests: &mut HashMap<u8, u32>| {
             while let Some(due) = ledger.next(now) {
                 *requests.entry(due.key.subject).or_default() += 1;
                 let known = counts.insert(due.key.clone(), due.count);
@@ -187,8 +187,8 @@ proptest! {
 
     #[test]
     fn what_waits_and_what_is_remembered_is_bounded(history in history()) {
-        let limits = Limits { waiting: 5, remembered: 10, ..Limits::default() };
-        let mut ledger = Ledger::new(limits);
+        let limits = EventLimits { waiting: 5, remembered: 10, ..EventLimits::default() };
+        let mut ledger = EventCorrelator::new(limits);
         let mut dropped = 0;
         for (step, (subject, reason, message, pause)) in history.into_iter().enumerate() {
             let now = at(u64::from(pause));

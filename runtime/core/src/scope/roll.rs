@@ -6,14 +6,14 @@ use super::NamespacePattern;
 
 /// The matching namespaces, each with the identity of its present incarnation.
 #[derive(Debug, Clone)]
-pub struct Roll {
+pub struct MatchingNamespaces {
     patterns: Vec<NamespacePattern>,
     served: BTreeMap<String, String>,
 }
 
-// === impl Roll ===
+// === impl MatchingNamespaces ===
 
-impl Roll {
+impl MatchingNamespaces {
     /// Nobody so far.
     #[must_use]
     pub fn new(patterns: Vec<NamespacePattern>) -> Self {

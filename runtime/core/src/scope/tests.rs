@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::roll::Roll;
+use super::roll::MatchingNamespaces;
 use super::*;
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -90,10 +90,10 @@ fn a_name_is_known_without_looking() {
 #[test]
 fn a_pattern_that_cannot_be_meant_says_why() {
     let flaw = |pattern| NamespacePattern::new(pattern).flaw();
-    assert_eq!(flaw(""), Some(Flaw::Empty));
-    assert_eq!(flaw("a,"), Some(Flaw::Empty));
-    assert_eq!(flaw("Prod"), Some(Flaw::Impossible { character: 'P' }));
-    let unreachable = Flaw::Unreachable {
+    assert_eq!(flaw(""), Some(PatternFlaw::Empty));
+    assert_eq!(flaw("a,"), Some(PatternFlaw::Empty));
+    assert_eq!(flaw("Prod"), Some(PatternFlaw::Impossible { character: 'P' }));
+    let unreachable = PatternFlaw::Unreachable {
         part: "b".to_owned(),
         first: "a".to_owned(),
     };
@@ -105,7 +105,7 @@ fn a_pattern_that_cannot_be_meant_says_why() {
 
 #[test]
 fn a_namesake_that_came_before_the_other_went_stays() {
-    let mut roll = Roll::new(vec!["a*".into(), "b".into()]);
+    let mut roll = MatchingNamespaces::new(vec!["a*".into(), "b".into()]);
     assert!(roll.came("a1", "first"));
     assert!(!roll.came("c", "other"));
     assert!(!roll.came("a1", "second"));

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::object::diff::tests::any_state;
 
-fn at(second: u64) -> Stamp {
-    Stamp {
+fn at(second: u64) -> RecordStamp {
+    RecordStamp {
         at: time::after(Timestamp::UNIX_EPOCH, Duration::from_secs(second)),
         retries: 1,
     }
@@ -18,8 +18,8 @@ fn known(value: Value) -> Baseline {
     Baseline::Known(Essence::from_value(value))
 }
 
-fn notes(states: &[Value]) -> Seen {
-    let mut seen = Seen::default();
+fn notes(states: &[Value]) -> HandledStates {
+    let mut seen = HandledStates::default();
     for (index, state) in states.iter().enumerate() {
         let id = HandlerId::new(&format!("h{index}"));
         seen.note(id, at(index as u64), &known(state.clone()));
@@ -39,7 +39,7 @@ fn equal_states_are_kept_once_and_in_order() {
         Some(&known(json!({"a": 1})))
     );
     assert_eq!(seen.state(&"h2".into(), at(3)), None);
-    let called_since = Stamp {
+    let called_since = RecordStamp {
         retries: 2,
         ..at(2)
     };
@@ -54,12 +54,12 @@ fn notes_for_another_last_state_are_not_believed() {
     let seen = notes(&[json!({"a": 1})]);
     let base = known(json!({"a": 0}));
     let text = seen.encode(&base, "uid", usize::MAX);
-    assert_eq!(Seen::decode(&text, &base, "uid"), Some(seen));
-    assert_eq!(Seen::decode(&text, &known(json!({"a": 7})), "uid"), None);
-    assert_eq!(Seen::decode(&text, &Baseline::Absent, "uid"), None);
-    assert_eq!(Seen::decode("garbage", &base, "uid"), None);
+    assert_eq!(HandledStates::decode(&text, &base, "uid"), Some(seen));
+    assert_eq!(HandledStates::decode(&text, &known(json!({"a": 7})), "uid"), None);
+    assert_eq!(HandledStates::decode(&text, &Baseline::Absent, "uid"), None);
+    assert_eq!(HandledStates::decode("garbage", &base, "uid"), None);
     let dangling = text.replace(",0,false]", ",9,false]");
-    assert_eq!(Seen::decode(&dangling, &base, "uid"), None);
+    assert_eq!(HandledStates::decode(&dangling, &base, "uid"), None);
 }
 
 #[test]
@@ -79,7 +79,7 @@ proptest! {
         let base = base.map_or(Baseline::Absent, known);
         for budget in [usize::MAX, seen.encode(&base, "uid", usize::MAX).len() - 1] {
             let text = seen.encode(&base, "uid", budget);
-            let back = Seen::decode(&text, &base, "uid").expect("believed");
+            let back = HandledStates::decode(&text, &base, "uid").expect("believed");
             for (index, state) in states.iter().enumerate() {
                 let id = HandlerId::new(&format!("h{index}"));
                 let read = back.state(&id, at(index as u64)).expect("noted");
@@ -92,7 +92,7 @@ proptest! {
     fn without_room_states_are_still_told_apart(state in any_state(), other in any_state()) {
         let text = notes(std::slice::from_ref(&state)).encode(&Baseline::Absent, "uid", 0);
         prop_assert!(text.len() < 120);
-        let back = Seen::decode(&text, &Baseline::Absent, "uid").expect("believed");
+        let back = HandledStates::decode(&text, &Baseline::Absent, "uid").expect("believed");
         let read = back.state(&"h0".into(), at(0)).expect("noted");
         let unchanged = read.diff(&Essence::from_value(other.clone())).is_empty();
         prop_assert_eq!(unchanged, known(state).diff(&Essence::from_value(other)).is_empty());

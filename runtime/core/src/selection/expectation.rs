@@ -8,14 +8,14 @@ use super::DiscoveredResource;
 
 /// Which kinds there should be, as far as their definitions have been seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Expectation {
+pub struct ExpectedKinds {
     /// By the name of the definition, which is that of the resource.
-    kinds: BTreeMap<Box<str>, Presence>,
+    kinds: BTreeMap<Box<str>, KindPresence>,
 }
 
 /// Whether there should be a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum KindPresence {
     /// Its definition was there when one began to look.
     Known,
     /// Its definition has come or changed.
@@ -24,17 +24,17 @@ pub enum Presence {
     Gone,
 }
 
-impl Expectation {
+impl ExpectedKinds {
     /// Takes in what was seen of a definition; whether the server has to be asked because of it.
     pub fn saw(
         &mut self,
         name: &str,
-        presence: Presence,
+        presence: KindPresence,
         catalog: &[Arc<DiscoveredResource>],
     ) -> bool {
         self.kinds.insert(name.into(), presence);
         // What was there before has been read along with everything else.
-        presence != Presence::Known || !catalog.iter().any(|it| it.name() == name)
+        presence != KindPresence::Known || !catalog.iter().any(|it| it.name() == name)
     }
 
     /// Whether the server serves what the definitions say.
@@ -42,14 +42,14 @@ impl Expectation {
     pub fn is_met_by(&self, catalog: &[Arc<DiscoveredResource>]) -> bool {
         let served = names(catalog);
         let mut kinds = self.kinds.iter();
-        kinds.all(|(name, presence)| served.contains(&**name) == (*presence != Presence::Gone))
+        kinds.all(|(name, presence)| served.contains(&**name) == (*presence != KindPresence::Gone))
     }
 
     /// Forgets the kinds that are gone on both sides.
     pub fn settle(&mut self, catalog: &[Arc<DiscoveredResource>]) {
         let served = names(catalog);
         self.kinds
-            .retain(|name, presence| *presence != Presence::Gone || served.contains(&**name));
+            .retain(|name, presence| *presence != KindPresence::Gone || served.contains(&**name));
     }
 }
 
@@ -72,32 +72,32 @@ mod tests {
 
     #[test]
     fn what_was_there_before_is_no_reason_to_ask_unless_it_is_not_known() {
-        let mut expectation = Expectation::default();
+        let mut expectation = ExpectedKinds::default();
         let catalog = served(&["dolls"]);
-        assert!(!expectation.saw("dolls.example.com", Presence::Known, &catalog));
-        assert!(expectation.saw("kites.example.com", Presence::Known, &catalog));
-        assert!(expectation.saw("dolls.example.com", Presence::Changed, &catalog));
+        assert!(!expectation.saw("dolls.example.com", KindPresence::Known, &catalog));
+        assert!(expectation.saw("kites.example.com", KindPresence::Known, &catalog));
+        assert!(expectation.saw("dolls.example.com", KindPresence::Changed, &catalog));
     }
 
     #[test]
     fn the_server_is_asked_until_it_agrees_with_the_definitions() {
-        let mut expectation = Expectation::default();
+        let mut expectation = ExpectedKinds::default();
         assert!(expectation.is_met_by(&served(&["others"])));
-        expectation.saw("dolls.example.com", Presence::Changed, &[]);
+        expectation.saw("dolls.example.com", KindPresence::Changed, &[]);
         assert!(!expectation.is_met_by(&served(&["others"])));
         assert!(expectation.is_met_by(&served(&["dolls", "others"])));
-        expectation.saw("dolls.example.com", Presence::Gone, &[]);
+        expectation.saw("dolls.example.com", KindPresence::Gone, &[]);
         assert!(!expectation.is_met_by(&served(&["dolls"])));
         assert!(expectation.is_met_by(&served(&[])));
     }
 
     #[test]
     fn kinds_that_are_gone_are_forgotten_when_the_server_has_noticed() {
-        let mut expectation = Expectation::default();
-        expectation.saw("dolls.example.com", Presence::Gone, &[]);
+        let mut expectation = ExpectedKinds::default();
+        expectation.saw("dolls.example.com", KindPresence::Gone, &[]);
         expectation.settle(&served(&["dolls"]));
         assert!(!expectation.is_met_by(&served(&["dolls"])));
         expectation.settle(&served(&[]));
-        assert_eq!(expectation, Expectation::default());
+        assert_eq!(expectation, ExpectedKinds::default());
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{DiscoveredResource, Name, Selector};
+use super::{DiscoveredResource, ResourceName, Selector};
 
 /// What one declaration of an operator is about.
 #[derive(Clone, Debug)]
-pub struct Demand {
+pub struct ResourceDemand {
     /// Which resources.
     pub wanted: Wanted,
     /// Whether its handlers write to objects, if only to keep their progress.
@@ -35,14 +35,14 @@ pub enum Wanted {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolution {
     /// What is to be watched, each group and plural once, in order.
-    pub served: Vec<Served>,
+    pub served: Vec<ServedResource>,
     /// What is to be told about each declaration.
-    pub findings: Vec<Vec<Finding>>,
+    pub findings: Vec<Vec<SelectionFinding>>,
 }
 
 /// A resource that is to be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedResource {
     /// The resource.
     pub resource: Arc<DiscoveredResource>,
     /// The declarations that are about it, by their positions.
@@ -54,7 +54,7 @@ type Pick<'a> = (usize, &'a Arc<DiscoveredResource>);
 
 /// Something about a declaration that people should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum SelectionFinding {
     /// The server serves nothing of the sort.
     Nothing,
     /// One resource is meant, and it is not known which.
@@ -72,14 +72,14 @@ pub enum Finding {
     },
 }
 
-// === impl Demand ===
+// === impl ResourceDemand ===
 
-impl Demand {
+impl ResourceDemand {
     /// What is meant, and what is to be told about it.
     fn pick(
         &self,
         catalog: &[Arc<DiscoveredResource>],
-    ) -> (Vec<Arc<DiscoveredResource>>, Vec<Finding>) {
+    ) -> (Vec<Arc<DiscoveredResource>>, Vec<SelectionFinding>) {
         let selector = match &self.wanted {
             Wanted::Exact {
                 group,
@@ -91,7 +91,7 @@ impl Demand {
                 };
                 let found: Vec<_> = catalog.iter().filter(same).cloned().collect();
                 let findings = if found.is_empty() {
-                    vec![Finding::Nothing]
+                    vec![SelectionFinding::Nothing]
                 } else {
                     Vec::new()
                 };
@@ -106,10 +106,10 @@ impl Demand {
             .filter(|it| selector.means(it) && selector.wants_version(it));
         for resource in meant {
             if !resource.is_watchable() {
-                findings.push(Finding::NotWatchable(resource.name()));
+                findings.push(SelectionFinding::NotWatchable(resource.name()));
             } else if self.writes && !resource.is_patchable() {
-                findings.push(Finding::NotPatchable(resource.name()));
-            } else if self.writes && selector.name == Name::Everything && resource.is_coordination()
+                findings.push(SelectionFinding::NotPatchable(resource.name()));
+            } else if self.writes && selector.name == ResourceName::Everything && resource.is_coordination()
             {
                 // Each sign of life would be a change, and each of our writes in their way.
             } else {
@@ -123,14 +123,14 @@ impl Demand {
             }
             if picked.len() > 1 {
                 let names = picked.drain(..).map(|it| it.name()).collect();
-                return (Vec::new(), vec![Finding::Ambiguous(names)]);
+                return (Vec::new(), vec![SelectionFinding::Ambiguous(names)]);
             }
             if !picked.is_empty() {
                 findings.clear();
             }
         }
         if picked.is_empty() && findings.is_empty() {
-            findings.push(Finding::Nothing);
+            findings.push(SelectionFinding::Nothing);
         }
         (picked, findings)
     }
@@ -158,7 +158,7 @@ impl Demand {
 /// names a version decides, and if none does, the server. A selection that does not name a version
 /// takes part in whatever is watched; one that names another is told.
 #[must_use]
-pub fn resolve(demands: &[Demand], catalog: &[Arc<DiscoveredResource>]) -> Resolution {
+pub fn resolve(demands: &[ResourceDemand], catalog: &[Arc<DiscoveredResource>]) -> Resolution {
     let mut findings = Vec::with_capacity(demands.len());
     let mut picks: BTreeMap<(&str, &str), Vec<Pick<'_>>> = BTreeMap::new();
     let picked: Vec<_> = demands.iter().map(|demand| demand.pick(catalog)).collect();
@@ -187,7 +187,7 @@ pub fn resolve(demands: &[Demand], catalog: &[Arc<DiscoveredResource>]) -> Resol
                 .version(any)
                 .is_some_and(|it| it != version);
             if wants_other || watched.is_none() {
-                findings[*position].push(Finding::OtherVersion {
+                findings[*position].push(SelectionFinding::OtherVersion {
                     resource: resource.name(),
                     version: version.to_owned(),
                 });
@@ -196,7 +196,7 @@ pub fn resolve(demands: &[Demand], catalog: &[Arc<DiscoveredResource>]) -> Resol
             }
         }
         if let Some(watched) = watched.filter(|_| !members.is_empty()) {
-            served.push(Served {
+            served.push(ServedResource {
                 resource: Arc::clone(watched),
                 demands: members,
             });
@@ -205,9 +205,9 @@ pub fn resolve(demands: &[Demand], catalog: &[Arc<DiscoveredResource>]) -> Resol
     Resolution { served, findings }
 }
 
-// === impl Finding ===
+// === impl SelectionFinding ===
 
-impl fmt::Display for Finding {
+impl fmt::Display for SelectionFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("the server serves nothing of the sort (yet)"),

@@ -6,7 +6,7 @@ use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::resolve::{Demand, Finding, Resolution, Wanted, resolve};
+use super::resolve::{ResourceDemand, SelectionFinding, Resolution, Wanted, resolve};
 use super::*;
 
 fn set(words: &[&str]) -> BTreeSet<String> {
@@ -75,22 +75,22 @@ fn cluster() -> Vec<Arc<DiscoveredResource>> {
     all.into_iter().map(Arc::new).collect()
 }
 
-fn selected(selector: Selector) -> Demand {
-    Demand {
+fn selected(selector: Selector) -> ResourceDemand {
+    ResourceDemand {
         wanted: Wanted::Selected(selector),
         writes: false,
     }
 }
 
-fn writing(demand: Demand) -> Demand {
-    Demand {
+fn writing(demand: ResourceDemand) -> ResourceDemand {
+    ResourceDemand {
         writes: true,
         ..demand
     }
 }
 
-fn exact(group: &str, version: &str, plural: &str) -> Demand {
-    Demand {
+fn exact(group: &str, version: &str, plural: &str) -> ResourceDemand {
+    ResourceDemand {
         wanted: Wanted::Exact {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -105,7 +105,7 @@ fn names(resolution: &Resolution) -> Vec<String> {
     served.map(|it| it.resource.name()).collect()
 }
 
-fn found(demand: Demand) -> Vec<String> {
+fn found(demand: ResourceDemand) -> Vec<String> {
     names(&resolve(&[demand], &cluster()))
 }
 
@@ -159,7 +159,7 @@ fn one_resource_is_meant_and_two_are_reported() {
     assert!(resolution.served.is_empty());
     let both = ["widgets.a.example.com", "widgets.b.example.com"];
     let both = both.map(str::to_owned).to_vec();
-    assert_eq!(resolution.findings, [[Finding::Ambiguous(both)]]);
+    assert_eq!(resolution.findings, [[SelectionFinding::Ambiguous(both)]]);
     let one = Selector::kind("Widget").in_group("b.example.com");
     assert_eq!(found(selected(one)), ["widgets.b.example.com"]);
 }
@@ -168,16 +168,16 @@ fn one_resource_is_meant_and_two_are_reported() {
 fn what_is_not_there_or_of_no_use_is_reported() {
     let findings = |demand| resolve(&[demand], &cluster()).findings.remove(0);
     let nothing = selected(Selector::kind("Gadget"));
-    assert_eq!(findings(nothing), [Finding::Nothing]);
+    assert_eq!(findings(nothing), [SelectionFinding::Nothing]);
     let reviews = "tokenreviews.authentication.k8s.io".to_owned();
     let review = selected(Selector::kind("TokenReview"));
-    assert_eq!(findings(review), [Finding::NotWatchable(reviews)]);
+    assert_eq!(findings(review), [SelectionFinding::NotWatchable(reviews)]);
     let readings = "readings.metrics.example.com".to_owned();
     let reading = selected(Selector::kind("Reading"));
     assert!(findings(reading.clone()).is_empty());
     assert_eq!(
         findings(writing(reading)),
-        [Finding::NotPatchable(readings)]
+        [SelectionFinding::NotPatchable(readings)]
     );
 }
 
@@ -206,7 +206,7 @@ fn one_stream_serves_all_declarations_of_a_resource_in_the_version_of_the_declar
     };
     assert_eq!(served.resource.version, "v1beta1");
     assert_eq!(served.demands, [0, 1]);
-    let other = Finding::OtherVersion {
+    let other = SelectionFinding::OtherVersion {
         resource: "jobs.batch".to_owned(),
         version: "v1beta1".to_owned(),
     };
@@ -277,13 +277,13 @@ fn any_resource() -> impl Strategy<Value = DiscoveredResource> {
 
 fn any_selector() -> impl Strategy<Value = Selector> {
     let name = prop_oneof![
-        word().prop_map(Name::Kind),
-        word().prop_map(Name::Plural),
-        word().prop_map(Name::Singular),
-        word().prop_map(Name::Short),
-        word().prop_map(Name::Any),
-        word().prop_map(Name::Category),
-        Just(Name::Everything),
+        word().prop_map(ResourceName::Kind),
+        word().prop_map(ResourceName::Plural),
+        word().prop_map(ResourceName::Singular),
+        word().prop_map(ResourceName::Short),
+        word().prop_map(ResourceName::Any),
+        word().prop_map(ResourceName::Category),
+        Just(ResourceName::Everything),
     ];
     let group = proptest::option::of(select(&["", "a"][..]).prop_map(str::to_owned));
     let version = proptest::option::of(select(&["v1", "v2"][..]).prop_map(str::to_owned));
@@ -294,10 +294,10 @@ fn any_selector() -> impl Strategy<Value = Selector> {
     })
 }
 
-fn any_demand() -> impl Strategy<Value = Demand> {
+fn any_demand() -> impl Strategy<Value = ResourceDemand> {
     let declared = (word(), select(&["v1", "v2"][..]), word());
     let declared = declared.prop_map(|(group, version, plural)| exact(&group, version, &plural));
-    let selected = (any_selector(), any::<bool>()).prop_map(|(selector, writes)| Demand {
+    let selected = (any_selector(), any::<bool>()).prop_map(|(selector, writes)| ResourceDemand {
         wanted: Wanted::Selected(selector),
         writes,
     });
@@ -342,7 +342,7 @@ proptest! {
                 let version = demands[position].version(resource);
                 prop_assert!(version.is_none_or(|it| it == resource.version));
                 if let Wanted::Selected(selector) = &demands[position].wanted
-                    && selector.name == Name::Everything
+                    && selector.name == ResourceName::Everything
                 {
                     prop_assert!(!resource.is_event());
                     prop_assert!(!demands[position].writes || !resource.is_coordination());
@@ -357,7 +357,7 @@ proptest! {
         writes in any::<bool>(),
         catalog in any_catalog(),
     ) {
-        let demand = Demand { wanted: Wanted::Selected(selector.clone()), writes };
+        let demand = ResourceDemand { wanted: Wanted::Selected(selector.clone()), writes };
         let resolution = resolve(&[demand], &catalog);
         for served in &resolution.served {
             prop_assert!(served.resource.is_watchable());

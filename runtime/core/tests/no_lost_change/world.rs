@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use kopf_core::{
     cause::{
         Reason, Subject,
-        detect::{Acquaintance, EventKind},
+        detect::{ObjectHistory, EventKind},
     },
     consistency::{Expectation, Freshness},
-    cycle::{Ahead, Cycle, Decision, Situation, decide},
+    cycle::{RemainingWork, Cycle, Decision, CycleInput, decide},
     handler::{HandlerId, HandlerSpec, Trigger, registry::Registry},
     lifecycle::Lifecycle,
     object::{
@@ -19,7 +19,7 @@ use kopf_core::{
         patch::{Patch, apply_json, apply_merge, edit_requests},
         path::FieldPath,
     },
-    outcome::{HandlerError, Outcome},
+    outcome::{HandlerFailure, Outcome},
     persistence::Persistence,
     progress::record::Record,
     schedule::{self, Next},
@@ -94,7 +94,7 @@ pub(crate) struct World {
 
 #[derive(Default)]
 struct Process {
-    acquaintance: Option<Acquaintance>,
+    acquaintance: Option<ObjectHistory>,
     expectation: Option<Expectation>,
     wake_at: Option<Timestamp>,
 }
@@ -229,7 +229,7 @@ impl World {
         let acquaintance = *self
             .process
             .acquaintance
-            .get_or_insert_with(|| Acquaintance::begin(event));
+            .get_or_insert_with(|| ObjectHistory::begin(event));
         if let Some(expectation) = &self.process.expectation {
             match expectation.freshness(version, self.now) {
                 Freshness::Stale | Freshness::Unclear => return nothing,
@@ -240,7 +240,7 @@ impl World {
         let sight = self
             .persistence
             .sight(view, event, acquaintance, &self.registry);
-        let situation = Situation::new(
+        let situation = CycleInput::new(
             Arc::new(body.clone()),
             Arc::new(sight),
             Arc::clone(&self.registry),
@@ -260,12 +260,12 @@ impl World {
             Decision::Handle(mut cycle) => {
                 self.run(&mut cycle);
                 let conclusion = cycle.conclude(self.now, &mut patch);
-                if conclusion.ahead == Ahead::Nothing {
+                if conclusion.ahead == RemainingWork::Nothing {
                     self.assert_left_alone(body, patch.clone(), acquaintance);
                 }
                 match conclusion.ahead {
-                    Ahead::Handlers(delay) => (false, delay),
-                    Ahead::FollowUp | Ahead::Look | Ahead::Nothing => (true, None),
+                    RemainingWork::Handlers(delay) => (false, delay),
+                    RemainingWork::FollowUp | RemainingWork::Look | RemainingWork::Nothing => (true, None),
                 }
             }
         };
@@ -274,11 +274,11 @@ impl World {
     }
 
     /// Another look at an object that nobody else has changed must find nothing to do.
-    fn assert_left_alone(&self, body: &Value, mut patch: Patch, acquaintance: Acquaintance) {
+    fn assert_left_alone(&self, body: &Value, mut patch: Patch, acquaintance: ObjectHistory) {
         self.persistence.seal(ObjectView::new(body), &mut patch);
         let mut written = body.clone();
         apply_merge(&mut written, &Value::Object(patch.merge_patch().clone()));
-        let afterwards = Acquaintance {
+        let afterwards = ObjectHistory {
             handled_once: true,
             ..acquaintance
         };
@@ -288,7 +288,7 @@ impl World {
             afterwards,
             &self.registry,
         );
-        let situation = Situation::new(
+        let situation = CycleInput::new(
             Arc::new(written),
             Arc::new(sight),
             Arc::clone(&self.registry),
@@ -302,7 +302,7 @@ impl World {
         for spec in cycle.due(&self.lifecycle, self.seed, self.now) {
             let situation = cycle.situation().clone();
             let outcome = match cycle.begin(&spec.id, self.now) {
-                Err(limit) => Outcome::Error(HandlerError::Exhausted(limit)),
+                Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
                 Ok(_) if spec.id.as_str() == PARENT => self.run_parent(cycle, &spec.id),
                 Ok(_) => self.act(),
             };
@@ -318,7 +318,7 @@ impl World {
         let mut sub = cycle.sub(parent, specs, self.now);
         for spec in sub.due(&self.lifecycle, self.seed, self.now) {
             let outcome = match sub.begin(&spec.id, self.now) {
-                Err(limit) => Outcome::Error(HandlerError::Exhausted(limit)),
+                Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
                 Ok(_) => self.act(),
             };
             let verdict = sub.finish(&spec.id, outcome, BACKOFF, self.now);
@@ -331,7 +331,7 @@ impl World {
 
     fn act(&mut self) -> Outcome {
         let temporary = |delay| {
-            Outcome::Error(HandlerError::Temporary {
+            Outcome::Error(HandlerFailure::Temporary {
                 message: "later".to_owned(),
                 delay,
             })
@@ -340,13 +340,13 @@ impl World {
             Act::Succeed => Outcome::Success(Value::Null),
             Act::RetryNow => temporary(None),
             Act::RetryLater => temporary(Some(Duration::from_secs(10))),
-            Act::Fail => Outcome::Error(HandlerError::Permanent {
+            Act::Fail => Outcome::Error(HandlerFailure::Permanent {
                 message: "never".to_owned(),
             }),
         }
     }
 
-    fn log(&mut self, id: &HandlerId, situation: &Situation, finished: bool) {
+    fn log(&mut self, id: &HandlerId, situation: &CycleInput, finished: bool) {
         let reason = situation.sight.reason;
         self.story
             .push(Happening::Called(id.clone(), reason, finished));
@@ -368,7 +368,7 @@ impl World {
         self.events.clear();
         let (body, now) = (self.body.clone(), self.now);
         let view = ObjectView::new(&body);
-        let seen = Acquaintance {
+        let seen = ObjectHistory {
             noticed_by_listing: true,
             handled_once: true,
         };

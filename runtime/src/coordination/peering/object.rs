@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kopf_core::handler::selector::Selectors;
-use kopf_core::peering::{Moment, Own, Peer, Peers, Verdict, removal};
+use kopf_core::peering::{ClockReading, OwnPeer, Peer, Peers, PeeringDecision, removal};
 use kube::Client;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -191,7 +191,7 @@ impl Table {
     pub(super) async fn announce(
         &mut self,
         own: &Peer,
-        now: Moment,
+        now: ClockReading,
     ) -> Result<&'static str, Error> {
         let Some(endpoint) = &self.endpoint else {
             return Ok("not served");
@@ -217,7 +217,7 @@ impl Table {
     }
 
     /// Takes in the object as the stream brought it; `true` if it was not there before.
-    pub(super) fn saw(&mut self, text: &RawValue, now: Moment) -> bool {
+    pub(super) fn saw(&mut self, text: &RawValue, now: ClockReading) -> bool {
         let appeared = !self.is_found();
         if let Ok(object) = serde_json::from_str::<Value>(text.get()) {
             self.observe(&object, now);
@@ -231,7 +231,7 @@ impl Table {
         false
     }
 
-    fn observe(&mut self, object: &Value, now: Moment) {
+    fn observe(&mut self, object: &Value, now: ClockReading) {
         if !self.is_found() {
             self.presence = Presence::Found(Peers::default());
         }
@@ -240,7 +240,7 @@ impl Table {
         }
     }
 
-    pub(super) fn verdict(&self, own: &Own, now: Moment) -> Option<Verdict> {
+    pub(super) fn verdict(&self, own: &OwnPeer, now: ClockReading) -> Option<PeeringDecision> {
         match &self.presence {
             Presence::Found(peers) => Some(peers.verdict(own, now)),
             _ => None,

@@ -13,12 +13,12 @@ pub(crate) struct WebhookMetrics {
     kind: String,
     id: String,
     durations: Histogram,
-    verdicts: [Counter; Verdict::ALL.len()],
+    verdicts: [Counter; ReviewOutcome::ALL.len()],
 }
 
 labels! {
     /// What a webhook said.
-    Verdict {
+    ReviewOutcome {
         Allowed = "allowed",
         Denied = "denied",
         Failed = "failed",
@@ -37,7 +37,7 @@ impl WebhookMetrics {
         }
     }
 
-    pub(crate) fn reviewed(&self, verdict: Verdict, time: Duration) {
+    pub(crate) fn reviewed(&self, verdict: ReviewOutcome, time: Duration) {
         self.durations.observe(time);
         self.verdicts[verdict as usize].add();
     }
@@ -60,7 +60,7 @@ pub(super) fn tell(page: &mut Page, webhooks: &[Arc<WebhookMetrics>]) {
         "Reviews by what the webhook said.",
     );
     for webhook in webhooks {
-        for verdict in Verdict::ALL {
+        for verdict in ReviewOutcome::ALL {
             let labels = [
                 ("kind", &*webhook.kind),
                 ("webhook", &*webhook.id),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kopf_core::cause::{Reason, Subject as Matched};
 use kopf_core::handler::HandlerSpec;
 use kopf_core::object::ObjectView;
-use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
+use kopf_core::outcome::{HandlerFailure, Outcome, Consequence};
 use kopf_core::progress::record::Record;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -20,7 +20,7 @@ use crate::events::span;
 use crate::handler::memo::Memos;
 use crate::health::metrics::HandlerMetrics;
 use crate::index::Update;
-use crate::process::execute::invoke::Verdict;
+use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
 use crate::process::execute::scope::{HandlerScope, OperatorServices};
 use crate::registration::function::index::IndexFunction;
@@ -119,7 +119,7 @@ impl Shared {
             indexer.metrics.exhausted();
             return Looking::Called {
                 record,
-                outcome: Outcome::Error(Failure::Exhausted(limit)),
+                outcome: Outcome::Error(HandlerFailure::Exhausted(limit)),
                 update: None,
             };
         }
@@ -141,7 +141,7 @@ impl Shared {
         let measured = indexer.metrics.begin(record.retries);
         let (verdict, update) = indexer.function.call(facts, limit).instrument(span).await;
         measured.end(verdict.counted());
-        let update = update.filter(|_| matches!(verdict, Verdict::Returned(Ok(()))));
+        let update = update.filter(|_| matches!(verdict, CallEnd::Returned(Ok(()))));
         Looking::Called {
             record,
             outcome: verdict.into_outcome(None, Reason::Noop, policy),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kopf_core::cause::Reason;
 use kopf_core::handler::HandlerId;
-use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
+use kopf_core::outcome::{HandlerFailure, Outcome, Consequence};
 use kopf_core::progress::record::Record;
 use tracing::{Instrument as _, error, info};
 
@@ -80,7 +80,7 @@ impl<C: HookContext> Hook<C> {
         let policy = &self.declared.policy;
         let runtime = record.runtime(Timestamp::now());
         let outcome = match policy.allow(record.retries, runtime) {
-            Err(limit) => Outcome::Error(Failure::Exhausted(limit)),
+            Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
             Ok(()) => {
                 cx.attempt(Attempt {
                     handler: self.declared.id.clone(),

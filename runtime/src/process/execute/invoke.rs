@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kopf_core::cause::Reason;
-use kopf_core::handler::retry::{Exhausted, Policy};
-use kopf_core::outcome::{HandlerError as Failure, Outcome};
+use kopf_core::handler::retry::{RetryLimit, RetryPolicy};
+use kopf_core::outcome::{HandlerFailure, Outcome};
 use serde_json::Value;
 
 use crate::handler::error::{ErrorKind, HandlerError, HandlerResult};
@@ -16,7 +16,7 @@ use crate::task::panic_message;
 
 /// How a call ended.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum CallEnd {
     Returned(HandlerResult),
     Panicked(String),
     OutOfTime,
@@ -30,46 +30,46 @@ pub(crate) enum Verdict {
 pub(crate) async fn supervised(
     call: BoxFuture<'_, HandlerResult>,
     limit: Option<Duration>,
-) -> Verdict {
+) -> CallEnd {
     let call = AssertUnwindSafe(call).catch_unwind();
     let ended = match limit {
         Some(limit) => tokio::time::timeout(limit, call).await,
         None => Ok(call.await),
     };
     match ended {
-        Ok(Ok(result)) => Verdict::Returned(result),
-        Ok(Err(payload)) => Verdict::Panicked(panic_message(&*payload)),
-        Err(_) => Verdict::OutOfTime,
+        Ok(Ok(result)) => CallEnd::Returned(result),
+        Ok(Err(payload)) => CallEnd::Panicked(panic_message(&*payload)),
+        Err(_) => CallEnd::OutOfTime,
     }
 }
 
-impl Verdict {
+impl CallEnd {
     /// What the end of a call means to the records; `result` counts if it was a good end.
     pub(crate) fn into_outcome(
         self,
         result: Option<Value>,
         reason: Reason,
-        policy: &Policy,
+        policy: &RetryPolicy,
     ) -> Outcome {
         match self {
             Self::Returned(Ok(())) => Outcome::Success(result.unwrap_or_default()),
             Self::Returned(Err(error)) => error.into_outcome(),
-            Self::Panicked(message) => Outcome::Error(Failure::Other {
+            Self::Panicked(message) => Outcome::Error(HandlerFailure::Other {
                 message: format!("panicked: {message}"),
             }),
             Self::OutOfTime => {
                 let timeout = policy.timeout.unwrap_or_default();
-                Outcome::Error(Failure::Exhausted(Exhausted::Timeout(timeout)))
+                Outcome::Error(HandlerFailure::Exhausted(RetryLimit::Timeout(timeout)))
             }
-            Self::Interrupted => Outcome::Error(Failure::Other {
+            Self::Interrupted => Outcome::Error(HandlerFailure::Other {
                 message: "interrupted".to_owned(),
             }),
             Self::Undecodable(message) => {
                 let message = format!("the object does not fit its type: {message}");
                 Outcome::Error(match reason {
                     // Nobody repairs an object that is being deleted: it must not stay for ever.
-                    Reason::Delete => Failure::Permanent { message },
-                    _ => Failure::Other { message },
+                    Reason::Delete => HandlerFailure::Permanent { message },
+                    _ => HandlerFailure::Other { message },
                 })
             }
         }
@@ -140,12 +140,12 @@ impl HandlerError {
     fn into_outcome(self) -> Outcome {
         let message = self.message;
         Outcome::Error(match self.kind {
-            ErrorKind::Temporary { delay } => Failure::Temporary {
+            ErrorKind::Temporary { delay } => HandlerFailure::Temporary {
                 message,
                 delay: Some(delay),
             },
-            ErrorKind::Permanent => Failure::Permanent { message },
-            ErrorKind::Arbitrary => Failure::Other { message },
+            ErrorKind::Permanent => HandlerFailure::Permanent { message },
+            ErrorKind::Arbitrary => HandlerFailure::Other { message },
             ErrorKind::Waiting { delay } => return Outcome::Waiting { delay },
         })
     }
@@ -155,10 +155,10 @@ impl HandlerError {
 mod tests {
     use super::*;
 
-    fn outcome(verdict: Verdict, reason: Reason) -> Outcome {
-        let policy = Policy {
+    fn outcome(verdict: CallEnd, reason: Reason) -> Outcome {
+        let policy = RetryPolicy {
             timeout: Some(Duration::from_secs(5)),
-            ..Policy::default()
+            ..RetryPolicy::default()
         };
         verdict.into_outcome(Some(Value::from("made")), reason, &policy)
     }
@@ -168,7 +168,7 @@ mod tests {
         let verdict = supervised(Box::pin(async { panic!("no {}", "way") }), None).await;
         assert_eq!(
             outcome(verdict, Reason::Create),
-            Outcome::Error(Failure::Other {
+            Outcome::Error(HandlerFailure::Other {
                 message: "panicked: no way".to_owned()
             })
         );
@@ -180,7 +180,7 @@ mod tests {
         let verdict = supervised(Box::pin(std::future::pending()), limit).await;
         assert_eq!(
             outcome(verdict, Reason::Create),
-            Outcome::Error(Failure::Exhausted(Exhausted::Timeout(Duration::from_secs(
+            Outcome::Error(HandlerFailure::Exhausted(RetryLimit::Timeout(Duration::from_secs(
                 5
             ))))
         );
@@ -189,29 +189,29 @@ mod tests {
     #[test]
     fn an_object_that_does_not_decode_may_be_repaired_unless_it_is_being_deleted() {
         let message = "the object does not fit its type: no size".to_owned();
-        let verdict = || Verdict::Undecodable("no size".to_owned());
+        let verdict = || CallEnd::Undecodable("no size".to_owned());
         assert_eq!(
             outcome(verdict(), Reason::Update),
-            Outcome::Error(Failure::Other {
+            Outcome::Error(HandlerFailure::Other {
                 message: message.clone()
             })
         );
         assert_eq!(
             outcome(verdict(), Reason::Delete),
-            Outcome::Error(Failure::Permanent { message })
+            Outcome::Error(HandlerFailure::Permanent { message })
         );
     }
 
     #[test]
     fn a_result_counts_only_after_success() {
         assert_eq!(
-            outcome(Verdict::Returned(Ok(())), Reason::Create),
+            outcome(CallEnd::Returned(Ok(())), Reason::Create),
             Outcome::Success(Value::from("made"))
         );
         let error = Err(HandlerError::permanent("no"));
         assert_eq!(
-            outcome(Verdict::Returned(error), Reason::Create),
-            Outcome::Error(Failure::Permanent {
+            outcome(CallEnd::Returned(error), Reason::Create),
+            Outcome::Error(HandlerFailure::Permanent {
                 message: "no".to_owned()
             })
         );

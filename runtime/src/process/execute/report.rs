@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::cause::Reason;
-use kopf_core::cycle::Conclusion;
-use kopf_core::handler::retry::{ErrorMode, Exhausted, Policy};
+use kopf_core::cycle::CycleOutcome;
+use kopf_core::handler::retry::{ErrorMode, RetryLimit, RetryPolicy};
 use kopf_core::handler::{HandlerSpec, Trigger};
-use kopf_core::outcome::{HandlerError as Failure, Outcome, Verdict as Consequence};
+use kopf_core::outcome::{HandlerFailure, Outcome, Consequence};
 use kopf_core::progress::record::Record;
 use tracing::{debug, error, info};
 
@@ -28,7 +28,7 @@ pub(crate) struct Finished<'a> {
 
 /// All that decides how a failure is put into words.
 pub(crate) struct Failing<'a> {
-    pub(crate) policy: &'a Policy,
+    pub(crate) policy: &'a RetryPolicy,
     pub(crate) consequence: &'a Consequence,
     /// The record after the call.
     pub(crate) record: Option<&'a Record>,
@@ -64,8 +64,8 @@ pub(crate) fn tell(finished: &Finished<'_>, around: &HandlerScope) {
 }
 
 /// Tells that all handlers of an object are done for now.
-pub(crate) fn tell_end(reason: Reason, conclusion: &Conclusion, around: &HandlerScope) {
-    let Conclusion {
+pub(crate) fn tell_end(reason: Reason, conclusion: &CycleOutcome, around: &HandlerScope) {
+    let CycleOutcome {
         succeeded, failed, ..
     } = conclusion;
     let what = match reason {
@@ -111,27 +111,27 @@ impl Finished<'_> {
 
 impl Failing<'_> {
     /// What is told after the name of whoever failed.
-    pub(crate) fn complaint(&self, failure: &Failure) -> String {
+    pub(crate) fn complaint(&self, failure: &HandlerFailure) -> String {
         let policy = self.policy;
         match failure {
-            Failure::Permanent { message } => format!("failed permanently: {message}"),
-            Failure::Exhausted(Exhausted::Timeout(_)) => {
+            HandlerFailure::Permanent { message } => format!("failed permanently: {message}"),
+            HandlerFailure::Exhausted(RetryLimit::Timeout(_)) => {
                 format!("has timed out after {}.", clock(self.runtime()))
             }
-            Failure::Exhausted(Exhausted::Retries(retries)) => {
+            HandlerFailure::Exhausted(RetryLimit::Retries(retries)) => {
                 format!("has exceeded {retries} retries.")
             }
-            Failure::Temporary { message, delay } => match self.limit(delay.unwrap_or_default()) {
+            HandlerFailure::Temporary { message, delay } => match self.limit(delay.unwrap_or_default()) {
                 None => format!("failed temporarily: {message}"),
-                Some(Exhausted::Timeout(timeout)) => format!(
+                Some(RetryLimit::Timeout(timeout)) => format!(
                     "failed temporarily but will time out after {} seconds: {message}",
                     seconds(timeout)
                 ),
-                Some(Exhausted::Retries(retries)) => {
+                Some(RetryLimit::Retries(retries)) => {
                     format!("failed temporarily but will exceed {retries} retries: {message}")
                 }
             },
-            Failure::Other { message } => {
+            HandlerFailure::Other { message } => {
                 let backoff = policy.backoff.unwrap_or(self.default_backoff);
                 let prospect = match (policy.errors, self.limit(backoff)) {
                     (ErrorMode::Ignored, _) => "ignore it".to_owned(),
@@ -139,11 +139,11 @@ impl Failing<'_> {
                     (ErrorMode::Temporary, None) => {
                         format!("try again in {} seconds", seconds(backoff))
                     }
-                    (ErrorMode::Temporary, Some(Exhausted::Timeout(timeout))) => format!(
+                    (ErrorMode::Temporary, Some(RetryLimit::Timeout(timeout))) => format!(
                         "stop now (it would time out in {} seconds on the next attempt)",
                         seconds(timeout)
                     ),
-                    (ErrorMode::Temporary, Some(Exhausted::Retries(retries))) => {
+                    (ErrorMode::Temporary, Some(RetryLimit::Retries(retries))) => {
                         format!("stop now (it would exceed {retries} retries on the next attempt)")
                     }
                 };
@@ -153,7 +153,7 @@ impl Failing<'_> {
     }
 
     /// Which limit forbids another attempt after `delay`, if that is why there is none.
-    fn limit(&self, delay: Duration) -> Option<Exhausted> {
+    fn limit(&self, delay: Duration) -> Option<RetryLimit> {
         let gave_up = matches!(self.consequence, Consequence::Failed { .. });
         let record = self.record.filter(|_| gave_up)?;
         let runtime = self.runtime().saturating_add(delay);
@@ -189,12 +189,12 @@ fn clock(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kopf_core::handler::retry::Policy;
+    use kopf_core::handler::retry::RetryPolicy;
 
     use super::*;
 
     /// What is told when a call fails `after` the start of a handler with this policy.
-    fn complaint(policy: Policy, after: u64, failure: &Failure) -> String {
+    fn complaint(policy: RetryPolicy, after: u64, failure: &HandlerFailure) -> String {
         let default_backoff = Duration::from_secs(60);
         let start = Timestamp::UNIX_EPOCH;
         let now = start + Duration::from_secs(after);
@@ -214,28 +214,28 @@ mod tests {
         finished.failing().complaint(failure)
     }
 
-    fn temporary() -> Failure {
-        Failure::temporary("no")
+    fn temporary() -> HandlerFailure {
+        HandlerFailure::temporary("no")
     }
 
-    fn other() -> Failure {
-        Failure::Other {
+    fn other() -> HandlerFailure {
+        HandlerFailure::Other {
             message: "oops".to_owned(),
         }
     }
 
     #[test]
     fn errors_that_are_retried_say_when() {
-        let policy = Policy {
+        let policy = RetryPolicy {
             backoff: Some(Duration::from_millis(2500)),
-            ..Policy::default()
+            ..RetryPolicy::default()
         };
         assert_eq!(
             complaint(policy, 1, &other()),
             "failed with an exception and will try again in 2.5 seconds: oops"
         );
         assert_eq!(
-            complaint(Policy::default(), 1, &other()),
+            complaint(RetryPolicy::default(), 1, &other()),
             "failed with an exception and will try again in 60 seconds: oops"
         );
         assert_eq!(complaint(policy, 1, &temporary()), "failed temporarily: no");
@@ -243,9 +243,9 @@ mod tests {
 
     #[test]
     fn errors_that_are_not_retried_say_why() {
-        let mode = |errors| Policy {
+        let mode = |errors| RetryPolicy {
             errors,
-            ..Policy::default()
+            ..RetryPolicy::default()
         };
         assert_eq!(
             complaint(mode(ErrorMode::Permanent), 1, &other()),
@@ -259,9 +259,9 @@ mod tests {
 
     #[test]
     fn limits_that_lie_ahead_are_named() {
-        let once = Policy {
+        let once = RetryPolicy {
             retries: Some(1),
-            ..Policy::default()
+            ..RetryPolicy::default()
         };
         assert_eq!(
             complaint(once, 1, &temporary()),
@@ -271,17 +271,17 @@ mod tests {
             complaint(once, 1, &other()),
             "failed with an exception and will stop now (it would exceed 1 retries on the next attempt): oops"
         );
-        let short = Policy {
+        let short = RetryPolicy {
             timeout: Some(Duration::from_secs(5)),
-            ..Policy::default()
+            ..RetryPolicy::default()
         };
         assert_eq!(
             complaint(short, 1, &temporary()),
             "failed temporarily but will time out after 5 seconds: no"
         );
-        let timeout = Exhausted::Timeout(Duration::from_secs(5));
+        let timeout = RetryLimit::Timeout(Duration::from_secs(5));
         assert_eq!(
-            complaint(short, 3725, &Failure::Exhausted(timeout)),
+            complaint(short, 3725, &HandlerFailure::Exhausted(timeout)),
             "has timed out after 1:02:05."
         );
     }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::index::{IndexContext, IndexFacts};
 use crate::index::{Index, IndexResult, Indices, Update};
-use crate::process::execute::invoke::{Verdict, supervised};
+use crate::process::execute::invoke::{CallEnd, supervised};
 
 /// A function of an index without its types.
 pub(crate) trait IndexFunction: Send + Sync {
@@ -17,7 +17,7 @@ pub(crate) trait IndexFunction: Send + Sync {
         &self,
         facts: IndexFacts,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, (Verdict, Option<Box<dyn Update>>)>;
+    ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn Update>>)>;
 
     /// The entries of an object that is not to be found.
     fn nothing(&self, indices: &Indices) -> Box<dyn Update>;
@@ -39,11 +39,11 @@ where
         &self,
         facts: IndexFacts,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, (Verdict, Option<Box<dyn Update>>)> {
+    ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn Update>>)> {
         Box::pin(async move {
             let object = match K::deserialize(&*facts.raw) {
                 Ok(object) => object,
-                Err(error) => return (Verdict::Undecodable(error.to_string()), None),
+                Err(error) => return (CallEnd::Undecodable(error.to_string()), None),
             };
             let indices = facts.around.means.indices.clone();
             let mut cx = IndexContext::new(object, facts);

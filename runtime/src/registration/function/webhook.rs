@@ -24,14 +24,14 @@ pub(crate) trait ReviewFunction: Send + Sync {
 /// What a webhook came to.
 #[derive(Debug)]
 pub(crate) struct Reviewed {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: ReviewVerdict,
     pub(crate) warnings: Vec<String>,
     pub(crate) patch: Option<JsonPatch>,
 }
 
 /// Whether the request may pass.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ReviewVerdict {
     Allowed,
     Denied(Denial),
     /// The webhook itself is at fault.
@@ -88,7 +88,7 @@ where
             let warnings = cx.take_warnings();
             let patch = std::mem::take(&mut cx.patch).into_writes();
             let patch = match (&verdict, cx.new_raw()) {
-                (Verdict::Allowed, Some(sent)) if !patch.is_empty() => mutation(sent, patch),
+                (ReviewVerdict::Allowed, Some(sent)) if !patch.is_empty() => mutation(sent, patch),
                 _ => None,
             };
             Reviewed {
@@ -105,7 +105,7 @@ fn decode<K: DeserializeOwned>(facts: ReviewFacts) -> Result<ValidationContext<K
     match serde_json::from_str(text) {
         Ok(object) => Ok(ValidationContext::new(object, facts)),
         Err(error) => Err(Reviewed {
-            verdict: Verdict::Denied(Denial {
+            verdict: ReviewVerdict::Denied(Denial {
                 message: format!("the object does not fit its type: {error}"),
                 code: 422,
             }),
@@ -115,19 +115,19 @@ fn decode<K: DeserializeOwned>(facts: ReviewFacts) -> Result<ValidationContext<K
     }
 }
 
-async fn supervised(call: BoxFuture<'_, AdmissionResult>, limit: Duration) -> Verdict {
+async fn supervised(call: BoxFuture<'_, AdmissionResult>, limit: Duration) -> ReviewVerdict {
     let call = AssertUnwindSafe(call).catch_unwind();
     match tokio::time::timeout(limit, call).await {
-        Ok(Ok(Ok(()))) => Verdict::Allowed,
+        Ok(Ok(Ok(()))) => ReviewVerdict::Allowed,
         Ok(Ok(Err(error))) => match error.kind {
-            AdmissionErrorKind::Denied { code } => Verdict::Denied(Denial {
+            AdmissionErrorKind::Denied { code } => ReviewVerdict::Denied(Denial {
                 message: error.message,
                 code,
             }),
-            AdmissionErrorKind::Failed => Verdict::Failed(error.message),
+            AdmissionErrorKind::Failed => ReviewVerdict::Failed(error.message),
         },
-        Ok(Err(payload)) => Verdict::Failed(format!("panicked: {}", panic_message(&*payload))),
-        Err(_) => Verdict::Failed(format!("did not come to a verdict within {limit:?}")),
+        Ok(Err(payload)) => ReviewVerdict::Failed(format!("panicked: {}", panic_message(&*payload))),
+        Err(_) => ReviewVerdict::Failed(format!("did not come to a verdict within {limit:?}")),
     }
 }
 
@@ -141,14 +141,14 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_a_failure_and_not_a_verdict() {
         let verdict = supervised(Box::pin(async { panic!("no {}", "way") }), LIMIT).await;
-        assert_eq!(verdict, Verdict::Failed("panicked: no way".to_owned()));
+        assert_eq!(verdict, ReviewVerdict::Failed("panicked: no way".to_owned()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_end_of_the_time_interrupts_a_review() {
         let verdict = supervised(Box::pin(std::future::pending()), LIMIT).await;
         let message = "did not come to a verdict within 5s".to_owned();
-        assert_eq!(verdict, Verdict::Failed(message));
+        assert_eq!(verdict, ReviewVerdict::Failed(message));
     }
 
     #[tokio::test]
@@ -156,6 +156,6 @@ mod tests {
         let denied = async { Err(AdmissionError::denied("no").with_code(499)) };
         let verdict = supervised(Box::pin(denied), LIMIT).await;
         let message = "no".to_owned();
-        assert_eq!(verdict, Verdict::Denied(Denial { message, code: 499 }));
+        assert_eq!(verdict, ReviewVerdict::Denied(Denial { message, code: 499 }));
     }
 }

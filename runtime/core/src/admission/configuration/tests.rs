@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    admission::Endpoint,
+    admission::WebhookEndpoint,
     handler::filter::{Combined, TextTest},
 };
 
-fn webhook(spec: &WebhookSpec) -> Webhook<'_> {
-    Webhook {
+fn webhook(spec: &WebhookSpec) -> ConfiguredWebhook<'_> {
+    ConfiguredWebhook {
         group: "kopf.dev",
         version: "v1",
         plural: "kopfexamples",
@@ -34,11 +34,11 @@ fn everywhere() -> WebhookNamespaces {
 
 #[test]
 fn everything_that_a_webhook_says_reaches_its_entry() {
-    let mut spec = WebhookSpec::new("check_size", Role::Mutating);
+    let mut spec = WebhookSpec::new("check_size", WebhookRole::Mutating);
     spec.operations = vec![Operation::Create, Operation::Update];
-    spec.endpoint = Endpoint::Subresource("status".to_owned());
+    spec.endpoint = WebhookEndpoint::Subresource("status".to_owned());
     spec.side_effects = SideEffects::NoneOnDryRun;
-    spec.on_failure = OnFailure::Ignore;
+    spec.on_failure = FailurePolicy::Ignore;
     spec.timeout = Duration::from_secs(5);
     let matches = TextTest::Matches(std::sync::Arc::new(|_, _| true));
     spec.filters.labels = vec![
@@ -54,7 +54,7 @@ fn everything_that_a_webhook_says_reaches_its_entry() {
         path: String::new(),
     });
     let made = entries(
-        Role::Mutating,
+        WebhookRole::Mutating,
         "auto.kopf.dev",
         &[webhook(&spec)],
         &service,
@@ -97,11 +97,11 @@ fn everything_that_a_webhook_says_reaches_its_entry() {
 #[test]
 fn the_two_roles_are_configured_apart_even_under_one_id() {
     let (validating, mutating) = (
-        WebhookSpec::new("both", Role::Validating),
-        WebhookSpec::new("both", Role::Mutating),
+        WebhookSpec::new("both", WebhookRole::Validating),
+        WebhookSpec::new("both", WebhookRole::Mutating),
     );
     let webhooks = [webhook(&validating), webhook(&mutating)];
-    for (role, path) in [(Role::Validating, "validate"), (Role::Mutating, "mutate")] {
+    for (role, path) in [(WebhookRole::Validating, "validate"), (WebhookRole::Mutating, "mutate")] {
         let made = entries(role, "auto.kopf.dev", &webhooks, &url(), &everywhere());
         let made = made.expect("they can be named");
         assert_eq!(made.len(), 1);
@@ -114,9 +114,9 @@ fn the_two_roles_are_configured_apart_even_under_one_id() {
 
 #[test]
 fn kinds_that_share_an_id_appear_in_the_names() {
-    let spec = WebhookSpec::new("check/spec.Größe", Role::Validating);
+    let spec = WebhookSpec::new("check/spec.Größe", WebhookRole::Validating);
     let one = webhook(&spec);
-    let other = Webhook {
+    let other = ConfiguredWebhook {
         group: "",
         plural: "pods",
         ..one
@@ -139,21 +139,21 @@ fn kinds_that_share_an_id_appear_in_the_names() {
     );
     assert_eq!(
         names("auto.kopf.dev", &[one, one]),
-        Err(Unnameable::Twice(format!(
+        Err(ConfigurationError::Twice(format!(
             "{label}.kopfexamples.kopf.dev.auto.kopf.dev"
         )))
     );
     assert!(matches!(
         names("Auto", &[one]),
-        Err(Unnameable::Configuration(_))
+        Err(ConfigurationError::Configuration(_))
     ));
 }
 
 #[test]
 fn defaults_of_the_server_are_no_difference_but_everything_else_is() {
-    let spec = WebhookSpec::new("check", Role::Validating);
+    let spec = WebhookSpec::new("check", WebhookRole::Validating);
     let wanted = entries(
-        Role::Validating,
+        WebhookRole::Validating,
         "auto.kopf.dev",
         &[webhook(&spec)],
         &url(),
@@ -172,20 +172,20 @@ fn defaults_of_the_server_are_no_difference_but_everything_else_is() {
 #[test]
 fn only_persistent_webhooks_stay() {
     let (passing, mut staying) = (
-        WebhookSpec::new("passing", Role::Validating),
-        WebhookSpec::new("staying", Role::Validating),
+        WebhookSpec::new("passing", WebhookRole::Validating),
+        WebhookSpec::new("staying", WebhookRole::Validating),
     );
-    staying.lifetime = Lifetime::Persistent;
+    staying.lifetime = ConfigurationLifetime::Persistent;
     let webhooks = [webhook(&passing), webhook(&staying)];
     let all = entries(
-        Role::Validating,
+        WebhookRole::Validating,
         "auto.kopf.dev",
         &webhooks,
         &url(),
         &everywhere(),
     );
     let all = all.expect("they can be named");
-    let left = persistent(&all, &webhooks, Role::Validating);
+    let left = persistent(&all, &webhooks, WebhookRole::Validating);
     assert_eq!(left, all[1..]);
 }
 

@@ -29,8 +29,8 @@ fn request() -> Value {
 
 #[test]
 fn a_review_is_read_as_it_was_sent() {
-    let review = Review::parse(&review(&request())).expect("a review");
-    assert_eq!(review.version, Version::V1);
+    let review = AdmissionReview::parse(&review(&request())).expect("a review");
+    assert_eq!(review.version, ReviewVersion::V1);
     let request = review.request;
     assert_eq!(request.operation, Operation::Update);
     assert_eq!(request.subresource(), Some("status"));
@@ -49,7 +49,7 @@ fn a_deletion_is_about_the_old_object() {
     request["operation"] = json!("DELETE");
     request["object"] = Value::Null;
     request["subResource"] = json!("");
-    let review = Review::parse(&review(&request)).expect("a review");
+    let review = AdmissionReview::parse(&review(&request)).expect("a review");
     assert_eq!(review.request.subresource(), None);
     assert_eq!(
         review.request.body().map(RawValue::get),
@@ -62,7 +62,7 @@ fn what_is_missing_is_named() {
     let without = |key: &str| {
         let mut request = request();
         request.as_object_mut().expect("a map").remove(key);
-        Review::parse(&review(&request))
+        AdmissionReview::parse(&review(&request))
             .map(drop)
             .map_err(|error| error.to_string())
     };
@@ -75,29 +75,29 @@ fn what_is_missing_is_named() {
         let mut request = request();
         request["object"] = Value::Null;
         request["oldObject"] = Value::Null;
-        Review::parse(&review(&request)).expect_err("nothing to look at")
+        AdmissionReview::parse(&review(&request)).expect_err("nothing to look at")
     };
     assert!(matches!(neither, Malformed::NoObject));
     let other = br#"{"apiVersion": "admission.k8s.io/v1", "kind": "Pod"}"#;
-    assert!(matches!(Review::parse(other), Err(Malformed::Kind(kind)) if kind == "Pod"));
+    assert!(matches!(AdmissionReview::parse(other), Err(Malformed::Kind(kind)) if kind == "Pod"));
     let empty = br#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}"#;
-    assert!(matches!(Review::parse(empty), Err(Malformed::NoRequest)));
+    assert!(matches!(AdmissionReview::parse(empty), Err(Malformed::NoRequest)));
 }
 
 #[test]
 fn an_answer_tells_no_more_than_it_has_to() {
-    let review = Review::parse(&review(&request())).expect("a review");
-    let read = |answer: &Answer| -> Value {
+    let review = AdmissionReview::parse(&review(&request())).expect("a review");
+    let read = |answer: &ReviewAnswer| -> Value {
         serde_json::from_slice(&review.answer(answer)).expect("JSON")
     };
     assert_eq!(
-        read(&Answer::allowed()),
+        read(&ReviewAnswer::allowed()),
         json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "response": {"uid": "1ca13837", "allowed": true},
         })
     );
-    let denied = Answer {
+    let denied = ReviewAnswer {
         denial: Some(Denial {
             message: "no".to_owned(),
             code: 499,
@@ -112,7 +112,7 @@ fn an_answer_tells_no_more_than_it_has_to() {
             "status": {"message": "no", "code": 499},
         })
     );
-    let mutated = Answer {
+    let mutated = ReviewAnswer {
         denial: None,
         ..denied
     };
@@ -151,7 +151,7 @@ fn a_mutation_adds_maps_that_are_missing_and_removes_only_what_is_there() {
 proptest! {
     #[test]
     fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        let _ = Review::parse(&bytes);
+        let _ = AdmissionReview::parse(&bytes);
     }
 
     #[test]
@@ -164,15 +164,15 @@ proptest! {
         if let Some(cut) = cut {
             text.truncate(cut % length);
         }
-        if let Ok(review) = Review::parse(&text) {
-            let answer = review.answer(&Answer::allowed());
+        if let Ok(review) = AdmissionReview::parse(&text) {
+            let answer = review.answer(&ReviewAnswer::allowed());
             let _: Value = serde_json::from_slice(&answer).expect("JSON");
         }
     }
 
     #[test]
     fn any_request_in_place_of_the_right_one_is_refused_or_read(request in any_json()) {
-        if let Ok(review) = Review::parse(&review(&request)) {
+        if let Ok(review) = AdmissionReview::parse(&review(&request)) {
             prop_assert!(review.request.body().is_some());
         }
     }

@@ -10,8 +10,8 @@ fn at(seconds: u64) -> Timestamp {
     after(Timestamp::UNIX_EPOCH, Duration::from_secs(seconds))
 }
 
-fn policy() -> Policy {
-    Policy {
+fn policy() -> RotationPolicy {
+    RotationPolicy {
         authority_lifetime: Duration::from_secs(300 * DAY),
         leaf_lifetime: Duration::from_secs(30 * DAY),
         spread: Duration::from_secs(100),
@@ -19,7 +19,7 @@ fn policy() -> Policy {
 }
 
 /// What a step makes of the keys, as the runtime does it.
-fn done(keys: Option<Keys>, step: Step, policy: &Policy, now: Timestamp) -> Keys {
+fn done(keys: Option<RotationKeys>, step: RotationStep, policy: &RotationPolicy, now: Timestamp) -> RotationKeys {
     let validity = |lifetime| Validity {
         from: now,
         until: after(now, lifetime),
@@ -29,7 +29,7 @@ fn done(keys: Option<Keys>, step: Step, policy: &Policy, now: Timestamp) -> Keys
         from: now,
         until: after(now, policy.leaf_lifetime).min(authority.until),
     };
-    let fresh = Keys {
+    let fresh = RotationKeys {
         authority,
         leaf: leaf(authority),
         covers_hosts: true,
@@ -38,25 +38,25 @@ fn done(keys: Option<Keys>, step: Step, policy: &Policy, now: Timestamp) -> Keys
     };
     let Some(keys) = keys else { return fresh };
     match step {
-        Step::Create => fresh,
-        Step::Renew => Keys {
+        RotationStep::Create => fresh,
+        RotationStep::Renew => RotationKeys {
             leaf: leaf(keys.authority),
             covers_hosts: true,
             ..keys
         },
-        Step::Publish => Keys {
+        RotationStep::Publish => RotationKeys {
             next_published: Some(now),
             ..keys
         },
-        Step::Switch => Keys {
+        RotationStep::Switch => RotationKeys {
             previous_retired: Some(now),
             ..fresh
         },
-        Step::Forget => Keys {
+        RotationStep::Forget => RotationKeys {
             previous_retired: None,
             ..keys
         },
-        Step::Wait(_) => keys,
+        RotationStep::Wait(_) => keys,
     }
 }
 
@@ -66,9 +66,9 @@ fn an_authority_is_published_before_it_signs_and_forgotten_after_that() {
     let mut now = at(0);
     let mut keys = None;
     let mut steps = Vec::new();
-    while steps.last() != Some(&Step::Forget) {
+    while steps.last() != Some(&RotationStep::Forget) {
         match next(keys.as_ref(), &policy, now) {
-            Step::Wait(until) => {
+            RotationStep::Wait(until) => {
                 assert!(until > now);
                 now = until;
             }
@@ -78,31 +78,31 @@ fn an_authority_is_published_before_it_signs_and_forgotten_after_that() {
             }
         }
     }
-    let renewals = steps.extract_if(.., |step| *step == Step::Renew).count();
+    let renewals = steps.extract_if(.., |step| *step == RotationStep::Renew).count();
     assert_eq!(renewals, 10, "every 20 of the first 200 days");
     assert_eq!(
         steps,
-        [Step::Create, Step::Publish, Step::Switch, Step::Forget]
+        [RotationStep::Create, RotationStep::Publish, RotationStep::Switch, RotationStep::Forget]
     );
 }
 
 #[test]
 fn hosts_that_are_not_covered_need_another_certificate_at_once() {
     let policy = policy();
-    let keys = done(None, Step::Create, &policy, at(0));
-    let keys = Keys {
+    let keys = done(None, RotationStep::Create, &policy, at(0));
+    let keys = RotationKeys {
         covers_hosts: false,
         ..keys
     };
-    assert_eq!(next(Some(&keys), &policy, at(1)), Step::Renew);
+    assert_eq!(next(Some(&keys), &policy, at(1)), RotationStep::Renew);
 }
 
 #[test]
 fn what_is_over_is_made_anew() {
     let policy = policy();
-    let keys = done(None, Step::Create, &policy, at(0));
-    assert_eq!(next(Some(&keys), &policy, at(301 * DAY)), Step::Create);
-    assert_eq!(next(None, &policy, at(0)), Step::Create);
+    let keys = done(None, RotationStep::Create, &policy, at(0));
+    assert_eq!(next(Some(&keys), &policy, at(301 * DAY)), RotationStep::Create);
+    assert_eq!(next(None, &policy, at(0)), RotationStep::Create);
 }
 
 proptest! {
@@ -112,21 +112,21 @@ proptest! {
     fn nobody_ever_meets_a_stranger(pauses in prop::collection::vec(1u64..2 * DAY, 1..800)) {
         let policy = policy();
         let mut now = at(0);
-        let mut keys: Option<Keys> = None;
+        let mut keys: Option<RotationKeys> = None;
         for pause in pauses {
             // Each step that is due, one after the other.
             for _ in 0..4 {
                 let step = next(keys.as_ref(), &policy, now);
-                if let (Step::Switch, Some(keys)) = (step, keys) {
+                if let (RotationStep::Switch, Some(keys)) = (step, keys) {
                     let published = keys.next_published.expect("only a published one signs");
                     prop_assert!(elapsed(published, now) >= policy.spread);
                 }
-                if let (Step::Forget, Some(keys)) = (step, keys) {
+                if let (RotationStep::Forget, Some(keys)) = (step, keys) {
                     let retired = keys.previous_retired.expect("only a retired one is forgotten");
                     prop_assert!(elapsed(retired, now) >= policy.spread);
                 }
                 if let Some(keys) = keys {
-                    prop_assert!(step != Step::Create || now >= keys.authority.until);
+                    prop_assert!(step != RotationStep::Create || now >= keys.authority.until);
                 }
                 keys = Some(done(keys, step, &policy, now));
             }

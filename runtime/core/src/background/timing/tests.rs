@@ -12,16 +12,16 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-fn every(interval: Duration) -> Timing {
-    Timing::Every {
+fn every(interval: Duration) -> TimerTiming {
+    TimerTiming::Every {
         interval,
         sharp: false,
         idle: None,
     }
 }
 
-fn sharp(interval: Duration) -> Timing {
-    Timing::Every {
+fn sharp(interval: Duration) -> TimerTiming {
+    TimerTiming::Every {
         interval,
         sharp: true,
         idle: None,
@@ -29,7 +29,7 @@ fn sharp(interval: Duration) -> Timing {
 }
 
 /// Ticks when due, for so long, and tells when that was.
-fn tick(ticker: &mut Ticker, timing: &Timing, lasting: Duration) -> Moment {
+fn tick(ticker: &mut Ticker, timing: &TimerTiming, lasting: Duration) -> Moment {
     let due = ticker.due(timing).expect("it is due at some time");
     ticker.begin(timing, due);
     ticker.finish(timing, due + lasting);
@@ -97,7 +97,7 @@ fn an_error_delay_replaces_the_interval() {
 
 #[test]
 fn idling_alone_ticks_once_per_quiet_time() {
-    let timing = Timing::Idle(s(10));
+    let timing = TimerTiming::Idle(s(10));
     let mut ticker = Ticker::start(s(1), Duration::ZERO);
     assert_eq!(ticker.due(&timing), Some(s(11)));
     ticker.change(s(8));
@@ -109,7 +109,7 @@ fn idling_alone_ticks_once_per_quiet_time() {
 
 #[test]
 fn a_change_during_a_tick_is_a_change() {
-    let timing = Timing::Idle(s(10));
+    let timing = TimerTiming::Idle(s(10));
     let mut ticker = Ticker::start(Duration::ZERO, Duration::ZERO);
     ticker.begin(&timing, s(10));
     ticker.change(s(12));
@@ -119,7 +119,7 @@ fn a_change_during_a_tick_is_a_change() {
 
 #[test]
 fn idling_with_an_interval_ticks_on_while_nothing_changes() {
-    let timing = Timing::Every {
+    let timing = TimerTiming::Every {
         interval: s(1),
         sharp: false,
         idle: Some(s(10)),
@@ -133,7 +133,7 @@ fn idling_with_an_interval_ticks_on_while_nothing_changes() {
 
 #[test]
 fn a_first_delay_and_idling_run_at_the_same_time() {
-    let timing = Timing::Every {
+    let timing = TimerTiming::Every {
         interval: s(10),
         sharp: false,
         idle: Some(s(600)),
@@ -192,7 +192,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-fn timing() -> impl Strategy<Value = Timing> {
+fn timing() -> impl Strategy<Value = TimerTiming> {
     let idle = || 1..20_000_u64;
     prop_oneof![
         (
@@ -200,18 +200,18 @@ fn timing() -> impl Strategy<Value = Timing> {
             any::<bool>(),
             proptest::option::of(idle().prop_map(ms))
         )
-            .prop_map(|(interval, sharp, idle)| Timing::Every {
+            .prop_map(|(interval, sharp, idle)| TimerTiming::Every {
                 interval: ms(interval),
                 sharp,
                 idle
             }),
-        idle().prop_map(|idle| Timing::Idle(ms(idle))),
+        idle().prop_map(|idle| TimerTiming::Idle(ms(idle))),
     ]
 }
 
 /// The documentation, in milliseconds: what is known of the past gives the next due time.
 struct Model {
-    timing: Timing,
+    timing: TimerTiming,
     last_change: u64,
     /// The earliest time by initial delay, interval or error; none if a change must come first.
     earliest: Option<u64>,
@@ -246,7 +246,7 @@ impl Model {
     fn finish(&mut self, began: u64, now: u64) {
         self.retrying = false;
         self.earliest = match self.timing {
-            Timing::Every {
+            TimerTiming::Every {
                 interval,
                 sharp: true,
                 ..
@@ -258,8 +258,8 @@ impl Model {
                 }
                 Some(next)
             }
-            Timing::Every { interval, .. } => Some(now + Self::millis(interval)),
-            Timing::Idle(_) => (self.last_change > began).then_some(now),
+            TimerTiming::Every { interval, .. } => Some(now + Self::millis(interval)),
+            TimerTiming::Idle(_) => (self.last_change > began).then_some(now),
         };
     }
 

@@ -13,22 +13,22 @@ fn detect(
     event: EventKind,
     meta: &Value,
     old: Option<&Value>,
-    seen: Acquaintance,
+    seen: ObjectHistory,
 ) -> (Reason, bool) {
     let body = json!({"metadata": meta, "spec": 1});
     let old = old.map_or(Baseline::Absent, |old| {
         Baseline::Known(Essence::from_value(old.clone()))
     });
     let new = Essence::from_value(json!({"spec": 1}));
-    let sight = Sight::detect(ObjectView::new(&body), event, seen, OURS, old, new);
+    let sight = ObservedChange::detect(ObjectView::new(&body), event, seen, OURS, old, new);
     (sight.reason, sight.initial)
 }
 
 #[test]
 fn the_first_rule_that_holds_decides() {
-    let listed = Acquaintance::begin(Listed);
-    let watched = Acquaintance::begin(Changed);
-    let handled = Acquaintance {
+    let listed = ObjectHistory::begin(Listed);
+    let watched = ObjectHistory::begin(Changed);
+    let handled = ObjectHistory {
         handled_once: true,
         ..listed
     };
