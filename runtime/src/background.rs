@@ -21,7 +21,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use kopf_core::background::Moment;
-use kopf_core::background::roster::{ObjectLife, InstanceState, InstanceStep, holds, step};
+use kopf_core::background::desired::{InstanceState, InstanceStep, ObjectLife, holds, step};
 use kopf_core::background::stopping::StopReason;
 use kopf_core::background::timing::Ticker;
 use kopf_core::cause::Subject;

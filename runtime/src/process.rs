@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kopf_core::cause::Subject as Matched;
-use kopf_core::cause::detect::{ObjectHistory, EventKind};
+use kopf_core::cause::detect::{EventKind, ObjectHistory};
 use kopf_core::object::ObjectView;
 use kopf_core::object::patch::Patch;
 use serde_json::Value;
@@ -34,7 +34,7 @@ use self::reverts::RevertedObjects;
 use crate::background::Background;
 use crate::client::resource_version::ResourceVersion;
 use crate::coordination::pause::PauseGate;
-use crate::events::object_ref::Subject;
+use crate::events::object_ref::ObjectRef;
 use crate::events::posting::EventSeverity;
 use crate::events::span;
 use crate::handler::memo::Memos;
@@ -67,7 +67,7 @@ struct Case<'a> {
     activity: &'a PauseGate,
     stop: &'a CancellationToken,
     rivals: &'a RevertedObjects,
-    subject: Subject,
+    subject: ObjectRef,
 }
 
 /// Why the runtime itself could not handle an object; handlers' errors are outcomes, not this.

@@ -3,9 +3,9 @@
 pub mod certificate;
 pub mod configuration;
 pub mod host;
-pub mod presence;
 pub mod review;
 pub mod rotation;
+pub mod serving_replicas;
 
 use std::{fmt, time::Duration};
 

@@ -2,7 +2,7 @@
 //!
 //! Times are those since the operator started, on a clock that never jumps.
 
-pub mod roster;
+pub mod desired;
 pub mod stopping;
 pub mod timing;
 

@@ -19,6 +19,7 @@ use crate::{
         sub::SubCycle,
         tracker::{Attempt, Tracker},
     },
+    handled_states::HandledStates,
     handler::{
         HandlerId, HandlerSpec, Trigger,
         registry::{FinalizerNeed, Registry},
@@ -31,10 +32,9 @@ use crate::{
         patch::Patch,
         path::FieldPath,
     },
-    outcome::{Outcome, Consequence},
+    outcome::{Consequence, Outcome},
     persistence::Persistence,
     progress::record::Record,
-    seen::HandledStates,
 };
 
 /// Everything that is known when an event is handled; cheap to clone.

@@ -243,7 +243,10 @@ where
 
 const NUMBERED: &str = "only shelves with a key are referred to";
 
-fn shelf_at<O, K, V>(shelves: &[Option<KeyEntry<O, K, V>>], number: ShelfNumber) -> &KeyEntry<O, K, V> {
+fn shelf_at<O, K, V>(
+    shelves: &[Option<KeyEntry<O, K, V>>],
+    number: ShelfNumber,
+) -> &KeyEntry<O, K, V> {
     shelves[number as usize].as_ref().expect(NUMBERED)
 }
 

@@ -3,11 +3,11 @@
 pub mod diff;
 pub mod essence;
 pub mod finalizer;
-pub mod foreseen;
 pub mod hashed;
 pub mod hierarchy;
 pub mod patch;
 pub mod path;
+pub mod write_effect;
 
 use std::fmt;
 

@@ -132,7 +132,9 @@ impl Consequence {
                 (HandlerFailure::Exhausted(limit), _) => Self::Failed {
                     message: limit.to_string(),
                 },
-                (HandlerFailure::Other { message }, ErrorMode::Ignored) => Self::Ignored { message },
+                (HandlerFailure::Other { message }, ErrorMode::Ignored) => {
+                    Self::Ignored { message }
+                }
                 (HandlerFailure::Other { message }, ErrorMode::Temporary) => {
                     retry(message, Some(policy.backoff.unwrap_or(default_backoff)))
                 }

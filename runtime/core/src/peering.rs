@@ -236,7 +236,8 @@ impl Peers {
             .filter(|it| own.ties == Ties::Pause && it.peer.priority == own.priority)
             .collect();
         let recheck = ahead.iter().chain(&level).map(|it| it.time_left(now)).min();
-        let peers = |list: Vec<&PeerObservation>| list.into_iter().map(|it| it.peer.clone()).collect();
+        let peers =
+            |list: Vec<&PeerObservation>| list.into_iter().map(|it| it.peer.clone()).collect();
         let dead = others().filter(|it| it.is_dead(now));
         let dead = dead.map(|it| it.peer.identity.clone()).collect();
         let stance = if !ahead.is_empty() {

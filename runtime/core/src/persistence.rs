@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::{
-    cause::detect::{ObjectHistory, EventKind, ObservedChange},
+    cause::detect::{EventKind, ObjectHistory, ObservedChange},
     diffbase::{
         DiffBaseStorage, annotations::AnnotationsDiffBase, is_sensitive, packed::FULL_DEPTH,
     },

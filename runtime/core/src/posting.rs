@@ -164,17 +164,20 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
         if !distinct {
             message = shortened(&format!("{COMBINED}{message}"));
         }
-        let entry = self.entries.entry(key.clone()).or_insert_with(|| PendingEvent {
-            message: String::new(),
-            count: 0,
-            first: note.at,
-            last: note.at,
-            name: None,
-            waits: false,
-            failures: 0,
-            not_before: now,
-            touched: now,
-        });
+        let entry = self
+            .entries
+            .entry(key.clone())
+            .or_insert_with(|| PendingEvent {
+                message: String::new(),
+                count: 0,
+                first: note.at,
+                last: note.at,
+                name: None,
+                waits: false,
+                failures: 0,
+                not_before: now,
+                touched: now,
+            });
         entry.message = message;
         entry.count = entry.count.saturating_add(1);
         entry.last = entry.last.max(note.at);

@@ -4,7 +4,7 @@
 //! decides who is considered at all, and of the others the rightmost that matches wins.
 
 mod glob;
-pub mod roll;
+pub mod matching;
 
 use std::fmt;
 
@@ -64,7 +64,10 @@ impl NamespacePattern {
             Glob::new(parts.next().unwrap_or_default())
         };
         let others = parts.map(|part| match part.strip_prefix('!') {
-            Some(excluded) => (GlobEffect::Exclude, Glob::new(excluded.trim_start_matches('!'))),
+            Some(excluded) => (
+                GlobEffect::Exclude,
+                Glob::new(excluded.trim_start_matches('!')),
+            ),
             None => (GlobEffect::Include, Glob::new(part)),
         });
         Self {

@@ -233,7 +233,10 @@ impl Selector {
     /// Whether exactly one resource is meant.
     #[must_use]
     pub fn is_specific(&self) -> bool {
-        !matches!(self.name, ResourceName::Category(_) | ResourceName::Everything)
+        !matches!(
+            self.name,
+            ResourceName::Category(_) | ResourceName::Everything
+        )
     }
 
     /// Whether some resource could be meant by both.

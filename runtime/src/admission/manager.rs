@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::configuration::{
-    self, Address, ClientConfig, ConfigurationError, ConfiguredWebhook, WebhookNamespaces, entries, is_in_sync,
+    self, Address, ClientConfig, ConfigurationError, ConfiguredWebhook, WebhookNamespaces, entries,
+    is_in_sync,
 };
-use kopf_core::admission::presence::ServingReplicas;
+use kopf_core::admission::serving_replicas::ServingReplicas;
 use kopf_core::admission::{WebhookRole, WebhookSpec};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::GroupVersionKind;
@@ -114,7 +115,8 @@ impl Manager {
             .take(40)
             .collect();
         let me = format!("{host}{:08x}", fastrand::u32(..));
-        let presence = WebhookRole::ALL.map(|role| (role, ServingReplicas::new(me.clone(), resync * ROUNDS)));
+        let presence =
+            WebhookRole::ALL.map(|role| (role, ServingReplicas::new(me.clone(), resync * ROUNDS)));
         Self {
             name,
             webhooks,
@@ -302,7 +304,12 @@ impl Manager {
     }
 
     /// Puts our sign of life on an object that replicas share; tells whether that was due.
-    fn sign(&mut self, role: WebhookRole, object: &mut DynamicObject, announced: &Announcement) -> bool {
+    fn sign(
+        &mut self,
+        role: WebhookRole,
+        object: &mut DynamicObject,
+        announced: &Announcement,
+    ) -> bool {
         if matches!(announced.client.address, Address::Url(_)) {
             return false;
         }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kopf_core::admission::configuration::{ConfiguredWebhook, WebhookNamespaces};
-use kopf_core::admission::review::{ReviewAnswer, Denial, Malformed, ReviewRequest, AdmissionReview};
+use kopf_core::admission::review::{
+    AdmissionReview, Denial, Malformed, ReviewAnswer, ReviewRequest,
+};
 use kopf_core::admission::{FailurePolicy, Operation, ReviewedObject, WebhookSpec};
 use kopf_core::object::diff::Baseline;
 use kopf_core::object::essence::Essence;
@@ -316,7 +318,10 @@ fn limit(timeout: Duration, patience: Option<Duration>) -> Duration {
 }
 
 /// A webhook as the configuration describes it.
-pub(super) fn configured<'a>(resource: &ResourceSpec, spec: &'a WebhookSpec) -> ConfiguredWebhook<'a> {
+pub(super) fn configured<'a>(
+    resource: &ResourceSpec,
+    spec: &'a WebhookSpec,
+) -> ConfiguredWebhook<'a> {
     ConfiguredWebhook {
         group: resource.group,
         version: resource.version,

@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use jiff::Timestamp;
 use kopf_core::background::stopping::StopReason;
 use kopf_core::cause::Reason;
-use kopf_core::outcome::{HandlerFailure, Outcome, Consequence};
+use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
 use tracing::{Instrument as _, info};
 
@@ -17,7 +17,7 @@ use super::instance::Run;
 use crate::context::background::BackgroundFacts;
 use crate::context::change::Effects;
 use crate::events::log_layer::LogPosting;
-use crate::events::object_ref::Subject;
+use crate::events::object_ref::ObjectRef;
 use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
 use crate::process::execute::scope::HandlerScope;
@@ -191,7 +191,7 @@ impl Site {
         let (duty, key) = (&self.run.duty, &self.run.key);
         HandlerScope {
             means: Arc::clone(&self.shared.means),
-            subject: Subject::handled(Arc::clone(duty.api.name()), Arc::clone(key)),
+            subject: ObjectRef::handled(Arc::clone(duty.api.name()), Arc::clone(key)),
             memo: duty.memos.as_ref().map(|memos| memos.find(&key.uid)),
             resource: duty.api.description().get(),
         }

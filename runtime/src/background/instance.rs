@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kopf_core::background::roster::InstanceState;
-use kopf_core::background::stopping::{StopStage, StopReason};
+use kopf_core::background::desired::InstanceState;
+use kopf_core::background::stopping::{StopReason, StopStage};
 use tracing::{info, warn};
 
 use super::Shared;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use kopf_core::election::{Candidate, Lease, ElectionStep, LeaseTimings};
+use kopf_core::election::{Candidate, ElectionStep, Lease, LeaseTimings};
 use kopf_core::handler::selector::Selectors;
 use kube::Client;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use super::object_ref::Subject;
+use super::object_ref::ObjectRef;
 use super::posting::{EventPoster, EventSeverity};
 use crate::settings::PostingLevel;
 
@@ -22,7 +22,7 @@ tokio::task_local! {
 #[derive(Debug, Clone)]
 pub(crate) struct LogPosting {
     poster: EventPoster,
-    subject: Subject,
+    subject: ObjectRef,
 }
 
 /// Posts the log lines of handlers as Kubernetes events, where the settings ask for it.
@@ -48,7 +48,7 @@ struct Line {
 
 impl LogPosting {
     /// The voice of an object, if its log lines are to be posted.
-    pub(crate) fn of(poster: Option<&EventPoster>, subject: &Subject) -> Option<Self> {
+    pub(crate) fn of(poster: Option<&EventPoster>, subject: &ObjectRef) -> Option<Self> {
         let poster = poster.filter(|poster| poster.settings().loggers)?;
         Some(Self {
             poster: poster.clone(),

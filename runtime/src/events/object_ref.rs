@@ -12,7 +12,7 @@ use crate::watch::ObjectKey;
 /// An object with its kind. It is made for each call of a handler, and so it only refers to what
 /// is known anyway.
 #[derive(Debug, Clone)]
-pub(crate) struct Subject {
+pub(crate) struct ObjectRef {
     kind: Arc<KindName>,
     object: Object,
 }
@@ -33,9 +33,9 @@ pub(crate) struct OtherObject {
     pub(crate) uid: String,
 }
 
-// === impl Subject ===
+// === impl ObjectRef ===
 
-impl Subject {
+impl ObjectRef {
     pub(crate) fn handled(kind: Arc<KindName>, key: Arc<ObjectKey>) -> Self {
         let object = Object::Handled(key);
         Self { kind, object }
@@ -100,15 +100,15 @@ impl Subject {
     }
 }
 
-impl PartialEq for Subject {
+impl PartialEq for ObjectRef {
     fn eq(&self, other: &Self) -> bool {
         self.parts() == other.parts()
     }
 }
 
-impl Eq for Subject {}
+impl Eq for ObjectRef {}
 
-impl Hash for Subject {
+impl Hash for ObjectRef {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.parts().hash(state);
     }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn events_are_known_whatever_their_group() {
-        let subject = |group: &str, name: &str| Subject::other(kind(group, name), object());
+        let subject = |group: &str, name: &str| ObjectRef::other(kind(group, name), object());
         assert!(subject("v1", "Event").is_event());
         assert!(subject("events.k8s.io/v1", "Event").is_event());
         assert!(!subject("kopf.dev/v1", "Event").is_event());
@@ -152,9 +152,9 @@ mod tests {
             namespace: Some("default".into()),
             name: "one".into(),
         };
-        let handled = Subject::handled(Arc::new(kind("v1", "Pod")), Arc::new(key));
+        let handled = ObjectRef::handled(Arc::new(kind("v1", "Pod")), Arc::new(key));
         let mut known = HashSet::from([handled]);
-        assert!(!known.insert(Subject::other(kind("v1", "Pod"), object())));
-        assert!(known.insert(Subject::other(kind("v2", "Pod"), object())));
+        assert!(!known.insert(ObjectRef::other(kind("v1", "Pod"), object())));
+        assert!(known.insert(ObjectRef::other(kind("v2", "Pod"), object())));
     }
 }

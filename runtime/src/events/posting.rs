@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::posting::{DueEvent, EventKey, EventCorrelator, EventNote};
+use kopf_core::posting::{DueEvent, EventCorrelator, EventKey, EventNote};
 use kube::Client;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
 
-use super::object_ref::Subject;
+use super::object_ref::ObjectRef;
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::PostingMetrics;
 use crate::settings::{PostingLevel, PostingSettings};
@@ -48,7 +48,7 @@ pub(crate) struct EventPoster {
 struct Shared {
     settings: PostingSettings,
     /// Never held across an await.
-    ledger: Mutex<EventCorrelator<Subject>>,
+    ledger: Mutex<EventCorrelator<ObjectRef>>,
     origin: Instant,
 }
 
@@ -126,7 +126,7 @@ impl EventPoster {
 
     pub(crate) fn post(
         &self,
-        subject: &Subject,
+        subject: &ObjectRef,
         severity: &EventSeverity,
         reason: impl Into<String>,
         message: impl Into<String>,
@@ -155,7 +155,7 @@ impl Shared {
         self.origin.elapsed()
     }
 
-    fn ledger(&self) -> MutexGuard<'_, EventCorrelator<Subject>> {
+    fn ledger(&self) -> MutexGuard<'_, EventCorrelator<ObjectRef>> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -215,7 +215,7 @@ impl Sender {
         }
     }
 
-    async fn send(&mut self, due: &DueEvent<Subject>) {
+    async fn send(&mut self, due: &DueEvent<ObjectRef>) {
         let key = &due.key;
         let answer = timeout(REQUEST_TIMEOUT, self.request(due)).await;
         let shared = Arc::clone(&self.shared);
@@ -256,7 +256,7 @@ impl Sender {
     }
 
     /// Creates or updates the event; returns its name.
-    async fn request(&self, due: &DueEvent<Subject>) -> Result<String, kube::Error> {
+    async fn request(&self, due: &DueEvent<ObjectRef>) -> Result<String, kube::Error> {
         let settings = &self.shared.settings;
         let namespace = due.key.subject.namespace();
         let namespace = namespace.unwrap_or(self.client.default_namespace());
@@ -287,7 +287,7 @@ fn is_final(code: u16) -> bool {
     (400..500).contains(&code) && ![401, 408, 409, 429].contains(&code)
 }
 
-fn update(due: &DueEvent<Subject>) -> Value {
+fn update(due: &DueEvent<ObjectRef>) -> Value {
     json!({
         "count": due.count,
         "lastTimestamp": stamp(due.last),
@@ -295,7 +295,7 @@ fn update(due: &DueEvent<Subject>) -> Value {
     })
 }
 
-fn creation(due: &DueEvent<Subject>, namespace: &str, settings: &PostingSettings) -> Value {
+fn creation(due: &DueEvent<ObjectRef>, namespace: &str, settings: &PostingSettings) -> Value {
     let EventKey {
         subject,
         r#type,
@@ -352,7 +352,7 @@ mod tests {
             name: "one".to_owned(),
             uid: "u".to_owned(),
         };
-        let subject = Subject::other(kind, object);
+        let subject = ObjectRef::other(kind, object);
         let settings = PostingSettings::default();
         let mut ledger = EventCorrelator::new(settings.limits());
         let note = EventNote {
@@ -418,7 +418,7 @@ mod tests {
             name: "one".to_owned(),
             uid: "u".to_owned(),
         };
-        let subject = Subject::other(kind, object);
+        let subject = ObjectRef::other(kind, object);
         poster.post(&subject, &EventSeverity::Normal, "Reason", "message");
         sleep(Duration::from_millis(1)).await;
         assert_eq!(late(), ["the posting of events"]);

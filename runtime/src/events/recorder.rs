@@ -6,7 +6,7 @@ use kopf_core::object::ObjectView;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::object_ref::{OtherObject, Subject};
+use super::object_ref::{ObjectRef, OtherObject};
 use super::posting::{EventPoster, EventSeverity};
 use crate::client::resource::KindName;
 use crate::settings::PostingLevel;
@@ -15,14 +15,14 @@ use crate::settings::PostingLevel;
 /// repeats are counted, and an object that has too much to say is slowed down.
 #[derive(Clone)]
 pub struct EventRecorder {
-    subject: Subject,
+    subject: ObjectRef,
     poster: Option<EventPoster>,
 }
 
 // === impl EventRecorder ===
 
 impl EventRecorder {
-    pub(crate) fn new(subject: Subject, poster: Option<EventPoster>) -> Self {
+    pub(crate) fn new(subject: ObjectRef, poster: Option<EventPoster>) -> Self {
         Self { subject, poster }
     }
 
@@ -43,7 +43,7 @@ impl EventRecorder {
             name: view.name().unwrap_or_default().to_owned(),
             uid: view.uid().unwrap_or_default().to_owned(),
         };
-        let subject = Subject::other(kind, other);
+        let subject = ObjectRef::other(kind, other);
         Ok(Self::new(subject, self.poster.clone()))
     }
 

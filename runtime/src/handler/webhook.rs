@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::{
-    WebhookEndpoint, LONGEST_TIMEOUT, ConfigurationLifetime, FailurePolicy, Operation, WebhookRole, SideEffects, WebhookSpec,
+    ConfigurationLifetime, FailurePolicy, LONGEST_TIMEOUT, Operation, SideEffects, WebhookEndpoint,
+    WebhookRole, WebhookSpec,
 };
 use kopf_core::cause::Subject;
 use kopf_core::handler::HandlerId;

@@ -5,7 +5,7 @@ mod webhooks;
 use clap::builder::{BoolishValueParser, Resettable, TypedValueParser as _};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use kopf_core::peering::DEV_PRIORITY;
-use kopf_core::scope::{PatternFlaw, NamespacePattern};
+use kopf_core::scope::{NamespacePattern, PatternFlaw};
 
 use self::webhooks::WebhookArgs;
 use crate::health::endpoint::HealthEndpoint;

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use kopf_core::handler::registry::Registry;
 use kopf_core::persistence::Persistence;
-use kopf_core::selection::resolve::{ResourceDemand, SelectionFinding, Resolution, Wanted, resolve};
+use kopf_core::selection::resolve::{
+    Resolution, ResourceDemand, SelectionFinding, Wanted, resolve,
+};
 use kube::Client;
 use tracing::{debug, error, info, warn};
 
@@ -18,7 +20,7 @@ use crate::health::metrics::Metrics;
 use crate::process::Kind;
 use crate::process::kind::Supplies;
 use crate::process::kinds::Kinds;
-use crate::registration::{ResourceHandlers, RegisteredWebhook};
+use crate::registration::{RegisteredWebhook, ResourceHandlers};
 use crate::task::heartbeat::{Heartbeats, ReadinessCondition, State};
 use crate::watch::KindIndex;
 
@@ -221,7 +223,9 @@ impl Declarations {
             for finding in &news.findings {
                 match finding {
                     SelectionFinding::Nothing if is_broad => info!("{coverage}: {finding}"),
-                    SelectionFinding::NotWatchable(_) | SelectionFinding::NotPatchable(_) if is_broad => {
+                    SelectionFinding::NotWatchable(_) | SelectionFinding::NotPatchable(_)
+                        if is_broad =>
+                    {
                         debug!("{coverage}: {finding}");
                     }
                     _ => warn!("{coverage}: {finding}"),
@@ -233,7 +237,9 @@ impl Declarations {
             }
             let obstacle = news.findings.first().filter(|_| news.served.is_empty());
             open.condition.set(match obstacle {
-                Some(ambiguous @ SelectionFinding::Ambiguous(_)) => State::Failing(ambiguous.to_string()),
+                Some(ambiguous @ SelectionFinding::Ambiguous(_)) => {
+                    State::Failing(ambiguous.to_string())
+                }
                 Some(finding) if !is_broad => State::Absent(finding.to_string()),
                 Some(_) | None => State::Fine,
             });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kopf_core::object::ObjectView;
-use kopf_core::scope::roll::MatchingNamespaces;
+use kopf_core::scope::matching::MatchingNamespaces;
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};

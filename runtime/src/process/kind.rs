@@ -14,7 +14,7 @@ use super::batch::Keep;
 use crate::background::declaration::{Duty, Work};
 use crate::client::requests::KindApi;
 use crate::client::resource::KindSpec;
-use crate::events::object_ref::Subject;
+use crate::events::object_ref::ObjectRef;
 use crate::handler::memo::Memos;
 use crate::health::metrics::{HandlerMetrics, KindMetrics};
 use crate::index::update::Indexer;
@@ -168,8 +168,8 @@ impl Kind {
         &self.api
     }
 
-    pub(crate) fn subject(&self, key: &Arc<ObjectKey>) -> Subject {
-        Subject::handled(Arc::clone(self.api.name()), Arc::clone(key))
+    pub(crate) fn subject(&self, key: &Arc<ObjectKey>) -> ObjectRef {
+        ObjectRef::handled(Arc::clone(self.api.name()), Arc::clone(key))
     }
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {

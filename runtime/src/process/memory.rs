@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kopf_core::cause::detect::ObjectHistory;
-use kopf_core::contest::WriteRate;
+use kopf_core::reverts::WriteRate;
 use serde_json::Value;
 
 use crate::client::resource_version::ResourceVersion;

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::contest::{RevertHistory, StateDigest, WriteRate};
 use kopf_core::cycle::CycleInput;
+use kopf_core::reverts::{RevertHistory, StateDigest, WriteRate};
 
 use super::Case;
 use crate::process::memory::Memory;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::background::roster::ObjectLife;
+use kopf_core::background::desired::ObjectLife;
 use kopf_core::cause::Reason;
 use kopf_core::cause::detect::EventKind;
 use kopf_core::cycle::sub::SubCycle;
 use kopf_core::cycle::tracker::Attempt;
-use kopf_core::cycle::{RemainingWork, CycleOutcome, Cycle, Decision, CycleInput, decide};
+use kopf_core::cycle::{Cycle, CycleInput, CycleOutcome, Decision, RemainingWork, decide};
 use kopf_core::handler::HandlerSpec;
 use kopf_core::handler::registry::FinalizerNeed;
 use kopf_core::object::patch::Patch;
@@ -136,7 +136,9 @@ impl Case<'_> {
             }
         }
         Ok(match (turn, conclusion.ahead) {
-            (Turn::Done, RemainingWork::Handlers(Some(delay))) if nothing_called && delay.is_zero() => {
+            (Turn::Done, RemainingWork::Handlers(Some(delay)))
+                if nothing_called && delay.is_zero() =>
+            {
                 Turn::Sleep(PAUSE_WITHOUT_CHOICE)
             }
             (Turn::Done, RemainingWork::Handlers(Some(delay))) => Turn::Sleep(delay),
@@ -144,7 +146,9 @@ impl Case<'_> {
                 debug!("changed while it was handled: an update follows");
                 turn
             }
-            (turn, RemainingWork::Handlers(_) | RemainingWork::Look | RemainingWork::Nothing) => turn,
+            (turn, RemainingWork::Handlers(_) | RemainingWork::Look | RemainingWork::Nothing) => {
+                turn
+            }
         })
     }
 

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::{Map, Value, json};
 
-use super::{ConfigurationLifetime, FailurePolicy, Operation, WebhookRole, SideEffects, WebhookSpec};
+use super::{
+    ConfigurationLifetime, FailurePolicy, Operation, SideEffects, WebhookRole, WebhookSpec,
+};
 use crate::{
     handler::selector::{LabelDemand, label_demands},
     scope::NamespacePattern,
@@ -176,7 +178,10 @@ impl WebhookNamespaces {
 ///
 /// # Errors
 /// If there are no such names.
-pub fn names(name: &str, webhooks: &[ConfiguredWebhook<'_>]) -> Result<Vec<String>, ConfigurationError> {
+pub fn names(
+    name: &str,
+    webhooks: &[ConfiguredWebhook<'_>],
+) -> Result<Vec<String>, ConfigurationError> {
     if !is_domain(name) {
         return Err(ConfigurationError::Configuration(name.to_owned()));
     }
@@ -255,7 +260,11 @@ pub fn entries(
 
 /// Those entries that stay when nobody serves them.
 #[must_use]
-pub fn persistent(entries: &[Value], webhooks: &[ConfiguredWebhook<'_>], role: WebhookRole) -> Vec<Value> {
+pub fn persistent(
+    entries: &[Value],
+    webhooks: &[ConfiguredWebhook<'_>],
+    role: WebhookRole,
+) -> Vec<Value> {
     webhooks
         .iter()
         .filter(|webhook| webhook.spec.role == role)

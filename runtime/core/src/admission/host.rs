@@ -95,7 +95,11 @@ mod tests {
                 LocalCluster::Minikube,
                 "host.minikube.internal",
             ),
-            (context("kind-dev"), LocalCluster::Kind, "host.docker.internal"),
+            (
+                context("kind-dev"),
+                LocalCluster::Kind,
+                "host.docker.internal",
+            ),
             (
                 context("docker-desktop"),
                 LocalCluster::DockerDesktop,

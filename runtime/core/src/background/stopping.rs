@@ -217,7 +217,10 @@ mod tests {
         };
         assert_eq!(stage(policy, 0), StopStage::Polling(seconds(10)));
         assert_eq!(stage(policy, 1234), StopStage::Polling(seconds(6)));
-        assert_eq!(stage(StopPolicy::default(), 0), StopStage::Polling(seconds(60)));
+        assert_eq!(
+            stage(StopPolicy::default(), 0),
+            StopStage::Polling(seconds(60))
+        );
     }
 
     #[test]

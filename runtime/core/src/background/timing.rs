@@ -171,7 +171,9 @@ impl Ticker {
                 sharp: true,
                 ..
             } => NextTick::Tick(next_on_grid(self.planned.moment(), interval, now).into()),
-            TimerTiming::Every { interval, .. } => NextTick::Tick(now.saturating_add(interval).into()),
+            TimerTiming::Every { interval, .. } => {
+                NextTick::Tick(now.saturating_add(interval).into())
+            }
             TimerTiming::Idle(_) if self.changed > self.began => NextTick::Tick(now.into()),
             TimerTiming::Idle(_) => NextTick::Change,
         };

@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use crate::{
     cause::Reason,
     cycle::{Cycle, equal_at},
+    handled_states::{HandledStanding, HandledStates, RecordStamp},
     handler::{HandlerId, Trigger},
     object::{diff::Baseline, patch::Patch, path::FieldPath},
     progress::record::Record,
-    seen::{HandledStates, RecordStamp, HandledStanding},
 };
 
 /// An update that has to follow.
@@ -84,7 +84,13 @@ impl Cycle {
         }
     }
 
-    fn close_for(&self, follow_up: &FollowUp, seen: &HandledStates, now: Timestamp, patch: &mut Patch) {
+    fn close_for(
+        &self,
+        follow_up: &FollowUp,
+        seen: &HandledStates,
+        now: Timestamp,
+        patch: &mut Patch,
+    ) {
         let situation = &self.situation;
         let present = self.present();
         let mut kept: Vec<KeptRecord> = Vec::new();
@@ -127,7 +133,13 @@ impl Cycle {
 
     /// A handler that is owed a call must find a difference whatever comes: if its state is to
     /// become the last handled one, it remembers the present one of these instead.
-    fn keep_owed(&self, id: &HandlerId, stamp: RecordStamp, notes: &mut HandledStates, from: &Baseline) {
+    fn keep_owed(
+        &self,
+        id: &HandlerId,
+        stamp: RecordStamp,
+        notes: &mut HandledStates,
+        from: &Baseline,
+    ) {
         let old = &self.situation.sight.old;
         let scope = self.situation.scope(id);
         let same = |state: &Baseline| equal_at(state, from, &scope);
@@ -277,7 +289,8 @@ impl Cycle {
     fn finished_subs(&self, id: &HandlerId) -> impl Iterator<Item = KeptRecord> {
         self.tracker.subrefs(id).filter_map(|sub| {
             let record = self.tracker.record(sub)?;
-            RecordStamp::of(record).map(|_| KeptRecord::new(sub, due(record), &self.situation.sight.old))
+            RecordStamp::of(record)
+                .map(|_| KeptRecord::new(sub, due(record), &self.situation.sight.old))
         })
     }
 

@@ -10,12 +10,12 @@ use crate::{
         CycleInput,
         tracker::{Attempt, Tracker},
     },
+    handled_states::HandledStates,
     handler::{HandlerId, HandlerSpec, retry::RetryLimit},
     lifecycle::Lifecycle,
     object::path::FieldPath,
-    outcome::{Outcome, Consequence},
+    outcome::{Consequence, Outcome},
     progress::record::Record,
-    seen::HandledStates,
 };
 
 /// The sub-handlers of one handler during one turn; independent of the cycle until absorbed.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    cause::detect::{ObjectHistory, EventKind},
+    cause::detect::{EventKind, ObjectHistory},
     handler::filter::{FieldFilter, Filters, TextTest},
     object::{finalizer::KOPF_FINALIZER, patch::apply_merge},
     outcome::HandlerFailure,

@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use crate::{
     cause::Reason,
+    handled_states::{HandledStanding, HandledStates, RecordStamp},
     handler::{HandlerId, HandlerSpec, retry::RetryLimit},
     lifecycle::{DueHandler, Lifecycle},
     object::{ObjectView, diff::Baseline, essence::Essence, path::FieldPath},
-    outcome::{Outcome, Consequence},
+    outcome::{Consequence, Outcome},
     progress::{ProgressStorage, record::Record},
-    seen::{HandledStates, RecordStamp, HandledStanding},
 };
 
 /// What a handler is told about a call.
@@ -157,7 +157,11 @@ impl Tracker {
     }
 
     /// The state that a handler saw when it finished, if it was not called since.
-    pub(crate) fn state_seen<'a>(&self, id: &HandlerId, seen: &'a HandledStates) -> Option<&'a Baseline> {
+    pub(crate) fn state_seen<'a>(
+        &self,
+        id: &HandlerId,
+        seen: &'a HandledStates,
+    ) -> Option<&'a Baseline> {
         seen.state(id, self.stamp(id)?)
     }
 

@@ -212,10 +212,13 @@ impl FieldFilter {
         match subject.cause {
             Some(cause) => {
                 let old = cause.old.value_at(&self.path, cause.new);
-                holds(CandidateValue::Value(self.path.resolve(cause.new.as_value())))
-                    || holds(CandidateValue::of(&old))
+                holds(CandidateValue::Value(
+                    self.path.resolve(cause.new.as_value()),
+                )) || holds(CandidateValue::of(&old))
             }
-            None => holds(CandidateValue::Value(self.path.resolve(subject.body.body()))),
+            None => holds(CandidateValue::Value(
+                self.path.resolve(subject.body.body()),
+            )),
         }
     }
 

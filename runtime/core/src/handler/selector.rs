@@ -133,8 +133,12 @@ fn common<D>(
 
 fn widen(a: LabelDemand, b: LabelDemand) -> Option<LabelDemand> {
     match (a, b) {
-        (LabelDemand::In(a), LabelDemand::In(b)) => Some(LabelDemand::In(a.union(&b).cloned().collect())),
-        (LabelDemand::In(_) | LabelDemand::Exists, LabelDemand::In(_) | LabelDemand::Exists) => Some(LabelDemand::Exists),
+        (LabelDemand::In(a), LabelDemand::In(b)) => {
+            Some(LabelDemand::In(a.union(&b).cloned().collect()))
+        }
+        (LabelDemand::In(_) | LabelDemand::Exists, LabelDemand::In(_) | LabelDemand::Exists) => {
+            Some(LabelDemand::Exists)
+        }
         (LabelDemand::Missing, LabelDemand::Missing) => Some(LabelDemand::Missing),
         (LabelDemand::Missing, _) | (_, LabelDemand::Missing) => None,
     }

@@ -94,7 +94,9 @@ fn equals_pause_unless_their_names_decide() {
         &json!({"a": record(0, 60, at(0)), "z": record(0, 60, at(0))}),
         at(0),
     );
-    assert!(matches!(peers.verdict(&own(0), at(0)).stance, PeeringStance::Tie(them) if them.len() == 2));
+    assert!(
+        matches!(peers.verdict(&own(0), at(0)).stance, PeeringStance::Tie(them) if them.len() == 2)
+    );
     let decided = OwnPeer {
         ties: Ties::FirstIdentity,
         ..own(0)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::roll::MatchingNamespaces;
+use super::matching::MatchingNamespaces;
 use super::*;
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -92,7 +92,10 @@ fn a_pattern_that_cannot_be_meant_says_why() {
     let flaw = |pattern| NamespacePattern::new(pattern).flaw();
     assert_eq!(flaw(""), Some(PatternFlaw::Empty));
     assert_eq!(flaw("a,"), Some(PatternFlaw::Empty));
-    assert_eq!(flaw("Prod"), Some(PatternFlaw::Impossible { character: 'P' }));
+    assert_eq!(
+        flaw("Prod"),
+        Some(PatternFlaw::Impossible { character: 'P' })
+    );
     let unreachable = PatternFlaw::Unreachable {
         part: "b".to_owned(),
         first: "a".to_owned(),

@@ -109,7 +109,9 @@ impl ResourceDemand {
                 findings.push(SelectionFinding::NotWatchable(resource.name()));
             } else if self.writes && !resource.is_patchable() {
                 findings.push(SelectionFinding::NotPatchable(resource.name()));
-            } else if self.writes && selector.name == ResourceName::Everything && resource.is_coordination()
+            } else if self.writes
+                && selector.name == ResourceName::Everything
+                && resource.is_coordination()
             {
                 // Each sign of life would be a change, and each of our writes in their way.
             } else {

@@ -6,7 +6,7 @@ use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::resolve::{ResourceDemand, SelectionFinding, Resolution, Wanted, resolve};
+use super::resolve::{Resolution, ResourceDemand, SelectionFinding, Wanted, resolve};
 use super::*;
 
 fn set(words: &[&str]) -> BTreeSet<String> {

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use kopf_core::{
     cause::{
         Reason, Subject,
-        detect::{ObjectHistory, EventKind},
+        detect::{EventKind, ObjectHistory},
     },
     consistency::{Expectation, Freshness},
-    cycle::{RemainingWork, Cycle, Decision, CycleInput, decide},
+    cycle::{Cycle, CycleInput, Decision, RemainingWork, decide},
     handler::{HandlerId, HandlerSpec, Trigger, registry::Registry},
     lifecycle::Lifecycle,
     object::{
@@ -265,7 +265,9 @@ impl World {
                 }
                 match conclusion.ahead {
                     RemainingWork::Handlers(delay) => (false, delay),
-                    RemainingWork::FollowUp | RemainingWork::Look | RemainingWork::Nothing => (true, None),
+                    RemainingWork::FollowUp | RemainingWork::Look | RemainingWork::Nothing => {
+                        (true, None)
+                    }
                 }
             }
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kopf_core::handler::selector::Selectors;
-use kopf_core::peering::{ClockReading, OwnPeer, Peer, Peers, PeeringDecision, removal};
+use kopf_core::peering::{ClockReading, OwnPeer, Peer, PeeringDecision, Peers, removal};
 use kube::Client;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kopf_core::cause::{Reason, Subject as Matched};
 use kopf_core::handler::HandlerSpec;
 use kopf_core::object::ObjectView;
-use kopf_core::outcome::{HandlerFailure, Outcome, Consequence};
+use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use tracing::{Instrument as _, error};
 
 use crate::client::requests::KindApi;
 use crate::context::index::IndexFacts;
-use crate::events::object_ref::Subject;
+use crate::events::object_ref::ObjectRef;
 use crate::events::span;
 use crate::handler::memo::Memos;
 use crate::health::metrics::HandlerMetrics;
@@ -209,7 +209,7 @@ impl Shared {
     fn surroundings(&self, key: &Arc<ObjectKey>, memos: Option<&Memos>) -> HandlerScope {
         HandlerScope {
             means: Arc::clone(&self.means),
-            subject: Subject::handled(Arc::clone(self.api.name()), Arc::clone(key)),
+            subject: ObjectRef::handled(Arc::clone(self.api.name()), Arc::clone(key)),
             memo: memos.map(|memos| memos.recall(&key.uid)),
             resource: self.api.description().get(),
         }

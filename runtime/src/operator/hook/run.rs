@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kopf_core::cause::Reason;
 use kopf_core::handler::HandlerId;
-use kopf_core::outcome::{HandlerFailure, Outcome, Consequence};
+use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
 use tracing::{Instrument as _, error, info};
 

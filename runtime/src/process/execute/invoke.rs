@@ -180,9 +180,9 @@ mod tests {
         let verdict = supervised(Box::pin(std::future::pending()), limit).await;
         assert_eq!(
             outcome(verdict, Reason::Create),
-            Outcome::Error(HandlerFailure::Exhausted(RetryLimit::Timeout(Duration::from_secs(
-                5
-            ))))
+            Outcome::Error(HandlerFailure::Exhausted(RetryLimit::Timeout(
+                Duration::from_secs(5)
+            )))
         );
     }
 

@@ -9,7 +9,7 @@ use kopf_core::cause::Reason;
 use kopf_core::cycle::CycleOutcome;
 use kopf_core::handler::retry::{ErrorMode, RetryLimit, RetryPolicy};
 use kopf_core::handler::{HandlerSpec, Trigger};
-use kopf_core::outcome::{HandlerFailure, Outcome, Consequence};
+use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
 use tracing::{debug, error, info};
 
@@ -121,16 +121,18 @@ impl Failing<'_> {
             HandlerFailure::Exhausted(RetryLimit::Retries(retries)) => {
                 format!("has exceeded {retries} retries.")
             }
-            HandlerFailure::Temporary { message, delay } => match self.limit(delay.unwrap_or_default()) {
-                None => format!("failed temporarily: {message}"),
-                Some(RetryLimit::Timeout(timeout)) => format!(
-                    "failed temporarily but will time out after {} seconds: {message}",
-                    seconds(timeout)
-                ),
-                Some(RetryLimit::Retries(retries)) => {
-                    format!("failed temporarily but will exceed {retries} retries: {message}")
+            HandlerFailure::Temporary { message, delay } => {
+                match self.limit(delay.unwrap_or_default()) {
+                    None => format!("failed temporarily: {message}"),
+                    Some(RetryLimit::Timeout(timeout)) => format!(
+                        "failed temporarily but will time out after {} seconds: {message}",
+                        seconds(timeout)
+                    ),
+                    Some(RetryLimit::Retries(retries)) => {
+                        format!("failed temporarily but will exceed {retries} retries: {message}")
+                    }
                 }
-            },
+            }
             HandlerFailure::Other { message } => {
                 let backoff = policy.backoff.unwrap_or(self.default_backoff);
                 let prospect = match (policy.errors, self.limit(backoff)) {

@@ -8,7 +8,7 @@ use kube::{Api, Client};
 
 use crate::coordination::pause::PauseGate;
 use crate::events::log_layer::LogPosting;
-use crate::events::object_ref::Subject;
+use crate::events::object_ref::ObjectRef;
 use crate::events::posting::{EventPoster, EventSeverity};
 use crate::events::recorder::EventRecorder;
 use crate::handler::memo::AnyMemo;
@@ -28,7 +28,7 @@ pub(crate) struct OperatorServices {
 #[derive(Clone)]
 pub(crate) struct HandlerScope {
     pub(crate) means: Arc<OperatorServices>,
-    pub(crate) subject: Subject,
+    pub(crate) subject: ObjectRef,
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
     pub(crate) resource: Arc<DiscoveredResource>,

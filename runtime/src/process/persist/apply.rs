@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::object::ObjectView;
-use kopf_core::object::foreseen::version_if_foreseen;
 use kopf_core::object::patch::{Patch, PatchFn, apply_merge, json_patch};
+use kopf_core::object::write_effect::version_if_foreseen;
 use serde_json::{Value, json};
 use tracing::warn;
 

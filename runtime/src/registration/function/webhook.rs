@@ -126,7 +126,9 @@ async fn supervised(call: BoxFuture<'_, AdmissionResult>, limit: Duration) -> Re
             }),
             AdmissionErrorKind::Failed => ReviewVerdict::Failed(error.message),
         },
-        Ok(Err(payload)) => ReviewVerdict::Failed(format!("panicked: {}", panic_message(&*payload))),
+        Ok(Err(payload)) => {
+            ReviewVerdict::Failed(format!("panicked: {}", panic_message(&*payload)))
+        }
         Err(_) => ReviewVerdict::Failed(format!("did not come to a verdict within {limit:?}")),
     }
 }
@@ -141,7 +143,10 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_a_failure_and_not_a_verdict() {
         let verdict = supervised(Box::pin(async { panic!("no {}", "way") }), LIMIT).await;
-        assert_eq!(verdict, ReviewVerdict::Failed("panicked: no way".to_owned()));
+        assert_eq!(
+            verdict,
+            ReviewVerdict::Failed("panicked: no way".to_owned())
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -156,6 +161,9 @@ mod tests {
         let denied = async { Err(AdmissionError::denied("no").with_code(499)) };
         let verdict = supervised(Box::pin(denied), LIMIT).await;
         let message = "no".to_owned();
-        assert_eq!(verdict, ReviewVerdict::Denied(Denial { message, code: 499 }));
+        assert_eq!(
+            verdict,
+            ReviewVerdict::Denied(Denial { message, code: 499 })
+        );
     }
 }

@@ -101,7 +101,10 @@ fn the_two_roles_are_configured_apart_even_under_one_id() {
         WebhookSpec::new("both", WebhookRole::Mutating),
     );
     let webhooks = [webhook(&validating), webhook(&mutating)];
-    for (role, path) in [(WebhookRole::Validating, "validate"), (WebhookRole::Mutating, "mutate")] {
+    for (role, path) in [
+        (WebhookRole::Validating, "validate"),
+        (WebhookRole::Mutating, "mutate"),
+    ] {
         let made = entries(role, "auto.kopf.dev", &webhooks, &url(), &everywhere());
         let made = made.expect("they can be named");
         assert_eq!(made.len(), 1);

@@ -81,7 +81,10 @@ fn what_is_missing_is_named() {
     let other = br#"{"apiVersion": "admission.k8s.io/v1", "kind": "Pod"}"#;
     assert!(matches!(AdmissionReview::parse(other), Err(Malformed::Kind(kind)) if kind == "Pod"));
     let empty = br#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}"#;
-    assert!(matches!(AdmissionReview::parse(empty), Err(Malformed::NoRequest)));
+    assert!(matches!(
+        AdmissionReview::parse(empty),
+        Err(Malformed::NoRequest)
+    ));
 }
 
 #[test]

@@ -19,7 +19,12 @@ fn policy() -> RotationPolicy {
 }
 
 /// What a step makes of the keys, as the runtime does it.
-fn done(keys: Option<RotationKeys>, step: RotationStep, policy: &RotationPolicy, now: Timestamp) -> RotationKeys {
+fn done(
+    keys: Option<RotationKeys>,
+    step: RotationStep,
+    policy: &RotationPolicy,
+    now: Timestamp,
+) -> RotationKeys {
     let validity = |lifetime| Validity {
         from: now,
         until: after(now, lifetime),
@@ -78,11 +83,18 @@ fn an_authority_is_published_before_it_signs_and_forgotten_after_that() {
             }
         }
     }
-    let renewals = steps.extract_if(.., |step| *step == RotationStep::Renew).count();
+    let renewals = steps
+        .extract_if(.., |step| *step == RotationStep::Renew)
+        .count();
     assert_eq!(renewals, 10, "every 20 of the first 200 days");
     assert_eq!(
         steps,
-        [RotationStep::Create, RotationStep::Publish, RotationStep::Switch, RotationStep::Forget]
+        [
+            RotationStep::Create,
+            RotationStep::Publish,
+            RotationStep::Switch,
+            RotationStep::Forget
+        ]
     );
 }
 
@@ -101,7 +113,10 @@ fn hosts_that_are_not_covered_need_another_certificate_at_once() {
 fn what_is_over_is_made_anew() {
     let policy = policy();
     let keys = done(None, RotationStep::Create, &policy, at(0));
-    assert_eq!(next(Some(&keys), &policy, at(301 * DAY)), RotationStep::Create);
+    assert_eq!(
+        next(Some(&keys), &policy, at(301 * DAY)),
+        RotationStep::Create
+    );
     assert_eq!(next(None, &policy, at(0)), RotationStep::Create);
 }
 

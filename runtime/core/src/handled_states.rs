@@ -114,7 +114,13 @@ impl HandledStates {
         self.insert(id, stamp, HandledStanding::Owed, state);
     }
 
-    fn insert(&mut self, id: HandlerId, stamp: RecordStamp, standing: HandledStanding, state: &Baseline) {
+    fn insert(
+        &mut self,
+        id: HandlerId,
+        stamp: RecordStamp,
+        standing: HandledStanding,
+        state: &Baseline,
+    ) {
         let known = self.states.iter().position(|known| known == state);
         let state = known.unwrap_or_else(|| {
             self.states.push(state.clone());

@@ -48,7 +48,9 @@ pub enum InstanceStep {
 pub fn step(presence: InstanceState, matches: bool, life: ObjectLife) -> InstanceStep {
     match (presence, life) {
         (InstanceState::Absent, ObjectLife::Alive { held: true }) if matches => InstanceStep::Start,
-        (InstanceState::Running, ObjectLife::Deleting) => InstanceStep::Stop(StopReason::ResourceDeleted),
+        (InstanceState::Running, ObjectLife::Deleting) => {
+            InstanceStep::Stop(StopReason::ResourceDeleted)
+        }
         (InstanceState::Running, ObjectLife::Alive { .. }) if !matches => {
             InstanceStep::Stop(StopReason::FiltersMismatch)
         }
@@ -78,42 +80,63 @@ mod tests {
         assert!(holds(InstanceState::Absent, true, FREE));
         assert_eq!(step(InstanceState::Absent, true, FREE), InstanceStep::Leave);
         assert_eq!(step(InstanceState::Absent, true, HELD), InstanceStep::Start);
-        assert_eq!(step(InstanceState::Running, true, HELD), InstanceStep::Leave);
+        assert_eq!(
+            step(InstanceState::Running, true, HELD),
+            InstanceStep::Leave
+        );
     }
 
     #[test]
     fn what_no_longer_matches_stops_and_then_lets_the_object_go() {
         let stop = InstanceStep::Stop(StopReason::FiltersMismatch);
         assert_eq!(step(InstanceState::Running, false, HELD), stop);
-        assert_eq!(step(InstanceState::Stopping, false, HELD), InstanceStep::Leave);
+        assert_eq!(
+            step(InstanceState::Stopping, false, HELD),
+            InstanceStep::Leave
+        );
         assert!(holds(InstanceState::Stopping, false, HELD));
         assert!(!holds(InstanceState::Absent, false, HELD));
     }
 
     #[test]
     fn what_matches_again_while_it_stops_is_started_when_it_has_stopped() {
-        assert_eq!(step(InstanceState::Stopping, true, HELD), InstanceStep::Leave);
+        assert_eq!(
+            step(InstanceState::Stopping, true, HELD),
+            InstanceStep::Leave
+        );
         assert_eq!(step(InstanceState::Absent, true, HELD), InstanceStep::Start);
     }
 
     #[test]
     fn nothing_is_started_for_an_object_that_is_being_deleted() {
         let stop = InstanceStep::Stop(StopReason::ResourceDeleted);
-        assert_eq!(step(InstanceState::Absent, true, ObjectLife::Deleting), InstanceStep::Leave);
+        assert_eq!(
+            step(InstanceState::Absent, true, ObjectLife::Deleting),
+            InstanceStep::Leave
+        );
         assert!(!holds(InstanceState::Absent, true, ObjectLife::Deleting));
-        assert_eq!(step(InstanceState::Running, true, ObjectLife::Deleting), stop);
+        assert_eq!(
+            step(InstanceState::Running, true, ObjectLife::Deleting),
+            stop
+        );
         assert!(holds(InstanceState::Stopping, true, ObjectLife::Deleting));
     }
 
     #[test]
     fn what_was_given_up_lets_the_object_go_and_has_no_double() {
         assert!(!holds(InstanceState::Abandoned, true, ObjectLife::Deleting));
-        assert_eq!(step(InstanceState::Abandoned, true, HELD), InstanceStep::Leave);
+        assert_eq!(
+            step(InstanceState::Abandoned, true, HELD),
+            InstanceStep::Leave
+        );
     }
 
     #[test]
     fn what_ended_by_itself_neither_starts_again_nor_holds_the_object() {
-        assert_eq!(step(InstanceState::Finished, true, HELD), InstanceStep::Leave);
+        assert_eq!(
+            step(InstanceState::Finished, true, HELD),
+            InstanceStep::Leave
+        );
         assert!(!holds(InstanceState::Finished, true, HELD));
     }
 }

@@ -48,7 +48,8 @@ impl ServingReplicas {
             let known = self.seen.get(name).is_some_and(|sign| sign.mark == *mark);
             if !known {
                 let mark = mark.clone();
-                self.seen.insert(name.clone(), ReplicaMark { mark, at: clock });
+                self.seen
+                    .insert(name.clone(), ReplicaMark { mark, at: clock });
             }
         }
     }

@@ -55,7 +55,10 @@ fn notes_for_another_last_state_are_not_believed() {
     let base = known(json!({"a": 0}));
     let text = seen.encode(&base, "uid", usize::MAX);
     assert_eq!(HandledStates::decode(&text, &base, "uid"), Some(seen));
-    assert_eq!(HandledStates::decode(&text, &known(json!({"a": 7})), "uid"), None);
+    assert_eq!(
+        HandledStates::decode(&text, &known(json!({"a": 7})), "uid"),
+        None
+    );
     assert_eq!(HandledStates::decode(&text, &Baseline::Absent, "uid"), None);
     assert_eq!(HandledStates::decode("garbage", &base, "uid"), None);
     let dangling = text.replace(",0,false]", ",9,false]");
