@@ -79,7 +79,7 @@ pub(crate) struct Staff {
 /// What every daemon and timer has.
 struct Shared {
     settings: Arc<Settings>,
-    means: Arc<OperatorServices>,
+    services: Arc<OperatorServices>,
     origin: Instant,
     orders: mpsc::UnboundedSender<Order>,
     nudges: mpsc::UnboundedSender<Arc<ObjectKey>>,
@@ -121,12 +121,12 @@ pub(crate) struct Scene<'a> {
 // === impl Staff ===
 
 impl Staff {
-    pub(crate) fn new(settings: Arc<Settings>, means: Arc<OperatorServices>) -> Self {
+    pub(crate) fn new(settings: Arc<Settings>, services: Arc<OperatorServices>) -> Self {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (nudges, nudged) = mpsc::unbounded_channel();
         let shared = Shared {
             settings,
-            means,
+            services,
             origin: Instant::now(),
             orders,
             nudges,
@@ -147,14 +147,14 @@ impl Staff {
     pub(crate) fn crew(
         self,
         limits: QueueLimits,
-        pulse: Heartbeat,
+        heartbeat: Heartbeat,
         quit: CancellationToken,
     ) -> (
         impl Future<Output = ()> + Send + 'static,
         mpsc::UnboundedReceiver<Arc<ObjectKey>>,
     ) {
         let origin = self.background.shared.origin;
-        let crew = scheduler::run(origin, self.orders, limits, pulse, quit);
+        let crew = scheduler::run(origin, self.orders, limits, heartbeat, quit);
         (crew, self.nudges)
     }
 }
@@ -283,15 +283,15 @@ impl Background {
 
     /// Stops everything when the operator pauses, and lets it start when the operator goes on.
     pub(crate) async fn follow_pauses(self: Arc<Self>) {
-        let activity = &self.shared.means.activity;
+        let pause_gate = &self.shared.services.pause_gate;
         loop {
-            let epoch = activity.running().await;
+            let epoch = pause_gate.running().await;
             self.resume();
-            activity.paused_since(epoch).await;
+            pause_gate.paused_since(epoch).await;
             tokio::select! {
                 () = self.pause(StopReason::OperatorPausing) => {}
                 // Whoever has not stopped by now starts again when it has.
-                _ = activity.running() => {}
+                _ = pause_gate.running() => {}
             }
         }
     }

@@ -30,8 +30,8 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// What the endpoint tells about.
 pub(crate) struct Health {
-    pub(crate) vitals: Heartbeats,
-    pub(crate) activity: PauseGate,
+    pub(crate) heartbeats: Heartbeats,
+    pub(crate) pause_gate: PauseGate,
     pub(crate) metrics: Metrics,
     pub(crate) indices: Indices,
     pub(crate) prober: Prober,
@@ -42,15 +42,15 @@ pub(crate) struct Health {
 
 /// Why the operator is not ready, as the endpoint would tell it; nothing if it is.
 pub(crate) fn unreadiness(
-    vitals: &Heartbeats,
-    activity: &PauseGate,
+    heartbeats: &Heartbeats,
+    pause_gate: &PauseGate,
     serves_webhooks: bool,
 ) -> Vec<String> {
     let standing = report::Standing {
-        stage: vitals.stage(),
+        stage: heartbeats.stage(),
         stuck: Vec::new(),
-        conditions: vitals.conditions(),
-        pause: activity.pause(),
+        conditions: heartbeats.conditions(),
+        pause: pause_gate.pause(),
         serves_webhooks,
     };
     standing.unreadiness()
@@ -85,9 +85,9 @@ impl Health {
 }
 
 /// Shows again and again that tasks of this runtime are run.
-pub(crate) async fn beat(pulse: Heartbeat) {
+pub(crate) async fn beat(heartbeat: Heartbeat) {
     loop {
-        pulse.within(HEARTBEAT);
+        heartbeat.within(HEARTBEAT);
         tokio::time::sleep(HEARTBEAT).await;
     }
 }

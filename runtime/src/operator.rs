@@ -344,7 +344,7 @@ impl Operator {
             }
             Ok(Access {
                 client,
-                vault: None,
+                authenticator: None,
             })
         };
         lifecycle::live(self, access, stop).await

@@ -50,7 +50,7 @@ use crate::watch::{ObjectKey, QueueItem, WatchEventType};
 pub(crate) struct Pipeline {
     kinds: Arc<Kinds>,
     background: Arc<Background>,
-    means: Arc<OperatorServices>,
+    services: Arc<OperatorServices>,
     settings: Arc<Settings>,
     stop: CancellationToken,
     room: Room,
@@ -63,8 +63,8 @@ struct Case<'a> {
     key: &'a Arc<ObjectKey>,
     background: &'a Background,
     settings: &'a Settings,
-    means: &'a Arc<OperatorServices>,
-    activity: &'a PauseGate,
+    services: &'a Arc<OperatorServices>,
+    pause_gate: &'a PauseGate,
     stop: &'a CancellationToken,
     rivals: &'a RevertedObjects,
     subject: ObjectRef,
@@ -117,7 +117,7 @@ impl Pipeline {
     pub(crate) fn new(
         kinds: Arc<Kinds>,
         background: Arc<Background>,
-        means: Arc<OperatorServices>,
+        services: Arc<OperatorServices>,
         settings: Arc<Settings>,
         stop: CancellationToken,
     ) -> Self {
@@ -125,7 +125,7 @@ impl Pipeline {
         Self {
             kinds,
             background,
-            means,
+            services,
             settings,
             stop,
             room,
@@ -143,8 +143,8 @@ impl Pipeline {
             key,
             background: &self.background,
             settings: &self.settings,
-            means: &self.means,
-            activity: &self.means.activity,
+            services: &self.services,
+            pause_gate: &self.services.pause_gate,
             stop: &self.stop,
             rivals: &self.rivals,
             subject: kind.subject(key),
@@ -167,16 +167,16 @@ impl Processor for Pipeline {
     type Memory = Memory;
 
     fn fold(&self, key: &Self::Key, batch: &mut Batch, news: QueueItem) {
-        let sighting = match news {
-            QueueItem::Seen(sighting) => sighting,
+        let watch_event = match news {
+            QueueItem::Seen(watch_event) => watch_event,
             QueueItem::Nudge => return batch.nudge(),
         };
         let kind = self.kind(key);
-        if !kind.duties().is_empty() && sighting.event_type != WatchEventType::Deleted {
-            let version = sighting.version.clone();
-            self.background.saw(key, &sighting.text, version);
+        if !kind.duties().is_empty() && watch_event.event_type != WatchEventType::Deleted {
+            let version = watch_event.version.clone();
+            self.background.saw(key, &watch_event.text, version);
         }
-        batch.push(sighting, kind.keep(), &self.room);
+        batch.push(watch_event, kind.keep(), &self.room);
     }
 
     fn outlasts_pause(&self, batch: &Batch) -> bool {
@@ -220,7 +220,7 @@ impl Case<'_> {
         if let Some(first) = batch.first() {
             let first = event_kind(first);
             memory
-                .acquaintance
+                .history
                 .get_or_insert_with(|| ObjectHistory::begin(first));
         }
         if let Some(newest) = batch.newest() {
@@ -241,7 +241,7 @@ impl Case<'_> {
             self.tell_event_handlers(memory, &batch).await?;
         }
         if batch.is_nudged() && memory.current.is_none() {
-            if memory.acquaintance.is_none() {
+            if memory.history.is_none() {
                 // The object is gone, and what was beside it is, too.
                 self.background.gone(self.key);
                 return Ok(self.forget());
@@ -254,7 +254,7 @@ impl Case<'_> {
             memory.current = None;
         }
         while let Some(current) = memory.current.clone() {
-            if !self.activity.is_running() {
+            if !self.pause_gate.is_running() {
                 memory.current = None;
                 break;
             }
@@ -319,8 +319,8 @@ impl Case<'_> {
             return Ok(());
         }
         let mut patch = Patch::new();
-        'events: for sighting in batch.all() {
-            let Some(object) = self.read(sighting)? else {
+        'events: for watch_event in batch.all() {
+            let Some(object) = self.read(watch_event)? else {
                 continue;
             };
             let matched = Matched::object(ObjectView::new(&object));
@@ -328,18 +328,18 @@ impl Case<'_> {
                 let Some(callee) = self.kind.event_function(&spec) else {
                     continue;
                 };
-                if !self.activity.is_running() {
+                if !self.pause_gate.is_running() {
                     break 'events;
                 }
-                let around = self.surroundings(callee.memos);
+                let scope = self.surroundings(callee.memos);
                 let raw = Arc::clone(&object);
                 let span = span::handler(spec.id.as_str(), 0);
                 let call = callee
                     .function
-                    .call(around, raw, sighting.event_type, spec.policy.timeout)
+                    .call(scope, raw, watch_event.event_type, spec.policy.timeout)
                     .instrument(span);
                 let measured = callee.metrics.begin(0);
-                let Ok(mut attempt) = self.activity.while_leading(call).await else {
+                let Ok(mut attempt) = self.pause_gate.while_leading(call).await else {
                     return Ok(());
                 };
                 measured.end(attempt.verdict.counted());
@@ -386,8 +386,8 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn read(&self, sighting: &Waiting) -> Result<Option<Arc<Value>>, Error> {
-        let Some(text) = &sighting.text else {
+    fn read(&self, watch_event: &Waiting) -> Result<Option<Arc<Value>>, Error> {
+        let Some(text) = &watch_event.text else {
             return Ok(None);
         };
         let object = self.kind.api().read(text).map_err(Error::Unreadable)?;
@@ -410,13 +410,13 @@ impl Case<'_> {
             api: self.kind.api(),
             key: self.key,
             status: self.kind.spec().status,
-            activity: self.activity,
+            pause_gate: self.pause_gate,
         }
     }
 
     fn surroundings(&self, memos: Option<&Memos>) -> HandlerScope {
         HandlerScope {
-            means: Arc::clone(self.means),
+            services: Arc::clone(self.services),
             subject: self.subject.clone(),
             memo: memos.map(|memos| memos.recall(&self.key.uid)),
             resource: self.kind.api().description().get(),
@@ -434,7 +434,7 @@ impl Case<'_> {
     }
 
     fn complain_in_event(&self, reason: &str, message: &str) {
-        if let Some(poster) = &self.means.poster {
+        if let Some(poster) = &self.services.poster {
             poster.post(&self.subject, &EventSeverity::Error, reason, message);
         }
     }
@@ -485,12 +485,12 @@ mod tests {
 
     fn seen(event_type: WatchEventType, version: &str) -> Batch {
         let mut batch = Batch::default();
-        let sighting = WatchEvent {
+        let watch_event = WatchEvent {
             event_type,
             version: Some(ResourceVersion::new(version)),
             text: to_raw_value("").unwrap().into(),
         };
-        batch.push(sighting, Keep::Newest, &Room::new(1024));
+        batch.push(watch_event, Keep::Newest, &Room::new(1024));
         batch
     }
 

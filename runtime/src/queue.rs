@@ -103,7 +103,7 @@ pub(crate) struct Halt {
 
 /// How the queue is seen from outside.
 pub(crate) struct QueueHealth {
-    pub(crate) pulse: Heartbeat,
+    pub(crate) heartbeat: Heartbeat,
     pub(crate) metrics: Arc<QueueMetrics>,
 }
 
@@ -124,7 +124,7 @@ struct Queue<P: Processor> {
     crew: Workers<P>,
     limits: QueueLimits,
     permits: Arc<Semaphore>,
-    activity: PauseGate,
+    pause_gate: PauseGate,
     /// The epoch to which everything that waits belongs.
     epoch: u64,
     paused: bool,
@@ -135,13 +135,13 @@ pub(crate) async fn run<P: Processor>(
     processor: Arc<P>,
     mut news: mpsc::Receiver<(P::Key, P::QueueItem)>,
     limits: QueueLimits,
-    mut activity: PauseGate,
+    mut pause_gate: PauseGate,
     gate: Gate,
     observed: QueueHealth,
     halt: Halt,
 ) {
-    let mut queue = Queue::new(processor, limits, activity.clone(), observed.metrics);
-    let mut heartbeat = tokio::time::interval(HEARTBEAT);
+    let mut queue = Queue::new(processor, limits, pause_gate.clone(), observed.metrics);
+    let mut heartbeat_interval = tokio::time::interval(HEARTBEAT);
     let mut company = std::pin::pin!(tokio::time::sleep(COMPANY));
     loop {
         queue.obey();
@@ -153,9 +153,9 @@ pub(crate) async fn run<P: Processor>(
         tokio::select! {
             biased;
             () = halt.stop.cancelled() => break,
-            _ = heartbeat.tick() => observed.pulse.within(HEARTBEAT),
+            _ = heartbeat_interval.tick() => observed.heartbeat.within(HEARTBEAT),
             finished = queue.crew.finished() => queue.finished(finished),
-            true = activity.changed() => {}
+            true = pause_gate.changed() => {}
             Some(due) = queue.timers.next(), if running && !queue.timers.is_empty() => {
                 queue.due(due.into_inner());
             }
@@ -171,7 +171,7 @@ pub(crate) async fn run<P: Processor>(
             else => break,
         }
     }
-    observed.pulse.rest();
+    observed.heartbeat.rest();
     queue.crew.drain(halt.grace).await;
 }
 
@@ -181,10 +181,10 @@ impl<P: Processor> Queue<P> {
     fn new(
         processor: Arc<P>,
         limits: QueueLimits,
-        activity: PauseGate,
+        pause_gate: PauseGate,
         metrics: Arc<QueueMetrics>,
     ) -> Self {
-        let epoch = activity.epoch();
+        let epoch = pause_gate.epoch();
         Self {
             crew: Workers::new(Arc::clone(&processor), limits),
             processor,
@@ -193,7 +193,7 @@ impl<P: Processor> Queue<P> {
             timers: DelayQueue::new(),
             limits,
             permits: Arc::new(Semaphore::new(limits.busy)),
-            activity,
+            pause_gate,
             epoch,
             paused: false,
         }
@@ -201,12 +201,12 @@ impl<P: Processor> Queue<P> {
 
     /// Follows the operator into a pause and out of it.
     fn obey(&mut self) {
-        let epoch = self.activity.epoch();
+        let epoch = self.pause_gate.epoch();
         if self.epoch != epoch {
             self.epoch = epoch;
             self.shelve();
         }
-        let paused = !self.activity.is_running();
+        let paused = !self.pause_gate.is_running();
         if self.paused && !paused {
             self.take_up();
         }

@@ -30,7 +30,7 @@ pub(crate) struct Engine {
 /// What webhooks share with the rest of the operator.
 pub(crate) struct Around<'a> {
     pub(crate) lookup: ReadyIndices,
-    pub(crate) vitals: &'a Heartbeats,
+    pub(crate) heartbeats: &'a Heartbeats,
     pub(crate) metrics: &'a Metrics,
 }
 
@@ -59,13 +59,13 @@ impl Engine {
         webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
         scope: WebhookNamespaces,
         client: Client,
-        around: Around<'_>,
+        shared: Around<'_>,
     ) -> Result<Self, Error> {
         let Around {
             lookup,
-            vitals,
+            heartbeats,
             metrics,
-        } = around;
+        } = shared;
         let (server, own): (Arc<dyn WebhookServer>, Vec<String>) = match options.serving {
             Serving::Automatic(local) => {
                 let server = default_server::fitting(operator, &local, &client).await;
@@ -121,7 +121,7 @@ impl Engine {
         };
         let mut tasks = Tasks::default();
         let pending = State::Pending("they are not served yet".to_owned());
-        let condition = vitals.condition("webhooks", pending);
+        let condition = heartbeats.condition("webhooks", pending);
         let (mut served, gone) = (announced.clone(), leaving.clone());
         tasks.spawn("readiness of webhooks", async move {
             if served.wait_for(Option::is_some).await.is_ok() {

@@ -48,11 +48,11 @@ pub(super) enum Ended {
 impl Site {
     /// Makes an attempt; `alive` is kept by all work that it leaves behind.
     pub(super) async fn attempt(&self, record: &mut Record, alive: Arc<dyn Send + Sync>) -> Ended {
-        let around = self.surroundings();
+        let scope = self.surroundings();
         let id = self.run.duty.spec.id.as_str();
-        let handler = around.subject.handler_span(id, record.retries);
+        let handler = scope.subject.handler_span(id, record.retries);
         // Large enough for moves to be felt: it stays where it is made.
-        Box::pin(self.attempt_within(record, around, alive))
+        Box::pin(self.attempt_within(record, scope, alive))
             .instrument(handler)
             .await
     }
@@ -60,13 +60,13 @@ impl Site {
     async fn attempt_within(
         &self,
         record: &mut Record,
-        around: HandlerScope,
+        scope: HandlerScope,
         alive: Arc<dyn Send + Sync>,
     ) -> Ended {
-        if !self.shared.means.activity.is_running() {
+        if !self.shared.services.pause_gate.is_running() {
             // Whoever is to stop for a pause is told so in a moment.
             tokio::select! {
-                _ = self.shared.means.activity.running() => {}
+                _ = self.shared.services.pause_gate.running() => {}
                 () = self.run.signal.until(|reasons| !reasons.is_empty()) => {
                     return Ended::Interrupted;
                 }
@@ -80,9 +80,9 @@ impl Site {
             }
             Ok(()) => {
                 let measured = self.run.duty.metrics.begin(record.retries);
-                let activity = &self.shared.means.activity;
-                let call = self.call(self.facts(record, &around, alive), record);
-                let Ok(attempt) = activity.while_leading(call).await else {
+                let pause_gate = &self.shared.services.pause_gate;
+                let call = self.call(self.facts(record, &scope, alive), record);
+                let Ok(attempt) = pause_gate.while_leading(call).await else {
                     return Ended::Interrupted;
                 };
                 measured.end(attempt.verdict.counted());
@@ -122,7 +122,7 @@ impl Site {
             default_backoff,
             now,
         };
-        report::tell(&finished, &around);
+        report::tell(&finished, &scope);
         match consequence {
             Consequence::Succeeded(_) | Consequence::Ignored { .. } => Ended::Well,
             Consequence::Failed { .. } => Ended::Badly,
@@ -141,7 +141,7 @@ impl Site {
         let limit = policy
             .timeout
             .map(|timeout| timeout.saturating_sub(self.runtime(record)));
-        let voice = facts.around.voice();
+        let log_posting = facts.scope.log_posting();
         match &self.run.duty.work {
             Work::Daemon(daemon) => {
                 let run = Arc::clone(&self.run);
@@ -151,20 +151,22 @@ impl Site {
                         .await;
                 };
                 let call = daemon.function.call(facts, interrupted.boxed(), limit);
-                LogPosting::lend(voice, call).await
+                LogPosting::lend(log_posting, call).await
             }
-            Work::Timer(timer) => LogPosting::lend(voice, timer.function.call(facts, limit)).await,
+            Work::Timer(timer) => {
+                LogPosting::lend(log_posting, timer.function.call(facts, limit)).await
+            }
         }
     }
 
     fn facts(
         &self,
         record: &Record,
-        around: &HandlerScope,
+        scope: &HandlerScope,
         alive: Arc<dyn Send + Sync>,
     ) -> BackgroundFacts {
         BackgroundFacts {
-            around: around.clone(),
+            scope: scope.clone(),
             object: self.delivery(),
             stop: self.run.stop(),
             alive,
@@ -183,14 +185,14 @@ impl Site {
             key: Arc::clone(&self.run.key),
             status: duty.resource.status,
             live: Arc::clone(&self.live),
-            activity: self.shared.means.activity.clone(),
+            pause_gate: self.shared.services.pause_gate.clone(),
         }
     }
 
     fn surroundings(&self) -> HandlerScope {
         let (duty, key) = (&self.run.duty, &self.run.key);
         HandlerScope {
-            means: Arc::clone(&self.shared.means),
+            services: Arc::clone(&self.shared.services),
             subject: ObjectRef::handled(Arc::clone(duty.api.name()), Arc::clone(key)),
             memo: duty.memos.as_ref().map(|memos| memos.find(&key.uid)),
             resource: duty.api.description().get(),

@@ -51,7 +51,7 @@ pub(super) async fn run(
     origin: Instant,
     mut orders: mpsc::UnboundedReceiver<Order>,
     limits: QueueLimits,
-    pulse: Heartbeat,
+    heartbeat: Heartbeat,
     quit: CancellationToken,
 ) {
     let mut crew = Scheduler {
@@ -60,14 +60,14 @@ pub(super) async fn run(
         calls: Calls::new(limits),
         tasks: JoinSet::new(),
     };
-    let mut heartbeat = tokio::time::interval(HEARTBEAT);
+    let mut heartbeat_interval = tokio::time::interval(HEARTBEAT);
     loop {
         let permit = crew.calls.permit();
         let needed = crew.calls.need_a_caller();
         tokio::select! {
             () = quit.cancelled() => break,
-            _ = heartbeat.tick() => {
-                pulse.within(HEARTBEAT);
+            _ = heartbeat_interval.tick() => {
+                heartbeat.within(HEARTBEAT);
                 crew.calls.look_after();
             }
             Some(order) = orders.recv() => crew.obey(order),
@@ -91,7 +91,7 @@ pub(super) async fn run(
             crew.call(permit);
         }
     }
-    pulse.rest();
+    heartbeat.rest();
     crew.dismiss().await;
 }
 

@@ -86,10 +86,10 @@ impl Stage {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let persistence = Arc::new(settings.persistence.clone());
         let tasks = Handle::current().metrics().num_alive_tasks();
-        let means = Arc::new(OperatorServices {
+        let services = Arc::new(OperatorServices {
             client: client.clone(),
             poster: None,
-            activity: PauseGate::always(),
+            pause_gate: PauseGate::always(),
             indices: Indices::default(),
         });
         let supplies = Supplies {
@@ -106,7 +106,7 @@ impl Stage {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,
         };
-        let staff = Staff::new(Arc::new(settings), means);
+        let staff = Staff::new(Arc::new(settings), services);
         let background = Arc::clone(&staff.background);
         let quit = CancellationToken::new();
         let (crew, nudges) = staff.crew(limits, Heartbeat::unobserved(), quit.clone());

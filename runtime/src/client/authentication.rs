@@ -28,7 +28,7 @@ pub(crate) struct Authenticator {
     default_backoff: Duration,
     connect_timeout: Duration,
     /// Held while login handlers run: there is no point in asking them twice at once.
-    keyring: Mutex<CredentialPool<Client>>,
+    pool: Mutex<CredentialPool<Client>>,
     exhausted: watch::Sender<Option<String>>,
 }
 
@@ -51,15 +51,15 @@ impl Authenticator {
         logins: Vec<Hook<LoginContext>>,
         settings: &Settings,
     ) -> Result<Arc<Self>, CredentialsExhausted> {
-        let vault = Self {
+        let authenticator = Self {
             logins,
             default_backoff: settings.execution.default_backoff,
             connect_timeout: settings.networking.connect_timeout,
-            keyring: Mutex::default(),
+            pool: Mutex::default(),
             exhausted: watch::Sender::new(None),
         };
-        vault.key().await?;
-        Ok(Arc::new(vault))
+        authenticator.key().await?;
+        Ok(Arc::new(authenticator))
     }
 
     /// A client that uses whatever credentials work.
@@ -86,14 +86,14 @@ impl Authenticator {
 
     /// The best credentials, found anew if there are none.
     async fn key(&self) -> Result<Key<Client>, CredentialsExhausted> {
-        let mut keyring = self.keyring.lock().await;
+        let mut pool = self.pool.lock().await;
         if let Some(reason) = &*self.exhausted.borrow() {
             return Err(CredentialsExhausted(reason.clone()));
         }
-        if let Some(key) = keyring.best(Timestamp::now()) {
+        if let Some(key) = pool.best(Timestamp::now()) {
             return Ok(key);
         }
-        let known = keyring.has_ever_had_any();
+        let known = pool.has_ever_had_any();
         let mut cx = LoginContext::new(known);
         let failed = round(&self.logins, &mut cx, OnFailure::GoOn, self.default_backoff).await;
         let mut complaints: Vec<String> = failed.iter().map(ToString::to_string).collect();
@@ -105,11 +105,11 @@ impl Authenticator {
                 credentials.expiration(),
             );
             match access(credentials, self.connect_timeout) {
-                Ok(client) => keyring.add(offer, client),
+                Ok(client) => pool.add(offer, client),
                 Err(complaint) => complaints.push(format!("`{handler}`: {complaint}")),
             }
         }
-        if let Some(key) = keyring.best(Timestamp::now()) {
+        if let Some(key) = pool.best(Timestamp::now()) {
             info!("logged in by `{}`", key.source);
             return Ok(key);
         }
@@ -136,7 +136,7 @@ impl Authenticator {
             if response.status() != StatusCode::UNAUTHORIZED {
                 return Ok(response);
             }
-            if self.keyring.lock().await.refuse(&key) {
+            if self.pool.lock().await.refuse(&key) {
                 warn!("the cluster refuses the credentials of `{}`", key.source);
             }
             if body.is_none() {
@@ -164,7 +164,7 @@ impl Service<Request<Body>> for AuthenticatedService {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let vault = Arc::clone(&self.0);
-        Box::pin(async move { vault.send(request).await })
+        let authenticator = Arc::clone(&self.0);
+        Box::pin(async move { authenticator.send(request).await })
     }
 }

@@ -22,7 +22,7 @@ const PATIENCE_FOR_A_THREAD: Duration = Duration::from_secs(5);
 
 /// What is known before a daemon or timer is called.
 pub(crate) struct BackgroundFacts {
-    pub(crate) around: HandlerScope,
+    pub(crate) scope: HandlerScope,
     pub(crate) object: Delivery,
     pub(crate) stop: StopSignal,
     /// As long as a part of it exists, the daemon or timer is not gone.
@@ -45,12 +45,12 @@ impl BackgroundFacts {
     ) -> Result<T, HandlerError> {
         let (began, beginning) = oneshot::channel();
         let (stop, alive) = (self.stop.clone(), Arc::clone(&self.alive));
-        let (span, voice) = (Span::current(), LogPosting::current());
+        let (span, log_posting) = (Span::current(), LogPosting::current());
         let thread = tokio::task::spawn_blocking(move || {
             // Nobody may be waiting any more, and that is fine.
             let _ = began.send(());
             let work = || catch_unwind(AssertUnwindSafe(|| work(stop)));
-            let done = span.in_scope(|| LogPosting::lend_sync(voice, work));
+            let done = span.in_scope(|| LogPosting::lend_sync(log_posting, work));
             drop(alive);
             done
         });
@@ -153,12 +153,12 @@ macro_rules! background_context {
             /// What is remembered of the object while the operator runs; `memo` in the manifest
             /// names the type.
             pub fn memo<M: Memo<K>>(&self) -> &M {
-                memo::typed::<K, M>(self.facts.around.memo.as_ref())
+                memo::typed::<K, M>(self.facts.scope.memo.as_ref())
             }
 
             /// A client for everything else in the cluster.
             pub fn client(&self) -> &Client {
-                &self.facts.around.means.client
+                &self.facts.scope.services.client
             }
 
             /// The objects of a kind in the namespace of this object, or in that of the client if
@@ -167,34 +167,34 @@ macro_rules! background_context {
             where
                 T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
             {
-                self.facts.around.api()
+                self.facts.scope.api()
             }
 
             /// An index of the operator, always as it is now.
             pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-                self.facts.around.means.indices.get(index)
+                self.facts.scope.services.indices.get(index)
             }
 
             /// The resource of the object as the server describes it: its names, categories and verbs.
             ///
             /// Before the server has been asked, it is what the operator was made for.
             pub fn resource(&self) -> &DiscoveredResource {
-                &self.facts.around.resource
+                &self.facts.scope.resource
             }
 
             /// The name of the object.
             pub fn name(&self) -> &str {
-                self.facts.around.subject.name()
+                self.facts.scope.subject.name()
             }
 
             /// The namespace of the object; none for cluster-wide kinds.
             pub fn namespace(&self) -> Option<&str> {
-                self.facts.around.subject.namespace()
+                self.facts.scope.subject.namespace()
             }
 
             /// The identity of the object, which a namesake does not share.
             pub fn uid(&self) -> &str {
-                self.facts.around.subject.uid()
+                self.facts.scope.subject.uid()
             }
 
             /// Makes another object the child of this one: owned by it, named after it with a
@@ -219,7 +219,7 @@ macro_rules! background_context {
             }
         }
 
-        reporting!($context, facts.around);
+        reporting!($context, facts.scope);
     };
 }
 

@@ -40,7 +40,7 @@ pub struct ChangeContext<K> {
 /// What is known before the handler is called.
 #[derive(Clone)]
 pub(crate) struct ChangeFacts {
-    pub(crate) around: HandlerScope,
+    pub(crate) scope: HandlerScope,
     pub(crate) execution: ExecutionSettings,
     pub(crate) situation: CycleInput,
     /// From which the records of sub-handlers are opened.
@@ -200,12 +200,12 @@ impl<K> ChangeContext<K> {
     /// What is remembered of the object while the operator runs; `memo` in the manifest names the
     /// type.
     pub fn memo<M: Memo<K>>(&self) -> &M {
-        memo::typed::<K, M>(self.facts.around.memo.as_ref())
+        memo::typed::<K, M>(self.facts.scope.memo.as_ref())
     }
 
     /// A client for everything else in the cluster.
     pub fn client(&self) -> &Client {
-        &self.facts.around.means.client
+        &self.facts.scope.services.client
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one
@@ -214,39 +214,39 @@ impl<K> ChangeContext<K> {
     where
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        self.facts.around.api()
+        self.facts.scope.api()
     }
 
     /// An index of the operator, always as it is now.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.facts.around.means.indices.get(index)
+        self.facts.scope.services.indices.get(index)
     }
 
     /// The resource of the object as the server describes it: its names, categories and verbs.
     ///
     /// Before the server has been asked, it is what the operator was made for.
     pub fn resource(&self) -> &DiscoveredResource {
-        &self.facts.around.resource
+        &self.facts.scope.resource
     }
 
     /// The name of the object.
     pub fn name(&self) -> &str {
-        self.facts.around.subject.name()
+        self.facts.scope.subject.name()
     }
 
     /// The namespace of the object; none for cluster-wide kinds.
     pub fn namespace(&self) -> Option<&str> {
-        self.facts.around.subject.namespace()
+        self.facts.scope.subject.namespace()
     }
 
     /// The identity of the object, which a namesake does not share.
     pub fn uid(&self) -> &str {
-        self.facts.around.subject.uid()
+        self.facts.scope.subject.uid()
     }
 
     /// What a child refers to this object with, as its controller, so that it goes with it.
     pub fn owner_reference(&self) -> OwnerReference {
-        let subject = &self.facts.around.subject;
+        let subject = &self.facts.scope.subject;
         OwnerReference {
             api_version: subject.api_version().to_owned(),
             kind: subject.kind().to_owned(),
@@ -279,4 +279,4 @@ impl<K> ChangeContext<K> {
     }
 }
 
-reporting!(ChangeContext, facts.around);
+reporting!(ChangeContext, facts.scope);

@@ -21,7 +21,7 @@ use crate::watch::WatchEventType;
 pub struct EventContext<K> {
     object: K,
     raw: Arc<Value>,
-    around: HandlerScope,
+    scope: HandlerScope,
     event_type: WatchEventType,
     pub(crate) patch: Patch,
     pub(crate) result: Slot,
@@ -31,13 +31,13 @@ impl<K> EventContext<K> {
     pub(crate) fn new(
         object: K,
         raw: Arc<Value>,
-        around: HandlerScope,
+        scope: HandlerScope,
         event_type: WatchEventType,
     ) -> Self {
         Self {
             object,
             raw,
-            around,
+            scope,
             event_type,
             patch: Patch::default(),
             result: Slot::default(),
@@ -63,7 +63,7 @@ impl<K> EventContext<K> {
     ///
     /// Before the server has been asked, it is what the operator was made for.
     pub fn resource(&self) -> &DiscoveredResource {
-        &self.around.resource
+        &self.scope.resource
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one
@@ -72,38 +72,38 @@ impl<K> EventContext<K> {
     where
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        self.around.api()
+        self.scope.api()
     }
 
     /// An index of the operator, always as it is now.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.around.means.indices.get(index)
+        self.scope.services.indices.get(index)
     }
 
     /// The name of the object.
     pub fn name(&self) -> &str {
-        self.around.subject.name()
+        self.scope.subject.name()
     }
 
     /// The namespace of the object; none for cluster-wide kinds.
     pub fn namespace(&self) -> Option<&str> {
-        self.around.subject.namespace()
+        self.scope.subject.namespace()
     }
 
     /// The identity of the object, which a namesake does not share.
     pub fn uid(&self) -> &str {
-        self.around.subject.uid()
+        self.scope.subject.uid()
     }
 
     /// What is remembered of the object while the operator runs; `memo` in the manifest names the
     /// type.
     pub fn memo<M: Memo<K>>(&self) -> &M {
-        memo::typed::<K, M>(self.around.memo.as_ref())
+        memo::typed::<K, M>(self.scope.memo.as_ref())
     }
 
     /// A client for everything else in the cluster.
     pub fn client(&self) -> &Client {
-        &self.around.means.client
+        &self.scope.services.client
     }
 
     /// What is to be written to the object.
@@ -141,4 +141,4 @@ impl<K> EventContext<K> {
     }
 }
 
-reporting!(EventContext, around);
+reporting!(EventContext, scope);

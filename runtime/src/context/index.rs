@@ -22,7 +22,7 @@ pub struct IndexContext<K> {
 
 /// What is known before the function is called.
 pub(crate) struct IndexFacts {
-    pub(crate) around: HandlerScope,
+    pub(crate) scope: HandlerScope,
     pub(crate) raw: Arc<Value>,
     pub(crate) handler: HandlerId,
     pub(crate) param: Option<Arc<Value>>,
@@ -50,22 +50,22 @@ impl<K> IndexContext<K> {
     ///
     /// Before the server has been asked, it is what the operator was made for.
     pub fn resource(&self) -> &DiscoveredResource {
-        &self.facts.around.resource
+        &self.facts.scope.resource
     }
 
     /// The name of the object.
     pub fn name(&self) -> &str {
-        self.facts.around.subject.name()
+        self.facts.scope.subject.name()
     }
 
     /// The namespace of the object; none for cluster-wide kinds.
     pub fn namespace(&self) -> Option<&str> {
-        self.facts.around.subject.namespace()
+        self.facts.scope.subject.namespace()
     }
 
     /// The identity of the object, which a namesake does not share.
     pub fn uid(&self) -> &str {
-        self.facts.around.subject.uid()
+        self.facts.scope.subject.uid()
     }
 
     /// How many attempts failed in a row before this one.
@@ -96,12 +96,12 @@ impl<K> IndexContext<K> {
     /// What is remembered of the object while the operator runs; `memo` in the manifest names the
     /// type.
     pub fn memo<M: Memo<K>>(&self) -> &M {
-        memo::typed::<K, M>(self.facts.around.memo.as_ref())
+        memo::typed::<K, M>(self.facts.scope.memo.as_ref())
     }
 
     /// A client for everything else in the cluster. Mind that handlers wait for the indices.
     pub fn client(&self) -> &Client {
-        &self.facts.around.means.client
+        &self.facts.scope.services.client
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one
@@ -110,11 +110,11 @@ impl<K> IndexContext<K> {
     where
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        self.facts.around.api()
+        self.facts.scope.api()
     }
 
     /// An index as far as it has come: here, none is known to be complete.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.facts.around.means.indices.get(index)
+        self.facts.scope.services.indices.get(index)
     }
 }

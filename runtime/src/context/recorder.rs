@@ -2,21 +2,21 @@
 
 /// The methods for events, on a context that finds its surroundings there.
 macro_rules! reporting {
-    ($context:ident, $($around:ident).+) => {
+    ($context:ident, $($scope:ident).+) => {
         impl<K> $context<K> {
             /// Posts a Kubernetes event about the object: something happened as it should.
             pub fn info(&self, reason: &str, message: impl Into<String>) {
-                self.reporter().info(reason, message);
+                self.recorder().info(reason, message);
             }
 
             /// Posts a Kubernetes event about the object: something needs attention.
             pub fn warn(&self, reason: &str, message: impl Into<String>) {
-                self.reporter().warn(reason, message);
+                self.recorder().warn(reason, message);
             }
 
             /// Posts a Kubernetes event about the object: something failed, because of this error.
             pub fn exception(&self, reason: &str, message: &str, error: impl std::fmt::Display) {
-                self.reporter().exception(reason, message, error);
+                self.recorder().exception(reason, message, error);
             }
 
             /// Posts a Kubernetes event of any type about the object.
@@ -26,13 +26,13 @@ macro_rules! reporting {
                 reason: &str,
                 message: impl Into<String>,
             ) {
-                self.reporter().event(severity, reason, message);
+                self.recorder().event(severity, reason, message);
             }
 
             /// The means to post Kubernetes events about the object, for work that outlives the
             /// call; with [`on`]($crate::EventRecorder::on) about any other object.
-            pub fn reporter(&self) -> $crate::EventRecorder {
-                self.$($around).+.reporter()
+            pub fn recorder(&self) -> $crate::EventRecorder {
+                self.$($scope).+.recorder()
             }
         }
     };

@@ -78,7 +78,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         let now = Timestamp::now();
         let mut cycle = self.facts.subs.sub(&parent, specs, now);
         for spec in cycle.due(lifecycle, fastrand::u64(..), now) {
-            if !self.facts.around.means.activity.is_running() {
+            if !self.facts.scope.services.pause_gate.is_running() {
                 break;
             }
             let Some(at) = functions.iter().position(|(id, ..)| *id == spec.id) else {
@@ -173,6 +173,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
             default_backoff,
             now,
         };
-        report::tell(&finished, &self.facts.around);
+        report::tell(&finished, &self.facts.scope);
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Election {
     pub(crate) terms: LeaseTimings,
     pub(crate) clock: WallClock,
     pub(crate) streams: StreamSettings,
-    pub(crate) pulse: Heartbeat,
+    pub(crate) heartbeat: Heartbeat,
 }
 
 /// The Lease could not be made one's own.
@@ -140,13 +140,13 @@ impl<'a> Campaign<'a> {
                 }
                 ElectionStep::Wait(wait) => wait,
             };
-            self.election.pulse.within(wait);
+            self.election.heartbeat.within(wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the lease is not watched any more: {ended}");
                 }
-                Some((_, QueueItem::Seen(sighting))) = news.recv() => self.saw(&sighting),
+                Some((_, QueueItem::Seen(watch_event))) = news.recv() => self.saw(&watch_event),
             }
         }
     }
@@ -226,12 +226,12 @@ impl<'a> Campaign<'a> {
     }
 
     /// Takes in what the watch brings, which may be older than the answer to the last request.
-    fn saw(&mut self, sighting: &WatchEvent) {
+    fn saw(&mut self, watch_event: &WatchEvent) {
         let known = self.candidate.version().map(ResourceVersion::new);
-        match (&sighting.version, known) {
+        match (&watch_event.version, known) {
             (Some(seen), Some(known)) if seen.is_known_after(&known) => {}
-            _ if sighting.event_type == WatchEventType::Deleted => self.observe(None),
-            _ => self.observe(serde_json::from_str(sighting.text.get()).ok()),
+            _ if watch_event.event_type == WatchEventType::Deleted => self.observe(None),
+            _ => self.observe(serde_json::from_str(watch_event.text.get()).ok()),
         }
     }
 
@@ -300,7 +300,7 @@ impl<'a> Campaign<'a> {
         request: impl Future<Output = Result<Value, Error>>,
     ) -> Result<Value, Error> {
         let limit = self.election.terms.renew_deadline / 2;
-        self.election.pulse.within(limit);
+        self.election.heartbeat.within(limit);
         timeout(limit, request).await.unwrap_or(Err(Error::Timeout))
     }
 

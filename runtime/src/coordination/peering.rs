@@ -49,7 +49,7 @@ pub(crate) struct Member {
     pub(crate) metrics: Metrics,
     /// Where the peering object is; none stands for the whole cluster.
     pub(crate) namespace: Option<String>,
-    pub(crate) pulse: Heartbeat,
+    pub(crate) heartbeat: Heartbeat,
 }
 
 /// A member at work.
@@ -70,21 +70,21 @@ struct Session<'a> {
 pub(crate) async fn run(
     member: Member,
     source: &PauseHandle,
-    activity: PauseGate,
+    pause_gate: PauseGate,
     stop: CancellationToken,
 ) {
     loop {
-        member.pulse.rest();
+        member.heartbeat.rest();
         tokio::select! {
             () = stop.cancelled() => return,
-            () = activity.leading() => {}
+            () = pause_gate.leading() => {}
         }
         let mut session = Session::new(&member);
         tokio::select! {
             () = session.take_part(source) => {}
             () = stop.cancelled() => return session.leave().await,
             // The next leader goes on with the record.
-            () = activity.lapsed() => source.pause(PauseReason::Starting),
+            () = pause_gate.lapsed() => source.pause(PauseReason::Starting),
         }
     }
 }
@@ -155,18 +155,18 @@ impl<'a> Session<'a> {
             let next = [Some(self.touch_at), Some(self.look_at), self.recheck_at];
             let next = next.into_iter().flatten().min().unwrap_or(self.touch_at);
             let pause = next.saturating_duration_since(Instant::now());
-            self.member.pulse.within(pause);
+            self.member.heartbeat.within(pause);
             tokio::select! {
                 () = sleep_until(next) => {}
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the peering is not watched any more: {ended}");
                 }
-                Some((key, QueueItem::Seen(sighting))) = news.recv() => {
+                Some((key, QueueItem::Seen(watch_event))) = news.recv() => {
                     let now = self.now();
                     let table = &mut self.tables[usize::from(key.kind.0)];
-                    let appeared = match sighting.event_type {
+                    let appeared = match watch_event.event_type {
                         WatchEventType::Deleted => table.lost(),
-                        _ => table.saw(&sighting.text, now),
+                        _ => table.saw(&watch_event.text, now),
                     };
                     if appeared {
                         self.touch_at = Instant::now();
@@ -180,7 +180,7 @@ impl<'a> Session<'a> {
     async fn look(&mut self) {
         let mut pause = LOOK_EVERY;
         for table in &mut self.tables {
-            self.member.pulse.within(object::PATIENCE);
+            self.member.heartbeat.within(object::PATIENCE);
             match table.look().await {
                 Ok(true) => self.touch_at = Instant::now(),
                 Ok(false) => {}
@@ -202,7 +202,7 @@ impl<'a> Session<'a> {
         let mut pause = keepalive(settings.lifetime, leeway);
         let now = self.now();
         for table in self.tables.iter_mut().filter(|table| table.is_served()) {
-            self.member.pulse.within(object::PATIENCE);
+            self.member.heartbeat.within(object::PATIENCE);
             match table.announce(&own, now).await {
                 Ok(answer) => {
                     if !settings.stealth {
@@ -265,7 +265,7 @@ impl<'a> Session<'a> {
             source.resume();
         }
         for (index, dead) in dead {
-            self.member.pulse.within(object::PATIENCE);
+            self.member.heartbeat.within(object::PATIENCE);
             if let Err(error) = self.tables[index].bury(dead).await {
                 debug!("records of operators that are gone were not removed: {error}");
             }

@@ -62,17 +62,17 @@ impl LogPosting {
     }
 
     /// Does the work with this voice, or without any.
-    pub(crate) async fn lend<T>(voice: Option<Self>, work: impl Future<Output = T>) -> T {
-        match voice {
-            Some(voice) => VOICE.scope(voice, work).await,
+    pub(crate) async fn lend<T>(log_posting: Option<Self>, work: impl Future<Output = T>) -> T {
+        match log_posting {
+            Some(log_posting) => VOICE.scope(log_posting, work).await,
             None => work.await,
         }
     }
 
     /// The same for work that blocks.
-    pub(crate) fn lend_sync<T>(voice: Option<Self>, work: impl FnOnce() -> T) -> T {
-        match voice {
-            Some(voice) => VOICE.sync_scope(voice, work),
+    pub(crate) fn lend_sync<T>(log_posting: Option<Self>, work: impl FnOnce() -> T) -> T {
+        match log_posting {
+            Some(log_posting) => VOICE.sync_scope(log_posting, work),
             None => work(),
         }
     }
@@ -87,18 +87,20 @@ impl<S: Subscriber> Layer<S> for EventLayer {
             return;
         }
         // Without a voice, nobody asks for it; a task that is ending has none either.
-        let _ = VOICE.try_with(|voice| {
+        let _ = VOICE.try_with(|log_posting| {
             let (level, severity) = match *event.metadata().level() {
                 Level::ERROR => (PostingLevel::Error, EventSeverity::Error),
                 Level::WARN => (PostingLevel::Warning, EventSeverity::Warning),
                 Level::INFO => (PostingLevel::Info, EventSeverity::Normal),
                 _ => (PostingLevel::Debug, "Debug".into()),
             };
-            if voice.poster.wants(level) {
+            if log_posting.poster.wants(level) {
                 let mut line = Line::default();
                 event.record(&mut line);
                 let text = line.message + &line.fields;
-                voice.poster.post(&voice.subject, &severity, REASON, text);
+                log_posting
+                    .poster
+                    .post(&log_posting.subject, &severity, REASON, text);
             }
         });
     }

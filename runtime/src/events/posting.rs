@@ -55,10 +55,10 @@ struct Shared {
 /// The task that sends what is due.
 struct Sender {
     client: Client,
-    activity: PauseGate,
+    pause_gate: PauseGate,
     shared: Arc<Shared>,
     metrics: Arc<PostingMetrics>,
-    pulse: Heartbeat,
+    heartbeat: Heartbeat,
     /// Whether it was told that something is not permitted.
     complained: bool,
 }
@@ -92,10 +92,10 @@ impl From<&str> for EventSeverity {
 /// Makes a handle, and the task that posts what it is given until all handles are gone.
 pub(crate) fn poster(
     client: Client,
-    activity: PauseGate,
+    pause_gate: PauseGate,
     settings: PostingSettings,
     metrics: Arc<PostingMetrics>,
-    pulse: Heartbeat,
+    heartbeat: Heartbeat,
 ) -> (EventPoster, impl Future<Output = ()>) {
     let (bell, rings) = mpsc::channel(1);
     let shared = Arc::new(Shared {
@@ -105,10 +105,10 @@ pub(crate) fn poster(
     });
     let sender = Sender {
         client,
-        activity,
+        pause_gate,
         shared: Arc::clone(&shared),
         metrics,
-        pulse,
+        heartbeat,
         complained: false,
     };
     (EventPoster { shared, bell }, sender.run(rings))
@@ -168,8 +168,8 @@ impl Sender {
             self.send_due().await;
             let wait = self.shared.ledger().wait(self.shared.now());
             match wait {
-                Some(wait) => self.pulse.within(wait),
-                None => self.pulse.rest(),
+                Some(wait) => self.heartbeat.within(wait),
+                None => self.heartbeat.rest(),
             }
             let rung = async {
                 match wait {
@@ -200,9 +200,9 @@ impl Sender {
             let Some(due) = due else {
                 return;
             };
-            self.pulse.within(REQUEST_TIMEOUT);
-            let activity = self.activity.clone();
-            match activity.while_leading(self.send(&due)).await {
+            self.heartbeat.within(REQUEST_TIMEOUT);
+            let pause_gate = self.pause_gate.clone();
+            match pause_gate.while_leading(self.send(&due)).await {
                 Ok(()) => {}
                 Err(lapsed) => {
                     self.metrics.dropped.add();
@@ -393,10 +393,10 @@ mod tests {
     async fn a_poster_that_is_stuck_is_named_and_an_idle_one_is_not() {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let client = Client::try_from(nowhere).unwrap();
-        let vitals = Heartbeats::default();
+        let heartbeats = Heartbeats::default();
         let late = || {
-            vitals.advance(Duration::from_secs(600));
-            let stuck = vitals.stuck(Duration::from_secs(30)).into_iter();
+            heartbeats.advance(Duration::from_secs(600));
+            let stuck = heartbeats.stuck(Duration::from_secs(30)).into_iter();
             stuck.map(|it| it.part).collect::<Vec<_>>()
         };
         let (poster, posting) = poster(
@@ -404,7 +404,7 @@ mod tests {
             PauseGate::always(),
             PostingSettings::default(),
             Metrics::new("operator", Arc::default()).posting(),
-            vitals.pulse("the posting of events"),
+            heartbeats.heartbeat("the posting of events"),
         );
         let posting = tokio::spawn(posting);
         sleep(Duration::from_millis(1)).await;

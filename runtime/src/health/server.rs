@@ -86,7 +86,7 @@ async fn keep_watch(health: &Health) {
     loop {
         let now = ticks.tick().await;
         health
-            .vitals
+            .heartbeats
             .advance(now.duration_since(last).min(2 * TICK));
         last = now;
     }
@@ -197,7 +197,7 @@ impl Desk {
         let standing = self.standing();
         let told = health.metrics.tell(&metrics::Standing {
             pause: standing.pause.as_ref().map(PauseReason::reason),
-            leads: health.activity.may_write(),
+            leads: health.pause_gate.may_write(),
             ready: standing.readiness().status == Status::Well,
             indices: health.indices.sizes(),
         });
@@ -208,10 +208,10 @@ impl Desk {
     fn standing(&self) -> Standing {
         let health = &self.health;
         Standing {
-            stage: health.vitals.stage(),
-            stuck: health.vitals.stuck(health.settings.stuck_after),
-            conditions: health.vitals.conditions(),
-            pause: health.activity.pause(),
+            stage: health.heartbeats.stage(),
+            stuck: health.heartbeats.stuck(health.settings.stuck_after),
+            conditions: health.heartbeats.conditions(),
+            pause: health.pause_gate.pause(),
             serves_webhooks: health.serves_webhooks,
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct ListTicket {
 pub(crate) struct ReadyIndices {
     pub(crate) indices: Indices,
     pub(crate) gate: Gate,
-    pub(crate) activity: PauseGate,
+    pub(crate) pause_gate: PauseGate,
 }
 
 /// Those who are waited for.
@@ -125,16 +125,16 @@ impl Gate {
 }
 
 /// Tells people when handlers wait for long, and why; for ever.
-pub(crate) async fn remind(gate: Gate, activity: PauseGate, condition: ReadinessCondition) {
+pub(crate) async fn remind(gate: Gate, pause_gate: PauseGate, condition: ReadinessCondition) {
     loop {
-        let epoch = activity.running().await;
+        let epoch = pause_gate.running().await;
         condition.set(Wellbeing::Pending("they are not complete yet".to_owned()));
         let mut patience = PATIENCE;
         let mut waited = false;
         loop {
             tokio::select! {
                 () = gate.opened(epoch) => break,
-                () = activity.paused_since(epoch) => break,
+                () = pause_gate.paused_since(epoch) => break,
                 () = tokio::time::sleep(patience) => {}
             }
             let missing = gate.missing(epoch);
@@ -149,7 +149,7 @@ pub(crate) async fn remind(gate: Gate, activity: PauseGate, condition: Readiness
                 info!("the indices are complete");
             }
         }
-        activity.paused_since(epoch).await;
+        pause_gate.paused_since(epoch).await;
         condition.set(Wellbeing::Idle);
     }
 }
@@ -163,13 +163,13 @@ impl ReadyIndices {
     /// # Errors
     /// Names who is still waited for after `patience`.
     pub(crate) async fn complete(&self, patience: Duration) -> Result<(), Missing> {
-        let epoch = self.activity.epoch();
-        if !self.activity.is_running() || self.gate.is_open(epoch) {
+        let epoch = self.pause_gate.epoch();
+        if !self.pause_gate.is_running() || self.gate.is_open(epoch) {
             return Ok(());
         }
         tokio::select! {
             () = self.gate.opened(epoch) => Ok(()),
-            () = self.activity.paused_since(epoch) => Ok(()),
+            () = self.pause_gate.paused_since(epoch) => Ok(()),
             () = tokio::time::sleep(patience) => Err(self.gate.missing(epoch)),
         }
     }

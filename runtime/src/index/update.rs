@@ -61,7 +61,7 @@ enum Done {
 struct Looked {
     key: Arc<ObjectKey>,
     /// What is to be told to the queue; nothing if only the indices needed another attempt.
-    sighting: Option<WatchEvent>,
+    watch_event: Option<WatchEvent>,
     text: Arc<RawValue>,
     results: Vec<Looking>,
 }
@@ -116,17 +116,17 @@ impl IndexUpdater {
 
     fn take(&mut self, told: StreamMessage) {
         match told {
-            StreamMessage::Seen(key, sighting) => {
-                let text = Arc::clone(&sighting.text);
-                let job = if sighting.event_type == WatchEventType::Deleted {
+            StreamMessage::Seen(key, watch_event) => {
+                let text = Arc::clone(&watch_event.text);
+                let job = if watch_event.event_type == WatchEventType::Deleted {
                     self.forget(&key);
                     // Whoever else handles the object forgets it when he is done with it.
                     if self.queue.is_none() {
                         self.shared.forget(&key);
                     }
-                    self.job_of_deleted(key, sighting)
+                    self.job_of_deleted(key, watch_event)
                 } else {
-                    self.job(key, Some(sighting), text)
+                    self.job(key, Some(watch_event), text)
                 };
                 self.jobs.push_back(job);
             }
@@ -158,7 +158,7 @@ impl IndexUpdater {
         };
         failed.timer = None;
         // After a pause, the list brings all objects again.
-        if self.shared.means.activity.is_running() {
+        if self.shared.services.pause_gate.is_running() {
             let text = Arc::clone(&failed.text);
             let job = self.job(key, None, text);
             self.jobs.push_back(job);
@@ -169,7 +169,7 @@ impl IndexUpdater {
     fn job(
         &mut self,
         key: Arc<ObjectKey>,
-        sighting: Option<WatchEvent>,
+        watch_event: Option<WatchEvent>,
         text: Arc<RawValue>,
     ) -> BoxFuture<'static, Done> {
         let now = Timestamp::now();
@@ -183,7 +183,7 @@ impl IndexUpdater {
             let results = shared.look(&key, &text, records, now).await;
             Done::Object(Box::new(Looked {
                 key,
-                sighting,
+                watch_event,
                 text,
                 results,
             }))
@@ -194,13 +194,13 @@ impl IndexUpdater {
     fn job_of_deleted(
         &self,
         key: Arc<ObjectKey>,
-        sighting: WatchEvent,
+        watch_event: WatchEvent,
     ) -> BoxFuture<'static, Done> {
         let unmatched = self.shared.indexers.iter().map(|_| Looking::Unmatched);
         let looked = Looked {
             key,
-            text: Arc::clone(&sighting.text),
-            sighting: Some(sighting),
+            text: Arc::clone(&watch_event.text),
+            watch_event: Some(watch_event),
             results: unmatched.collect(),
         };
         std::future::ready(Done::Object(Box::new(looked))).boxed()
@@ -218,7 +218,7 @@ impl IndexUpdater {
         };
         let Looked {
             key,
-            sighting,
+            watch_event,
             text,
             results,
         } = looked;
@@ -246,9 +246,9 @@ impl IndexUpdater {
             records.push(record);
         }
         self.remember(&key, records, text, delay);
-        match (&self.queue, sighting) {
-            (Some(queue), Some(sighting)) => {
-                let told = queue.send((key, QueueItem::Seen(sighting))).await;
+        match (&self.queue, watch_event) {
+            (Some(queue), Some(watch_event)) => {
+                let told = queue.send((key, QueueItem::Seen(watch_event))).await;
                 told.map_err(|_| Unheard)
             }
             _ => Ok(()),

@@ -15,7 +15,7 @@ use crate::settings::Settings;
 pub(super) struct Access {
     pub(super) client: Client,
     /// Where its credentials come from, if not from kube.
-    pub(super) vault: Option<Arc<Authenticator>>,
+    pub(super) authenticator: Option<Arc<Authenticator>>,
 }
 
 /// A client whose requests are counted.
@@ -25,13 +25,13 @@ pub(super) async fn connect(
     settings: &Settings,
 ) -> Result<Access, Error> {
     if !logins.is_empty() {
-        let vault = Authenticator::open(logins, settings)
+        let authenticator = Authenticator::open(logins, settings)
             .await
             .map_err(Error::Login)?;
-        let client = vault.client().await.map_err(Error::Login)?;
+        let client = authenticator.client().await.map_err(Error::Login)?;
         return Ok(Access {
             client: client.with_layer(&Meter(requests)).build(),
-            vault: Some(vault),
+            authenticator: Some(authenticator),
         });
     }
     let mut config = Config::infer()
@@ -43,6 +43,6 @@ pub(super) async fn connect(
     let client = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
     Ok(Access {
         client: client.with_layer(&Meter(requests)).build(),
-        vault: None,
+        authenticator: None,
     })
 }

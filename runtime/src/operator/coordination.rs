@@ -28,14 +28,14 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) struct CoordinationConfig {
     pub(super) client: Client,
     pub(super) name: &'static str,
-    pub(super) territory: NamespaceScope,
+    pub(super) namespace_scope: NamespaceScope,
     pub(super) peering: PeeringSettings,
     pub(super) leader_election: Option<LeaderElectionSettings>,
     pub(super) identity: Option<String>,
     pub(super) clock: WallClock,
     pub(super) streams: StreamSettings,
     pub(super) metrics: Metrics,
-    pub(super) vitals: Heartbeats,
+    pub(super) heartbeats: Heartbeats,
 }
 
 /// The tasks that can pause the operator.
@@ -51,7 +51,7 @@ pub(super) struct CoordinationTasks {
     peer: String,
     governed: CoordinationConfig,
     switch: PauseSwitch,
-    activity: PauseGate,
+    pause_gate: PauseGate,
     leave: CancellationToken,
     elections: Tasks,
     resign: CancellationToken,
@@ -63,7 +63,7 @@ impl CoordinationTasks {
     /// Starts what the settings ask for. The operator is paused until all of it agrees.
     pub(super) fn start(
         switch: &PauseSwitch,
-        activity: &PauseGate,
+        pause_gate: &PauseGate,
         governed: CoordinationConfig,
     ) -> Result<Self, Error> {
         let own = governed.identity.clone();
@@ -74,7 +74,7 @@ impl CoordinationTasks {
             Some(election) => format!("{}/{}", election.namespace, election.name),
             None => own,
         };
-        let mut governors = Self {
+        let mut coordination = Self {
             members: Tasks::default(),
             places: HashMap::new(),
             leaving: BTreeSet::new(),
@@ -83,7 +83,7 @@ impl CoordinationTasks {
             peer,
             governed,
             switch: switch.clone(),
-            activity: activity.clone(),
+            pause_gate: pause_gate.clone(),
             leave: CancellationToken::new(),
             elections: Tasks::default(),
             resign: CancellationToken::new(),
@@ -91,13 +91,13 @@ impl CoordinationTasks {
         if let Some(election) = election {
             let source = switch.source();
             source.forbid(PauseReason::Starting);
-            let task = election::run(election, source, governors.resign.clone());
-            governors.elections.spawn("leader election", task);
+            let task = election::run(election, source, coordination.resign.clone());
+            coordination.elections.spawn("leader election", task);
         }
-        if governors.governed.peering.mode != PeeringMode::Standalone {
-            governors.convene();
+        if coordination.governed.peering.mode != PeeringMode::Standalone {
+            coordination.convene();
         }
-        Ok(governors)
+        Ok(coordination)
     }
 
     /// Waits until one of them ends, which only a defect can cause, and follows the namespaces.
@@ -127,7 +127,7 @@ impl CoordinationTasks {
     }
 
     fn convene(&mut self) {
-        match self.governed.territory.clone() {
+        match self.governed.namespace_scope.clone() {
             NamespaceScope::Cluster => self.join(None, self.switch.source()),
             NamespaceScope::Fixed(names) => {
                 for name in names {
@@ -179,12 +179,12 @@ impl CoordinationTasks {
             clock: governed.clock,
             streams: governed.streams.clone(),
             metrics: governed.metrics.clone(),
-            pulse: governed.vitals.pulse(format!("the {name}")),
+            heartbeat: governed.heartbeats.heartbeat(format!("the {name}")),
             namespace,
         };
-        let (activity, whole) = (self.activity.clone(), self.leave.clone());
+        let (pause_gate, whole) = (self.pause_gate.clone(), self.leave.clone());
         self.members.spawn(name, async move {
-            peering::run(member, &source, activity, place).await;
+            peering::run(member, &source, pause_gate, place).await;
             if !whole.is_cancelled() {
                 // What others say where the operator is no longer is none of its business.
                 source.resume();
@@ -212,7 +212,7 @@ impl CoordinationConfig {
             terms,
             clock: self.clock,
             streams: self.streams.clone(),
-            pulse: self.vitals.pulse("the leader election"),
+            heartbeat: self.heartbeats.heartbeat("the leader election"),
         }))
     }
 }
@@ -232,12 +232,12 @@ mod tests {
     use crate::health::metrics::Metrics;
 
     /// Governors of an operator whose API server is away.
-    fn governed(vitals: &Heartbeats) -> CoordinationConfig {
+    fn governed(heartbeats: &Heartbeats) -> CoordinationConfig {
         let nowhere = Config::new("http://127.0.0.1:1".parse().expect("an address"));
         CoordinationConfig {
             client: Client::try_from(nowhere).expect("a client"),
             name: "operator",
-            territory: NamespaceScope::Fixed(["a".to_owned()].into()),
+            namespace_scope: NamespaceScope::Fixed(["a".to_owned()].into()),
             peering: PeeringSettings::default(),
             leader_election: None,
             identity: Some("me".to_owned()),
@@ -250,72 +250,72 @@ mod tests {
                 longest_pause: Duration::from_secs(30),
             },
             metrics: Metrics::new("operator", Default::default()),
-            vitals: vitals.clone(),
+            heartbeats: heartbeats.clone(),
         }
     }
 
     /// Who is late when nobody has moved for ten minutes.
-    fn late(vitals: &Heartbeats) -> Vec<String> {
-        vitals.advance(Duration::from_secs(600));
-        let stuck = vitals.stuck(Duration::from_secs(30)).into_iter();
+    fn late(heartbeats: &Heartbeats) -> Vec<String> {
+        heartbeats.advance(Duration::from_secs(600));
+        let stuck = heartbeats.stuck(Duration::from_secs(30)).into_iter();
         stuck.map(|it| it.part).collect()
     }
 
     async fn names_those_who_are_stuck(governed: CoordinationConfig, part: &str) {
-        let vitals = governed.vitals.clone();
-        let (switch, activity) = PauseSwitch::new();
-        let governors =
-            CoordinationTasks::start(&switch, &activity, governed).expect("it makes sense");
-        assert!(late(&vitals).is_empty(), "it has not begun");
+        let heartbeats = governed.heartbeats.clone();
+        let (switch, pause_gate) = PauseSwitch::new();
+        let coordination =
+            CoordinationTasks::start(&switch, &pause_gate, governed).expect("it makes sense");
+        assert!(late(&heartbeats).is_empty(), "it has not begun");
         // Nobody else moves as long as this task does not wait.
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(late(&vitals), [part]);
+        assert_eq!(late(&heartbeats), [part]);
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_secs(60)).await;
-            let stuck = vitals.stuck(Duration::from_secs(30));
+            let stuck = heartbeats.stuck(Duration::from_secs(30));
             assert!(
                 stuck.is_empty(),
                 "it moves though nobody answers: {stuck:?}"
             );
         }
-        governors.stop().await;
-        assert!(late(&vitals).is_empty(), "it has ended");
+        coordination.stop().await;
+        assert!(late(&heartbeats).is_empty(), "it has ended");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peering_that_is_stuck_is_named() {
-        let vitals = Heartbeats::default();
-        names_those_who_are_stuck(governed(&vitals), "the peering in a").await;
+        let heartbeats = Heartbeats::default();
+        names_those_who_are_stuck(governed(&heartbeats), "the peering in a").await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_election_that_is_stuck_is_named() {
-        let vitals = Heartbeats::default();
+        let heartbeats = Heartbeats::default();
         let governed = CoordinationConfig {
             peering: PeeringSettings::standalone(),
             leader_election: Some(LeaderElectionSettings::default()),
-            ..governed(&vitals)
+            ..governed(&heartbeats)
         };
         names_those_who_are_stuck(governed, "the leader election").await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_has_ended_is_named() {
-        let vitals = Heartbeats::default();
+        let heartbeats = Heartbeats::default();
         let both = || CoordinationConfig {
             leader_election: Some(LeaderElectionSettings::default()),
-            ..governed(&vitals)
+            ..governed(&heartbeats)
         };
-        let (switch, activity) = PauseSwitch::new();
+        let (switch, pause_gate) = PauseSwitch::new();
         let start =
-            || CoordinationTasks::start(&switch, &activity, both()).expect("it makes sense");
-        let mut governors = start();
-        governors.resign.cancel();
-        let ended = governors.ended().await.to_string();
+            || CoordinationTasks::start(&switch, &pause_gate, both()).expect("it makes sense");
+        let mut coordination = start();
+        coordination.resign.cancel();
+        let ended = coordination.ended().await.to_string();
         assert_eq!(ended, "task `leader election` ended by itself");
-        let mut governors = start();
-        governors.leave.cancel();
-        let ended = governors.ended().await.to_string();
+        let mut coordination = start();
+        coordination.leave.cancel();
+        let ended = coordination.ended().await.to_string();
         assert_eq!(ended, "task `peering in a` ended by itself");
     }
 }

@@ -77,7 +77,7 @@ impl Declarations {
         persistence: Arc<Persistence>,
         patience: Duration,
         metrics: Metrics,
-        vitals: &Heartbeats,
+        heartbeats: &Heartbeats,
     ) -> Result<Self, Error> {
         check(&declared)?;
         let open = declared.iter().enumerate();
@@ -89,7 +89,7 @@ impl Declarations {
                 wanted: wanted(&it.coverage),
                 writes: it.writes(),
             },
-            condition: vitals.condition(
+            condition: heartbeats.condition(
                 it.coverage.to_string(),
                 State::Pending("the server has not said yet what it serves".to_owned()),
             ),

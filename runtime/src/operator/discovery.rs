@@ -89,7 +89,7 @@ impl DiscoveryWatcher {
         impl Future<Output = ()> + use<>,
     ) {
         let (published, view) = watch::channel(None);
-        let scout = Self {
+        let watcher = Self {
             client,
             streams,
             patience,
@@ -97,7 +97,7 @@ impl DiscoveryWatcher {
             catalog: Arc::default(),
             expected: ExpectedKinds::default(),
         };
-        (view, scout.run(scanning))
+        (view, watcher.run(scanning))
     }
 
     async fn run(mut self, scanning: bool) {
@@ -178,10 +178,10 @@ impl DiscoveryWatcher {
 
     /// Takes in what is told about a definition; whether that may change what is served.
     fn hear(&mut self, name: &str, news: &QueueItem) -> bool {
-        let QueueItem::Seen(sighting) = news else {
+        let QueueItem::Seen(watch_event) = news else {
             return false;
         };
-        let presence = match sighting.event_type {
+        let presence = match watch_event.event_type {
             WatchEventType::Listed => KindPresence::Known,
             WatchEventType::Added | WatchEventType::Modified => KindPresence::Changed,
             WatchEventType::Deleted => KindPresence::Gone,

@@ -20,8 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub(super) struct Insight {
     pub(super) switch: PauseSwitch,
-    pub(super) activity: PauseGate,
-    pub(super) vitals: Heartbeats,
+    pub(super) pause_gate: PauseGate,
+    pub(super) heartbeats: Heartbeats,
     /// Whether everything was listed that is handled.
     pub(super) listed: Gate,
     /// Whether everything was listed that is indexed, and is in the indices.
@@ -93,15 +93,15 @@ impl RunningOperator {
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let Insight {
-            activity,
-            vitals,
+            pause_gate,
+            heartbeats,
             listed,
             indexed,
             ..
         } = &self.insight;
-        let mut problems = health::unreadiness(vitals, activity, self.serves_webhooks);
-        let epoch = activity.epoch();
-        if problems.is_empty() && activity.is_running() {
+        let mut problems = health::unreadiness(heartbeats, pause_gate, self.serves_webhooks);
+        let epoch = pause_gate.epoch();
+        if problems.is_empty() && pause_gate.is_running() {
             for gate in [listed, indexed] {
                 if !gate.is_open(epoch) {
                     problems.push(format!("not listed yet: {}", gate.missing(epoch)));
@@ -149,11 +149,11 @@ impl RunningOperator {
 
 impl Default for Insight {
     fn default() -> Self {
-        let (switch, activity) = PauseSwitch::new();
+        let (switch, pause_gate) = PauseSwitch::new();
         Self {
             switch,
-            activity,
-            vitals: Heartbeats::default(),
+            pause_gate,
+            heartbeats: Heartbeats::default(),
             listed: Gate::new(),
             indexed: Gate::new(),
         }

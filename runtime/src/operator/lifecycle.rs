@@ -54,18 +54,21 @@ pub(super) async fn live(
         () = &mut stop => Ok(None),
     };
     let (client, ended) = match connected {
-        Ok(Some(Access { client, vault })) => {
+        Ok(Some(Access {
+            client,
+            authenticator,
+        })) => {
             let running = orchestrate::run(operator, &mut watched, client.clone(), stop);
             let ended = tokio::select! {
                 ended = running => ended,
-                locked_out = locked_out(vault) => Err(Error::Login(locked_out)),
+                locked_out = locked_out(authenticator) => Err(Error::Login(locked_out)),
             };
             (Some(client), ended)
         }
         Ok(None) => (None, Ok(())),
         Err(error) => (None, Err(error)),
     };
-    watched.vitals.enter(Stage::Stopping);
+    watched.heartbeats.enter(Stage::Stopping);
     let begun = stopped.get().map_or_else(Instant::now, |stopped| *stopped);
     let end = (begun + deadline).max(Instant::now() + LEAST_TIME_FOR_CLEANUP);
     let mut cx = CleanupContext::new(client, indices);
@@ -77,11 +80,11 @@ pub(super) async fn live(
 /// Never, as long as there are credentials or others may be found.
 ///
 /// Without, nothing that a handler does can be recorded any more: it is given a moment and no more.
-async fn locked_out(vault: Option<Arc<Authenticator>>) -> CredentialsExhausted {
-    let Some(vault) = vault else {
+async fn locked_out(authenticator: Option<Arc<Authenticator>>) -> CredentialsExhausted {
+    let Some(authenticator) = authenticator else {
         return std::future::pending().await;
     };
-    let exhausted = vault.exhausted().await;
+    let exhausted = authenticator.exhausted().await;
     error!("{exhausted}");
     tokio::time::sleep(LEAST_TIME_FOR_CLEANUP).await;
     exhausted

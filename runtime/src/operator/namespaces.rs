@@ -122,10 +122,10 @@ impl Follower {
         let watching = stream::run(stream, Sink::Queue(sink), PauseGate::always());
         let reading = async {
             while let Some((key, news)) = news.recv().await {
-                let QueueItem::Seen(sighting) = news else {
+                let QueueItem::Seen(watch_event) = news else {
                     continue;
                 };
-                let (changed, from_now_on) = match sighting.event_type {
+                let (changed, from_now_on) = match watch_event.event_type {
                     WatchEventType::Deleted => (self.roll.went(&key.name, &key.uid), "gone"),
                     _ => (self.roll.came(&key.name, &key.uid), "served from now on"),
                 };

@@ -17,8 +17,8 @@ use crate::task::{Ended, Thread};
 /// Where the parts of an operator say how they are.
 pub(super) struct OperatorStatus {
     pub(super) switch: PauseSwitch,
-    pub(super) activity: PauseGate,
-    pub(super) vitals: Heartbeats,
+    pub(super) pause_gate: PauseGate,
+    pub(super) heartbeats: Heartbeats,
     pub(super) metrics: Metrics,
     /// Whether everything was listed that is handled.
     pub(super) listed: Gate,
@@ -40,8 +40,8 @@ impl OperatorStatus {
     pub(super) fn begin(operator: &Operator) -> Result<Self, Error> {
         let Insight {
             switch,
-            activity,
-            vitals,
+            pause_gate,
+            heartbeats,
             listed,
             indexed,
         } = operator.insight.clone();
@@ -49,8 +49,8 @@ impl OperatorStatus {
         let (prober, questions) = prober(&operator.handlers.probes);
         let mut watched = Self {
             switch,
-            activity,
-            vitals,
+            pause_gate,
+            heartbeats,
             metrics,
             listed,
             indexed,
@@ -62,8 +62,8 @@ impl OperatorStatus {
         };
         let mut resources = operator.resources.iter();
         let health = Health {
-            vitals: watched.vitals.clone(),
-            activity: watched.activity.clone(),
+            heartbeats: watched.heartbeats.clone(),
+            pause_gate: watched.pause_gate.clone(),
             metrics: watched.metrics.clone(),
             indices: operator.indices.clone(),
             prober,

@@ -48,15 +48,15 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let OperatorStatus {
         switch,
-        activity,
-        vitals,
+        pause_gate,
+        heartbeats,
         metrics,
         listed,
         indexed: gate,
         questions,
         served,
     } = watched;
-    let activity = activity.clone();
+    let pause_gate = pause_gate.clone();
     let settings = Arc::new(operator.settings);
     let persistence = Arc::new(settings.persistence.clone());
     let mut declarations = Declarations::new(
@@ -65,7 +65,7 @@ pub(super) async fn run(
         Arc::clone(&persistence),
         settings.networking.request_timeout,
         metrics.clone(),
-        vitals,
+        heartbeats,
     )?;
     let webhooks = declarations.take_webhooks();
     let webhook_kinds = declarations.unwatched();
@@ -80,7 +80,7 @@ pub(super) async fn run(
     );
     let mut essentials = Tasks::default();
     if served.is_somewhere() {
-        essentials.spawn("runtime", health::beat(vitals.pulse("the runtime")));
+        essentials.spawn("runtime", health::beat(heartbeats.heartbeat("the runtime")));
     }
     if let Some(questions) = questions.take() {
         let probing = Probing {
@@ -104,36 +104,36 @@ pub(super) async fn run(
                 lookup: ReadyIndices {
                     indices: indices.clone(),
                     gate: gate.clone(),
-                    activity: activity.clone(),
+                    pause_gate: pause_gate.clone(),
                 },
-                vitals,
+                heartbeats,
                 metrics,
             },
         );
         let started = started.await;
         admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
     }
-    let (territory, following) = NamespaceScope::of(
+    let (namespace_scope, following) = NamespaceScope::of(
         &operator.namespaces,
         client.clone(),
         stream_settings(&settings),
         settings.networking.request_timeout,
         !settings.scanning.disabled,
     );
-    let mut governors = CoordinationTasks::start(
+    let mut coordination = CoordinationTasks::start(
         switch,
-        &activity,
+        &pause_gate,
         CoordinationConfig {
             client: client.clone(),
             name: operator.name,
-            territory: territory.clone(),
+            namespace_scope: namespace_scope.clone(),
             peering: operator.peering,
             leader_election: operator.leader_election,
             identity: operator.identity,
             clock: operator.clock,
             streams: stream_settings(&settings),
             metrics: metrics.clone(),
-            vitals: vitals.clone(),
+            heartbeats: heartbeats.clone(),
         },
     )?;
     let discovery = declarations.are_open().then(|| {
@@ -149,10 +149,10 @@ pub(super) async fn run(
     let poster = settings.posting.enabled.then(|| {
         let (poster, posting) = posting::poster(
             client.clone(),
-            activity.clone(),
+            pause_gate.clone(),
             settings.posting.clone(),
             metrics.posting(),
-            vitals.pulse("the posting of events"),
+            heartbeats.heartbeat("the posting of events"),
         );
         engines.spawn("posting of events", posting);
         poster
@@ -162,18 +162,18 @@ pub(super) async fn run(
         patience: settings.queueing.worker_patience,
     };
     let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let means = |poster| {
+    let services = |poster| {
         Arc::new(OperatorServices {
             client: client.clone(),
             poster,
-            activity: activity.clone(),
+            pause_gate: pause_gate.clone(),
             indices: indices.clone(),
         })
     };
     // Whoever fills an index has nothing to tell about the object.
-    let clerks = means(None);
-    let means = means(poster);
-    let staff = Staff::new(Arc::clone(&settings), Arc::clone(&means));
+    let clerks = services(None);
+    let services = services(poster);
+    let staff = Staff::new(Arc::clone(&settings), Arc::clone(&services));
     let background = Arc::clone(&staff.background);
     let quit = CancellationToken::new();
     let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
@@ -191,7 +191,7 @@ pub(super) async fn run(
     if has_duties {
         let (working, nudges) = staff.crew(
             limits,
-            vitals.pulse("the crew of daemons and timers"),
+            heartbeats.heartbeat("the crew of daemons and timers"),
             quit.clone(),
         );
         crew.spawn("daemons and timers", working);
@@ -204,16 +204,16 @@ pub(super) async fn run(
     let course = Course {
         settings: stream_settings(&settings),
         sink: sink.clone(),
-        activity: activity.clone(),
+        pause_gate: pause_gate.clone(),
         finalizer: persistence.finalizer.clone(),
-        means: clerks,
+        services: clerks,
         gate: gate.clone(),
         listed: listed.clone(),
         default_backoff: settings.execution.default_backoff,
-        vitals: vitals.clone(),
+        heartbeats: heartbeats.clone(),
     };
     let kinds = Arc::clone(declarations.kinds());
-    let mut reach = Streams::start(course, declarations, discovered, territory, starting)?;
+    let mut reach = Streams::start(course, declarations, discovered, namespace_scope, starting)?;
     // Without streams, nothing ever comes; the queue need not end because of that.
     let _idle = reach.is_idle().then_some(sink);
 
@@ -221,7 +221,7 @@ pub(super) async fn run(
     let pipeline = Arc::new(Pipeline::new(
         kinds,
         Arc::clone(&background),
-        means,
+        services,
         Arc::clone(&settings),
         halt.clone(),
     ));
@@ -230,8 +230,8 @@ pub(super) async fn run(
             "patience with indices",
             readiness::remind(
                 gate.clone(),
-                activity.clone(),
-                vitals.condition("indices", State::Idle),
+                pause_gate.clone(),
+                heartbeats.condition("indices", State::Idle),
             ),
         );
     }
@@ -243,10 +243,10 @@ pub(super) async fn run(
             pipeline,
             news,
             limits,
-            activity,
+            pause_gate,
             gate.clone(),
             queue::QueueHealth {
-                pulse: vitals.pulse("the queue"),
+                heartbeat: heartbeats.heartbeat("the queue"),
                 metrics: metrics.queue(),
             },
             queue::Halt {
@@ -255,7 +255,7 @@ pub(super) async fn run(
             },
         ),
     );
-    vitals.enter(Stage::Running);
+    heartbeats.enter(Stage::Running);
 
     let ended = tokio::select! {
         () = stop => Ok(()),
@@ -263,13 +263,13 @@ pub(super) async fn run(
         ended = workers.ended() => Err(Error::ended(&ended)),
         ended = engines.ended(), if !engines.is_empty() => Err(Error::ended(&ended)),
         ended = crew.ended(), if !crew.is_empty() => Err(Error::ended(&ended)),
-        ended = governors.ended() => Err(Error::ended(&ended)),
+        ended = coordination.ended() => Err(Error::ended(&ended)),
         failed = failed(admission.as_mut()) => Err(failed),
         ended = couriers.ended(), if !couriers.is_empty() => Err(Error::ended(&ended)),
         ended = essentials.ended(), if !essentials.is_empty() => Err(Error::ended(&ended)),
         ended = served.ended() => Err(Error::ended(&ended)),
     };
-    vitals.enter(match &ended {
+    heartbeats.enter(match &ended {
         Ok(()) => Stage::Stopping,
         Err(error) => Stage::Broken(error.to_string()),
     });
@@ -295,7 +295,7 @@ pub(super) async fn run(
     drop(background);
     engines.drain(settings.shutdown.posting_grace).await;
     // Only now may others act instead.
-    governors.stop().await;
+    coordination.stop().await;
     info!("all handlers have stopped");
     ended
 }

@@ -35,14 +35,14 @@ const NEWS_IN_FLIGHT: usize = 64;
 pub(super) struct Course {
     pub(super) settings: StreamSettings,
     pub(super) sink: mpsc::Sender<(Arc<ObjectKey>, QueueItem)>,
-    pub(super) activity: PauseGate,
+    pub(super) pause_gate: PauseGate,
     pub(super) finalizer: String,
     /// Of those who fill indices.
-    pub(super) means: Arc<OperatorServices>,
+    pub(super) services: Arc<OperatorServices>,
     pub(super) gate: Gate,
     pub(super) listed: Gate,
     pub(super) default_backoff: Duration,
-    pub(super) vitals: Heartbeats,
+    pub(super) heartbeats: Heartbeats,
 }
 
 /// A kind, as its streams see it.
@@ -96,11 +96,11 @@ impl Streams {
         course: Course,
         mut declarations: Declarations,
         discovered: Option<watch::Receiver<Discovered>>,
-        territory: NamespaceScope,
+        namespace_scope: NamespaceScope,
         starting: Starting,
     ) -> Result<Self, Error> {
         let settled = declarations.settled()?;
-        let (ground, served) = match territory {
+        let (ground, served) = match namespace_scope {
             NamespaceScope::Cluster => (Ground::Everywhere, None),
             NamespaceScope::Fixed(names) => (Ground::Namespaces(names), None),
             NamespaceScope::Followed(served) => (Ground::Unknown, Some(served)),
@@ -215,14 +215,14 @@ impl Streams {
         let (kind, namespace) = &position;
         let lane = &self.lanes[kind];
         let (stream, sweep) = lane.stream(&self.course, namespace.as_deref());
-        let (sink, clerk) = lane.outlet(&self.course, namespace.as_deref());
-        let activity = self.course.activity.clone();
-        let stream = stream::run_until(stream, sink, activity, gone.clone());
+        let (sink, updater) = lane.outlet(&self.course, namespace.as_deref());
+        let pause_gate = self.course.pause_gate.clone();
+        let stream = stream::run_until(stream, sink, pause_gate, gone.clone());
         let over = gone.clone();
         self.streams.spawn(name, async move {
             let sweeping = OptionFuture::from(sweep.map(Sweep::run));
             let sweeping = over.run_until_cancelled(sweeping);
-            tokio::join!(sweeping, stream, OptionFuture::from(clerk));
+            tokio::join!(sweeping, stream, OptionFuture::from(updater));
         });
         self.running.insert(position, gone);
     }
@@ -279,14 +279,14 @@ impl Lane {
         let shared = update::Shared {
             indexers: self.indexers.clone(),
             api: self.api.clone(),
-            means: Arc::clone(&course.means),
+            services: Arc::clone(&course.services),
             default_backoff: course.default_backoff,
         };
         let queue = (!self.only_indexes).then(|| course.sink.clone());
         let tickets = [course.gate.ticket(described), attendance];
         let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
-        let clerk = IndexUpdater::new(shared, queue, tickets).run(told);
-        (Sink::Indices(outlet), Some(clerk))
+        let updater = IndexUpdater::new(shared, queue, tickets).run(told);
+        (Sink::Indices(outlet), Some(updater))
     }
 
     fn stream(&self, course: &Course, namespace: Option<&str>) -> (Stream, Option<Sweep>) {
@@ -295,14 +295,14 @@ impl Lane {
             api: self.api.clone(),
             kind: self.kind,
             namespace: namespace.clone(),
-            activity: course.activity.clone(),
+            pause_gate: course.pause_gate.clone(),
             finalizer: course.finalizer.clone(),
         });
         let stream = Stream {
             api: self.api.clone(),
             kind: self.kind,
             observed: StreamHealth::new(
-                &course.vitals,
+                &course.heartbeats,
                 Arc::clone(&self.metrics),
                 &self.api.describe(namespace.as_deref()),
             ),

@@ -62,10 +62,10 @@ impl Batch {
     /// Changes need the newest state only. Event handlers see each event of an object that is
     /// not behind by more than a few; when it is, states between two changes are left out, as
     /// they are by the server when a watch is interrupted.
-    pub(crate) fn push(&mut self, sighting: WatchEvent, keep: Keep, room: &Room) {
-        self.first.get_or_insert(sighting.event_type);
-        let dispensable = keep == Keep::Newest && sighting.event_type != WatchEventType::Deleted;
-        let Some(previous) = self.newest.replace(room.admit(sighting, dispensable)) else {
+    pub(crate) fn push(&mut self, watch_event: WatchEvent, keep: Keep, room: &Room) {
+        self.first.get_or_insert(watch_event.event_type);
+        let dispensable = keep == Keep::Newest && watch_event.event_type != WatchEventType::Deleted;
+        let Some(previous) = self.newest.replace(room.admit(watch_event, dispensable)) else {
             return;
         };
         if keep == Keep::Newest {
@@ -112,8 +112,8 @@ impl Room {
     }
 
     /// Takes a sighting in, without its text if that is dispensable and there is no room.
-    fn admit(&self, sighting: WatchEvent, dispensable: bool) -> Waiting {
-        let bytes = sighting.text.get().len();
+    fn admit(&self, watch_event: WatchEvent, dispensable: bool) -> Waiting {
+        let bytes = watch_event.text.get().len();
         let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);
         let place = Place {
             taken: Arc::clone(&self.taken),
@@ -127,11 +127,11 @@ impl Room {
             };
             (None, nothing)
         } else {
-            (Some(sighting.text), place)
+            (Some(watch_event.text), place)
         };
         Waiting {
-            event_type: sighting.event_type,
-            version: sighting.version,
+            event_type: watch_event.event_type,
+            version: watch_event.version,
             text,
             _place: place,
         }
@@ -158,12 +158,12 @@ mod tests {
         let room = Room::new(PLENTY);
         let mut batch = Batch::default();
         for (event_type, state) in events {
-            let sighting = WatchEvent {
+            let watch_event = WatchEvent {
                 event_type,
                 version: None,
                 text: to_raw_value(&state).unwrap().into(),
             };
-            batch.push(sighting, keep, &room);
+            batch.push(watch_event, keep, &room);
         }
         batch
     }
@@ -171,7 +171,7 @@ mod tests {
     fn states(batch: &Batch) -> Vec<usize> {
         let states = batch
             .all()
-            .filter_map(|sighting| sighting.text.as_ref()?.get().parse().ok());
+            .filter_map(|watch_event| watch_event.text.as_ref()?.get().parse().ok());
         states.collect()
     }
 
@@ -201,12 +201,12 @@ mod tests {
         let room = Room::new(4);
         let waiting = |number: u32| {
             let mut batch = Batch::default();
-            let sighting = WatchEvent {
+            let watch_event = WatchEvent {
                 event_type: WatchEventType::Listed,
                 version: None,
                 text: to_raw_value(&number).unwrap().into(),
             };
-            batch.push(sighting, Keep::Newest, &room);
+            batch.push(watch_event, Keep::Newest, &room);
             batch
         };
         let has_text = |batch: &Batch| batch.newest().is_some_and(|it| it.text.is_some());

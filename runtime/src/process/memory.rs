@@ -12,7 +12,7 @@ use crate::client::resource_version::ResourceVersion;
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// How the object came to our notice; none before the first sight of it.
-    pub(crate) acquaintance: Option<ObjectHistory>,
+    pub(crate) history: Option<ObjectHistory>,
     /// The version after our last write: everything older is known.
     pub(crate) written: Option<ResourceVersion>,
     /// Failures in a row of the runtime itself, not of handlers.

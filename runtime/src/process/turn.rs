@@ -131,8 +131,8 @@ impl Case<'_> {
         };
         if conclusion.has_ended() {
             report::tell_end(reason, &conclusion, &self.surroundings(None));
-            if let Some(acquaintance) = &mut memory.acquaintance {
-                acquaintance.handled_once = true;
+            if let Some(history) = &mut memory.history {
+                history.handled_once = true;
             }
         }
         Ok(match (turn, conclusion.ahead) {
@@ -165,18 +165,18 @@ impl Case<'_> {
                 warn!("Handler '{}' has no function", spec.id);
                 continue;
             };
-            if !self.activity.is_running() {
+            if !self.pause_gate.is_running() {
                 break;
             }
             let (effects, outcome) = match cycle.begin(&spec.id, Timestamp::now()) {
                 Ok(allowance) => {
                     let facts = self.facts(cycle, &spec, &callee, allowance);
                     let span = span::handler(spec.id.as_str(), allowance.retry);
-                    let voice = facts.around.voice();
+                    let log_posting = facts.scope.log_posting();
                     let call = callee.function.call(facts, allowance.time_left);
-                    let call = LogPosting::lend(voice, call).instrument(span);
+                    let call = LogPosting::lend(log_posting, call).instrument(span);
                     let measured = callee.metrics.begin(allowance.retry);
-                    let mut attempt = self.activity.while_leading(call).await?;
+                    let mut attempt = self.pause_gate.while_leading(call).await?;
                     measured.end(attempt.verdict.counted());
                     let result = attempt.effects.result.take();
                     let verdict = attempt.verdict;
@@ -210,7 +210,7 @@ impl Case<'_> {
     ) -> ChangeFacts {
         let situation = cycle.situation().clone();
         let mut facts = ChangeFacts {
-            around: self.surroundings(callee.memos),
+            scope: self.surroundings(callee.memos),
             execution: self.settings.execution.clone(),
             diff: Arc::new(situation.sight.diff.clone()),
             situation,
@@ -337,7 +337,7 @@ impl Case<'_> {
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 () = self.stop.cancelled() => return Err(error),
-                () = self.activity.lapsed() => return Ok(Turn::LeaseEnded),
+                () = self.pause_gate.lapsed() => return Ok(Turn::LeaseEnded),
             }
         }
     }
@@ -414,7 +414,7 @@ impl Case<'_> {
         let sight = self.kind.persistence().sight(
             ObjectView::new(current),
             EventKind::Changed,
-            memory.acquaintance.unwrap_or_default(),
+            memory.history.unwrap_or_default(),
             self.kind.registry(),
         );
         CycleInput::new(

@@ -117,7 +117,7 @@ impl Bench {
             patience: Duration::from_secs(5),
         };
         let stop = CancellationToken::new();
-        let (switch, activity) = PauseSwitch::new();
+        let (switch, pause_gate) = PauseSwitch::new();
         let source = switch.source();
         source.resume();
         let gate = Gate::new();
@@ -125,10 +125,10 @@ impl Bench {
             Arc::clone(&recorder),
             inbox,
             limits,
-            activity,
+            pause_gate,
             gate.clone(),
             QueueHealth {
-                pulse: Heartbeat::unobserved(),
+                heartbeat: Heartbeat::unobserved(),
                 metrics: Arc::default(),
             },
             Halt {

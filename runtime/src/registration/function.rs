@@ -35,7 +35,7 @@ pub(crate) trait EventFunction: Send + Sync {
     /// Makes one attempt, at most as long as `limit`.
     fn call(
         &self,
-        around: HandlerScope,
+        scope: HandlerScope,
         raw: Arc<Value>,
         event_type: WatchEventType,
         limit: Option<Duration>,
@@ -161,7 +161,7 @@ where
 {
     fn call(
         &self,
-        around: HandlerScope,
+        scope: HandlerScope,
         raw: Arc<Value>,
         event_type: WatchEventType,
         limit: Option<Duration>,
@@ -171,7 +171,7 @@ where
                 Ok(object) => object,
                 Err(error) => return Attempt::undecodable(&error),
             };
-            let mut cx = EventContext::new(object, raw, around, event_type);
+            let mut cx = EventContext::new(object, raw, scope, event_type);
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
             Attempt {
                 effects: Effects {

@@ -96,7 +96,7 @@ pub(crate) struct StuckPart {
 
 impl Heartbeats {
     /// A sign of life for a part; it is not waited for until it says so.
-    pub(crate) fn pulse(&self, part: impl Into<String>) -> Heartbeat {
+    pub(crate) fn heartbeat(&self, part: impl Into<String>) -> Heartbeat {
         let beat = Arc::new(Beat {
             due: AtomicU64::new(NEVER),
             watch: Arc::clone(&self.shared.watch),
@@ -175,7 +175,7 @@ impl Watch {
 impl Heartbeat {
     /// Of a part that nobody looks at.
     pub(crate) fn unobserved() -> Self {
-        Heartbeats::default().pulse("")
+        Heartbeats::default().heartbeat("")
     }
 
     /// The part moves again within this time.
@@ -225,63 +225,69 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn late(vitals: &Heartbeats) -> Vec<String> {
-        let stuck = vitals.stuck(10 * SECOND).into_iter();
+    fn late(heartbeats: &Heartbeats) -> Vec<String> {
+        let stuck = heartbeats.stuck(10 * SECOND).into_iter();
         stuck.map(|it| it.part).collect()
     }
 
     #[test]
     fn a_part_is_stuck_when_it_is_late_by_more_than_is_tolerated() {
-        let vitals = Heartbeats::default();
-        let (queue, stream) = (vitals.pulse("queue"), vitals.pulse("stream"));
+        let heartbeats = Heartbeats::default();
+        let (queue, stream) = (
+            heartbeats.heartbeat("queue"),
+            heartbeats.heartbeat("stream"),
+        );
         queue.within(SECOND);
         stream.within(60 * SECOND);
-        vitals.advance(11 * SECOND);
-        assert!(late(&vitals).is_empty());
-        vitals.advance(SECOND);
-        assert_eq!(late(&vitals), ["queue"]);
+        heartbeats.advance(11 * SECOND);
+        assert!(late(&heartbeats).is_empty());
+        heartbeats.advance(SECOND);
+        assert_eq!(late(&heartbeats), ["queue"]);
         queue.within(SECOND);
-        assert!(late(&vitals).is_empty());
+        assert!(late(&heartbeats).is_empty());
     }
 
     #[test]
     fn nobody_is_late_who_rests_or_has_ended() {
-        let vitals = Heartbeats::default();
-        let (queue, stream) = (vitals.pulse("queue"), vitals.pulse("stream"));
+        let heartbeats = Heartbeats::default();
+        let (queue, stream) = (
+            heartbeats.heartbeat("queue"),
+            heartbeats.heartbeat("stream"),
+        );
         queue.within(SECOND);
         stream.within(SECOND);
-        vitals.advance(60 * SECOND);
+        heartbeats.advance(60 * SECOND);
         queue.rest();
         drop(stream);
-        assert!(late(&vitals).is_empty());
+        assert!(late(&heartbeats).is_empty());
     }
 
     #[test]
     fn nobody_is_late_as_long_as_nobody_observes() {
-        let vitals = Heartbeats::default();
-        let queue = vitals.pulse("queue");
+        let heartbeats = Heartbeats::default();
+        let queue = heartbeats.heartbeat("queue");
         queue.within(Duration::ZERO);
-        assert!(vitals.stuck(Duration::ZERO).is_empty());
+        assert!(heartbeats.stuck(Duration::ZERO).is_empty());
     }
 
     #[test]
     fn a_condition_is_known_as_long_as_its_part() {
-        let vitals = Heartbeats::default();
-        let stream = vitals.condition("widgets", State::Idle);
+        let heartbeats = Heartbeats::default();
+        let stream = heartbeats.condition("widgets", State::Idle);
         stream.set(State::Failing("no".to_owned()));
         let failing = State::Failing("no".to_owned());
-        assert_eq!(vitals.conditions(), [("widgets".to_owned(), failing)]);
+        assert_eq!(heartbeats.conditions(), [("widgets".to_owned(), failing)]);
         drop(stream);
-        assert!(vitals.conditions().is_empty());
+        assert!(heartbeats.conditions().is_empty());
     }
 
     #[test]
     fn what_is_broken_stays_broken() {
-        let vitals = Heartbeats::default();
-        vitals.enter(Stage::Running);
+        let heartbeats = Heartbeats::default();
+        heartbeats.enter(Stage::Running);
         let broken = Stage::Broken("the queue has ended".to_owned());
-        vitals.enter(broken.clone());
-        vitals.enter(Stage::Stopping);
-        assert_eq!(vitals.stage(), broken);
+        heartbeats.enter(broken.clone());
+        heartbeats.enter(Stage::Stopping);
+        assert_eq!(heartbeats.stage(), broken);
     }
 }

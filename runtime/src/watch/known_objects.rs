@@ -55,10 +55,10 @@ impl KnownObjects {
     pub(super) fn saw(
         &mut self,
         event_type: WatchEventType,
-        glance: &ObjectHeader<'_>,
+        header: &ObjectHeader<'_>,
         text: Arc<RawValue>,
     ) -> Option<Report> {
-        let Some(key) = glance.key(self.kind) else {
+        let Some(key) = header.key(self.kind) else {
             warn!("ignoring an object without a name or a uid");
             return None;
         };
@@ -88,12 +88,12 @@ impl KnownObjects {
                 }
             }
         };
-        let sighting = WatchEvent {
+        let watch_event = WatchEvent {
             event_type,
-            version: glance.version().map(ResourceVersion::new),
+            version: header.version().map(ResourceVersion::new),
             text,
         };
-        Some((key, sighting))
+        Some((key, watch_event))
     }
 
     /// Everything, as if it was deleted: what it lived in is gone.
@@ -108,12 +108,12 @@ impl KnownObjects {
         self.objects
             .extract_if(|_, known| known.epoch != epoch)
             .map(|(_, known)| {
-                let sighting = WatchEvent {
+                let watch_event = WatchEvent {
                     event_type: WatchEventType::Deleted,
                     version: None,
                     text: known.last.unwrap_or_else(|| known.key.stub()),
                 };
-                (known.key, sighting)
+                (known.key, watch_event)
             })
             .collect()
     }
@@ -132,19 +132,23 @@ mod tests {
         to_raw_value(&object).unwrap().into()
     }
 
-    fn saw(census: &mut KnownObjects, event_type: WatchEventType, text: &Arc<RawValue>) {
-        let glance = ObjectHeader::at(text).unwrap();
-        assert!(census.saw(event_type, &glance, Arc::clone(text)).is_some());
+    fn saw(known_objects: &mut KnownObjects, event_type: WatchEventType, text: &Arc<RawValue>) {
+        let header = ObjectHeader::at(text).unwrap();
+        assert!(
+            known_objects
+                .saw(event_type, &header, Arc::clone(text))
+                .is_some()
+        );
     }
 
     /// What a census reports as gone, with the states that it reports.
-    fn vanished(census: &mut KnownObjects) -> Vec<(String, Value)> {
-        census
+    fn vanished(known_objects: &mut KnownObjects) -> Vec<(String, Value)> {
+        known_objects
             .vanished()
             .into_iter()
-            .map(|(key, sighting)| {
-                assert_eq!(sighting.event_type, WatchEventType::Deleted);
-                let object: Value = serde_json::from_str(sighting.text.get()).unwrap();
+            .map(|(key, watch_event)| {
+                assert_eq!(watch_event.event_type, WatchEventType::Deleted);
+                let object: Value = serde_json::from_str(watch_event.text.get()).unwrap();
                 (key.to_string(), object["spec"].clone())
             })
             .collect()
@@ -152,29 +156,60 @@ mod tests {
 
     #[test]
     fn what_a_later_list_does_not_name_is_gone() {
-        let mut census = KnownObjects::new(KindIndex(0), Retain::Body);
-        census.begin();
-        saw(&mut census, WatchEventType::Listed, &object("stays", 1));
-        saw(&mut census, WatchEventType::Listed, &object("goes", 1));
-        assert_eq!(vanished(&mut census), []);
-        saw(&mut census, WatchEventType::Modified, &object("goes", 2));
-        saw(&mut census, WatchEventType::Added, &object("deleted", 1));
-        saw(&mut census, WatchEventType::Deleted, &object("deleted", 1));
-        census.begin();
-        saw(&mut census, WatchEventType::Listed, &object("stays", 1));
+        let mut known_objects = KnownObjects::new(KindIndex(0), Retain::Body);
+        known_objects.begin();
+        saw(
+            &mut known_objects,
+            WatchEventType::Listed,
+            &object("stays", 1),
+        );
+        saw(
+            &mut known_objects,
+            WatchEventType::Listed,
+            &object("goes", 1),
+        );
+        assert_eq!(vanished(&mut known_objects), []);
+        saw(
+            &mut known_objects,
+            WatchEventType::Modified,
+            &object("goes", 2),
+        );
+        saw(
+            &mut known_objects,
+            WatchEventType::Added,
+            &object("deleted", 1),
+        );
+        saw(
+            &mut known_objects,
+            WatchEventType::Deleted,
+            &object("deleted", 1),
+        );
+        known_objects.begin();
+        saw(
+            &mut known_objects,
+            WatchEventType::Listed,
+            &object("stays", 1),
+        );
         assert_eq!(
-            vanished(&mut census),
+            vanished(&mut known_objects),
             [("ns/goes".to_owned(), json!({"size": 2}))]
         );
-        assert_eq!(vanished(&mut census), []);
+        assert_eq!(vanished(&mut known_objects), []);
     }
 
     #[test]
     fn only_the_identity_is_kept_where_nobody_needs_the_rest() {
-        let mut census = KnownObjects::new(KindIndex(0), Retain::Identity);
-        census.begin();
-        saw(&mut census, WatchEventType::Listed, &object("goes", 1));
-        census.begin();
-        assert_eq!(vanished(&mut census), [("ns/goes".to_owned(), Value::Null)]);
+        let mut known_objects = KnownObjects::new(KindIndex(0), Retain::Identity);
+        known_objects.begin();
+        saw(
+            &mut known_objects,
+            WatchEventType::Listed,
+            &object("goes", 1),
+        );
+        known_objects.begin();
+        assert_eq!(
+            vanished(&mut known_objects),
+            [("ns/goes".to_owned(), Value::Null)]
+        );
     }
 }

@@ -112,51 +112,58 @@ struct RawEvent<'a> {
 }
 
 /// Runs the stream until nobody listens.
-pub(crate) async fn run(stream: Stream, sink: Sink, activity: PauseGate) {
-    run_until(stream, sink, activity, CancellationToken::new()).await;
+pub(crate) async fn run(stream: Stream, sink: Sink, pause_gate: PauseGate) {
+    run_until(stream, sink, pause_gate, CancellationToken::new()).await;
 }
 
 /// Runs the stream until nobody listens, or the namespace is gone and all that was in it.
 pub(crate) async fn run_until(
     stream: Stream,
     sink: Sink,
-    activity: PauseGate,
+    pause_gate: PauseGate,
     gone: CancellationToken,
 ) {
-    let mut census = KnownObjects::new(stream.kind, stream.retain);
+    let mut known_objects = KnownObjects::new(stream.kind, stream.retain);
     tokio::select! {
         biased;
         () = gone.cancelled() => {}
-        () = follow(&stream, &mut census, &sink, &activity) => return,
+        () = follow(&stream, &mut known_objects, &sink, &pause_gate) => return,
     }
     // Without anybody who listens the operator stops anyway.
-    let _ = dissolve(&mut census, &sink).await;
+    let _ = dissolve(&mut known_objects, &sink).await;
 }
 
-async fn follow(stream: &Stream, census: &mut KnownObjects, sink: &Sink, activity: &PauseGate) {
+async fn follow(
+    stream: &Stream,
+    known_objects: &mut KnownObjects,
+    sink: &Sink,
+    pause_gate: &PauseGate,
+) {
     let mut state = State::Unlisted;
     let mut absence = None;
     let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
-    let mut epoch = stream.may_run(activity).await;
+    let mut epoch = stream.may_run(pause_gate).await;
     loop {
         let pass = async {
             match &mut state {
                 State::Unlisted => {
                     stream.learn().await;
-                    stream.list(census, sink, epoch).await
+                    stream.list(known_objects, sink, epoch).await
                 }
                 State::Listed { version } => {
-                    stream.watch(version, census, sink, &mut backoff).await
+                    stream
+                        .watch(version, known_objects, sink, &mut backoff)
+                        .await
                 }
             }
         };
         let pass = tokio::select! {
             biased;
-            () = activity.paused_since(epoch) => None,
+            () = pause_gate.paused_since(epoch) => None,
             pass = pass => Some(pass),
         };
         let Some(pass) = pass else {
-            epoch = stream.may_run(activity).await;
+            epoch = stream.may_run(pause_gate).await;
             absence = None;
             state = State::Unlisted;
             backoff.reset();
@@ -183,7 +190,7 @@ async fn follow(stream: &Stream, census: &mut KnownObjects, sink: &Sink, activit
                 }
                 stream.observed.absent(story);
                 stream.observed.waits();
-                if why == UnservedReason::Gone && dissolve(census, sink).await.is_err() {
+                if why == UnservedReason::Gone && dissolve(known_objects, sink).await.is_err() {
                     return;
                 }
                 let unlisted = sink.unlisted(epoch, &requests::Error::NotFound).await;
@@ -193,7 +200,7 @@ async fn follow(stream: &Stream, census: &mut KnownObjects, sink: &Sink, activit
                 let pause = backoff.next(None);
                 tokio::select! {
                     () = absence.changed(pause) => {}
-                    () = activity.paused_since(epoch) => {}
+                    () = pause_gate.paused_since(epoch) => {}
                 }
             }
             Err(error) => {
@@ -214,7 +221,7 @@ async fn follow(stream: &Stream, census: &mut KnownObjects, sink: &Sink, activit
                 }
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
-                    () = activity.paused_since(epoch) => {}
+                    () = pause_gate.paused_since(epoch) => {}
                 }
             }
         }
@@ -225,9 +232,9 @@ async fn follow(stream: &Stream, census: &mut KnownObjects, sink: &Sink, activit
 
 impl Stream {
     /// Waits until the operator runs, and returns the epoch.
-    async fn may_run(&self, activity: &PauseGate) -> u64 {
+    async fn may_run(&self, pause_gate: &PauseGate) -> u64 {
         self.observed.paused();
-        activity.running().await
+        pause_gate.running().await
     }
 
     /// Finds out what the server says about the kind, for those who handle its objects.
@@ -241,11 +248,11 @@ impl Stream {
 
     async fn list(
         &self,
-        census: &mut KnownObjects,
+        known_objects: &mut KnownObjects,
         sink: &Sink,
         epoch: u64,
     ) -> Result<Pass, Error> {
-        census.begin();
+        known_objects.begin();
         self.observed.listing();
         let mut next = None;
         loop {
@@ -256,10 +263,11 @@ impl Stream {
                 .await
                 .map_err(Error::List)?;
             for text in &page.items {
-                let Some(glance) = self.glance(text) else {
+                let Some(header) = self.header(text) else {
                     continue;
                 };
-                if let Some(report) = census.saw(WatchEventType::Listed, &glance, Arc::clone(text))
+                if let Some(report) =
+                    known_objects.saw(WatchEventType::Listed, &header, Arc::clone(text))
                     && self.tell(sink, report).await.is_err()
                 {
                     return Ok(Pass::NobodyListens);
@@ -267,7 +275,7 @@ impl Stream {
             }
             next = page.next;
             if next.is_none() {
-                for report in census.vanished() {
+                for report in known_objects.vanished() {
                     if self.tell(sink, report).await.is_err() {
                         return Ok(Pass::NobodyListens);
                     }
@@ -286,7 +294,7 @@ impl Stream {
     async fn watch(
         &self,
         version: &mut String,
-        census: &mut KnownObjects,
+        known_objects: &mut KnownObjects,
         sink: &Sink,
         backoff: &mut Backoff,
     ) -> Result<Pass, Error> {
@@ -320,10 +328,10 @@ impl Stream {
                 return Err(Error::InStream(in_stream_error(event.object)));
             }
             backoff.reset();
-            let Some(glance) = self.glance(event.object) else {
+            let Some(header) = self.header(event.object) else {
                 continue;
             };
-            if let Some(newer) = glance.version() {
+            if let Some(newer) = header.version() {
                 newer.clone_into(version);
             }
             let event_type = match &*event.r#type {
@@ -337,7 +345,7 @@ impl Stream {
                 }
             };
             let text = event.object.to_owned().into();
-            if let Some(report) = census.saw(event_type, &glance, text)
+            if let Some(report) = known_objects.saw(event_type, &header, text)
                 && self.tell(sink, report).await.is_err()
             {
                 return Ok(Pass::NobodyListens);
@@ -348,13 +356,13 @@ impl Stream {
         }))
     }
 
-    async fn tell(&self, sink: &Sink, (key, sighting): Report) -> Result<(), Unheard> {
-        self.observed.saw(sighting.event_type);
-        sink.tell((key, sighting)).await
+    async fn tell(&self, sink: &Sink, (key, watch_event): Report) -> Result<(), Unheard> {
+        self.observed.saw(watch_event.event_type);
+        sink.tell((key, watch_event)).await
     }
 
     /// Looks at an object; one that has no shape must not stop the others.
-    fn glance<'a>(&self, text: &'a RawValue) -> Option<ObjectHeader<'a>> {
+    fn header<'a>(&self, text: &'a RawValue) -> Option<ObjectHeader<'a>> {
         ObjectHeader::at(text)
             .inspect_err(|error| {
                 warn!(kind = %self.describe(), "ignoring an object without a shape: {error}");
@@ -453,8 +461,8 @@ impl<R: AsyncBufRead> Lines<R> {
 }
 
 /// Reports everything that was there as gone.
-async fn dissolve(census: &mut KnownObjects, sink: &Sink) -> Result<(), Unheard> {
-    for report in census.dissolve() {
+async fn dissolve(known_objects: &mut KnownObjects, sink: &Sink) -> Result<(), Unheard> {
+    for report in known_objects.dissolve() {
         sink.tell(report).await?;
     }
     Ok(())
@@ -463,14 +471,14 @@ async fn dissolve(census: &mut KnownObjects, sink: &Sink) -> Result<(), Unheard>
 // === impl Sink ===
 
 impl Sink {
-    async fn tell(&self, (key, sighting): Report) -> Result<(), Unheard> {
+    async fn tell(&self, (key, watch_event): Report) -> Result<(), Unheard> {
         match self {
             Self::Queue(queue) | Self::Attended(queue, _) => {
-                let told = queue.send((key, QueueItem::Seen(sighting))).await;
+                let told = queue.send((key, QueueItem::Seen(watch_event))).await;
                 told.map_err(|_| Unheard)
             }
             Self::Indices(indices) => {
-                let told = indices.send(StreamMessage::Seen(key, sighting)).await;
+                let told = indices.send(StreamMessage::Seen(key, watch_event)).await;
                 told.map_err(|_| Unheard)
             }
         }

@@ -10,17 +10,17 @@ use crate::task::heartbeat::{Heartbeat, Heartbeats, ReadinessCondition, State};
 /// What a stream tells about itself.
 #[derive(Debug)]
 pub(crate) struct StreamHealth {
-    pulse: Heartbeat,
+    heartbeat: Heartbeat,
     condition: ReadinessCondition,
     metrics: Arc<KindMetrics>,
 }
 
 impl StreamHealth {
     /// A stream of an operator, of this name.
-    pub(crate) fn new(vitals: &Heartbeats, metrics: Arc<KindMetrics>, name: &str) -> Self {
+    pub(crate) fn new(heartbeats: &Heartbeats, metrics: Arc<KindMetrics>, name: &str) -> Self {
         Self {
-            pulse: vitals.pulse(format!("watch of {name}")),
-            condition: vitals.condition(name, State::Idle),
+            heartbeat: heartbeats.heartbeat(format!("watch of {name}")),
+            condition: heartbeats.condition(name, State::Idle),
             metrics,
         }
     }
@@ -28,7 +28,7 @@ impl StreamHealth {
     /// A stream that nobody looks at.
     pub(crate) fn unobserved() -> Self {
         Self {
-            pulse: Heartbeat::unobserved(),
+            heartbeat: Heartbeat::unobserved(),
             condition: ReadinessCondition::unobserved(),
             metrics: KindMetrics::unobserved(),
         }
@@ -36,7 +36,7 @@ impl StreamHealth {
 
     /// Nothing is to be done before the operator runs.
     pub(super) fn paused(&self) {
-        self.pulse.rest();
+        self.heartbeat.rest();
         self.condition.set(State::Idle);
     }
 
@@ -47,7 +47,7 @@ impl StreamHealth {
 
     /// Others decide how long this takes.
     pub(super) fn waits(&self) {
-        self.pulse.rest();
+        self.heartbeat.rest();
     }
 
     /// All objects are known.
@@ -87,6 +87,6 @@ impl StreamHealth {
 
     /// Something happens again within this time.
     pub(super) fn moves_within(&self, time: Duration) {
-        self.pulse.within(time);
+        self.heartbeat.within(time);
     }
 }

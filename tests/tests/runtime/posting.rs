@@ -131,7 +131,7 @@ async fn a_level_and_a_switch_keep_events_back() -> TestResult {
 async fn events_can_be_about_any_other_object_but_not_about_events() -> TestResult {
     let mut bench = Bench::new("others").await?;
     bench.script_async("create_fn", |cx| {
-        let (reporter, maps) = (cx.reporter(), cx.api::<ConfigMap>());
+        let (reporter, maps) = (cx.recorder(), cx.api::<ConfigMap>());
         let events = cx.api::<Event>();
         async move {
             let mut map = ConfigMap::default();

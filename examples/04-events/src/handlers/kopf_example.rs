@@ -23,7 +23,7 @@ impl KopfExampleHandlers for Operator {
             .api::<ConfigMap>()
             .create(&PostParams::default(), &child)
             .await?;
-        cx.reporter()
+        cx.recorder()
             .on(&child)?
             .info("SomeReason", format!("Made for {}", cx.name()));
         Ok(())

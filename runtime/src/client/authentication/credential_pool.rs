@@ -108,52 +108,52 @@ mod tests {
         (source.to_owned(), fingerprint, priority, end.map(at))
     }
 
-    fn best(keyring: &mut CredentialPool<()>, now: i64) -> Option<u64> {
-        Some(keyring.best(at(now))?.fingerprint)
+    fn best(pool: &mut CredentialPool<()>, now: i64) -> Option<u64> {
+        Some(pool.best(at(now))?.fingerprint)
     }
 
     #[test]
     fn the_highest_priority_goes_first_until_it_is_over() {
-        let mut keyring = CredentialPool::default();
-        keyring.add(offer("a", 1, 0, None), ());
-        keyring.add(offer("b", 2, 10, Some(100)), ());
-        keyring.add(offer("c", 3, 10, None), ());
-        assert_eq!(best(&mut keyring, 99), Some(2));
-        assert_eq!(best(&mut keyring, 100), Some(3));
+        let mut pool = CredentialPool::default();
+        pool.add(offer("a", 1, 0, None), ());
+        pool.add(offer("b", 2, 10, Some(100)), ());
+        pool.add(offer("c", 3, 10, None), ());
+        assert_eq!(best(&mut pool, 99), Some(2));
+        assert_eq!(best(&mut pool, 100), Some(3));
     }
 
     #[test]
     fn what_was_refused_is_not_taken_again_from_the_same_source() {
-        let mut keyring = CredentialPool::default();
-        keyring.add(offer("a", 1, 0, None), ());
-        let key = keyring.best(at(0)).unwrap();
-        assert!(keyring.refuse(&key));
-        assert!(!keyring.refuse(&key), "it is known already");
-        keyring.add(offer("a", 1, 0, None), ());
-        assert_eq!(best(&mut keyring, 0), None);
-        keyring.add(offer("a", 2, 0, None), ());
-        assert_eq!(best(&mut keyring, 0), Some(2));
+        let mut pool = CredentialPool::default();
+        pool.add(offer("a", 1, 0, None), ());
+        let key = pool.best(at(0)).unwrap();
+        assert!(pool.refuse(&key));
+        assert!(!pool.refuse(&key), "it is known already");
+        pool.add(offer("a", 1, 0, None), ());
+        assert_eq!(best(&mut pool, 0), None);
+        pool.add(offer("a", 2, 0, None), ());
+        assert_eq!(best(&mut pool, 0), Some(2));
     }
 
     #[test]
     fn refused_credentials_are_forgotten_after_a_few_others() {
-        let mut keyring = CredentialPool::default();
+        let mut pool = CredentialPool::default();
         for fingerprint in 1..=4 {
-            keyring.add(offer("a", fingerprint, 0, None), ());
-            let key = keyring.best(at(0)).unwrap();
-            keyring.refuse(&key);
+            pool.add(offer("a", fingerprint, 0, None), ());
+            let key = pool.best(at(0)).unwrap();
+            pool.refuse(&key);
         }
-        keyring.add(offer("a", 2, 0, None), ());
-        assert_eq!(best(&mut keyring, 0), None);
-        keyring.add(offer("a", 1, 0, None), ());
-        assert_eq!(best(&mut keyring, 0), Some(1));
+        pool.add(offer("a", 2, 0, None), ());
+        assert_eq!(best(&mut pool, 0), None);
+        pool.add(offer("a", 1, 0, None), ());
+        assert_eq!(best(&mut pool, 0), Some(1));
     }
 
     #[test]
     fn a_source_has_one_at_a_time() {
-        let mut keyring = CredentialPool::default();
-        keyring.add(offer("a", 1, 5, None), ());
-        keyring.add(offer("a", 2, 0, None), ());
-        assert_eq!(best(&mut keyring, 0), Some(2));
+        let mut pool = CredentialPool::default();
+        pool.add(offer("a", 1, 5, None), ());
+        pool.add(offer("a", 2, 0, None), ());
+        assert_eq!(best(&mut pool, 0), Some(2));
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Indexer {
 pub(crate) struct Shared {
     pub(crate) indexers: Vec<Indexer>,
     pub(crate) api: KindApi,
-    pub(crate) means: Arc<OperatorServices>,
+    pub(crate) services: Arc<OperatorServices>,
     pub(crate) default_backoff: Duration,
 }
 
@@ -123,11 +123,11 @@ impl Shared {
                 update: None,
             };
         }
-        let around = self.surroundings(key, indexer.memos.as_deref());
-        let span = around.subject.span();
+        let scope = self.surroundings(key, indexer.memos.as_deref());
+        let span = scope.subject.span();
         let span = span.in_scope(|| span::handler(indexer.spec.id.as_str(), record.retries));
         let facts = IndexFacts {
-            around,
+            scope,
             raw: object,
             handler: indexer.spec.id.clone(),
             param: indexer.param.clone(),
@@ -170,8 +170,8 @@ impl Shared {
             }
             return None;
         }
-        let around = self.surroundings(key, indexer.memos.as_deref());
-        around.subject.span().in_scope(|| {
+        let scope = self.surroundings(key, indexer.memos.as_deref());
+        scope.subject.span().in_scope(|| {
             let finished = report::Finished {
                 spec: &indexer.spec,
                 outcome: &outcome,
@@ -180,7 +180,7 @@ impl Shared {
                 default_backoff,
                 now,
             };
-            report::tell(&finished, &around);
+            report::tell(&finished, &scope);
         });
         match consequence {
             Consequence::Succeeded(_) | Consequence::Ignored { .. } => None,
@@ -196,7 +196,7 @@ impl Shared {
     /// Takes an object out of an index.
     pub(super) async fn discard(&self, key: &Arc<ObjectKey>, at: usize) {
         let function = &self.indexers[at].function;
-        apply(function.nothing(&self.means.indices), key).await;
+        apply(function.nothing(&self.services.indices), key).await;
     }
 
     /// The object is gone, and so is what was remembered of it.
@@ -208,7 +208,7 @@ impl Shared {
 
     fn surroundings(&self, key: &Arc<ObjectKey>, memos: Option<&Memos>) -> HandlerScope {
         HandlerScope {
-            means: Arc::clone(&self.means),
+            services: Arc::clone(&self.services),
             subject: ObjectRef::handled(Arc::clone(self.api.name()), Arc::clone(key)),
             memo: memos.map(|memos| memos.recall(&key.uid)),
             resource: self.api.description().get(),

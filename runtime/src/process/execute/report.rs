@@ -37,7 +37,7 @@ pub(crate) struct Failing<'a> {
 }
 
 /// Tells what became of a call; a failure is posted on the object, too.
-pub(crate) fn tell(finished: &Finished<'_>, around: &HandlerScope) {
+pub(crate) fn tell(finished: &Finished<'_>, scope: &HandlerScope) {
     let id = &finished.spec.id;
     let noun = noun(finished.spec.trigger);
     match finished.outcome {
@@ -49,7 +49,7 @@ pub(crate) fn tell(finished: &Finished<'_>, around: &HandlerScope) {
         Outcome::Success(_) => {
             let news = format!("{noun} '{id}' succeeded.");
             info!("{news}");
-            around.tell(Progress::Success, &news);
+            scope.tell(Progress::Success, &news);
         }
         Outcome::Waiting { .. } => {}
         Outcome::Error(failure) => {
@@ -57,14 +57,14 @@ pub(crate) fn tell(finished: &Finished<'_>, around: &HandlerScope) {
             error!("{complaint}");
             // An index is about what the operator knows, not about what it does to the object.
             if finished.spec.trigger != Trigger::Index {
-                around.tell(Progress::Failure, &complaint);
+                scope.tell(Progress::Failure, &complaint);
             }
         }
     }
 }
 
 /// Tells that all handlers of an object are done for now.
-pub(crate) fn tell_end(reason: Reason, conclusion: &CycleOutcome, around: &HandlerScope) {
+pub(crate) fn tell_end(reason: Reason, conclusion: &CycleOutcome, scope: &HandlerScope) {
     let CycleOutcome {
         succeeded, failed, ..
     } = conclusion;
@@ -81,9 +81,9 @@ pub(crate) fn tell_end(reason: Reason, conclusion: &CycleOutcome, around: &Handl
     let tally = format!("{what} is processed: {succeeded} succeeded; {failed} failed.");
     info!("{tally}");
     if *failed == 0 {
-        around.tell(Progress::Finished, "All handlers succeeded.");
+        scope.tell(Progress::Finished, "All handlers succeeded.");
     } else {
-        around.tell(Progress::Finished, &tally);
+        scope.tell(Progress::Finished, &tally);
     }
 }
 

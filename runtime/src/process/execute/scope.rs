@@ -20,14 +20,14 @@ pub(crate) struct OperatorServices {
     pub(crate) client: Client,
     /// None if nobody is to be told anything.
     pub(crate) poster: Option<EventPoster>,
-    pub(crate) activity: PauseGate,
+    pub(crate) pause_gate: PauseGate,
     pub(crate) indices: Indices,
 }
 
 /// The object, and the means to do something about it.
 #[derive(Clone)]
 pub(crate) struct HandlerScope {
-    pub(crate) means: Arc<OperatorServices>,
+    pub(crate) services: Arc<OperatorServices>,
     pub(crate) subject: ObjectRef,
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
@@ -50,7 +50,7 @@ impl HandlerScope {
     where
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        let client = self.means.client.clone();
+        let client = self.services.client.clone();
         match self.subject.namespace() {
             Some(namespace) => Api::namespaced(client, namespace),
             None => Api::default_namespaced(client),
@@ -58,13 +58,13 @@ impl HandlerScope {
     }
 
     /// The means to tell people about the object.
-    pub(crate) fn reporter(&self) -> EventRecorder {
-        EventRecorder::new(self.subject.clone(), self.means.poster.clone())
+    pub(crate) fn recorder(&self) -> EventRecorder {
+        EventRecorder::new(self.subject.clone(), self.services.poster.clone())
     }
 
     /// Whether and how log lines of a handler become events.
-    pub(crate) fn voice(&self) -> Option<LogPosting> {
-        LogPosting::of(self.means.poster.as_ref(), &self.subject)
+    pub(crate) fn log_posting(&self) -> Option<LogPosting> {
+        LogPosting::of(self.services.poster.as_ref(), &self.subject)
     }
 
     /// Tells people in an event how the handling goes on, if they want to know that.
@@ -90,7 +90,7 @@ impl HandlerScope {
                 "Finished",
             ),
         };
-        if let Some(poster) = &self.means.poster
+        if let Some(poster) = &self.services.poster
             && poster.settings().wanted_progress() >= least
             && poster.wants(level)
         {

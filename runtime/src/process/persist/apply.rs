@@ -71,7 +71,7 @@ pub(crate) struct Place<'a> {
     pub(crate) api: &'a KindApi,
     pub(crate) key: &'a ObjectKey,
     pub(crate) status: StatusSubresource,
-    pub(crate) activity: &'a PauseGate,
+    pub(crate) pause_gate: &'a PauseGate,
 }
 
 /// What one endpoint of the object can change.
@@ -304,7 +304,7 @@ impl Place<'_> {
 
     /// Asks until there is an answer, or until nothing may be asked any more.
     async fn ask<T>(&self, ask: Ask<'_>, read: impl Fn(&str) -> Read<T>) -> Result<T, Failure> {
-        let answer = self.activity.while_leading(self.ask_on(ask, read)).await;
+        let answer = self.pause_gate.while_leading(self.ask_on(ask, read)).await;
         answer.unwrap_or_else(|LeaseEnded| Err(Failure::LeaseEnded))
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct Delivery {
     pub(crate) key: Arc<ObjectKey>,
     pub(crate) status: StatusSubresource,
     pub(crate) live: Arc<LatestState>,
-    pub(crate) activity: PauseGate,
+    pub(crate) pause_gate: PauseGate,
 }
 
 impl Delivery {
@@ -41,7 +41,7 @@ impl Delivery {
             api: &self.api,
             key: &self.key,
             status: self.status,
-            activity: &self.activity,
+            pause_gate: &self.pause_gate,
         };
         match apply(&place, &known, patch, OnConflict::Repeat, Tell::All).await? {
             WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {

@@ -27,7 +27,7 @@ pub(crate) struct Sweep {
     pub(crate) api: KindApi,
     pub(crate) kind: KindIndex,
     pub(crate) namespace: Option<String>,
-    pub(crate) activity: PauseGate,
+    pub(crate) pause_gate: PauseGate,
     pub(crate) finalizer: String,
 }
 
@@ -39,7 +39,7 @@ impl Sweep {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut next = None;
         loop {
-            self.activity.running().await;
+            self.pause_gate.running().await;
             let page = self
                 .api
                 .list_metadata_page(self.namespace.as_deref(), PAGE, next.clone());
@@ -75,7 +75,7 @@ impl Sweep {
             key: &key,
             // Only the metadata is written.
             status: StatusSubresource::Absent,
-            activity: &self.activity,
+            pause_gate: &self.pause_gate,
         };
         let mut patch = Patch::new();
         let name = self.finalizer.clone();

@@ -45,7 +45,7 @@ where
                 Ok(object) => object,
                 Err(error) => return (CallEnd::Undecodable(error.to_string()), None),
             };
-            let indices = facts.around.means.indices.clone();
+            let indices = facts.scope.services.indices.clone();
             let mut cx = IndexContext::new(object, facts);
             let mut entries = None;
             let call = async {
