@@ -1,14 +1,37 @@
-//! House rules that a machine can check: the layers of ARCHITECTURE.md, and how files begin.
+//! House rules that a machine can check: the layers of ARCHITECTURE.md, the length of functions,
+//! names and words, and how files begin.
 
+#[path = "tidy/circles.rs"]
+mod circles;
+#[path = "tidy/items.rs"]
+mod items;
 #[path = "tidy/layers.rs"]
 mod layers;
 #[path = "tidy/sources.rs"]
 mod sources;
+#[path = "tidy/words.rs"]
+mod words;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use circles::circles;
+use items::{ItemKind, items_of};
 use layers::{Layers, Violation, violations};
 use sources::{SourceFile, crate_sources, repository};
+use words::{hidden_actors, retired_names, texts};
+
+/// The folders with our own Rust sources.
+const SOURCES: &[&str] = &[
+    "generator/src",
+    "runtime/src",
+    "runtime/core/src",
+    "tests/bench/src",
+    "tests/src",
+    "tests/corpus/src",
+];
+
+const LONGEST_FUNCTION: usize = 80;
 
 fn layers_of(crate_name: &str) -> Layers {
     let text = fs::read_to_string(repository().join("ARCHITECTURE.md"))
@@ -61,18 +84,9 @@ fn the_core_depends_on_nothing_that_does_io_or_logging() {
 
 #[test]
 fn every_source_file_opens_with_its_purpose() {
-    let folders = [
-        "generator/src",
-        "runtime/src",
-        "runtime/core/src",
-        "tests/bench/src",
-        "tests/src",
-        "tests/tests",
-        "tests/corpus/src",
-        "tests/corpus/tests",
-    ];
-    let silent: Vec<String> = folders
+    let silent: Vec<String> = SOURCES
         .iter()
+        .chain(&["tests/tests", "tests/corpus/tests"])
         .flat_map(|folder| crate_sources(folder))
         .filter(|file| !file.text.starts_with("//! "))
         .map(|file| file.path)
@@ -81,6 +95,113 @@ fn every_source_file_opens_with_its_purpose() {
         silent.is_empty(),
         "these files do not open with a `//!` sentence: {silent:#?}"
     );
+}
+
+/// The files that are not tests themselves.
+fn product_sources() -> Vec<SourceFile> {
+    SOURCES
+        .iter()
+        .flat_map(|folder| crate_sources(folder))
+        .filter(|file| file.module.iter().all(|part| part != "tests"))
+        .collect()
+}
+
+fn assert_none(found: &[String], rule: &str) {
+    assert!(found.is_empty(), "{rule}:\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn no_file_imports_itself_through_others() {
+    let found: Vec<String> = ["generator/src", "runtime/src", "runtime/core/src"]
+        .iter()
+        .flat_map(|folder| circles(&crate_sources(folder)))
+        .map(|circle| circle.join(", "))
+        .collect();
+    assert_none(&found, "these files import each other in a circle");
+}
+
+#[test]
+fn no_function_is_longer_than_eighty_lines() {
+    let mut found = Vec::new();
+    for file in product_sources() {
+        for item in items_of(&file) {
+            if item.kind == ItemKind::Function && item.lines > LONGEST_FUNCTION {
+                let (path, line) = (&file.path, item.line);
+                found.push(format!(
+                    "{path}:{line}: {} has {} lines",
+                    item.name, item.lines
+                ));
+            }
+        }
+    }
+    assert_none(&found, "these functions are too long");
+}
+
+#[test]
+fn retired_names_do_not_come_back() {
+    let mut found = Vec::new();
+    for file in product_sources() {
+        for item in retired_names(&file) {
+            found.push(format!("{}:{}: {}", file.path, item.line, item.name));
+        }
+    }
+    assert_none(&found, "these names were retired for plainer ones");
+}
+
+#[test]
+fn prose_names_the_actor() {
+    let mut found = Vec::new();
+    for (path, text) in texts() {
+        // The rule itself has to spell what it forbids.
+        if path.starts_with("tests/tests/tidy") {
+            continue;
+        }
+        for (line, phrase) in hidden_actors(&text) {
+            found.push(format!("{path}:{line}: \"{phrase}\""));
+        }
+    }
+    assert_none(&found, "say who does it");
+}
+
+#[test]
+fn a_long_function_a_retired_name_and_a_hidden_actor_are_found() {
+    let body = "    work();\n".repeat(LONGEST_FUNCTION);
+    let text = format!(
+        "mod vitals {{}}\nstruct ClusterCensus;\nfn long() {{\n{body}}}\nfn was_seen() {{}}\n\
+         fn seen() {{}}\n#[cfg(test)]\nmod tests {{\n    fn crew() {{\n{body}    }}\n}}\n"
+    );
+    let file = SourceFile::new("src/toy.rs", &["toy"], &text);
+    let long: Vec<String> = items_of(&file)
+        .into_iter()
+        .filter(|item| item.lines > LONGEST_FUNCTION)
+        .map(|item| item.name)
+        .collect();
+    assert_eq!(long, ["long"]);
+    let retired: Vec<String> = retired_names(&file)
+        .into_iter()
+        .map(|item| item.name)
+        .collect();
+    assert_eq!(retired, ["vitals", "ClusterCensus", "seen"]);
+    assert_eq!(
+        hidden_actors("Whoever asks\nthe API server answers\nfn nobody_is_asked() {}\nit is told"),
+        [(1, "whoever"), (3, "nobody"), (4, "is told")]
+    );
+}
+
+#[test]
+fn a_circle_of_files_is_found_and_children_may_use_their_parent() {
+    let files = [
+        SourceFile::new(
+            "src/a.rs",
+            &["a"],
+            "mod part; use crate::b::X; use self::part::Y;",
+        ),
+        SourceFile::new("src/a/part.rs", &["a", "part"], "use super::Z;"),
+        SourceFile::new("src/b.rs", &["b"], "use crate::c::X;"),
+        SourceFile::new("src/c.rs", &["c"], "use crate::b::X; use crate::d::X;"),
+        SourceFile::new("src/d.rs", &["d"], ""),
+    ];
+    assert_eq!(circles(&files), [["b", "c"]]);
 }
 
 #[test]

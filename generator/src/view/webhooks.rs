@@ -2,11 +2,12 @@
 
 use askama::Template;
 use kopf_core::admission::configuration::{
-    Address, ClientConfig, WebhookNamespaces, SYSTEM_NAMESPACES, ConfiguredWebhook as Configured, entries,
+    Address, ClientConfig, ConfiguredWebhook as Configured, SYSTEM_NAMESPACES, WebhookNamespaces,
+    entries,
 };
 use kopf_core::admission::{
-    WebhookEndpoint as CoreEndpoint, ConfigurationLifetime, FailurePolicy, Operation as CoreOperation, WebhookRole as CoreRole,
-    SideEffects, WebhookSpec,
+    ConfigurationLifetime, FailurePolicy, Operation as CoreOperation, SideEffects,
+    WebhookEndpoint as CoreEndpoint, WebhookRole as CoreRole, WebhookSpec,
 };
 use kopf_core::handler::HandlerId;
 use kopf_core::handler::filter::TextTest;
@@ -15,7 +16,7 @@ use serde_json::Value;
 use crate::load::manifest::{Configuration, Operation};
 use crate::model::handler::{Expected, Subject};
 use crate::model::operator::{HandledKind, Operator};
-use crate::model::webhook::{WebhookEndpoint, WebhookRole, ConfiguredWebhook};
+use crate::model::webhook::{Endpoint, Role, Webhook};
 
 /// `deploy/webhooks.yaml`.
 #[derive(Debug, Template)]
@@ -112,10 +113,10 @@ fn emitted(operator: &Operator, role: CoreRole, specs: &[(&HandledKind, WebhookS
 }
 
 /// The webhook as the runtime will declare it.
-fn spec(webhook: &ConfiguredWebhook) -> WebhookSpec {
+fn spec(webhook: &Webhook) -> WebhookSpec {
     let role = match webhook.role {
-        WebhookRole::Validate => CoreRole::Validating,
-        WebhookRole::Mutate => CoreRole::Mutating,
+        Role::Validate => CoreRole::Validating,
+        Role::Mutate => CoreRole::Mutating,
     };
     let mut spec = WebhookSpec::new(HandlerId::new(&webhook.full_id()), role);
     spec.operations = webhook
@@ -129,9 +130,9 @@ fn spec(webhook: &ConfiguredWebhook) -> WebhookSpec {
         })
         .collect();
     spec.endpoint = match &webhook.endpoint {
-        WebhookEndpoint::Main => CoreEndpoint::Main,
-        WebhookEndpoint::Subresource(name) => CoreEndpoint::Subresource(name.clone()),
-        WebhookEndpoint::All => CoreEndpoint::All,
+        Endpoint::Main => CoreEndpoint::Main,
+        Endpoint::Subresource(name) => CoreEndpoint::Subresource(name.clone()),
+        Endpoint::All => CoreEndpoint::All,
     };
     if webhook.side_effects {
         spec.side_effects = SideEffects::NoneOnDryRun;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use kopf_gen::load::manifest;
 use kopf_runtime::{
     BackgroundSettings, DiffBaseStore, ExecutionSettings, HealthSettings, Lifecycle,
-    NetworkingSettings, PersistenceSettings, PostingLevel, PostingSettings, ProgressStore,
-    ProgressPosting, QueueingSettings, ScanningSettings, Settings, ShutdownSettings,
+    NetworkingSettings, PersistenceSettings, PostingLevel, PostingSettings, ProgressPosting,
+    ProgressStore, QueueingSettings, ScanningSettings, Settings, ShutdownSettings,
     WatchingSettings,
 };
 use serde_json::Value;

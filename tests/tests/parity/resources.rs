@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use kopf_core::selection::DiscoveredResource;
 use kopf_core::selection::resolve::{ResourceDemand, Wanted, resolve};
 use kopf_runtime::{
-    DynamicObject, EventHandler, Namespaces, Operator, Resource, ResourceHandlers, RunningOperator,
-    EventContext, Selector,
+    DynamicObject, EventContext, EventHandler, Namespaces, Operator, Resource, ResourceHandlers,
+    RunningOperator, Selector,
 };
 use kopf_tests::operator::Operator as Process;
 use kopf_tests::{Failure, PythonKopf, Sandbox, TestResult, eventually};

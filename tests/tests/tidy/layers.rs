@@ -33,8 +33,9 @@ const NO_ROW: &str = "";
 impl Layers {
     /// Reads the table below the heading that names the crate.
     ///
-    /// A row is "`module`, `module::child` | `a`, `b`", where the right side may also say
-    /// "nothing of ours", "everything", or "everything but `x`".
+    /// A row is "`module`, `module::child` | purpose | `a`, `b`", where the last cell may also say
+    /// "nothing of ours", "everything", or "everything but `x`". A row covers the module and those
+    /// of its children that have no row of their own.
     pub(crate) fn parse(architecture: &str, crate_name: &str) -> Option<Self> {
         let rows = architecture
             .lines()
@@ -45,7 +46,7 @@ impl Layers {
             .flat_map(|line| {
                 let mut cells = line.trim_matches('|').split('|');
                 let modules = quoted(cells.next().unwrap_or_default());
-                let right = cells.next().unwrap_or_default();
+                let right = cells.next_back().unwrap_or_default();
                 modules.into_iter().map(move |module| {
                     let named = quoted(right);
                     let allowance = if right.contains("everything") {
@@ -104,10 +105,9 @@ impl Layers {
 
 impl Allowance {
     fn permits(&self, imported: &str) -> bool {
-        let within = |name: &String| is_within(imported, name);
         match self {
-            Self::Only(names) => names.iter().any(within),
-            Self::AllBut(names) => !names.iter().any(within),
+            Self::Only(names) => names.contains(imported),
+            Self::AllBut(names) => !names.contains(imported),
         }
     }
 }
@@ -152,13 +152,7 @@ pub(crate) fn violations(layers: &Layers, files: &[SourceFile]) -> Vec<Violation
             found.push(violation(1, &file.module.join("::"), NO_ROW));
             continue;
         };
-        let tokens: TokenStream = file
-            .text
-            .parse()
-            .unwrap_or_else(|error| panic!("{}: {error}", file.path));
-        let mut imports = Vec::new();
-        scan(tokens, &file.module, &mut imports);
-        for Import { target, line } in imports {
+        for Import { target, line } in imports_of(file) {
             let known = target
                 .first()
                 .is_some_and(|first| modules.contains(first.as_str()));
@@ -174,9 +168,17 @@ pub(crate) fn violations(layers: &Layers, files: &[SourceFile]) -> Vec<Violation
     found
 }
 
-struct Import {
-    target: Vec<String>,
-    line: usize,
+/// A path to an item of the same crate, as absolute segments.
+pub(crate) struct Import {
+    pub(crate) target: Vec<String>,
+    pub(crate) line: usize,
+}
+
+/// The imports of one file, without those inside `mod tests`.
+pub(crate) fn imports_of(file: &SourceFile) -> Vec<Import> {
+    let mut imports = Vec::new();
+    scan(file.tokens(), &file.module, &mut imports);
+    imports
 }
 
 /// Collects the absolute target of every path that begins with `crate`, `self` or `super`.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proc_macro2::TokenStream;
+
 /// A file and the module that it defines; the crate's root is the empty path.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
@@ -18,6 +20,14 @@ impl SourceFile {
             module: module.iter().map(ToString::to_string).collect(),
             text: text.to_owned(),
         }
+    }
+
+    /// # Panics
+    /// If the file is not Rust, which the compiler would have said first.
+    pub(crate) fn tokens(&self) -> TokenStream {
+        self.text
+            .parse()
+            .unwrap_or_else(|error| panic!("{}: {error}", self.path))
     }
 
     /// The root ties all modules together, and tests may look at anything: neither has a layer.

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write as _};
 
-use kopf_runtime::{ChangeContext, DiffItem, DiffOp, FieldContext, Old, EventContext, ValidationContext};
+use kopf_runtime::{
+    ChangeContext, DiffItem, DiffOp, EventContext, FieldContext, Old, ValidationContext,
+};
 use serde_json::{Value, json};
 
 /// Notes one call of a change handler.

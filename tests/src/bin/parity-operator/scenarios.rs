@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionError, AdmissionResult, ChangeContext, ChangeHandler, DaemonHandler, ErrorMode, EventHandler,
-    EventSeverity, WatchEventType, FieldHandler, HandlerError, HandlerResult, MutationContext, On, Operation,
-    Resource, ResourceHandlers, ResourceSpec, SubHandler, TextTest, TimerHandler, ValidationContext,
-    ValueTest, WebhookHandler,
+    AdmissionError, AdmissionResult, ChangeContext, ChangeHandler, DaemonHandler, ErrorMode,
+    EventHandler, EventSeverity, FieldHandler, HandlerError, HandlerResult, MutationContext, On,
+    Operation, Resource, ResourceHandlers, ResourceSpec, SubHandler, TextTest, TimerHandler,
+    ValidationContext, ValueTest, WatchEventType, WebhookHandler,
 };
 use serde_json::{Value, json};
 
@@ -225,7 +225,12 @@ fn note_and_return(cx: &mut ChangeContext<Value>, result: &Value) -> HandlerResu
 }
 
 /// Fails the attempts before `success`.
-fn note_and_wait(cx: &ChangeContext<Value>, success: u32, message: &str, seconds: f64) -> HandlerResult {
+fn note_and_wait(
+    cx: &ChangeContext<Value>,
+    success: u32,
+    message: &str,
+    seconds: f64,
+) -> HandlerResult {
     called(cx);
     if cx.retry() < success {
         return Err(later(message, seconds));
