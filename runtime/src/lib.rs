@@ -132,7 +132,7 @@ pub use settings::{
 pub use watch::WatchEventType;
 
 /// The contract between generated code and this crate; it changes when they no longer fit.
-const CODEGEN_ABI: u32 = 1;
+const CODEGEN_ABI: u32 = 2;
 
 /// Stops the build of generated code that was made for another version of this crate.
 ///

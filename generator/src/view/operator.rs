@@ -10,7 +10,7 @@ use crate::model::operator::{HandledKind, Operator, Origin};
 use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 
 /// The version of the seam between generated code and the runtime.
-pub const CODEGEN_ABI: u32 = 1;
+pub const CODEGEN_ABI: u32 = 2;
 
 /// The root of the generated code.
 #[derive(Debug, Template)]

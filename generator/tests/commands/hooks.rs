@@ -25,7 +25,7 @@ fn operator_can_begin_without_kinds() {
     //! The empty as `kopf.yaml` describes it: types, handler traits, and the wiring between them.
     #![allow(dead_code, reason = "an operator rarely uses every field of every type")]
 
-    const _: () = kopf_runtime::assert_codegen_abi(1);
+    const _: () = kopf_runtime::assert_codegen_abi(2);
 
     /// The operator, with the methods of `state` as its handlers.
     pub fn operator<S>(_state: S) -> kopf_runtime::Operator {
