@@ -1,7 +1,8 @@
 //! The command line: arguments become typed requests, results become text and an exit status.
 
-mod addition;
+mod add_args;
 mod change;
+mod console;
 mod draft;
 mod entry;
 mod explain;
@@ -10,7 +11,6 @@ mod hook;
 mod inspect;
 mod new;
 mod progress;
-mod report;
 mod runtime_source;
 mod types;
 mod watch;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use report::{Report, Verbosity};
+pub use console::{Console, OutputVerbosity};
 
 use crate::diagnostic::Style;
 
@@ -40,17 +40,17 @@ const GLOBAL: &str = "For all commands";
 #[command(name = "kopf-gen", after_help = EXIT_CODES, version)]
 pub struct Cli {
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
     #[command(subcommand)]
     command: Command,
 }
 
 /// How to talk to the user, for all commands.
 #[derive(Debug, Args)]
-pub struct Output {
+pub struct OutputArgs {
     /// How to print problems
     #[arg(long, global = true, value_name = "FORMAT", default_value = "human", help_heading = GLOBAL)]
-    pub format: Format,
+    pub format: OutputFormat,
     /// Whether to colour the output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = GLOBAL)]
     pub color: Color,
@@ -64,7 +64,7 @@ pub struct Output {
 
 /// How to print problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// Text with snippets and carets
     Human,
     /// One JSON object per line
@@ -84,7 +84,7 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    New(new::NewArgs),
+    New(new::NewCrateArgs),
     Generate(generate::GenerateArgs),
     Add(change::AddArgs),
     Remove(change::RemoveArgs),
@@ -100,7 +100,7 @@ enum Command {
 
 /// How a command ended; each has its own exit code, 2 being clap's for wrong usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum CommandStatus {
     /// Done.
     Ok,
     /// The input is invalid, or something could not be read or written.
@@ -117,30 +117,30 @@ pub enum Status {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let mut report = Report::new(
+    let mut console = Console::new(
         cli.output.format,
         cli.output.style(),
         cli.output.verbosity(),
     );
     let status = match cli.command {
-        Command::New(args) => new::run(&args, &mut report),
-        Command::Generate(args) => generate::run(&args, &mut report),
-        Command::Add(args) => change::add(&args, &mut report),
-        Command::Remove(args) => change::remove(&args, &mut report),
-        Command::Validate(args) => inspect::validate(&args, &mut report),
-        Command::Rbac(args) => inspect::rbac(&args, &mut report),
-        Command::Schema => inspect::schema(&mut report),
-        Command::Completions(args) => inspect::completions(&args, &mut report),
-        Command::Man(args) => inspect::man(&args, &mut report),
-        Command::Types(args) => types::run(&args, &mut report),
+        Command::New(args) => new::run(&args, &mut console),
+        Command::Generate(args) => generate::run(&args, &mut console),
+        Command::Add(args) => change::add(&args, &mut console),
+        Command::Remove(args) => change::remove(&args, &mut console),
+        Command::Validate(args) => inspect::validate(&args, &mut console),
+        Command::Rbac(args) => inspect::rbac(&args, &mut console),
+        Command::Schema => inspect::schema(&mut console),
+        Command::Completions(args) => inspect::completions(&args, &mut console),
+        Command::Man(args) => inspect::man(&args, &mut console),
+        Command::Types(args) => types::run(&args, &mut console),
         Command::Explain(args) => explain::run(&args),
     };
     status.into()
 }
 
-// === impl Output ===
+// === impl OutputArgs ===
 
-impl Output {
+impl OutputArgs {
     fn style(&self) -> Style {
         let colored = match self.color {
             Color::Always => true,
@@ -157,25 +157,25 @@ impl Output {
         }
     }
 
-    fn verbosity(&self) -> Verbosity {
+    fn verbosity(&self) -> OutputVerbosity {
         match (self.quiet, self.verbose) {
-            (true, _) => Verbosity::Quiet,
-            (_, true) => Verbosity::Verbose,
-            _ => Verbosity::Normal,
+            (true, _) => OutputVerbosity::Quiet,
+            (_, true) => OutputVerbosity::Verbose,
+            _ => OutputVerbosity::Normal,
         }
     }
 }
 
-// === impl Status ===
+// === impl CommandStatus ===
 
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> Self {
+impl From<CommandStatus> for ExitCode {
+    fn from(status: CommandStatus) -> Self {
         Self::from(match status {
-            Status::Ok => 0,
-            Status::Invalid => 1,
-            Status::Usage => 2,
-            Status::Drift => 3,
-            Status::Edited => 4,
+            CommandStatus::Ok => 0,
+            CommandStatus::Invalid => 1,
+            CommandStatus::Usage => 2,
+            CommandStatus::Drift => 3,
+            CommandStatus::Edited => 4,
         })
     }
 }

@@ -6,7 +6,7 @@ mod source;
 
 pub use code::Code;
 pub use render::{Style, human, json};
-pub use source::{Position, SourceId, Sources, Span};
+pub use source::{LineColumn, SourceId, Sources, Span};
 
 /// How much a problem matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ pub enum Severity {
 
 /// A place in an input, with a few words about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Label {
+pub struct SourceLabel {
     /// The text that the span counts in.
     pub source: SourceId,
     /// The bytes that are meant.
@@ -42,7 +42,7 @@ pub struct Diagnostic {
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
     /// Where.
-    pub labels: Vec<Label>,
+    pub labels: Vec<SourceLabel>,
     /// How to mend it.
     pub help: Option<String>,
 }
@@ -110,7 +110,7 @@ impl Diagnostic {
     /// Adds a place; the first one added is the primary one.
     #[must_use]
     pub fn at(mut self, source: SourceId, span: Span, text: impl Into<String>) -> Self {
-        self.labels.push(Label {
+        self.labels.push(SourceLabel {
             source,
             span,
             text: text.into(),

@@ -14,7 +14,7 @@ pub fn rust(text: &str) -> Result<String, syn::Error> {
 
 /// What a line at some depth begins, as far as blank lines are concerned.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum LineKind {
     InnerDoc,
     DocOrAttribute,
     Module,
@@ -25,7 +25,7 @@ enum Line {
 
 fn with_blank_lines(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len() + text.len() / 16);
-    let mut previous = Line::Other;
+    let mut previous = LineKind::Other;
     let mut previous_ends_item = false;
     let mut last = "";
     for line in text.lines() {
@@ -33,13 +33,15 @@ fn with_blank_lines(text: &str) -> String {
         let depth = line.len() - content.len();
         let kind = classify(content);
         let starts_group = match kind {
-            Line::InnerDoc | Line::Other => false,
-            Line::Import if previous == kind => leaves_std(last, content),
-            Line::Module | Line::Import => previous != kind && previous != Line::DocOrAttribute,
-            Line::DocOrAttribute | Line::Item => previous != Line::DocOrAttribute,
+            LineKind::InnerDoc | LineKind::Other => false,
+            LineKind::Import if previous == kind => leaves_std(last, content),
+            LineKind::Module | LineKind::Import => {
+                previous != kind && previous != LineKind::DocOrAttribute
+            }
+            LineKind::DocOrAttribute | LineKind::Item => previous != LineKind::DocOrAttribute,
         };
-        let after_item = previous_ends_item || previous == Line::InnerDoc;
-        let between_methods = depth > 0 && previous_ends_item && kind == Line::DocOrAttribute;
+        let after_item = previous_ends_item || previous == LineKind::InnerDoc;
+        let between_methods = depth > 0 && previous_ends_item && kind == LineKind::DocOrAttribute;
         if (depth == 0 && starts_group && after_item) || between_methods {
             spaced.push('\n');
         }
@@ -47,10 +49,10 @@ fn with_blank_lines(text: &str) -> String {
         spaced.push('\n');
         last = content;
         previous_ends_item = content.ends_with(['}', ';']);
-        previous = if depth == 0 || kind == Line::DocOrAttribute {
+        previous = if depth == 0 || kind == LineKind::DocOrAttribute {
             kind
         } else {
-            Line::Other
+            LineKind::Other
         };
     }
     spaced
@@ -61,22 +63,22 @@ fn leaves_std(previous: &str, line: &str) -> bool {
     previous.starts_with("use std::") && !line.starts_with("use std::")
 }
 
-fn classify(content: &str) -> Line {
+fn classify(content: &str) -> LineKind {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| content.starts_with(prefix));
     if starts(&["//!", "#!["]) {
-        Line::InnerDoc
+        LineKind::InnerDoc
     } else if starts(&["///", "#["]) {
-        Line::DocOrAttribute
+        LineKind::DocOrAttribute
     } else if starts(&["mod ", "pub mod "]) {
-        Line::Module
+        LineKind::Module
     } else if starts(&["use ", "pub use "]) {
-        Line::Import
+        LineKind::Import
     } else if starts(&[
         "pub", "fn ", "struct ", "enum ", "trait ", "impl", "const ", "static ", "type ", "async ",
     ]) {
-        Line::Item
+        LineKind::Item
     } else {
-        Line::Other
+        LineKind::Other
     }
 }
 

@@ -19,7 +19,7 @@ pub struct UserSource<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraitImpl {
     /// Its functions, in order.
-    pub methods: Vec<Method>,
+    pub methods: Vec<ImplMethod>,
     /// The names of its types.
     pub types: Vec<String>,
     /// The text that the functions are indented with, if there is one to go by.
@@ -32,7 +32,7 @@ pub struct TraitImpl {
 
 /// A function in an `impl` block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Method {
+pub struct ImplMethod {
     /// Its name, without `r#`.
     pub name: String,
     /// Where the name is, in bytes.
@@ -41,7 +41,7 @@ pub struct Method {
 
 /// What the `use` items of a file bring into scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Imports {
+pub struct ImportedNames {
     names: Vec<String>,
     globs: Vec<String>,
 }
@@ -85,8 +85,8 @@ impl<'a> UserSource<'a> {
 
     /// What is in scope at the top of the file.
     #[must_use]
-    pub fn imports(&self) -> Imports {
-        let mut imports = Imports::default();
+    pub fn imports(&self) -> ImportedNames {
+        let mut imports = ImportedNames::default();
         for item in &self.file.items {
             if let syn::Item::Use(item) = item {
                 imports.add("", &item.tree);
@@ -205,7 +205,7 @@ impl<'a> UserSource<'a> {
             .collect();
         let methods = functions
             .iter()
-            .map(|function| Method {
+            .map(|function| ImplMethod {
                 name: syn::ext::IdentExt::unraw(&function.sig.ident).to_string(),
                 offset: self.bytes(function.sig.ident.span()).start,
             })
@@ -262,9 +262,9 @@ pub fn with_items(text: &str, items: &str) -> String {
     format!("{}{newline}{newline}{items}{newline}", text.trim_end())
 }
 
-// === impl Imports ===
+// === impl ImportedNames ===
 
-impl Imports {
+impl ImportedNames {
     /// Whether `name` can be written alone, given the names that each glob import brings.
     #[must_use]
     pub fn bring(&self, name: &str, glob_brings: impl Fn(&str) -> bool) -> bool {

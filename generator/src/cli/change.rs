@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::addition::{DaemonArgs, HandlerArgs, IndexArgs, TimerArgs, WebhookArgs};
-use super::draft::Draft;
-use super::generate::{Mode, find_root, finish, settle};
+use super::add_args::{DaemonArgs, HandlerArgs, IndexArgs, TimerArgs, WebhookArgs};
+use super::draft::CrateDraft;
+use super::generate::{WriteMode, find_root, finish, settle};
 use super::hook::{self, HookArgs, ProbeArgs, RemoveHookArgs};
 use super::runtime_source::RuntimeArgs;
-use super::{Report, Status};
+use super::{CommandStatus, Console};
 use crate::diagnostic::{Diagnostics, Sources};
-use crate::edit::{self, List};
+use crate::edit::{self, ManifestList};
 use crate::load::manifest::{
     self, FILE_NAME, HandlerSection, Manifest, ResourceSection, WebhookSection,
 };
 use crate::model::operator::Operator;
 use crate::suggest::did_you_mean;
-use crate::write::EditedFiles;
+use crate::write::EditPolicy;
 
 /// Add something to kopf.yaml, keeping its comments, then generate
 #[derive(Debug, Args)]
@@ -79,22 +79,22 @@ struct RemoveHandlerArgs {
 }
 
 /// A list of a kind from which entries are removed.
-struct Place {
+struct RemovableEntries {
     what: &'static str,
-    list: fn(usize) -> List,
+    list: fn(usize) -> ManifestList,
     /// The names by which each entry is known, that of its function first.
     names: fn(&ResourceSection) -> Vec<Vec<String>>,
 }
 
-const HANDLERS: Place = Place {
+const HANDLERS: RemovableEntries = RemovableEntries {
     what: "handler",
-    list: List::Handlers,
+    list: ManifestList::Handlers,
     names: |section| section.handlers.iter().map(names_of_handler).collect(),
 };
 
-const WEBHOOKS: Place = Place {
+const WEBHOOKS: RemovableEntries = RemovableEntries {
     what: "webhook",
-    list: List::Admission,
+    list: ManifestList::Admission,
     names: |section| {
         let names = |webhook: &WebhookSection| {
             let names = [webhook.function(), webhook.id.as_ref()];
@@ -105,42 +105,42 @@ const WEBHOOKS: Place = Place {
     },
 };
 
-const INDICES: Place = Place {
+const INDICES: RemovableEntries = RemovableEntries {
     what: "index",
-    list: List::Indices,
+    list: ManifestList::Indices,
     names: |section| {
         let indices = section.indices.iter();
         indices.map(|it| vec![it.index.value.clone()]).collect()
     },
 };
 
-pub(super) fn add(args: &AddArgs, report: &mut Report) -> Status {
+pub(super) fn add(args: &AddArgs, console: &mut Console) -> CommandStatus {
     let entry = match &args.what {
         Addition::Handler(args) => args.entry(),
         Addition::Timer(args) => args.entry(),
         Addition::Daemon(args) => args.entry(),
         Addition::Index(args) => args.entry(),
         Addition::Webhook(args) => args.entry(),
-        Addition::Startup(args) => return hook::add("startup", args, report),
-        Addition::Cleanup(args) => return hook::add("cleanup", args, report),
-        Addition::Login(args) => return hook::add("login", args, report),
-        Addition::Probe(args) => return hook::add_probe(args, report),
+        Addition::Startup(args) => return hook::add("startup", args, console),
+        Addition::Cleanup(args) => return hook::add("cleanup", args, console),
+        Addition::Login(args) => return hook::add("login", args, console),
+        Addition::Probe(args) => return hook::add_probe(args, console),
     };
-    change(entry.manifest, entry.kind, report, |text, index, _| {
+    change(entry.manifest, entry.kind, console, |text, index, _| {
         let list = (entry.list)(index);
         edit::append(text, list, &entry.item).map_err(|error| error.to_string())
     })
 }
 
-pub(super) fn remove(args: &RemoveArgs, report: &mut Report) -> Status {
+pub(super) fn remove(args: &RemoveArgs, console: &mut Console) -> CommandStatus {
     let (args, place) = match &args.what {
         Removal::Handler(args) => (args, HANDLERS),
         Removal::Webhook(args) => (args, WEBHOOKS),
         Removal::Index(args) => (args, INDICES),
-        Removal::Hook(args) => return hook::remove(args, report),
+        Removal::Hook(args) => return hook::remove(args, console),
     };
     let manifest = args.manifest.as_deref();
-    change(manifest, &args.kind, report, |text, index, manifest| {
+    change(manifest, &args.kind, console, |text, index, manifest| {
         let entries = (place.names)(&manifest.resources[index]);
         let wanted = entries
             .iter()
@@ -172,10 +172,10 @@ pub(super) fn known(wanted: &str, entries: &[Vec<String>]) -> String {
 fn change(
     manifest: Option<&Path>,
     kind: &str,
-    report: &mut Report,
+    console: &mut Console,
     edit: impl FnOnce(&str, usize, &Manifest) -> Result<String, String>,
-) -> Status {
-    edit_manifest(manifest, report, |text, operator, manifest| {
+) -> CommandStatus {
+    edit_manifest(manifest, console, |text, operator, manifest| {
         edit(text, find_kind(operator, kind)?, manifest)
     })
 }
@@ -183,23 +183,23 @@ fn change(
 /// Changes the manifest of a crate, then generates.
 pub(super) fn edit_manifest(
     manifest: Option<&Path>,
-    report: &mut Report,
+    console: &mut Console,
     edit: impl FnOnce(&str, &Operator, &Manifest) -> Result<String, String>,
-) -> Status {
+) -> CommandStatus {
     let changed = (|| {
-        let root = find_root(manifest).map_err(|message| report.fail(&message))?;
-        settle(&root, Mode::WRITE, report)?;
-        let mut draft = Draft::open(&root).map_err(|error| report.fail_with(&error))?;
-        let operator = draft.load(report)?.operator;
+        let root = find_root(manifest).map_err(|message| console.fail(&message))?;
+        settle(&root, WriteMode::WRITE, console)?;
+        let mut draft = CrateDraft::open(&root).map_err(|error| console.fail_with(&error))?;
+        let operator = draft.load(console)?.operator;
         let manifest = parse(draft.manifest());
         let text = edit(draft.manifest(), &operator, &manifest)
-            .map_err(|message| report.fail(&message))?;
+            .map_err(|message| console.fail(&message))?;
         draft.set_manifest(text);
-        let plan = draft.plan(&RuntimeArgs::default(), report)?;
+        let plan = draft.plan(&RuntimeArgs::default(), console)?;
         Ok((root, plan))
     })();
     match changed {
-        Ok((root, plan)) => finish(&root, &plan, EditedFiles::Keep, Mode::WRITE, report),
+        Ok((root, plan)) => finish(&root, &plan, EditPolicy::Keep, WriteMode::WRITE, console),
         Err(status) => status,
     }
 }

@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::report::Told;
+use super::console::PrintedNotes;
 use super::runtime_source::RuntimeArgs;
-use super::{Report, Status};
+use super::{CommandStatus, Console};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};
-use crate::edit::{self, Item, List};
+use crate::edit::{self, ListItem, ManifestList};
 use crate::load::crd::{self, Crd, NameFix};
 use crate::load::input::STDIN;
 use crate::load::manifest::{self, FILE_NAME};
 use crate::model::operator::Operator;
 use crate::plan::{self, Beginning, CratePath, Plan, PlannedFile, Surroundings};
 use crate::view::scaffold::ManifestView;
-use crate::write::Lock;
+use crate::write::LockFile;
 use crate::{pipeline, project};
 
 /// The crate in `root` with changes that are not written yet.
-pub(super) struct Draft {
+pub(super) struct CrateDraft {
     root: PathBuf,
     /// The manifest as it is on disk, if it is.
     before: Option<String>,
@@ -34,7 +34,7 @@ pub(super) struct Draft {
 
 /// What a kind begins with, each entry as one line of YAML.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FirstEntries {
+pub(super) struct InitialEntries {
     pub(super) handlers: &'static [&'static str],
     pub(super) indices: &'static [&'static str],
     pub(super) admission: &'static [&'static str],
@@ -46,19 +46,19 @@ pub(super) enum DraftError {
     #[error("cannot read {path}")]
     Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Edit(#[from] edit::TooUnusual),
+    Edit(#[from] edit::CannotEdit),
     #[error("{0} is already there with another text; give the new file another name")]
     FileTaken(String),
 }
 
 /// An operator with everything that was read for it.
-pub(super) struct Loaded {
+pub(super) struct LoadedOperator {
     pub(super) operator: Operator,
     pub(super) sources: Sources,
     pub(super) diagnostics: Diagnostics,
 }
 
-impl Draft {
+impl CrateDraft {
     /// The crate whose manifest is in `root`.
     pub(super) fn open(root: &Path) -> Result<Self, DraftError> {
         let path = root.join(FILE_NAME);
@@ -102,11 +102,11 @@ impl Draft {
 
     /// Adds a handler of the operator as a whole, given as one line of YAML.
     pub(super) fn add_hook(&mut self, entry: &str) -> Result<(), DraftError> {
-        let item = Item {
+        let item = ListItem {
             block: vec![entry.to_owned()],
             flow: entry.to_owned(),
         };
-        self.manifest = edit::append(&self.manifest, List::OperatorHandlers, &item)?;
+        self.manifest = edit::append(&self.manifest, ManifestList::OperatorHandlers, &item)?;
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl Draft {
         name: &str,
         text: &str,
         kinds: &[Crd],
-        first: FirstEntries,
+        first: InitialEntries,
     ) -> Result<Vec<String>, DraftError> {
         let mut known = self.known.take().unwrap_or_else(|| self.known_kinds());
         let (old, new): (Vec<&Crd>, Vec<&Crd>) = kinds
@@ -128,7 +128,7 @@ impl Draft {
             for crd in &new {
                 let kind = (kinds.len() > 1).then_some(crd.names.kind.as_str());
                 let item = resource_item(&file, kind, first);
-                self.manifest = edit::append(&self.manifest, List::Resources, &item)?;
+                self.manifest = edit::append(&self.manifest, ManifestList::Resources, &item)?;
             }
         }
         known.extend(
@@ -212,19 +212,19 @@ impl Draft {
     }
 
     /// Reads everything and reports what is wrong.
-    pub(super) fn load(&self, report: &mut Report) -> Result<Loaded, Status> {
-        report.begin("reading kopf.yaml and what it names");
+    pub(super) fn load(&self, console: &mut Console) -> Result<LoadedOperator, CommandStatus> {
+        console.begin("reading kopf.yaml and what it names");
         let (sources, mut diagnostics, operator) = self.read_operator();
         match operator {
-            Some(operator) => Ok(Loaded {
+            Some(operator) => Ok(LoadedOperator {
                 operator,
                 sources,
                 diagnostics,
             }),
             None => {
                 diagnostics.sort();
-                report.print(&diagnostics, &sources, Told::Nothing);
-                Err(Status::Invalid)
+                console.print(&diagnostics, &sources, PrintedNotes::Nothing);
+                Err(CommandStatus::Invalid)
             }
         }
     }
@@ -239,22 +239,26 @@ impl Draft {
     }
 
     /// Plans every file of the crate, and reports what is wrong with the inputs.
-    pub(super) fn plan(&self, runtime: &RuntimeArgs, report: &mut Report) -> Result<Plan, Status> {
-        let Loaded {
+    pub(super) fn plan(
+        &self,
+        runtime: &RuntimeArgs,
+        console: &mut Console,
+    ) -> Result<Plan, CommandStatus> {
+        let LoadedOperator {
             operator,
             mut sources,
             mut diagnostics,
-        } = self.load(report)?;
+        } = self.load(console)?;
         let user = project::user_files(&self.root, &mut sources)
-            .map_err(|error| report.fail_with(&error))?;
-        report.begin("making the crate");
+            .map_err(|error| console.fail_with(&error))?;
+        console.begin("making the crate");
         let kinds = operator.kinds.len();
-        let mut advance = |done| report.advance(done, kinds);
+        let mut advance = |done| console.advance(done, kinds);
         let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut advance);
         if !self.root.join("Cargo.toml").exists() {
             let runtime = runtime
                 .resolve(&self.root)
-                .map_err(|message| report.fail(&message))?;
+                .map_err(|message| console.fail(&message))?;
             let surroundings = Surroundings {
                 runtime,
                 has_workspace: is_in_workspace(&self.root),
@@ -269,11 +273,11 @@ impl Draft {
                 .iter()
                 .map(|(path, text)| PlannedFile::scaffold(inside(path), text.clone())),
         );
-        let lock = Lock::read(&self.root).map_err(|error| report.fail_with(&error))?;
+        let lock = LockFile::read(&self.root).map_err(|error| console.fail_with(&error))?;
         diagnostics.sort();
-        report.print(&diagnostics, &sources, Told::Notes(lock.notes()));
+        console.print(&diagnostics, &sources, PrintedNotes::Notes(lock.notes()));
         if diagnostics.has_errors() {
-            return Err(Status::Invalid);
+            return Err(CommandStatus::Invalid);
         }
         let notes = diagnostics
             .iter()
@@ -303,7 +307,7 @@ fn is_in_workspace(root: &Path) -> bool {
     })
 }
 
-fn resource_item(file: &str, kind: Option<&str>, first: FirstEntries) -> Item {
+fn resource_item(file: &str, kind: Option<&str>, first: InitialEntries) -> ListItem {
     let lists = [
         ("handlers", first.handlers),
         ("indices", first.indices),
@@ -321,7 +325,7 @@ fn resource_item(file: &str, kind: Option<&str>, first: FirstEntries) -> Item {
         block.extend(entries.iter().map(|entry| format!("  - {entry}")));
         flow.push(format!("{key}: [{}]", entries.join(", ")));
     }
-    Item {
+    ListItem {
         block,
         flow: format!("{{{}}}", flow.join(", ")),
     }

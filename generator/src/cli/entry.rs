@@ -1,14 +1,14 @@
 //! Entries of kopf.yaml, as `kopf-gen add` writes them.
 
-use crate::edit::Item;
+use crate::edit::ListItem;
 
 /// An entry of the manifest with the keys that have a value.
-pub(super) fn item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> Item {
+pub(super) fn item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> ListItem {
     let keys: Vec<String> = keys
         .filter_map(|(key, value)| Some(format!("{key}: {}", value?)))
         .collect();
     let flow = format!("{{{}}}", keys.join(", "));
-    Item {
+    ListItem {
         block: vec![flow.clone()],
         flow,
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 
-use super::Status;
+use super::CommandStatus;
 use crate::diagnostic::Code;
 
 /// Explain the code of a problem
@@ -14,7 +14,7 @@ pub(super) struct ExplainArgs {
     code: Option<Code>,
 }
 
-pub(super) fn run(args: &ExplainArgs) -> Status {
+pub(super) fn run(args: &ExplainArgs) -> CommandStatus {
     let text = match args.code {
         Some(code) => {
             let lines = code
@@ -34,7 +34,7 @@ pub(super) fn run(args: &ExplainArgs) -> Status {
             .collect(),
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => Status::Ok,
-        Err(_) => Status::Invalid,
+        Ok(()) => CommandStatus::Ok,
+        Err(_) => CommandStatus::Invalid,
     }
 }

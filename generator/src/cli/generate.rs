@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::draft::{Draft, FirstEntries};
+use super::draft::{CrateDraft, InitialEntries};
 use super::new::{add_inputs, operator_name};
 use super::runtime_source::RuntimeArgs;
-use super::{Report, Status, watch};
+use super::{CommandStatus, Console, watch};
 use crate::diff;
 use crate::load::manifest::FILE_NAME;
 use crate::plan::{Beginning, Plan};
-use crate::write::{self, Change, Comparison, EditedFiles, Lock};
+use crate::write::{self, Comparison, EditPolicy, FileChange, LockFile};
 
 /// What a kind begins with when it is added.
-const FIRST_ENTRIES: FirstEntries = FirstEntries {
+const FIRST_ENTRIES: InitialEntries = InitialEntries {
     handlers: &[
         "{on: create, fn: create_fn}",
         "{on: update, fn: update_fn}",
@@ -35,7 +35,7 @@ pub(super) struct GenerateArgs {
     #[arg(short, long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     #[command(flatten)]
-    mode: Mode,
+    mode: WriteMode,
     /// Overwrite generated files even if they were edited by hand
     #[arg(long)]
     force: bool,
@@ -48,7 +48,7 @@ pub(super) struct GenerateArgs {
 
 /// What to do instead of writing.
 #[derive(Clone, Copy, Debug, Args)]
-pub(super) struct Mode {
+pub(super) struct WriteMode {
     /// Write nothing; end with 3 if something is out of date, with 4 if a generated file was edited
     #[arg(long)]
     check: bool,
@@ -60,62 +60,66 @@ pub(super) struct Mode {
     dry_run: bool,
 }
 
-pub(super) fn run(args: &GenerateArgs, report: &mut Report) -> Status {
+pub(super) fn run(args: &GenerateArgs, console: &mut Console) -> CommandStatus {
     if args.watch {
         return match find_root(args.manifest.as_deref()) {
             Ok(root) => watch::forever(&root, || {
                 // A mistake is shown, and the files stay as they are until it is mended.
-                once(args, report);
+                once(args, console);
             }),
-            Err(message) => report.fail(&message),
+            Err(message) => console.fail(&message),
         };
     }
-    once(args, report)
+    once(args, console)
 }
 
-fn once(args: &GenerateArgs, report: &mut Report) -> Status {
+fn once(args: &GenerateArgs, console: &mut Console) -> CommandStatus {
     let edited = if args.force {
-        EditedFiles::Overwrite
+        EditPolicy::Overwrite
     } else {
-        EditedFiles::Keep
+        EditPolicy::Keep
     };
-    match prepare(args, report) {
-        Ok((root, plan)) => finish(&root, &plan, edited, args.mode, report),
+    match prepare(args, console) {
+        Ok((root, plan)) => finish(&root, &plan, edited, args.mode, console),
         Err(status) => status,
     }
 }
 
-fn prepare(args: &GenerateArgs, report: &mut Report) -> Result<(PathBuf, Plan), Status> {
+fn prepare(args: &GenerateArgs, console: &mut Console) -> Result<(PathBuf, Plan), CommandStatus> {
     let (root, mut draft) = match find_root(args.manifest.as_deref()) {
         Ok(root) => {
-            settle(&root, args.mode, report)?;
-            let draft = Draft::open(&root).map_err(|error| report.fail_with(&error))?;
+            settle(&root, args.mode, console)?;
+            let draft = CrateDraft::open(&root).map_err(|error| console.fail_with(&error))?;
             (root, draft)
         }
         Err(_) if args.manifest.is_none() && !args.crds.is_empty() => {
             let root = PathBuf::from(".");
-            let name = operator_name(None, &root).map_err(|message| report.fail(&message))?;
-            let draft = Draft::begin(&root, &name, Beginning::Stubs);
+            let name = operator_name(None, &root).map_err(|message| console.fail(&message))?;
+            let draft = CrateDraft::begin(&root, &name, Beginning::Stubs);
             (root, draft)
         }
-        Err(message) => return Err(report.fail(&message)),
+        Err(message) => return Err(console.fail(&message)),
     };
-    add_inputs(&mut draft, &args.crds, FIRST_ENTRIES, report)?;
-    let plan = draft.plan(&args.runtime, report)?;
+    add_inputs(&mut draft, &args.crds, FIRST_ENTRIES, console)?;
+    let plan = draft.plan(&args.runtime, console)?;
     Ok((root, plan))
 }
 
 /// Completes an interrupted run before anything is read.
-pub(super) fn settle(root: &Path, mode: Mode, report: &mut Report) -> Result<(), Status> {
+pub(super) fn settle(
+    root: &Path,
+    mode: WriteMode,
+    console: &mut Console,
+) -> Result<(), CommandStatus> {
     if mode.writes() {
         match write::recover(root) {
-            Ok(true) => report.say("completed an interrupted run"),
+            Ok(true) => console.say("completed an interrupted run"),
             Ok(false) => {}
-            Err(error) => return Err(report.fail_with(&error)),
+            Err(error) => return Err(console.fail_with(&error)),
         }
     } else if write::is_interrupted(root) {
-        report.say("an interrupted run waits to be completed: run `kopf-gen generate`");
-        return Err(Status::Drift);
+        console.say("an interrupted run waits to be completed: run `kopf-gen generate`");
+        return Err(CommandStatus::Drift);
     }
     Ok(())
 }
@@ -154,60 +158,60 @@ pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
 pub(super) fn finish(
     root: &Path,
     plan: &Plan,
-    edited: EditedFiles,
-    mode: Mode,
-    report: &mut Report,
-) -> Status {
-    report.begin("writing the files");
+    edited: EditPolicy,
+    mode: WriteMode,
+    console: &mut Console,
+) -> CommandStatus {
+    console.begin("writing the files");
     let comparison = match write::compare(root, plan, edited) {
         Ok(comparison) => comparison,
-        Err(error) => return report.fail_with(&error),
+        Err(error) => return console.fail_with(&error),
     };
     for path in &comparison.released {
-        report.say(&format!(
+        console.say(&format!(
             "{path} is no longer generated, but it was edited: it stays, and is yours now"
         ));
     }
     for module in comparison.changes.iter().filter_map(forgotten_kind) {
         let file = format!("src/handlers/{module}.rs");
         if root.join(&file).exists() {
-            report.say(&format!(
+            console.say(&format!(
                 "kopf.yaml no longer handles what {file} is for: the file stays; \
                  move what you need, then delete it and `mod {module};`"
             ));
         }
     }
     if !comparison.conflicts.is_empty() {
-        return refuse(&comparison, report);
+        return refuse(&comparison, console);
     }
     if mode.writes()
         && let Err(error) = write::apply(root, &comparison)
     {
-        return report.fail_with(&error);
+        return console.fail_with(&error);
     }
-    report.rest();
+    console.rest();
     let shown = if mode.diff {
         show_diff(&comparison)
     } else {
         Ok(())
     };
     if shown.is_err() {
-        return Status::Invalid;
+        return CommandStatus::Invalid;
     }
     for change in shown_changes(&comparison) {
-        report.file(action(change, mode), change.path().as_str());
+        console.file(action(change, mode), change.path().as_str());
     }
     if comparison.changes.is_empty() {
-        report.say("everything is up to date");
+        console.say("everything is up to date");
     } else if mode.check {
-        return Status::Drift;
+        return CommandStatus::Drift;
     }
-    Status::Ok
+    CommandStatus::Ok
 }
 
 /// The module of a kind whose generated code goes.
-fn forgotten_kind(change: &Change) -> Option<&str> {
-    let Change::Delete { path, .. } = change else {
+fn forgotten_kind(change: &FileChange) -> Option<&str> {
+    let FileChange::Delete { path, .. } = change else {
         return None;
     };
     let module = path
@@ -217,21 +221,21 @@ fn forgotten_kind(change: &Change) -> Option<&str> {
     (!module.contains('/') && module != "types").then_some(module)
 }
 
-fn refuse(comparison: &Comparison, report: &mut Report) -> Status {
+fn refuse(comparison: &Comparison, console: &mut Console) -> CommandStatus {
     for conflict in &comparison.conflicts {
-        report.say(&format!("{} was edited by hand", conflict.path));
-        report.say(diff::of_conflict(conflict).trim_end());
+        console.say(&format!("{} was edited by hand", conflict.path));
+        console.say(diff::of_conflict(conflict).trim_end());
     }
-    report.fail(
+    console.fail(
         "generated files were edited by hand, and nothing was written; \
          move the edits to a file of yours, or discard them with `--force`",
     );
-    Status::Edited
+    CommandStatus::Edited
 }
 
 /// What is worth telling: the lock changes with everything else, and matters only alone.
-fn shown_changes(comparison: &Comparison) -> impl Iterator<Item = &Change> {
-    let lock = Lock::location();
+fn shown_changes(comparison: &Comparison) -> impl Iterator<Item = &FileChange> {
+    let lock = LockFile::location();
     let alone = comparison.changes.len() == 1;
     comparison
         .changes
@@ -245,18 +249,18 @@ fn show_diff(comparison: &Comparison) -> io::Result<()> {
         .try_for_each(|change| out.write_all(diff::of_change(change).as_bytes()))
 }
 
-fn action(change: &Change, mode: Mode) -> &'static str {
+fn action(change: &FileChange, mode: WriteMode) -> &'static str {
     let (done, planned) = match change {
-        Change::Create { .. } => ("created", "would create"),
-        Change::Update { .. } => ("updated", "would update"),
-        Change::Delete { .. } => ("deleted", "would delete"),
+        FileChange::Create { .. } => ("created", "would create"),
+        FileChange::Update { .. } => ("updated", "would update"),
+        FileChange::Delete { .. } => ("deleted", "would delete"),
     };
     if mode.writes() { done } else { planned }
 }
 
-// === impl Mode ===
+// === impl WriteMode ===
 
-impl Mode {
+impl WriteMode {
     pub(super) const WRITE: Self = Self {
         check: false,
         diff: false,

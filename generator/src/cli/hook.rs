@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::change::{edit_manifest, known};
 use super::entry::{item, scalar, text};
-use super::{Report, Status};
-use crate::edit::{self, Item, List};
+use super::{CommandStatus, Console};
+use crate::edit::{self, ListItem, ManifestList};
 use crate::load::manifest::HookSection;
 
 #[derive(Debug, Args)]
@@ -57,23 +57,23 @@ pub(super) struct RemoveHookArgs {
 }
 
 /// Adds a handler under the key that says when it is called.
-pub(super) fn add(moment: &'static str, args: &HookArgs, report: &mut Report) -> Status {
-    append(args.manifest.as_deref(), &args.item(moment), report)
+pub(super) fn add(moment: &'static str, args: &HookArgs, console: &mut Console) -> CommandStatus {
+    append(args.manifest.as_deref(), &args.item(moment), console)
 }
 
 /// Adds a probe.
-pub(super) fn add_probe(args: &ProbeArgs, report: &mut Report) -> Status {
-    append(args.manifest.as_deref(), &args.item(), report)
+pub(super) fn add_probe(args: &ProbeArgs, console: &mut Console) -> CommandStatus {
+    append(args.manifest.as_deref(), &args.item(), console)
 }
 
-fn append(manifest: Option<&Path>, item: &Item, report: &mut Report) -> Status {
-    edit_manifest(manifest, report, |text, _, _| {
-        edit::append(text, List::OperatorHandlers, item).map_err(|error| error.to_string())
+fn append(manifest: Option<&Path>, item: &ListItem, console: &mut Console) -> CommandStatus {
+    edit_manifest(manifest, console, |text, _, _| {
+        edit::append(text, ManifestList::OperatorHandlers, item).map_err(|error| error.to_string())
     })
 }
 
-pub(super) fn remove(args: &RemoveHookArgs, report: &mut Report) -> Status {
-    edit_manifest(args.manifest.as_deref(), report, |text, _, manifest| {
+pub(super) fn remove(args: &RemoveHookArgs, console: &mut Console) -> CommandStatus {
+    edit_manifest(args.manifest.as_deref(), console, |text, _, manifest| {
         let hooks = &manifest.operator.handlers;
         let entries: Vec<Vec<String>> = hooks.iter().map(names).collect();
         let place = entries
@@ -83,7 +83,7 @@ pub(super) fn remove(args: &RemoveHookArgs, report: &mut Report) -> Status {
             let help = known(&args.handler, &entries);
             format!("the operator has no handler `{}`; {help}", args.handler)
         })?;
-        edit::remove(text, List::OperatorHandlers, place).map_err(|error| error.to_string())
+        edit::remove(text, ManifestList::OperatorHandlers, place).map_err(|error| error.to_string())
     })
 }
 
@@ -94,7 +94,7 @@ fn names(hook: &HookSection) -> Vec<String> {
 }
 
 impl HookArgs {
-    fn item(&self, moment: &'static str) -> Item {
+    fn item(&self, moment: &'static str) -> ListItem {
         let keys = [
             (moment, Some(scalar(&self.function))),
             ("id", text(self.id.as_ref())),
@@ -107,7 +107,7 @@ impl HookArgs {
 }
 
 impl ProbeArgs {
-    fn item(&self) -> Item {
+    fn item(&self) -> ListItem {
         let keys = [
             ("probe", Some(scalar(&self.function))),
             ("id", text(self.id.as_ref())),

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory as _};
 
-use super::draft::{Draft, Loaded};
+use super::console::PrintedNotes;
+use super::draft::{CrateDraft, LoadedOperator};
 use super::generate::find_root;
-use super::report::Told;
-use super::{Cli, Report, Status};
+use super::{Cli, CommandStatus, Console};
 use crate::load::manifest;
 use crate::model::rbac::{self, Rule};
 use crate::plan;
@@ -48,68 +48,68 @@ pub(super) struct ManArgs {
     dir: PathBuf,
 }
 
-pub(super) fn validate(args: &ValidateArgs, report: &mut Report) -> Status {
-    match load(args.manifest.as_deref(), report) {
-        Ok(Loaded {
+pub(super) fn validate(args: &ValidateArgs, console: &mut Console) -> CommandStatus {
+    match load(args.manifest.as_deref(), console) {
+        Ok(LoadedOperator {
             operator,
             sources,
             mut diagnostics,
         }) => {
             diagnostics.sort();
-            report.print(&diagnostics, &sources, Told::Nothing);
+            console.print(&diagnostics, &sources, PrintedNotes::Nothing);
             let handlers: usize = operator.kinds.iter().map(|kind| kind.handlers.len()).sum();
             let kinds = operator.kinds.len();
-            report.say(&format!(
+            console.say(&format!(
                 "{} is valid: kinds: {kinds}, handlers: {handlers}",
                 operator.name
             ));
-            Status::Ok
+            CommandStatus::Ok
         }
         Err(status) => status,
     }
 }
 
-pub(super) fn schema(report: &mut Report) -> Status {
+pub(super) fn schema(console: &mut Console) -> CommandStatus {
     let schema = serde_json::to_string_pretty(&manifest::schema()).expect("a schema is JSON");
-    print(&format!("{schema}\n"), report)
+    print(&format!("{schema}\n"), console)
 }
 
-pub(super) fn rbac(args: &RbacArgs, report: &mut Report) -> Status {
-    let operator = match load(args.manifest.as_deref(), report) {
+pub(super) fn rbac(args: &RbacArgs, console: &mut Console) -> CommandStatus {
+    let operator = match load(args.manifest.as_deref(), console) {
         Ok(loaded) => loaded.operator,
         Err(status) => return status,
     };
     let Some(wanted) = &args.explain else {
-        return print(&plan::text(&RbacView::new(&operator)), report);
+        return print(&plan::text(&RbacView::new(&operator)), console);
     };
     let rules = rbac::rules(&operator);
     match explain(&rules, wanted) {
-        Ok(text) => print(&text, report),
-        Err(message) => report.fail(&message),
+        Ok(text) => print(&text, console),
+        Err(message) => console.fail(&message),
     }
 }
 
-pub(super) fn completions(args: &CompletionsArgs, report: &mut Report) -> Status {
+pub(super) fn completions(args: &CompletionsArgs, console: &mut Console) -> CommandStatus {
     // Into memory first, where writing cannot fail; the library would panic.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "kopf-gen", &mut script);
-    print(&String::from_utf8_lossy(&script), report)
+    print(&String::from_utf8_lossy(&script), console)
 }
 
-pub(super) fn man(args: &ManArgs, report: &mut Report) -> Status {
+pub(super) fn man(args: &ManArgs, console: &mut Console) -> CommandStatus {
     let write = std::fs::create_dir_all(&args.dir)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir));
     match write {
-        Ok(()) => Status::Ok,
-        Err(error) => report.fail(&format!("cannot write to {}: {error}", args.dir.display())),
+        Ok(()) => CommandStatus::Ok,
+        Err(error) => console.fail(&format!("cannot write to {}: {error}", args.dir.display())),
     }
 }
 
-fn load(manifest: Option<&Path>, report: &mut Report) -> Result<Loaded, Status> {
-    let root = find_root(manifest).map_err(|message| report.fail(&message))?;
-    Draft::open(&root)
-        .map_err(|error| report.fail_with(&error))?
-        .load(report)
+fn load(manifest: Option<&Path>, console: &mut Console) -> Result<LoadedOperator, CommandStatus> {
+    let root = find_root(manifest).map_err(|message| console.fail(&message))?;
+    CrateDraft::open(&root)
+        .map_err(|error| console.fail_with(&error))?
+        .load(console)
 }
 
 fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
@@ -152,12 +152,12 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
     }
 }
 
-fn print(text: &str, report: &mut Report) -> Status {
-    report.rest();
+fn print(text: &str, console: &mut Console) -> CommandStatus {
+    console.rest();
     match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => Status::Ok,
+        Ok(()) => CommandStatus::Ok,
         // Who reads no further has seen enough, as `head` has.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Status::Ok,
-        Err(error) => report.fail(&format!("cannot write to standard output: {error}")),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => CommandStatus::Ok,
+        Err(error) => console.fail(&format!("cannot write to standard output: {error}")),
     }
 }

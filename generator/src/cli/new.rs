@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::draft::{Draft, FirstEntries};
-use super::generate::{Mode, finish};
-use super::report::Told;
+use super::console::PrintedNotes;
+use super::draft::{CrateDraft, InitialEntries};
+use super::generate::{WriteMode, finish};
 use super::runtime_source::RuntimeArgs;
-use super::{Report, Status};
+use super::{CommandStatus, Console};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Sources};
 use crate::load::crd::{self, NameFix};
 use crate::load::input::{self, STDIN};
 use crate::model::lower::is_operator_name;
 use crate::plan::Beginning;
-use crate::write::{self, EditedFiles, TOOL_FOLDER};
+use crate::write::{self, EditPolicy, TOOL_FOLDER};
 
 /// Make an operator crate that builds and runs at once
 #[derive(Debug, Args)]
-pub(super) struct NewArgs {
+pub(super) struct NewCrateArgs {
     /// The folder to make; it must not exist yet, or be empty
     dir: PathBuf,
     /// Files, folders or globs with CustomResourceDefinitions, which are copied; `-` is standard input
@@ -46,13 +46,19 @@ pub(super) enum Preset {
     Full,
 }
 
-pub(super) fn run(args: &NewArgs, report: &mut Report) -> Status {
-    match prepare(args, report) {
-        Ok((draft, name)) => match draft.plan(&args.runtime, report) {
+pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
+    match prepare(args, console) {
+        Ok((draft, name)) => match draft.plan(&args.runtime, console) {
             Ok(plan) => {
-                let status = finish(&args.dir, &plan, EditedFiles::Keep, Mode::WRITE, report);
-                if status == Status::Ok {
-                    report.say(&next_steps(&args.dir, &name, draft.has_crds()));
+                let status = finish(
+                    &args.dir,
+                    &plan,
+                    EditPolicy::Keep,
+                    WriteMode::WRITE,
+                    console,
+                );
+                if status == CommandStatus::Ok {
+                    console.say(&next_steps(&args.dir, &name, draft.has_crds()));
                 }
                 status
             }
@@ -62,40 +68,40 @@ pub(super) fn run(args: &NewArgs, report: &mut Report) -> Status {
     }
 }
 
-fn prepare(args: &NewArgs, report: &mut Report) -> Result<(Draft, String), Status> {
+fn prepare(args: &NewCrateArgs, console: &mut Console) -> Result<(CrateDraft, String), CommandStatus> {
     let name =
-        operator_name(args.name.as_deref(), &args.dir).map_err(|message| report.fail(&message))?;
+        operator_name(args.name.as_deref(), &args.dir).map_err(|message| console.fail(&message))?;
     let place = args.dir.display();
     match is_free(&args.dir) {
         Ok(true) => {}
         Ok(false) => {
             let message =
                 format!("{place} is not empty; inside an operator crate, use `kopf-gen generate`");
-            return Err(report.fail(&message));
+            return Err(console.fail(&message));
         }
-        Err(error) => return Err(report.fail(&format!("cannot look into {place}: {error}"))),
+        Err(error) => return Err(console.fail(&format!("cannot look into {place}: {error}"))),
     }
-    let mut draft = Draft::begin(&args.dir, &name, args.preset.beginning());
+    let mut draft = CrateDraft::begin(&args.dir, &name, args.preset.beginning());
     for hook in args.preset.hooks() {
         draft
             .add_hook(hook)
-            .map_err(|error| report.fail_with(&error))?;
+            .map_err(|error| console.fail_with(&error))?;
     }
-    add_inputs(&mut draft, &args.crds, args.preset.entries(), report)?;
+    add_inputs(&mut draft, &args.crds, args.preset.entries(), console)?;
     Ok((draft, name))
 }
 
 /// Adds every definition that the arguments name. Other files of a folder are left alone.
 pub(super) fn add_inputs(
-    draft: &mut Draft,
+    draft: &mut CrateDraft,
     arguments: &[String],
-    first: FirstEntries,
-    report: &mut Report,
-) -> Result<(), Status> {
+    first: InitialEntries,
+    console: &mut Console,
+) -> Result<(), CommandStatus> {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
     if !is_typed(arguments) {
-        report.begin("reading the definitions");
+        console.begin("reading the definitions");
     }
     let ids = input::read(arguments, &mut sources, &mut diagnostics);
     let mut files = Vec::new();
@@ -117,15 +123,15 @@ pub(super) fn add_inputs(
     // What is not an error is told when the files are read for good, where they are then.
     if diagnostics.has_errors() {
         diagnostics.sort();
-        report.print(&diagnostics, &sources, Told::Nothing);
-        return Err(Status::Invalid);
+        console.print(&diagnostics, &sources, PrintedNotes::Nothing);
+        return Err(CommandStatus::Invalid);
     }
     for (id, kinds) in files {
         match draft.add_crds(sources.name(id), sources.text(id), &kinds, first) {
             Ok(known) => known
                 .iter()
-                .for_each(|kind| report.say(&format!("{kind} is in kopf.yaml already"))),
-            Err(error) => return Err(report.fail_with(&error)),
+                .for_each(|kind| console.say(&format!("{kind} is in kopf.yaml already"))),
+            Err(error) => return Err(console.fail_with(&error)),
         }
     }
     Ok(())
@@ -188,17 +194,17 @@ fn next_steps(dir: &Path, name: &str, has_crds: bool) -> String {
 
 impl Preset {
     /// What each kind begins with.
-    fn entries(self) -> FirstEntries {
+    fn entries(self) -> InitialEntries {
         match self {
-            Self::Minimal => FirstEntries {
+            Self::Minimal => InitialEntries {
                 handlers: &["{on: create, fn: create_fn}"],
-                ..FirstEntries::default()
+                ..InitialEntries::default()
             },
-            Self::Child => FirstEntries {
+            Self::Child => InitialEntries {
                 handlers: &["{on: [create, update, resume], fn: sync_child}"],
-                ..FirstEntries::default()
+                ..InitialEntries::default()
             },
-            Self::Full => FirstEntries {
+            Self::Full => InitialEntries {
                 handlers: &[
                     "{on: create, fn: create_fn}",
                     "{on: update, fn: update_fn}",

@@ -16,14 +16,14 @@ const ERASE: &str = "\r\x1b[K";
 
 /// The last line of the terminal, as long as something takes long.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
-    line: Option<Arc<Line>>,
+pub(super) struct ProgressLine {
+    line: Option<Arc<TerminalLine>>,
 }
 
 /// Two threads write to one terminal, so the line has a lock: who prints something else takes the
 /// line away first, and it stays away until the next task.
 #[derive(Debug, Default)]
-struct Line {
+struct TerminalLine {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -40,25 +40,25 @@ struct Task {
     what: &'static str,
     since: Instant,
     /// How much is done of how much, where that can be counted.
-    share: Option<Share>,
+    share: Option<KindCount>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct KindCount {
     done: usize,
     total: usize,
 }
 
-// === impl Progress ===
+// === impl ProgressLine ===
 
-impl Progress {
+impl ProgressLine {
     /// On standard error if that is a terminal that can erase a line.
     pub(super) fn on_terminal() -> Self {
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         if !io::stderr().is_terminal() || is_dumb {
             return Self::default();
         }
-        let line = Arc::new(Line::default());
+        let line = Arc::new(TerminalLine::default());
         let shown = Arc::clone(&line);
         let started = thread::Builder::new().spawn(move || shown.show());
         Self {
@@ -80,7 +80,7 @@ impl Progress {
     pub(super) fn advance(&self, done: usize, total: usize) {
         let Some(line) = &self.line else { return };
         if let Some(task) = &mut line.lock().task {
-            task.share = Some(Share { done, total });
+            task.share = Some(KindCount { done, total });
         }
     }
 
@@ -98,7 +98,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         let Some(line) = &self.line else { return };
         let mut state = line.lock();
@@ -108,9 +108,9 @@ impl Drop for Progress {
     }
 }
 
-// === impl Line ===
+// === impl TerminalLine ===
 
-impl Line {
+impl TerminalLine {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -147,7 +147,7 @@ impl State {
     fn draw(&mut self) {
         if let Some(Task { what, since, share }) = &self.task {
             let seconds = since.elapsed().as_secs();
-            let share = share.map_or_else(String::new, |Share { done, total }| {
+            let share = share.map_or_else(String::new, |KindCount { done, total }| {
                 format!("{done} of {total} kinds, ")
             });
             write(&format!("{ERASE}{what}: {share}{seconds} s"));

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::generate::{Mode, finish, settle};
+use super::console::PrintedNotes;
+use super::generate::{WriteMode, finish, settle};
 use super::new::is_typed;
-use super::report::Told;
-use super::{Report, Status};
+use super::{CommandStatus, Console};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::crd::NameFix;
 use crate::load::input;
@@ -18,7 +18,7 @@ use crate::model::resource::{Resource, Versions};
 use crate::model::types::Known;
 use crate::plan;
 use crate::types::{self, Request};
-use crate::write::{self, EditedFiles};
+use crate::write::{self, EditPolicy};
 
 /// Print the Rust types of CustomResourceDefinitions
 #[derive(Debug, Args)]
@@ -72,20 +72,20 @@ enum BuiltinTypes {
     None,
 }
 
-pub(super) fn run(args: &TypesArgs, report: &mut Report) -> Status {
+pub(super) fn run(args: &TypesArgs, console: &mut Console) -> CommandStatus {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
     if !is_typed(&args.inputs) {
-        report.begin("making the types");
+        console.begin("making the types");
     }
     let ids = input::read(&args.inputs, &mut sources, &mut diagnostics);
     let request = args.request();
     let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
-    report.print(&diagnostics, &sources, Told::Nothing);
+    console.print(&diagnostics, &sources, PrintedNotes::Nothing);
     if diagnostics.has_errors() {
-        return Status::Invalid;
+        return CommandStatus::Invalid;
     }
-    args.write(&resources, &sources, &request.options, report)
+    args.write(&resources, &sources, &request.options, console)
 }
 
 impl TypesArgs {
@@ -142,36 +142,38 @@ impl TypesArgs {
         resources: &[Resource],
         sources: &Sources,
         options: &Options,
-        report: &mut Report,
-    ) -> Status {
+        console: &mut Console,
+    ) -> CommandStatus {
         let edited = if self.force {
-            EditedFiles::Overwrite
+            EditPolicy::Overwrite
         } else {
-            EditedFiles::Keep
+            EditPolicy::Keep
         };
-        report.begin("making the types");
+        console.begin("making the types");
         match &self.output {
             None => {
                 let text = types::text(resources, sources, options);
-                report.rest();
+                console.rest();
                 match io::stdout().lock().write_all(text.as_bytes()) {
-                    Ok(()) => Status::Ok,
-                    Err(error) => report.fail(&format!("cannot write to standard output: {error}")),
+                    Ok(()) => CommandStatus::Ok,
+                    Err(error) => {
+                        console.fail(&format!("cannot write to standard output: {error}"))
+                    }
                 }
             }
             Some(file) if file.extension().is_some_and(|extension| extension == "rs") => {
                 let text = types::text(resources, sources, options);
                 match write::module(file, &text, edited) {
-                    Ok(()) => Status::Ok,
-                    Err(error) => report.fail_with(&error),
+                    Ok(()) => CommandStatus::Ok,
+                    Err(error) => console.fail_with(&error),
                 }
             }
             Some(folder) => {
                 let plan = plan::types(resources, sources, options).into();
-                if let Err(status) = settle(folder, Mode::WRITE, report) {
+                if let Err(status) = settle(folder, WriteMode::WRITE, console) {
                     return status;
                 }
-                finish(folder, &plan, edited, Mode::WRITE, report)
+                finish(folder, &plan, edited, WriteMode::WRITE, console)
             }
         }
     }

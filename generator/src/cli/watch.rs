@@ -11,7 +11,7 @@ use crate::load::manifest::{self, FILE_NAME};
 const LOOK_EVERY: Duration = Duration::from_millis(150);
 
 /// When each input was changed last, and how long it was then.
-type Snapshot = BTreeMap<PathBuf, (SystemTime, u64)>;
+type InputSnapshot = BTreeMap<PathBuf, (SystemTime, u64)>;
 
 /// Calls `generate` once, and again after each change of the manifest, of a CRD that it names, or
 /// of a file in `crds/`. Files are only looked at once they rest, as editors write in several steps.
@@ -56,8 +56,8 @@ fn named_files(root: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn snapshot(root: &Path, named: &[PathBuf]) -> Snapshot {
-    let mut files = Snapshot::new();
+fn snapshot(root: &Path, named: &[PathBuf]) -> InputSnapshot {
+    let mut files = InputSnapshot::new();
     note(&root.join(FILE_NAME), &mut files);
     for file in named {
         note(file, &mut files);
@@ -80,7 +80,7 @@ fn snapshot(root: &Path, named: &[PathBuf]) -> Snapshot {
     files
 }
 
-fn note(path: &Path, files: &mut Snapshot) {
+fn note(path: &Path, files: &mut InputSnapshot) {
     if let Ok(metadata) = std::fs::metadata(path) {
         let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         files.insert(path.to_path_buf(), (modified, metadata.len()));

@@ -146,7 +146,7 @@ codes! {
     ///
     /// The message says what takes its place, if anything does. `docs/settings.md` has the table of
     /// all settings.
-    ManifestForeign = "KG0506",
+    KopfOnlySetting = "KG0506",
     /// `on` names occasions that do not go together.
     ///
     /// `create`, `update`, `delete` and `resume` can be combined, and the context tells which one

@@ -5,7 +5,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 
 use super::source::floor;
-use super::{Diagnostic, Label, Severity, SourceId, Sources, Span};
+use super::{Diagnostic, Severity, SourceId, SourceLabel, Sources, Span};
 
 /// Whether to colour the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
 }
 
 /// The files of the labels, the primary one first, each once.
-fn files(labels: &[Label]) -> Vec<SourceId> {
+fn files(labels: &[SourceLabel]) -> Vec<SourceId> {
     let mut files = Vec::new();
     for label in labels {
         if !files.contains(&label.source) {

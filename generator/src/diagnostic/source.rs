@@ -15,7 +15,7 @@ pub struct Span {
 
 /// A place as an editor shows it: both numbers count from one, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct LineColumn {
     /// The line.
     pub line: usize,
     /// The column.
@@ -25,11 +25,11 @@ pub struct Position {
 /// All texts of a run, with the names that the user knows them by.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    list: Vec<Source>,
+    list: Vec<SourceText>,
 }
 
 #[derive(Clone, Debug)]
-struct Source {
+struct SourceText {
     name: String,
     text: String,
 }
@@ -62,7 +62,7 @@ impl Sources {
     /// Adds a text under the name by which the user knows it, usually a path.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> SourceId {
         let id = u32::try_from(self.list.len()).expect("fewer than four billion inputs");
-        self.list.push(Source {
+        self.list.push(SourceText {
             name: name.into(),
             text: text.into(),
         });
@@ -89,16 +89,16 @@ impl Sources {
 
     /// The line and the column of a byte; a byte past the end is the end.
     #[must_use]
-    pub fn position(&self, id: SourceId, offset: usize) -> Position {
+    pub fn position(&self, id: SourceId, offset: usize) -> LineColumn {
         let before = floor(self.text(id), offset);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Position {
+        LineColumn {
             line: before.bytes().filter(|byte| *byte == b'\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
         }
     }
 
-    fn source(&self, id: SourceId) -> &Source {
+    fn source(&self, id: SourceId) -> &SourceText {
         &self.list[id.0 as usize]
     }
 }
@@ -120,10 +120,10 @@ mod tests {
     fn positions_count_characters_from_one() {
         let mut sources = Sources::new();
         let id = sources.add("a.yaml", "ä: 1\nbü: 2\n");
-        assert_eq!(sources.position(id, 0), Position { line: 1, column: 1 });
-        assert_eq!(sources.position(id, 2), Position { line: 1, column: 2 });
-        assert_eq!(sources.position(id, 6), Position { line: 2, column: 1 });
-        assert_eq!(sources.position(id, 9), Position { line: 2, column: 3 });
-        assert_eq!(sources.position(id, 999), Position { line: 3, column: 1 });
+        assert_eq!(sources.position(id, 0), LineColumn { line: 1, column: 1 });
+        assert_eq!(sources.position(id, 2), LineColumn { line: 1, column: 2 });
+        assert_eq!(sources.position(id, 6), LineColumn { line: 2, column: 1 });
+        assert_eq!(sources.position(id, 9), LineColumn { line: 2, column: 3 });
+        assert_eq!(sources.position(id, 999), LineColumn { line: 3, column: 1 });
     }
 }

@@ -1,8 +1,8 @@
 //! CustomResourceDefinitions among the documents of a text.
 
-use super::schema::{Reader, Schema};
+use super::schema::{Schema, SchemaReader};
 use super::upgrade;
-use super::yaml::{self, Dialect, Entry, Node, Value};
+use super::yaml::{self, Dialect, MapEntry, Node, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 
 /// A CustomResourceDefinition, in its `v1` form.
@@ -17,7 +17,7 @@ pub struct Crd {
     /// `spec.group`.
     pub group: String,
     /// `spec.names`.
-    pub names: Names,
+    pub names: ResourceNames,
     /// `spec.scope`.
     pub scope: Scope,
     /// `spec.versions`, in the order of the text.
@@ -28,7 +28,7 @@ pub struct Crd {
 
 /// The names of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct ResourceNames {
     /// `kind`.
     pub kind: String,
     /// `plural`.
@@ -70,16 +70,16 @@ pub struct CrdVersion {
     /// Whether there is a status subresource.
     pub status: bool,
     /// The scale subresource.
-    pub scale: Option<Scale>,
+    pub scale: Option<ScaleSubresource>,
     /// `additionalPrinterColumns`.
-    pub columns: Vec<Column>,
+    pub columns: Vec<PrinterColumn>,
     /// The paths of `selectableFields`.
     pub selectable_fields: Vec<String>,
 }
 
 /// The scale subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scale {
+pub struct ScaleSubresource {
     /// `specReplicasPath`.
     pub spec_replicas: String,
     /// `statusReplicasPath`.
@@ -90,7 +90,7 @@ pub struct Scale {
 
 /// A printer column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct PrinterColumn {
     /// `name`.
     pub name: String,
     /// `jsonPath`.
@@ -137,7 +137,7 @@ fn flatten(
     if known && kind == "CustomResourceDefinition" {
         let old = api_version.ends_with("v1beta1");
         crds.extend(
-            Fields {
+            CrdReader {
                 source,
                 diagnostics,
             }
@@ -175,14 +175,14 @@ fn flatten(
 }
 
 /// Reads the fields of one definition.
-struct Fields<'a> {
+struct CrdReader<'a> {
     source: SourceId,
     diagnostics: &'a mut Diagnostics,
 }
 
-// === impl Fields ===
+// === impl CrdReader ===
 
-impl Fields<'_> {
+impl CrdReader<'_> {
     fn crd(&mut self, mut document: Node, old: bool, fix: NameFix) -> Option<Crd> {
         if old {
             let place = document
@@ -225,10 +225,10 @@ impl Fields<'_> {
         })
     }
 
-    fn names(&mut self, node: &Node) -> Option<Names> {
+    fn names(&mut self, node: &Node) -> Option<ResourceNames> {
         let (kind, plural) = (self.text(node, "kind"), self.text(node, "plural"));
         let (kind, plural) = (kind?, plural?);
-        Some(Names {
+        Some(ResourceNames {
             singular: optional_text(node, "singular").unwrap_or_else(|| kind.to_lowercase()),
             list_kind: optional_text(node, "listKind").unwrap_or_else(|| format!("{kind}List")),
             short_names: strings(node, "shortNames"),
@@ -275,7 +275,7 @@ impl Fields<'_> {
             self.invalid(&format!("version `{name}` has no schema"), span);
             return None;
         };
-        let mut reader = Reader {
+        let mut reader = SchemaReader {
             source: self.source,
             diagnostics: self.diagnostics,
         };
@@ -358,16 +358,16 @@ impl Fields<'_> {
     }
 }
 
-fn scale(node: &Node) -> Scale {
-    Scale {
+fn scale(node: &Node) -> ScaleSubresource {
+    ScaleSubresource {
         spec_replicas: optional_text(node, "specReplicasPath").unwrap_or_default(),
         status_replicas: optional_text(node, "statusReplicasPath").unwrap_or_default(),
         selector: optional_text(node, "labelSelectorPath"),
     }
 }
 
-fn column(node: &Node) -> Column {
-    Column {
+fn column(node: &Node) -> PrinterColumn {
+    PrinterColumn {
         name: optional_text(node, "name").unwrap_or_default(),
         path: optional_text(node, "jsonPath").unwrap_or_default(),
     }
@@ -397,7 +397,7 @@ fn text_mut<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
             Value::Map(entries) => entries
                 .iter_mut()
                 .find(|entry| entry.key.name == **key)
-                .map(|entry: &mut Entry| &mut entry.value),
+                .map(|entry: &mut MapEntry| &mut entry.value),
             _ => None,
         })
 }

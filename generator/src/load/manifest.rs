@@ -3,15 +3,15 @@
 //! The JSON Schema that editors use is derived from these types, so their fields are documented
 //! for the person who writes the manifest.
 
+mod coordination;
 mod decode;
 mod duration;
-mod fields;
 mod filter;
 mod handler;
-mod hooks;
+mod hook;
 mod index;
-mod peers;
-mod scope;
+mod namespaces;
+mod reader;
 mod select;
 pub mod settings;
 mod webhook;
@@ -22,15 +22,17 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::diagnostic::{Diagnostics, SourceId, Sources, Span};
 
+pub use self::coordination::{
+    LeaderElectionSection, PeeringOptions, PeeringSection, Standalone, Ties,
+};
 pub use self::duration::ManifestDuration;
-pub use self::filter::{Filters, ValueFilter};
+pub use self::filter::{MetadataFilters, ValueFilter};
 pub use self::handler::{ErrorMode, HandlerSection, InitialDelay, Trigger};
-pub use self::hooks::{HookSection, Moment};
+pub use self::hook::{HookKind, HookSection};
 pub use self::index::IndexSection;
-pub use self::peers::{LeaderElectionSection, PeeringOptions, PeeringSection, Standalone, Ties};
-pub use self::select::{Likeness, SelectSection};
-pub use self::settings::{SettingValue, SettingsSection, TunedSection, foreign};
-pub use self::webhook::{AdmissionSection, Configuration, Operation, WebhookSection};
+pub use self::select::{KindSelector, SelectSection};
+pub use self::settings::{SettingValue, SettingsSection, TunedSection, kopf_only_settings};
+pub use self::webhook::{AdmissionSection, ConfigurationOwner, Operation, WebhookSection};
 
 /// The file name of the manifest.
 pub const FILE_NAME: &str = "kopf.yaml";

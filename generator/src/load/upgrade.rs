@@ -1,6 +1,6 @@
 //! Old forms of a CustomResourceDefinition, rewritten to the one that the API server accepts today.
 
-use super::yaml::{Entry, Key, Node, Value};
+use super::yaml::{MapEntry, MapKey, Node, Value};
 use crate::diagnostic::Span;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
@@ -215,8 +215,8 @@ fn set(node: &mut Node, key: &str, value: Value) {
     if let Some(present) = child(node, key) {
         present.value = value;
     } else if let Value::Map(entries) = &mut node.value {
-        entries.push(Entry {
-            key: Key {
+        entries.push(MapEntry {
+            key: MapKey {
                 name: key.to_owned(),
                 span,
             },
@@ -228,8 +228,8 @@ fn set(node: &mut Node, key: &str, value: Value) {
 fn map<const N: usize>(span: Span, entries: [(&str, Node); N]) -> Node {
     let entries = entries
         .into_iter()
-        .map(|(key, value)| Entry {
-            key: Key {
+        .map(|(key, value)| MapEntry {
+            key: MapKey {
                 name: key.to_owned(),
                 span,
             },

@@ -1,8 +1,8 @@
 //! YAML and JSON text as a tree of nodes with spans; the order of keys is kept.
 
-mod body;
 mod build;
 mod json;
+mod parser_input;
 mod scalar;
 
 use crate::diagnostic::{Diagnostics, SourceId, Sources, Span};
@@ -32,21 +32,21 @@ pub enum Value {
     /// A sequence.
     Seq(Vec<Node>),
     /// A mapping, in the order of the text.
-    Map(Vec<Entry>),
+    Map(Vec<MapEntry>),
 }
 
 /// A key of a mapping and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct MapEntry {
     /// The key.
-    pub key: Key,
+    pub key: MapKey,
     /// The value.
     pub value: Node,
 }
 
 /// A key of a mapping.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Key {
+pub struct MapKey {
     /// The key as a string.
     pub name: String,
     /// The bytes that it came from.
@@ -88,7 +88,7 @@ impl Node {
 
     /// The entry of a key, if this is a mapping that has it.
     #[must_use]
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, key: &str) -> Option<&MapEntry> {
         self.as_map()?.iter().find(|entry| entry.key.name == key)
     }
 
@@ -130,7 +130,7 @@ impl Node {
 
     /// The entries, if it is a mapping.
     #[must_use]
-    pub fn as_map(&self) -> Option<&[Entry]> {
+    pub fn as_map(&self) -> Option<&[MapEntry]> {
         match &self.value {
             Value::Map(entries) => Some(entries),
             _ => None,

@@ -2,24 +2,24 @@
 
 use std::path::Path;
 
-use super::lock::{Lock, Sha256Hex, normalized};
-use super::{EditedFiles, Error, read_if_exists};
+use super::lock::{LockFile, Sha256Hex, normalized};
+use super::{EditPolicy, Error, read_if_exists};
 use crate::plan::{Content, CratePath, Plan, PlannedFile};
 
 /// The difference between a plan and the disk.
 #[derive(Debug, Default)]
 pub struct Comparison {
     /// What has to be written or deleted, the lock last.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FileChange>,
     /// Generated files with edits that a run would lose.
-    pub conflicts: Vec<Conflict>,
+    pub conflicts: Vec<EditConflict>,
     /// Files that are no longer made but carry edits: they stay, and are the user's from now on.
     pub released: Vec<CratePath>,
 }
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     /// A file that does not exist yet.
     Create {
         /// The file.
@@ -47,7 +47,7 @@ pub enum Change {
 
 /// A generated file that somebody edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
+pub struct EditConflict {
     /// The file.
     pub path: CratePath,
     /// What it holds now.
@@ -56,29 +56,29 @@ pub struct Conflict {
     pub planned: String,
 }
 
-enum Verdict {
+enum FileDecision {
     Keep,
-    Change(Change),
-    Conflict(Conflict),
+    Change(FileChange),
+    Conflict(EditConflict),
 }
 
 pub(super) fn compare(
     root: &Path,
     plan: &Plan,
-    lock: &Lock,
-    edited: EditedFiles,
+    lock: &LockFile,
+    edited: EditPolicy,
 ) -> Result<Comparison, Error> {
     let mut comparison = Comparison::default();
-    let mut next = Lock::with_notes(&plan.notes);
+    let mut next = LockFile::with_notes(&plan.notes);
     for file in &plan.files {
         let on_disk = read_if_exists(&file.path.below(root))?;
         if let Content::Generated(text) = &file.content {
             next.record(file.path.clone(), Sha256Hex::of(text.as_bytes()));
         }
-        match judge(file, on_disk, lock, edited)? {
-            Verdict::Keep => {}
-            Verdict::Change(change) => comparison.changes.push(change),
-            Verdict::Conflict(conflict) => comparison.conflicts.push(conflict),
+        match decide(file, on_disk, lock, edited)? {
+            FileDecision::Keep => {}
+            FileDecision::Change(change) => comparison.changes.push(change),
+            FileDecision::Conflict(conflict) => comparison.conflicts.push(conflict),
         }
     }
     for (path, hash) in lock
@@ -89,7 +89,7 @@ pub(super) fn compare(
             None => {}
             Some(_) if plan.files.iter().any(|file| file.path == *path) => {}
             Some(before) if Sha256Hex::of(&before) == *hash => {
-                comparison.changes.push(Change::Delete {
+                comparison.changes.push(FileChange::Delete {
                     path: path.clone(),
                     before,
                 });
@@ -97,43 +97,43 @@ pub(super) fn compare(
             Some(_) => comparison.released.push(path.clone()),
         }
     }
-    if next != *lock || read_if_exists(&Lock::location().below(root))?.is_none() {
-        let before = read_if_exists(&Lock::location().below(root))?;
+    if next != *lock || read_if_exists(&LockFile::location().below(root))?.is_none() {
+        let before = read_if_exists(&LockFile::location().below(root))?;
         comparison
             .changes
-            .push(change_to(Lock::location(), before, next.to_json()));
+            .push(change_to(LockFile::location(), before, next.to_json()));
     }
     Ok(comparison)
 }
 
-fn judge(
+fn decide(
     file: &PlannedFile,
     on_disk: Option<Vec<u8>>,
-    lock: &Lock,
-    edited: EditedFiles,
-) -> Result<Verdict, Error> {
+    lock: &LockFile,
+    edited: EditPolicy,
+) -> Result<FileDecision, Error> {
     let path = file.path.clone();
     Ok(match (&file.content, on_disk) {
         (Content::Generated(text) | Content::Scaffold(text), None) => {
-            Verdict::Change(Change::Create {
+            FileDecision::Change(FileChange::Create {
                 path,
                 after: text.clone(),
             })
         }
-        (Content::Scaffold(_), Some(_)) => Verdict::Keep,
+        (Content::Scaffold(_), Some(_)) => FileDecision::Keep,
         (Content::Generated(text), Some(bytes)) => {
             if normalized(&bytes) == text.as_bytes() {
-                Verdict::Keep
-            } else if edited == EditedFiles::Overwrite
+                FileDecision::Keep
+            } else if edited == EditPolicy::Overwrite
                 || lock.hash_of(&path) == Some(&Sha256Hex::of(&bytes))
             {
-                Verdict::Change(Change::Update {
+                FileDecision::Change(FileChange::Update {
                     path,
                     before: bytes,
                     after: text.clone(),
                 })
             } else {
-                Verdict::Conflict(Conflict {
+                FileDecision::Conflict(EditConflict {
                     path,
                     on_disk: bytes,
                     planned: text.clone(),
@@ -142,9 +142,9 @@ fn judge(
         }
         (Content::Splice { before, after }, Some(bytes)) if bytes == before.as_bytes() => {
             if before == after {
-                Verdict::Keep
+                FileDecision::Keep
             } else {
-                Verdict::Change(Change::Update {
+                FileDecision::Change(FileChange::Update {
                     path,
                     before: bytes,
                     after: after.clone(),
@@ -155,10 +155,10 @@ fn judge(
     })
 }
 
-fn change_to(path: CratePath, before: Option<Vec<u8>>, after: String) -> Change {
+fn change_to(path: CratePath, before: Option<Vec<u8>>, after: String) -> FileChange {
     match before {
-        None => Change::Create { path, after },
-        Some(before) => Change::Update {
+        None => FileChange::Create { path, after },
+        Some(before) => FileChange::Update {
             path,
             before,
             after,
@@ -166,9 +166,9 @@ fn change_to(path: CratePath, before: Option<Vec<u8>>, after: String) -> Change 
     }
 }
 
-// === impl Change ===
+// === impl FileChange ===
 
-impl Change {
+impl FileChange {
     /// The file that changes.
     #[must_use]
     pub fn path(&self) -> &CratePath {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::lock::Sha256Hex;
-use super::{Change, Error, TOOL_FOLDER, read_if_exists};
+use super::{Error, FileChange, TOOL_FOLDER, read_if_exists};
 use crate::plan::CratePath;
 
 /// Called before each visible step; an error stops the run there, as a kill would.
@@ -19,27 +19,27 @@ pub(super) type BeforeStep<'a> = &'a mut dyn FnMut() -> io::Result<()>;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Journal {
-    steps: Vec<Step>,
+struct WriteJournal {
+    steps: Vec<JournalStep>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Step {
+struct JournalStep {
     path: CratePath,
     before: Option<Sha256Hex>,
-    action: Action,
+    action: JournalAction,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Action {
+enum JournalAction {
     Replace { staged: String, after: Sha256Hex },
     Delete,
 }
 
 /// Keeps other runs out of the staging folder while it lives.
-struct Guard {
+struct StagingLock {
     _file: File,
 }
 
@@ -53,10 +53,10 @@ fn staging(root: &Path) -> PathBuf {
 
 pub(super) fn commit(
     root: &Path,
-    changes: &[Change],
+    changes: &[FileChange],
     before_step: BeforeStep<'_>,
 ) -> Result<(), Error> {
-    let guard = Guard::take(root)?;
+    let guard = StagingLock::take(root)?;
     let mut steps = Vec::with_capacity(changes.len());
     for (number, change) in changes.iter().enumerate() {
         let target = change.path().below(root);
@@ -64,24 +64,24 @@ pub(super) fn commit(
             return Err(Error::ChangedMeanwhile(change.path().clone()));
         }
         let action = match change.after() {
-            None => Action::Delete,
+            None => JournalAction::Delete,
             Some(text) => {
                 let name = number.to_string();
                 at(&target, before_step())?;
                 stage(&staging(root).join(&name), &target, text)?;
-                Action::Replace {
+                JournalAction::Replace {
                     staged: name,
                     after: Sha256Hex::of(text.as_bytes()),
                 }
             }
         };
-        steps.push(Step {
+        steps.push(JournalStep {
             path: change.path().clone(),
             before: change.before().map(Sha256Hex::of),
             action,
         });
     }
-    let journal = Journal { steps };
+    let journal = WriteJournal { steps };
     decide(root, &journal, before_step)?;
     replay(root, &journal, before_step)?;
     clean_up(root, guard, before_step)
@@ -92,7 +92,7 @@ pub(super) fn recover(root: &Path, before_step: BeforeStep<'_>) -> Result<bool, 
     if read_if_exists(&place)?.is_none() && !staging(root).exists() {
         return Ok(false);
     }
-    let guard = Guard::take(root)?;
+    let guard = StagingLock::take(root)?;
     let decided = read_if_exists(&place)?;
     if let Some(bytes) = &decided {
         let journal = serde_json::from_slice(bytes).map_err(|source| Error::Journal {
@@ -119,7 +119,7 @@ fn stage(staged: &Path, target: &Path, text: &str) -> Result<(), Error> {
     at(target, write())
 }
 
-fn decide(root: &Path, journal: &Journal, before_step: BeforeStep<'_>) -> Result<(), Error> {
+fn decide(root: &Path, journal: &WriteJournal, before_step: BeforeStep<'_>) -> Result<(), Error> {
     let place = path(root);
     let draft = staging(root).join("journal");
     let bytes = serde_json::to_vec(journal).expect("paths and sums are JSON");
@@ -134,14 +134,14 @@ fn decide(root: &Path, journal: &Journal, before_step: BeforeStep<'_>) -> Result
     at(&place, write())
 }
 
-fn replay(root: &Path, journal: &Journal, before_step: BeforeStep<'_>) -> Result<(), Error> {
+fn replay(root: &Path, journal: &WriteJournal, before_step: BeforeStep<'_>) -> Result<(), Error> {
     let mut emptied = BTreeSet::new();
     for step in &journal.steps {
         let target = step.path.below(root);
         let current = read_if_exists(&target)?.map(|bytes| Sha256Hex::of(&bytes));
         match &step.action {
-            Action::Replace { after, .. } if current.as_ref() == Some(after) => {}
-            Action::Replace { staged, .. } => {
+            JournalAction::Replace { after, .. } if current.as_ref() == Some(after) => {}
+            JournalAction::Replace { staged, .. } => {
                 let staged = staging(root).join(staged);
                 if current != step.before {
                     let (path, journal) = (step.path.clone(), path(root));
@@ -154,12 +154,12 @@ fn replay(root: &Path, journal: &Journal, before_step: BeforeStep<'_>) -> Result
                 at(&target, before_step())?;
                 at(&target, move_into_place(&staged, &target))?;
             }
-            Action::Delete if current.is_some() && current == step.before => {
+            JournalAction::Delete if current.is_some() && current == step.before => {
                 at(&target, before_step())?;
                 at(&target, fs::remove_file(&target))?;
                 emptied.extend(target.parent().map(Path::to_path_buf));
             }
-            Action::Delete => {}
+            JournalAction::Delete => {}
         }
     }
     for folder in emptied {
@@ -191,7 +191,7 @@ fn remove_while_empty(root: &Path, folder: &Path) {
     }
 }
 
-fn clean_up(root: &Path, guard: Guard, before_step: BeforeStep<'_>) -> Result<(), Error> {
+fn clean_up(root: &Path, guard: StagingLock, before_step: BeforeStep<'_>) -> Result<(), Error> {
     let place = path(root);
     at(&place, before_step())?;
     match fs::remove_file(&place) {
@@ -216,9 +216,9 @@ fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, Error> {
     })
 }
 
-// === impl Guard ===
+// === impl StagingLock ===
 
-impl Guard {
+impl StagingLock {
     fn take(root: &Path) -> Result<Self, Error> {
         let folder = staging(root);
         at(&folder, fs::create_dir_all(&folder))?;

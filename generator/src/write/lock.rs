@@ -18,7 +18,7 @@ const FORMAT: u32 = 2;
 /// The files that the last run made, each with the hash of its text, and the notes that it told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lock {
+pub struct LockFile {
     /// As found: a lock in an older format is never equal to the one that takes its place. A lock
     /// without a number has format 0, which is otherwise the same as 1; notes came with 2.
     #[serde(default)]
@@ -38,7 +38,7 @@ pub struct Sha256Hex(String);
 
 /// Why a lock file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum LockError {
+pub enum LockFileError {
     /// It is not JSON of the right shape, perhaps because of merge markers.
     #[error(
         "{path} is damaged; after a merge conflict take either side of it, \
@@ -63,9 +63,9 @@ pub enum LockError {
     },
 }
 
-// === impl Lock ===
+// === impl LockFile ===
 
-impl Default for Lock {
+impl Default for LockFile {
     fn default() -> Self {
         Self {
             format: FORMAT,
@@ -75,11 +75,11 @@ impl Default for Lock {
     }
 }
 
-impl Lock {
+impl LockFile {
     /// Reads the lock of the crate in `root`; a crate without one has made nothing yet.
     pub fn read(root: &Path) -> Result<Self, Error> {
         #[derive(Deserialize)]
-        struct Format {
+        struct LockFormat {
             #[serde(default)]
             format: u32,
         }
@@ -88,13 +88,13 @@ impl Lock {
         let Some(bytes) = read_if_exists(&path)? else {
             return Ok(Self::default());
         };
-        let damaged = |source| LockError::Damaged {
+        let damaged = |source| LockFileError::Damaged {
             path: path.clone(),
             source,
         };
-        let Format { format } = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let LockFormat { format } = serde_json::from_slice(&bytes).map_err(damaged)?;
         if format > FORMAT {
-            return Err(LockError::Newer {
+            return Err(LockFileError::Newer {
                 path,
                 found: format,
             }
@@ -195,9 +195,9 @@ mod tests {
     fn newer_formats_are_refused_by_number() {
         let root = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(root.path().join(TOOL_FOLDER)).expect("the tool folder");
-        let place = Lock::location().below(root.path());
+        let place = LockFile::location().below(root.path());
         std::fs::write(place, r#"{"format": 7, "objects": []}"#).expect("a lock");
-        let error = Lock::read(root.path()).expect_err("format 7 is unknown");
+        let error = LockFile::read(root.path()).expect_err("format 7 is unknown");
         assert!(error.to_string().contains("format 7"), "{error}");
         assert!(error.to_string().contains("update kopf-gen"), "{error}");
     }

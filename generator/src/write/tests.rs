@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::plan::PlannedFile;
 
-fn compare(root: &Path, files: &[PlannedFile], edited: EditedFiles) -> Result<Comparison, Error> {
+fn compare(root: &Path, files: &[PlannedFile], edited: EditPolicy) -> Result<Comparison, Error> {
     super::compare(root, &Plan::from(files.to_vec()), edited)
 }
 
@@ -27,7 +27,7 @@ fn scaffold(at: &str, text: &str) -> PlannedFile {
 }
 
 fn run(root: &Path, plan: &[PlannedFile]) -> Comparison {
-    let comparison = compare(root, plan, EditedFiles::Keep).expect("readable");
+    let comparison = compare(root, plan, EditPolicy::Keep).expect("readable");
     apply(root, &comparison).expect("writable");
     comparison
 }
@@ -86,10 +86,10 @@ fn edited_generated_file_is_a_conflict_until_forced() {
     let root = crate_with(&[generated("src/generated.rs", "a\n")]);
     fs::write(root.path().join("src/generated.rs"), "a, and mine\n").expect("writable");
     let plan = [generated("src/generated.rs", "b\n")];
-    let refused = compare(root.path(), &plan, EditedFiles::Keep).expect("readable");
+    let refused = compare(root.path(), &plan, EditPolicy::Keep).expect("readable");
     assert_eq!(refused.conflicts.len(), 1);
     assert_eq!(refused.conflicts[0].on_disk, b"a, and mine\n");
-    let forced = compare(root.path(), &plan, EditedFiles::Overwrite).expect("readable");
+    let forced = compare(root.path(), &plan, EditPolicy::Overwrite).expect("readable");
     apply(root.path(), &forced).expect("writable");
     assert_eq!(tree(root.path())["src/generated.rs"], "b\n");
 }
@@ -143,7 +143,7 @@ fn file_changed_between_reading_and_writing_stops_the_run() {
         "one\n".into(),
         "one\ntwo\n".into(),
     )];
-    let comparison = compare(root.path(), &plan, EditedFiles::Keep).expect("readable");
+    let comparison = compare(root.path(), &plan, EditPolicy::Keep).expect("readable");
     fs::write(root.path().join("src/handlers.rs"), "saved by an editor\n").expect("writable");
     let error = apply(root.path(), &comparison).expect_err("the file is not what was read");
     assert!(matches!(error, Error::ChangedMeanwhile(_)), "{error}");
@@ -171,7 +171,7 @@ fn run_killed_at_any_step_leaves_the_old_state_or_completes_to_the_new_one() {
     let mut outcomes = (0, 0);
     for survived in 0.. {
         let root = crate_with(&old);
-        let comparison = compare(root.path(), &new, EditedFiles::Keep).expect("readable");
+        let comparison = compare(root.path(), &new, EditPolicy::Keep).expect("readable");
         let mut left = survived;
         let killed = journal::commit(root.path(), &comparison.changes, &mut || {
             left -= 1;
@@ -202,7 +202,7 @@ fn run_killed_at_any_step_leaves_the_old_state_or_completes_to_the_new_one() {
 fn recovery_that_is_killed_too_is_completed_by_the_next() {
     let root = crate_with(&[generated("a.rs", "1\n"), generated("b.rs", "1\n")]);
     let new = [generated("a.rs", "2\n"), generated("b.rs", "2\n")];
-    let comparison = compare(root.path(), &new, EditedFiles::Keep).expect("readable");
+    let comparison = compare(root.path(), &new, EditPolicy::Keep).expect("readable");
     // Three staged texts, the draft and the journal, then the first move.
     let mut left = 6;
     let die = |limit: &mut i32| {
@@ -226,7 +226,7 @@ fn recovery_that_is_killed_too_is_completed_by_the_next() {
 fn edit_made_after_an_interruption_is_not_overwritten() {
     let root = crate_with(&[generated("a.rs", "1\n")]);
     let comparison =
-        compare(root.path(), &[generated("a.rs", "2\n")], EditedFiles::Keep).expect("readable");
+        compare(root.path(), &[generated("a.rs", "2\n")], EditPolicy::Keep).expect("readable");
     let mut left = 4;
     journal::commit(root.path(), &comparison.changes, &mut || {
         left -= 1;
@@ -250,7 +250,7 @@ fn edit_made_after_an_interruption_is_not_overwritten() {
 fn second_writer_is_turned_away() {
     let root = crate_with(&[generated("a.rs", "1\n")]);
     let comparison =
-        compare(root.path(), &[generated("a.rs", "2\n")], EditedFiles::Keep).expect("readable");
+        compare(root.path(), &[generated("a.rs", "2\n")], EditPolicy::Keep).expect("readable");
     let mut nested = None;
     journal::commit(root.path(), &comparison.changes, &mut || {
         if nested.is_none() {

@@ -1,7 +1,7 @@
 //! From YAML nodes to the manifest's types, reporting everything that does not fit.
 
-use super::fields::{Fields, Reader};
-use super::peers::whole;
+use super::coordination::whole;
+use super::reader::{ManifestReader, MappingFields};
 use super::{
     API_VERSION, ApiVersion, FILE_NAME, Manifest, OneOrMany, OperatorSection, ResourceSection,
     Spanned, Tracking,
@@ -21,7 +21,7 @@ pub(super) fn manifest(
 ) -> Option<Manifest> {
     let documents = yaml::parse(sources, source, Dialect::Core, diagnostics);
     let had_errors = diagnostics.has_errors();
-    let mut reader = Reader {
+    let mut reader = ManifestReader {
         source,
         diagnostics,
     };
@@ -55,7 +55,7 @@ fn first_line(node: &Node) -> Span {
     Span::new(node.span.start, node.span.end.min(node.span.start + 1))
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     fn manifest(&mut self, root: &Node) -> Option<Manifest> {
         let mut fields = self.fields(root, "the manifest")?;
         let versions = [(API_VERSION, ApiVersion::V1)];
@@ -180,7 +180,7 @@ impl Reader<'_> {
 
     pub(super) fn optional_string(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingFields<'_>,
         key: &'static str,
     ) -> Option<Spanned<String>> {
         fields
@@ -190,7 +190,7 @@ impl Reader<'_> {
 
     pub(super) fn boolean(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingFields<'_>,
         key: &'static str,
     ) -> Option<Spanned<bool>> {
         let node = fields.optional(key)?;
@@ -206,7 +206,7 @@ impl Reader<'_> {
 
     pub(super) fn count(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingFields<'_>,
         key: &'static str,
     ) -> Option<Spanned<u32>> {
         let node = fields.optional(key)?;

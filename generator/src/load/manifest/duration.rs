@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::Spanned;
-use super::fields::{Fields, Reader};
+use super::reader::{ManifestReader, MappingFields};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::yaml::{Node, Value};
 
@@ -87,10 +87,10 @@ impl JsonSchema for ManifestDuration {
     }
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn duration(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingFields<'_>,
         key: &'static str,
     ) -> Option<Spanned<ManifestDuration>> {
         let node = fields.optional(key)?;

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::Spanned;
-use super::fields::{Fields, Reader};
+use super::reader::{ManifestReader, MappingFields};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::yaml::{Node, Value};
 
 /// Labels or annotations, each with what is wanted of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filters {
+pub struct MetadataFilters {
     /// The filters in the order of the text.
     pub list: Vec<(Spanned<String>, Spanned<ValueFilter>)>,
 }
@@ -29,7 +29,7 @@ pub enum ValueFilter {
     Predicate(Spanned<String>),
 }
 
-impl JsonSchema for Filters {
+impl JsonSchema for MetadataFilters {
     fn schema_name() -> Cow<'static, str> {
         "Filters".into()
     }
@@ -71,10 +71,10 @@ fn predicate_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn value_filter(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingFields<'_>,
         key: &'static str,
     ) -> Option<Spanned<ValueFilter>> {
         let node = fields.optional(key)?;
@@ -125,9 +125,9 @@ impl Reader<'_> {
 
     pub(super) fn filters(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingFields<'_>,
         key: &'static str,
-    ) -> Option<Filters> {
+    ) -> Option<MetadataFilters> {
         let node = fields.optional(key)?;
         let Some(entries) = node.as_map() else {
             self.wrong_type(node, &format!("`{key}`"), "a mapping");
@@ -168,7 +168,7 @@ impl Reader<'_> {
                 )
             }));
         }
-        Some(Filters { list })
+        Some(MetadataFilters { list })
     }
 
     fn not_text(&mut self, node: &Node, key: &str) {

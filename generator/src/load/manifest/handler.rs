@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::fields::{Fields, Reader};
-use super::{Filters, ManifestDuration, OneOrMany, Spanned, ValueFilter};
+use super::reader::{ManifestReader, MappingFields};
+use super::{ManifestDuration, MetadataFilters, OneOrMany, Spanned, ValueFilter};
 use crate::diagnostic::{Code, Span};
 use crate::load::yaml::{Node, Value};
 
@@ -51,9 +51,9 @@ pub struct HandlerSection {
     /// Only changes to this value of the field.
     pub new: Option<Spanned<ValueFilter>>,
     /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
-    pub labels: Option<Filters>,
+    pub labels: Option<MetadataFilters>,
     /// Only objects with these annotations, as for labels.
-    pub annotations: Option<Filters>,
+    pub annotations: Option<MetadataFilters>,
     /// The name of a function that decides whether the handler is called.
     pub when: Option<Spanned<String>>,
     /// Anything that the function wants to be told; it is the same for every call.
@@ -127,7 +127,7 @@ pub enum InitialDelay {
 }
 
 /// What a handler is called for, and its function.
-struct Occasion {
+struct Invocation {
     on: Option<OneOrMany<Trigger>>,
     timer: Option<Spanned<String>>,
     daemon: Option<Spanned<String>>,
@@ -207,7 +207,7 @@ impl JsonSchema for InitialDelay {
     }
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn handler(&mut self, node: &Node) -> Option<HandlerSection> {
         let mut fields = self.fields(node, "a handler")?;
         let span = fields.span();
@@ -278,7 +278,7 @@ impl Reader<'_> {
     }
 
     /// Which function is called, and for what: `on` and `fn`, or `timer`, or `daemon`.
-    fn occasion(&mut self, fields: &mut Fields<'_>) -> Option<Occasion> {
+    fn occasion(&mut self, fields: &mut MappingFields<'_>) -> Option<Invocation> {
         let timer = self.optional_string(fields, "timer");
         let daemon = self.optional_string(fields, "daemon");
         let (on, function) = (fields.optional("on"), fields.optional("fn"));
@@ -301,7 +301,7 @@ impl Reader<'_> {
             let function = fields
                 .required_unless("fn", &["timer", "daemon"])
                 .and_then(|node| self.string(node, "`fn`"));
-            return Some(Occasion {
+            return Some(Invocation {
                 on: Some(on?),
                 timer,
                 daemon,
@@ -313,7 +313,7 @@ impl Reader<'_> {
             self.error(Code::ManifestValue, function.span, message, "remove it");
             return None;
         }
-        Some(Occasion {
+        Some(Invocation {
             on: None,
             timer,
             daemon,
@@ -322,7 +322,7 @@ impl Reader<'_> {
     }
 
     /// A duration, or the name of a function that tells one.
-    fn initial_delay(&mut self, fields: &mut Fields<'_>) -> Option<Spanned<InitialDelay>> {
+    fn initial_delay(&mut self, fields: &mut MappingFields<'_>) -> Option<Spanned<InitialDelay>> {
         const KEY: &str = "initial_delay";
         let node = fields.optional(KEY)?;
         if !matches!(node.value, Value::Map(_)) {

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 
-use super::fields::Reader;
-use super::{ErrorMode, Filters, ManifestDuration, Spanned, ValueFilter};
+use super::reader::ManifestReader;
+use super::{ErrorMode, ManifestDuration, MetadataFilters, Spanned, ValueFilter};
 use crate::diagnostic::Span;
 use crate::load::yaml::Node;
 
@@ -25,9 +25,9 @@ pub struct IndexSection {
     /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
     pub value: Option<Spanned<ValueFilter>>,
     /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
-    pub labels: Option<Filters>,
+    pub labels: Option<MetadataFilters>,
     /// Only objects with these annotations, as for labels.
-    pub annotations: Option<Filters>,
+    pub annotations: Option<MetadataFilters>,
     /// The name of a function that decides whether an object is looked at.
     pub when: Option<Spanned<String>>,
     /// Anything that the function wants to be told; it is the same for every call.
@@ -43,7 +43,7 @@ pub struct IndexSection {
     pub backoff: Option<Spanned<ManifestDuration>>,
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn index(&mut self, node: &Node) -> Option<IndexSection> {
         let mut fields = self.fields(node, "an index")?;
         let span = fields.place();

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 
 use super::Spanned;
-use super::fields::{Fields, Reader};
+use super::reader::{ManifestReader, MappingFields};
 use crate::diagnostic::Span;
 use crate::load::yaml::Value;
 
@@ -14,7 +14,7 @@ pub enum SelectSection {
     /// All of them.
     Everything(Spanned<Everything>),
     /// Those that are like this.
-    Like(Box<Likeness>),
+    Like(Box<KindSelector>),
 }
 
 /// The word for all kinds.
@@ -28,7 +28,7 @@ pub enum Everything {
 /// What kinds are like. One of the names, or only the group for everything in it.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Likeness {
+pub struct KindSelector {
     /// Where it stands.
     #[schemars(skip)]
     pub span: Span,
@@ -65,15 +65,15 @@ impl SelectSection {
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn select(&mut self, fields: &mut Fields<'_>) -> Option<SelectSection> {
+impl ManifestReader<'_> {
+    pub(super) fn select(&mut self, fields: &mut MappingFields<'_>) -> Option<SelectSection> {
         let node = fields.optional("select")?;
         if !matches!(node.value, Value::Map(_)) {
             let word = self.word(node, "`select`", EVERYTHING)?;
             return Some(SelectSection::Everything(word));
         }
         let mut inner = self.fields(node, "`select`")?;
-        let likeness = Likeness {
+        let likeness = KindSelector {
             span: inner.place(),
             group: self.optional_string(&mut inner, "group"),
             version: self.optional_string(&mut inner, "version"),

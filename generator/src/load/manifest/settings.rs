@@ -1,17 +1,17 @@
 //! What the manifest tunes about the operator as a whole.
 
-mod foreign;
+mod kopf_only;
 mod value;
 
 use schemars::JsonSchema;
 
-use self::foreign::Foreign;
+use self::kopf_only::KopfOnlySetting;
 use self::value::Setting;
 pub use self::value::{
-    DiffBaseWord, FieldList, FieldName, LifecycleWord, PauseList, Positive, PositiveDuration,
-    PostingLevelWord, Prefix, ProgressPlaceWord, ProgressWord, SettingValue, Word,
+    AnnotationPrefix, DiffBaseStoreWord, FieldList, FieldName, LifecycleWord, PauseList, Positive,
+    PositiveDuration, PostingLevelWord, ProgressPostingWord, ProgressStoreWord, SettingValue, Word,
 };
-use super::fields::{Fields, Reader};
+use super::reader::{ManifestReader, MappingFields};
 use super::{ManifestDuration, Spanned};
 use crate::load::yaml::Node;
 
@@ -46,13 +46,13 @@ macro_rules! section {
         }
 
         impl $name {
-            fn read(reader: &mut Reader<'_>, settings: &mut Fields<'_>) -> Option<Self> {
+            fn read(reader: &mut ManifestReader<'_>, settings: &mut MappingFields<'_>) -> Option<Self> {
                 let node = settings.optional($key)?;
                 let mut fields = reader.fields(node, concat!("`", $key, "`"))?;
                 let section = Self {
                     $($field: setting(reader, &mut fields, stringify!($field)),)*
                 };
-                foreign::refuse(reader, &mut fields, $key);
+                kopf_only::refuse(reader, &mut fields, $key);
                 fields.finish(reader);
                 Some(section)
             }
@@ -177,11 +177,11 @@ section! {
         /// that of Kopf if left out.
         finalizer: String,
         /// What the names of annotations begin with; `kopf.zalando.org` if left out.
-        prefix: Prefix,
+        prefix: AnnotationPrefix,
         /// Where the progress of handlers is kept; `smart` if left out.
-        progress: Word<ProgressPlaceWord>,
+        progress: Word<ProgressStoreWord>,
         /// Where the state that was handled last is kept; `annotations` if left out.
-        diffbase: Word<DiffBaseWord>,
+        diffbase: Word<DiffBaseStoreWord>,
         /// The field of the status for what is kept there; `kopf` if left out.
         status_field: FieldName,
         /// Fields that never count as changes, as in `spec.replicas`.
@@ -197,7 +197,7 @@ section! {
         /// The least level of what is posted; `info` if left out.
         level: Word<PostingLevelWord>,
         /// What is told about calls of handlers; `failures` if left out.
-        progress: Word<ProgressWord>,
+        progress: Word<ProgressPostingWord>,
         /// Whether log lines of handlers are posted on the object that they are about.
         loggers: bool,
         /// Who reports, as the events name it; `kopf` if left out.
@@ -267,8 +267,8 @@ impl SettingsSection {
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn settings(&mut self, fields: &mut Fields<'_>) -> Option<SettingsSection> {
+impl ManifestReader<'_> {
+    pub(super) fn settings(&mut self, fields: &mut MappingFields<'_>) -> Option<SettingsSection> {
         let node = fields.optional("settings")?;
         let mut inner = self.fields(node, "`settings`")?;
         let section = SettingsSection {
@@ -283,15 +283,15 @@ impl Reader<'_> {
             health: HealthSection::read(self, &mut inner),
             shutdown: ShutdownSection::read(self, &mut inner),
         };
-        foreign::refuse(self, &mut inner, "");
+        kopf_only::refuse(self, &mut inner, "");
         inner.finish(self);
         Some(section)
     }
 }
 
 fn setting<T: Setting>(
-    reader: &mut Reader<'_>,
-    fields: &mut Fields<'_>,
+    reader: &mut ManifestReader<'_>,
+    fields: &mut MappingFields<'_>,
     key: &'static str,
 ) -> Option<Spanned<T>> {
     let node: &Node = fields.optional(key)?;
@@ -303,6 +303,8 @@ fn setting<T: Setting>(
 }
 
 /// The settings of Kopf that have no meaning here: the key with its section, and why.
-pub fn foreign() -> impl Iterator<Item = (String, &'static str)> {
-    foreign::FOREIGN.iter().map(Foreign::told)
+pub fn kopf_only_settings() -> impl Iterator<Item = (String, &'static str)> {
+    kopf_only::KOPF_ONLY
+        .iter()
+        .map(KopfOnlySetting::key_and_reason)
 }

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 
-use super::fields::Reader;
-use super::{Filters, ManifestDuration, OneOrMany, Spanned, ValueFilter};
+use super::reader::ManifestReader;
+use super::{ManifestDuration, MetadataFilters, OneOrMany, Spanned, ValueFilter};
 use crate::diagnostic::Span;
 use crate::load::yaml::Node;
 
@@ -14,13 +14,13 @@ pub struct AdmissionSection {
     /// The name of the webhook configurations; `<operator>.kopf-gen.dev` if left out.
     pub name: Option<Spanned<String>>,
     /// Who writes the webhook configurations; the operator if left out.
-    pub configuration: Option<Spanned<Configuration>>,
+    pub configuration: Option<Spanned<ConfigurationOwner>>,
 }
 
 /// Who writes the webhook configurations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
-pub enum Configuration {
+pub enum ConfigurationOwner {
     /// The operator itself, while it runs.
     #[default]
     Managed,
@@ -63,9 +63,9 @@ pub struct WebhookSection {
     /// Only changes to this value of the field.
     pub new: Option<Spanned<ValueFilter>>,
     /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
-    pub labels: Option<Filters>,
+    pub labels: Option<MetadataFilters>,
     /// Only objects with these annotations, as for labels.
-    pub annotations: Option<Filters>,
+    pub annotations: Option<MetadataFilters>,
     /// The name of a function that decides whether this one is asked.
     pub when: Option<Spanned<String>>,
     /// Anything that the function wants to be told; it is the same for every call.
@@ -86,9 +86,9 @@ pub enum Operation {
     Connect,
 }
 
-const CONFIGURATIONS: &[(&str, Configuration)] = &[
-    ("managed", Configuration::Managed),
-    ("cert-manager", Configuration::CertManager),
+const CONFIGURATIONS: &[(&str, ConfigurationOwner)] = &[
+    ("managed", ConfigurationOwner::Managed),
+    ("cert-manager", ConfigurationOwner::CertManager),
 ];
 
 // === impl WebhookSection ===
@@ -113,7 +113,7 @@ impl Operation {
     ];
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn admission(&mut self, node: &Node) -> Option<AdmissionSection> {
         let mut fields = self.fields(node, "`admission`")?;
         let section = AdmissionSection {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::load::manifest::fields::Reader;
-use crate::load::manifest::peers::whole;
+use crate::load::manifest::coordination::whole;
+use crate::load::manifest::reader::ManifestReader;
 use crate::load::manifest::{ManifestDuration, Spanned};
 use crate::load::yaml::Node;
 
@@ -32,7 +32,7 @@ pub enum SettingValue {
 
 /// What can be read from the manifest.
 pub(super) trait Setting: Sized {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self>;
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self>;
     fn value(&self) -> SettingValue;
 }
 
@@ -46,7 +46,7 @@ pub struct PositiveDuration(pub Duration);
 
 /// What the names of annotations begin with, without the slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prefix(pub String);
+pub struct AnnotationPrefix(pub String);
 
 /// The name of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ words! {
 
 words! {
     /// What is told about calls of handlers.
-    ProgressWord {
+    ProgressPostingWord {
         /// Nothing.
         Nothing = "nothing" => "ProgressPosting::Nothing",
         /// That a call failed.
@@ -137,7 +137,7 @@ words! {
 
 words! {
     /// Where the progress of handlers is kept.
-    ProgressPlaceWord {
+    ProgressStoreWord {
         /// In annotations; what is in the status is read and removed.
         Smart = "smart" => "ProgressPlace::Smart",
         /// In annotations.
@@ -149,7 +149,7 @@ words! {
 
 words! {
     /// Where the state that was handled last is kept.
-    DiffBaseWord {
+    DiffBaseStoreWord {
         /// In an annotation.
         Annotations = "annotations" => "DiffBasePlace::Annotations",
         /// In the status.
@@ -160,7 +160,7 @@ words! {
 // === impl Setting ===
 
 impl Setting for ManifestDuration {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         reader.duration_of(node, key).map(|it| it.value)
     }
 
@@ -170,7 +170,7 @@ impl Setting for ManifestDuration {
 }
 
 impl Setting for PositiveDuration {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let Spanned { value, span } = reader.duration_of(node, key)?;
         if value.0.is_zero() {
             let message = format!("`{key}` must be longer than nothing");
@@ -186,8 +186,8 @@ impl Setting for PositiveDuration {
 }
 
 impl Setting for PauseList {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
-        let item = |reader: &mut Reader<'_>, node: &Node| reader.duration_of(node, key);
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let item = |reader: &mut ManifestReader<'_>, node: &Node| reader.duration_of(node, key);
         let pauses = reader.list(node, &format!("`{key}`"), item)?;
         Some(Self(pauses.into_iter().map(|it| it.value.0).collect()))
     }
@@ -198,7 +198,7 @@ impl Setting for PauseList {
 }
 
 impl Setting for Positive {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         match whole(node).map(u32::try_from) {
             Some(Ok(value)) if value > 0 => Some(Self(value)),
             Some(_) => {
@@ -219,7 +219,7 @@ impl Setting for Positive {
 }
 
 impl Setting for bool {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let value = node.as_bool();
         if value.is_none() {
             reader.wrong_type(node, &format!("`{key}`"), "true or false");
@@ -233,7 +233,7 @@ impl Setting for bool {
 }
 
 impl Setting for String {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let text = reader.string(node, &format!("`{key}`"))?.value;
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
         if text.is_empty() || text.len() > 128 || !text.chars().all(fits) {
@@ -253,8 +253,8 @@ impl Setting for String {
     }
 }
 
-impl Setting for Prefix {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+impl Setting for AnnotationPrefix {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let text = reader.string(node, &format!("`{key}`"))?.value;
         let is_part = |part: &str| {
             let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -281,7 +281,7 @@ impl Setting for Prefix {
 }
 
 impl Setting for FieldName {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let text = reader.string(node, &format!("`{key}`"))?.value;
         if !is_field_name(&text) {
             let message = format!("`{key}` cannot be {text:?}");
@@ -301,8 +301,8 @@ impl Setting for FieldName {
 }
 
 impl Setting for FieldList {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
-        let item = |reader: &mut Reader<'_>, node: &Node| {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let item = |reader: &mut ManifestReader<'_>, node: &Node| {
             let path = reader.string(node, &format!("`{key}`"))?.value;
             if path.split('.').all(is_field_name) {
                 return Some(path);
@@ -329,7 +329,7 @@ fn is_field_name(text: &str) -> bool {
 }
 
 impl<W: Words> Setting for Word<W> {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let word = reader.word(node, &format!("`{key}`"), W::ALL)?;
         Some(Self(word.value))
     }
@@ -361,7 +361,7 @@ impl JsonSchema for PositiveDuration {
     }
 }
 
-impl JsonSchema for Prefix {
+impl JsonSchema for AnnotationPrefix {
     fn schema_name() -> Cow<'static, str> {
         "Prefix".into()
     }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 
-use super::fields::{Fields, Reader};
+use super::reader::{ManifestReader, MappingFields};
 use super::{ManifestDuration, Spanned};
 use crate::diagnostic::Code;
 use crate::load::yaml::{Node, Value};
@@ -76,8 +76,8 @@ const TIES: &[(&str, Ties)] = &[
     ("first-identity", Ties::FirstIdentity),
 ];
 
-impl Reader<'_> {
-    pub(super) fn peering(&mut self, fields: &mut Fields<'_>) -> Option<PeeringSection> {
+impl ManifestReader<'_> {
+    pub(super) fn peering(&mut self, fields: &mut MappingFields<'_>) -> Option<PeeringSection> {
         let node = fields.optional("peering")?;
         if node.as_str().is_some() {
             let word = self.word(node, "`peering`", STANDALONE)?;
@@ -100,7 +100,7 @@ impl Reader<'_> {
 
     pub(super) fn leader_election(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingFields<'_>,
     ) -> Option<LeaderElectionSection> {
         let node = fields.optional("leader_election")?;
         let mut fields = self.fields(node, "`leader_election`")?;
@@ -114,7 +114,11 @@ impl Reader<'_> {
         Some(section)
     }
 
-    fn integer(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Spanned<i32>> {
+    fn integer(
+        &mut self,
+        fields: &mut MappingFields<'_>,
+        key: &'static str,
+    ) -> Option<Spanned<i32>> {
         let node = fields.optional(key)?;
         match whole(node).map(i32::try_from) {
             Some(Ok(value)) => Some(Spanned {

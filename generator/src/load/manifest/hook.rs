@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 
-use super::fields::{Fields, Reader};
+use super::reader::{ManifestReader, MappingFields};
 use super::{ErrorMode, ManifestDuration, Spanned};
 use crate::diagnostic::{Code, Span};
 use crate::load::yaml::Node;
@@ -58,7 +58,7 @@ pub struct HookSection {
 
 /// When a function of the operator as a whole is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum HookKind {
     /// Before the cluster is asked for anything.
     Startup,
     /// When everything else has ended.
@@ -74,24 +74,24 @@ pub enum Moment {
 impl HookSection {
     /// The function, and when it is called.
     #[must_use]
-    pub fn function(&self) -> Option<(Moment, &Spanned<String>)> {
+    pub fn function(&self) -> Option<(HookKind, &Spanned<String>)> {
         self.functions().next()
     }
 
-    fn functions(&self) -> impl Iterator<Item = (Moment, &Spanned<String>)> {
+    fn functions(&self) -> impl Iterator<Item = (HookKind, &Spanned<String>)> {
         let all = [
-            (Moment::Startup, &self.startup),
-            (Moment::Cleanup, &self.cleanup),
-            (Moment::Login, &self.login),
-            (Moment::Probe, &self.probe),
+            (HookKind::Startup, &self.startup),
+            (HookKind::Cleanup, &self.cleanup),
+            (HookKind::Login, &self.login),
+            (HookKind::Probe, &self.probe),
         ];
         all.into_iter()
             .filter_map(|(moment, name)| Some((moment, name.as_ref()?)))
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn hooks(&mut self, fields: &mut Fields<'_>) -> Vec<HookSection> {
+impl ManifestReader<'_> {
+    pub(super) fn hooks(&mut self, fields: &mut MappingFields<'_>) -> Vec<HookSection> {
         let Some(node) = fields.optional("handlers") else {
             return Vec::new();
         };

@@ -2,35 +2,35 @@
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::manifest::Spanned;
-use crate::load::yaml::{Entry, Node};
+use crate::load::yaml::{MapEntry, Node};
 use crate::suggest::{did_you_mean, nearest};
 
 /// Where problems go, and the text that they are in.
-pub(super) struct Reader<'a> {
+pub(super) struct ManifestReader<'a> {
     pub(super) source: SourceId,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
 
 /// A mapping whose keys are taken one by one.
-pub(super) struct Fields<'n> {
+pub(super) struct MappingFields<'n> {
     node: &'n Node,
-    entries: &'n [Entry],
+    entries: &'n [MapEntry],
     asked: Vec<&'static str>,
-    missing: Vec<Missing>,
+    missing: Vec<MissingKey>,
     what: &'static str,
 }
 
 /// A key that has to be there and is not.
-struct Missing {
+struct MissingKey {
     key: &'static str,
     /// Keys that would do instead.
     instead: &'static [&'static str],
     span: Span,
 }
 
-// === impl Reader ===
+// === impl ManifestReader ===
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn error(
         &mut self,
         code: Code,
@@ -56,9 +56,13 @@ impl Reader<'_> {
     }
 
     /// The node as a mapping; `what` names it in messages, such as "a handler".
-    pub(super) fn fields<'n>(&mut self, node: &'n Node, what: &'static str) -> Option<Fields<'n>> {
+    pub(super) fn fields<'n>(
+        &mut self,
+        node: &'n Node,
+        what: &'static str,
+    ) -> Option<MappingFields<'n>> {
         match node.as_map() {
-            Some(entries) => Some(Fields {
+            Some(entries) => Some(MappingFields {
                 node,
                 entries,
                 asked: Vec::new(),
@@ -118,9 +122,9 @@ impl Reader<'_> {
     }
 }
 
-// === impl Fields ===
+// === impl MappingFields ===
 
-impl<'n> Fields<'n> {
+impl<'n> MappingFields<'n> {
     /// The value of a key that may be left out or be null.
     pub(super) fn optional(&mut self, key: &'static str) -> Option<&'n Node> {
         self.ask(key);
@@ -153,7 +157,7 @@ impl<'n> Fields<'n> {
                 .iter()
                 .find(|entry| entry.key.name == key)
                 .map_or_else(|| self.place(), |entry| entry.key.span);
-            self.missing.push(Missing { key, instead, span });
+            self.missing.push(MissingKey { key, instead, span });
         }
         found
     }
@@ -165,7 +169,7 @@ impl<'n> Fields<'n> {
     }
 
     /// Reports the keys that nobody asked for, and those that were asked for in vain.
-    pub(super) fn finish(self, reader: &mut Reader<'_>) {
+    pub(super) fn finish(self, reader: &mut ManifestReader<'_>) {
         let mut meant = Vec::new();
         for entry in self.entries {
             let key = entry.key.name.as_str();
@@ -189,7 +193,7 @@ impl<'n> Fields<'n> {
         }
         // What is only misspelt is not missing.
         let is_meant = |key| meant.contains(key);
-        for Missing { key, instead, span } in &self.missing {
+        for MissingKey { key, instead, span } in &self.missing {
             if !is_meant(key) && !instead.iter().any(is_meant) {
                 let message = format!("{} needs `{key}`", self.what);
                 let label = format!("`{key}` is missing");

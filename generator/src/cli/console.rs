@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::progress::Progress;
-use super::{Format, Status};
+use super::progress::ProgressLine;
+use super::{CommandStatus, OutputFormat};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Sources, Style, human, json};
 
 /// Where problems go.
 #[derive(Debug)]
-pub struct Report {
-    format: Format,
+pub struct Console {
+    format: OutputFormat,
     style: Style,
-    verbosity: Verbosity,
-    progress: Progress,
+    verbosity: OutputVerbosity,
+    progress: ProgressLine,
 }
 
 /// How much the user wants to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verbosity {
+pub enum OutputVerbosity {
     /// Errors only.
     Quiet,
     /// Also warnings, and notes that are new.
@@ -29,26 +29,26 @@ pub enum Verbosity {
 
 /// Which notes the user has been told of.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told<'a> {
+pub(super) enum PrintedNotes<'a> {
     /// None, or this command is there to tell them again.
     Nothing,
     /// Those with these titles.
     Notes(&'a BTreeSet<String>),
 }
 
-impl Report {
+impl Console {
     /// Prints as much as the user wants to be told.
     #[must_use]
-    pub fn new(format: Format, style: Style, verbosity: Verbosity) -> Self {
-        let is_chatty = format == Format::Human && verbosity != Verbosity::Quiet;
+    pub fn new(format: OutputFormat, style: Style, verbosity: OutputVerbosity) -> Self {
+        let is_chatty = format == OutputFormat::Human && verbosity != OutputVerbosity::Quiet;
         Self {
             format,
             style,
             verbosity,
             progress: if is_chatty {
-                Progress::on_terminal()
+                ProgressLine::on_terminal()
             } else {
-                Progress::default()
+                ProgressLine::default()
             },
         }
     }
@@ -69,21 +69,26 @@ impl Report {
     }
 
     /// Prints all problems that the user wants to be told of, and has not been.
-    pub(super) fn print(&mut self, diagnostics: &Diagnostics, sources: &Sources, told: Told<'_>) {
+    pub(super) fn print(
+        &mut self,
+        diagnostics: &Diagnostics,
+        sources: &Sources,
+        told: PrintedNotes<'_>,
+    ) {
         self.progress.rest();
         // What a manifest implies is of no interest while it has to be mended.
         let is_news = |note: &Diagnostic| !diagnostics.has_errors() && told.lacks(note);
         let is_wanted = |diagnostic: &&Diagnostic| match (diagnostic.severity, self.verbosity) {
-            (Severity::Error, _) | (_, Verbosity::Verbose) => true,
-            (Severity::Warning, Verbosity::Normal) => true,
-            (Severity::Note, Verbosity::Normal) => is_news(diagnostic),
-            (Severity::Info, Verbosity::Normal) | (_, Verbosity::Quiet) => false,
+            (Severity::Error, _) | (_, OutputVerbosity::Verbose) => true,
+            (Severity::Warning, OutputVerbosity::Normal) => true,
+            (Severity::Note, OutputVerbosity::Normal) => is_news(diagnostic),
+            (Severity::Info, OutputVerbosity::Normal) | (_, OutputVerbosity::Quiet) => false,
         };
         let mut out = io::stderr().lock();
         for diagnostic in diagnostics.iter().filter(is_wanted) {
             let text = match self.format {
-                Format::Human => human(diagnostic, sources, self.style) + "\n",
-                Format::Json => json(diagnostic, sources).to_string(),
+                OutputFormat::Human => human(diagnostic, sources, self.style) + "\n",
+                OutputFormat::Json => json(diagnostic, sources).to_string(),
             };
             // Nobody is left to tell when standard error is closed.
             let _ = writeln!(out, "{text}");
@@ -92,7 +97,7 @@ impl Report {
 
     /// Prints a line that belongs to no diagnostic, unless only errors are wanted.
     pub fn say(&mut self, line: &str) {
-        if self.verbosity != Verbosity::Quiet && self.format == Format::Human {
+        if self.verbosity != OutputVerbosity::Quiet && self.format == OutputFormat::Human {
             self.progress.rest();
             let _ = writeln!(io::stderr().lock(), "{line}");
         }
@@ -101,8 +106,8 @@ impl Report {
     /// Says what becomes of a file: a line for people, or an object on standard output for programs.
     pub fn file(&mut self, action: &str, path: &str) {
         match self.format {
-            Format::Human => self.say(&format!("{action} {path}")),
-            Format::Json => {
+            OutputFormat::Human => self.say(&format!("{action} {path}")),
+            OutputFormat::Json => {
                 let line = serde_json::json!({"action": action, "path": path}).to_string();
                 let _ = writeln!(io::stdout().lock(), "{line}");
             }
@@ -110,20 +115,20 @@ impl Report {
     }
 
     /// Prints why a command cannot go on.
-    pub fn fail(&mut self, message: &str) -> Status {
+    pub fn fail(&mut self, message: &str) -> CommandStatus {
         self.progress.rest();
         let line = match self.format {
-            Format::Human => format!("error: {message}"),
-            Format::Json => {
+            OutputFormat::Human => format!("error: {message}"),
+            OutputFormat::Json => {
                 serde_json::json!({"severity": "error", "message": message}).to_string()
             }
         };
         let _ = writeln!(io::stderr().lock(), "{line}");
-        Status::Invalid
+        CommandStatus::Invalid
     }
 
     /// Prints an error with its causes.
-    pub fn fail_with(&mut self, error: &dyn std::error::Error) -> Status {
+    pub fn fail_with(&mut self, error: &dyn std::error::Error) -> CommandStatus {
         let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -135,9 +140,9 @@ impl Report {
     }
 }
 
-// === impl Told ===
+// === impl PrintedNotes ===
 
-impl Told<'_> {
+impl PrintedNotes<'_> {
     fn lacks(self, note: &Diagnostic) -> bool {
         match self {
             Self::Nothing => true,

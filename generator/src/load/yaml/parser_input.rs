@@ -5,9 +5,9 @@ use std::borrow::Cow;
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The text that the parser sees, and the way from its character counts to bytes of the original.
-pub(super) struct Body<'a> {
+pub(super) struct ParserInput<'a> {
     pub(super) text: Cow<'a, str>,
-    /// The byte of every [`Body::STEP`]th character; empty if each character is one byte.
+    /// The byte of every [`ParserInput::STEP`]th character; empty if each character is one byte.
     steps: Vec<usize>,
     /// Length of the byte order mark.
     base: usize,
@@ -15,9 +15,9 @@ pub(super) struct Body<'a> {
     inserted: Vec<(usize, usize)>,
 }
 
-// === impl Body ===
+// === impl ParserInput ===
 
-impl<'a> Body<'a> {
+impl<'a> ParserInput<'a> {
     const STEP: usize = 64;
 
     pub(super) fn new(text: &'a str) -> Self {

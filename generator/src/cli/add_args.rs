@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::entry::{item, label_filters, scalar, text, word};
-use crate::edit::{Item, List};
+use crate::edit::{ListItem, ManifestList};
 
 /// A new entry, and the list of a kind to which it belongs.
-pub(super) struct Entry<'a> {
+pub(super) struct NewEntry<'a> {
     pub(super) manifest: Option<&'a Path>,
     pub(super) kind: &'a str,
-    pub(super) list: fn(usize) -> List,
-    pub(super) item: Item,
+    pub(super) list: fn(usize) -> ManifestList,
+    pub(super) item: ListItem,
 }
 
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub(super) struct HandlerArgs {
     function: String,
     /// When it is called; several are separated by commas
     #[arg(long, value_delimiter = ',', required = true)]
-    on: Vec<Occasion>,
+    on: Vec<TriggerArg>,
     /// The field that it is about
     #[arg(long, value_name = "PATH")]
     field: Option<String>,
@@ -139,7 +139,7 @@ pub(super) struct WebhookArgs {
     mutate: bool,
     /// What it is asked about; several are separated by commas
     #[arg(long = "operation", value_name = "OPERATION", value_delimiter = ',')]
-    operations: Vec<AskedAbout>,
+    operations: Vec<OperationArg>,
     /// A subresource, such as status or scale
     #[arg(long, value_name = "NAME")]
     subresource: Option<String>,
@@ -164,7 +164,7 @@ pub(super) struct WebhookArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum AskedAbout {
+enum OperationArg {
     Create,
     Update,
     Delete,
@@ -172,7 +172,7 @@ enum AskedAbout {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Occasion {
+enum TriggerArg {
     Create,
     Update,
     Delete,
@@ -184,16 +184,16 @@ enum Occasion {
 // === impl HandlerArgs ===
 
 impl HandlerArgs {
-    pub(super) fn entry(&self) -> Entry<'_> {
-        Entry {
+    pub(super) fn entry(&self) -> NewEntry<'_> {
+        NewEntry {
             manifest: self.common.manifest.as_deref(),
             kind: &self.kind,
-            list: List::Handlers,
+            list: ManifestList::Handlers,
             item: self.item(),
         }
     }
 
-    fn item(&self) -> Item {
+    fn item(&self) -> ListItem {
         let on: Vec<_> = self
             .on
             .iter()
@@ -218,16 +218,16 @@ impl HandlerArgs {
 // === impl TimerArgs ===
 
 impl TimerArgs {
-    pub(super) fn entry(&self) -> Entry<'_> {
-        Entry {
+    pub(super) fn entry(&self) -> NewEntry<'_> {
+        NewEntry {
             manifest: self.common.manifest.as_deref(),
             kind: &self.kind,
-            list: List::Handlers,
+            list: ManifestList::Handlers,
             item: self.item(),
         }
     }
 
-    fn item(&self) -> Item {
+    fn item(&self) -> ListItem {
         let own = [
             ("timer", Some(scalar(&self.function))),
             ("interval", text(self.interval.as_ref())),
@@ -242,16 +242,16 @@ impl TimerArgs {
 // === impl DaemonArgs ===
 
 impl DaemonArgs {
-    pub(super) fn entry(&self) -> Entry<'_> {
-        Entry {
+    pub(super) fn entry(&self) -> NewEntry<'_> {
+        NewEntry {
             manifest: self.common.manifest.as_deref(),
             kind: &self.kind,
-            list: List::Handlers,
+            list: ManifestList::Handlers,
             item: self.item(),
         }
     }
 
-    fn item(&self) -> Item {
+    fn item(&self) -> ListItem {
         let backoff = self.cancellation_backoff.as_ref();
         let timeout = self.cancellation_timeout.as_ref();
         let own = [
@@ -267,16 +267,16 @@ impl DaemonArgs {
 // === impl IndexArgs ===
 
 impl IndexArgs {
-    pub(super) fn entry(&self) -> Entry<'_> {
-        Entry {
+    pub(super) fn entry(&self) -> NewEntry<'_> {
+        NewEntry {
             manifest: self.manifest.as_deref(),
             kind: &self.kind,
-            list: List::Indices,
+            list: ManifestList::Indices,
             item: self.item(),
         }
     }
 
-    fn item(&self) -> Item {
+    fn item(&self) -> ListItem {
         item(
             [
                 ("index", Some(scalar(&self.index))),
@@ -310,16 +310,16 @@ impl CommonArgs {
 // === impl WebhookArgs ===
 
 impl WebhookArgs {
-    pub(super) fn entry(&self) -> Entry<'_> {
-        Entry {
+    pub(super) fn entry(&self) -> NewEntry<'_> {
+        NewEntry {
             manifest: self.manifest.as_deref(),
             kind: &self.kind,
-            list: List::Admission,
+            list: ManifestList::Admission,
             item: self.item(),
         }
     }
 
-    fn item(&self) -> Item {
+    fn item(&self) -> ListItem {
         let role = if self.mutate { "mutate" } else { "validate" };
         let operations: Vec<_> = self
             .operations

@@ -2,13 +2,16 @@
 
 use kopf_core::scope::NamespacePattern;
 
-use super::fields::{Fields, Reader};
+use super::reader::{ManifestReader, MappingFields};
 use super::{OneOrMany, Spanned};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::yaml::Node;
 
-impl Reader<'_> {
-    pub(super) fn namespaces(&mut self, fields: &mut Fields<'_>) -> Option<OneOrMany<String>> {
+impl ManifestReader<'_> {
+    pub(super) fn namespaces(
+        &mut self,
+        fields: &mut MappingFields<'_>,
+    ) -> Option<OneOrMany<String>> {
         let node = fields.optional("namespaces")?;
         self.one_or_many(node, Self::namespace)
     }
