@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
 
-use super::entry::{item, label_filters, scalar, text, word};
+use super::entry::{label_filters, list_item, optional_scalar, scalar, true_if};
 use crate::edit::{ListItem, ManifestList};
 
 /// A new entry, and the list of a kind to which it belongs.
@@ -207,11 +207,11 @@ impl HandlerArgs {
         };
         let own = [
             ("on", Some(on)),
-            ("field", text(self.field.as_ref())),
+            ("field", optional_scalar(self.field.as_ref())),
             ("fn", Some(scalar(&self.function))),
         ];
-        let last = [("optional", word(self.optional))];
-        item(own.into_iter().chain(self.common.keys()).chain(last))
+        let last = [("optional", true_if(self.optional))];
+        list_item(own.into_iter().chain(self.common.keys()).chain(last))
     }
 }
 
@@ -230,12 +230,15 @@ impl TimerArgs {
     fn item(&self) -> ListItem {
         let own = [
             ("timer", Some(scalar(&self.function))),
-            ("interval", text(self.interval.as_ref())),
-            ("sharp", word(self.sharp)),
-            ("idle", text(self.idle.as_ref())),
-            ("initial_delay", text(self.initial_delay.as_ref())),
+            ("interval", optional_scalar(self.interval.as_ref())),
+            ("sharp", true_if(self.sharp)),
+            ("idle", optional_scalar(self.idle.as_ref())),
+            (
+                "initial_delay",
+                optional_scalar(self.initial_delay.as_ref()),
+            ),
         ];
-        item(own.into_iter().chain(self.common.keys()))
+        list_item(own.into_iter().chain(self.common.keys()))
     }
 }
 
@@ -256,11 +259,14 @@ impl DaemonArgs {
         let timeout = self.cancellation_timeout.as_ref();
         let own = [
             ("daemon", Some(scalar(&self.function))),
-            ("initial_delay", text(self.initial_delay.as_ref())),
-            ("cancellation_backoff", text(backoff)),
-            ("cancellation_timeout", text(timeout)),
+            (
+                "initial_delay",
+                optional_scalar(self.initial_delay.as_ref()),
+            ),
+            ("cancellation_backoff", optional_scalar(backoff)),
+            ("cancellation_timeout", optional_scalar(timeout)),
         ];
-        item(own.into_iter().chain(self.common.keys()))
+        list_item(own.into_iter().chain(self.common.keys()))
     }
 }
 
@@ -277,14 +283,14 @@ impl IndexArgs {
     }
 
     fn item(&self) -> ListItem {
-        item(
+        list_item(
             [
                 ("index", Some(scalar(&self.index))),
-                ("keys", text(self.keys.as_ref())),
-                ("values", text(self.values.as_ref())),
-                ("field", text(self.field.as_ref())),
+                ("keys", optional_scalar(self.keys.as_ref())),
+                ("values", optional_scalar(self.values.as_ref())),
+                ("field", optional_scalar(self.field.as_ref())),
                 ("labels", label_filters(&self.labels)),
-                ("when", text(self.when.as_ref())),
+                ("when", optional_scalar(self.when.as_ref())),
             ]
             .into_iter(),
         )
@@ -297,12 +303,12 @@ impl CommonArgs {
     fn keys(&self) -> [(&'static str, Option<String>); 6] {
         let labels = label_filters(&self.labels);
         [
-            ("id", text(self.id.as_ref())),
+            ("id", optional_scalar(self.id.as_ref())),
             ("retries", self.retries.map(|retries| retries.to_string())),
-            ("backoff", text(self.backoff.as_ref())),
-            ("timeout", text(self.timeout.as_ref())),
+            ("backoff", optional_scalar(self.backoff.as_ref())),
+            ("timeout", optional_scalar(self.timeout.as_ref())),
             ("labels", labels),
-            ("when", text(self.when.as_ref())),
+            ("when", optional_scalar(self.when.as_ref())),
         ]
     }
 }
@@ -331,13 +337,13 @@ impl WebhookArgs {
         let keys = [
             (role, Some(scalar(&self.function))),
             ("operations", operations),
-            ("subresource", text(self.subresource.as_ref())),
-            ("side_effects", word(self.side_effects)),
-            ("ignore_failures", word(self.ignore_failures)),
-            ("persistent", word(self.persistent)),
+            ("subresource", optional_scalar(self.subresource.as_ref())),
+            ("side_effects", true_if(self.side_effects)),
+            ("ignore_failures", true_if(self.ignore_failures)),
+            ("persistent", true_if(self.persistent)),
             ("labels", label_filters(&self.labels)),
-            ("when", text(self.when.as_ref())),
+            ("when", optional_scalar(self.when.as_ref())),
         ];
-        item(keys.into_iter())
+        list_item(keys.into_iter())
     }
 }

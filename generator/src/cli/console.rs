@@ -3,43 +3,33 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use super::output_args::{OutputFormat, OutputVerbosity};
 use super::progress::ProgressLine;
-use super::{CommandStatus, OutputFormat};
+use super::status::CommandStatus;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Sources, Style, human, json};
 
 /// Where problems go.
 #[derive(Debug)]
-pub struct Console {
+pub(super) struct Console {
     format: OutputFormat,
     style: Style,
     verbosity: OutputVerbosity,
     progress: ProgressLine,
 }
 
-/// How much the user wants to be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputVerbosity {
-    /// Errors only.
-    Quiet,
-    /// Also warnings, and notes that are new.
-    Normal,
-    /// Everything.
-    Verbose,
-}
-
 /// Which notes the user has been told of.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PrintedNotes<'a> {
     /// None, or this command is there to tell them again.
-    Nothing,
+    None,
     /// Those with these titles.
-    Notes(&'a BTreeSet<String>),
+    Titles(&'a BTreeSet<String>),
 }
 
 impl Console {
     /// Prints as much as the user wants to be told.
     #[must_use]
-    pub fn new(format: OutputFormat, style: Style, verbosity: OutputVerbosity) -> Self {
+    pub(super) fn new(format: OutputFormat, style: Style, verbosity: OutputVerbosity) -> Self {
         let is_chatty = format == OutputFormat::Human && verbosity != OutputVerbosity::Quiet;
         Self {
             format,
@@ -54,7 +44,7 @@ impl Console {
     }
 
     /// What is being done from now on; people at a terminal are told if it takes long.
-    pub(super) fn begin(&mut self, what: &'static str) {
+    pub(super) fn begin_task(&mut self, what: &'static str) {
         self.progress.begin(what);
     }
 
@@ -64,24 +54,24 @@ impl Console {
     }
 
     /// Nothing is being done any more, or something else is about to be printed.
-    pub(super) fn rest(&mut self) {
-        self.progress.rest();
+    pub(super) fn clear_progress(&mut self) {
+        self.progress.clear();
     }
 
     /// Prints all problems that the user wants to be told of, and has not been.
-    pub(super) fn print(
+    pub(super) fn print_diagnostics(
         &mut self,
         diagnostics: &Diagnostics,
         sources: &Sources,
-        told: PrintedNotes<'_>,
+        earlier: PrintedNotes<'_>,
     ) {
-        self.progress.rest();
+        self.progress.clear();
         // What a manifest implies is of no interest while it has to be mended.
-        let is_news = |note: &Diagnostic| !diagnostics.has_errors() && told.lacks(note);
+        let is_new_note = |note: &Diagnostic| !diagnostics.has_errors() && earlier.lacks(note);
         let is_wanted = |diagnostic: &&Diagnostic| match (diagnostic.severity, self.verbosity) {
             (Severity::Error, _) | (_, OutputVerbosity::Verbose) => true,
             (Severity::Warning, OutputVerbosity::Normal) => true,
-            (Severity::Note, OutputVerbosity::Normal) => is_news(diagnostic),
+            (Severity::Note, OutputVerbosity::Normal) => is_new_note(diagnostic),
             (Severity::Info, OutputVerbosity::Normal) | (_, OutputVerbosity::Quiet) => false,
         };
         let mut out = io::stderr().lock();
@@ -96,17 +86,17 @@ impl Console {
     }
 
     /// Prints a line that belongs to no diagnostic, unless only errors are wanted.
-    pub fn say(&mut self, line: &str) {
+    pub(super) fn print_line(&mut self, line: &str) {
         if self.verbosity != OutputVerbosity::Quiet && self.format == OutputFormat::Human {
-            self.progress.rest();
+            self.progress.clear();
             let _ = writeln!(io::stderr().lock(), "{line}");
         }
     }
 
     /// Says what becomes of a file: a line for people, or an object on standard output for programs.
-    pub fn file(&mut self, action: &str, path: &str) {
+    pub(super) fn print_file_action(&mut self, action: &str, path: &str) {
         match self.format {
-            OutputFormat::Human => self.say(&format!("{action} {path}")),
+            OutputFormat::Human => self.print_line(&format!("{action} {path}")),
             OutputFormat::Json => {
                 let line = serde_json::json!({"action": action, "path": path}).to_string();
                 let _ = writeln!(io::stdout().lock(), "{line}");
@@ -115,8 +105,8 @@ impl Console {
     }
 
     /// Prints why a command cannot go on.
-    pub fn fail(&mut self, message: &str) -> CommandStatus {
-        self.progress.rest();
+    pub(super) fn fail(&mut self, message: &str) -> CommandStatus {
+        self.progress.clear();
         let line = match self.format {
             OutputFormat::Human => format!("error: {message}"),
             OutputFormat::Json => {
@@ -128,7 +118,7 @@ impl Console {
     }
 
     /// Prints an error with its causes.
-    pub fn fail_with(&mut self, error: &dyn std::error::Error) -> CommandStatus {
+    pub(super) fn fail_with(&mut self, error: &dyn std::error::Error) -> CommandStatus {
         let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -145,8 +135,8 @@ impl Console {
 impl PrintedNotes<'_> {
     fn lacks(self, note: &Diagnostic) -> bool {
         match self {
-            Self::Nothing => true,
-            Self::Notes(titles) => !titles.contains(&note.title()),
+            Self::None => true,
+            Self::Titles(titles) => !titles.contains(&note.title()),
         }
     }
 }

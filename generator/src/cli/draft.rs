@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::console::PrintedNotes;
+use super::console::{Console, PrintedNotes};
+use super::crate_folder::is_in_workspace;
 use super::runtime_source::RuntimeArgs;
-use super::{CommandStatus, Console};
+use super::status::CommandStatus;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};
 use crate::edit::{self, ListItem, ManifestList};
 use crate::load::crd::{self, Crd, NameFix};
@@ -124,7 +125,7 @@ impl CrateDraft {
             .iter()
             .partition(|crd| known.contains(&(crd.group.clone(), crd.names.kind.clone())));
         if !new.is_empty() {
-            let file = self.place(name, text)?;
+            let file = self.locate(name, text)?;
             for crd in &new {
                 let kind = (kinds.len() > 1).then_some(crd.names.kind.as_str());
                 let item = resource_item(&file, kind, first);
@@ -140,7 +141,7 @@ impl CrateDraft {
     }
 
     /// Where a file is reached from the manifest: where it is if that is in the crate, else a copy in `crds/`.
-    fn place(&mut self, name: &str, text: &str) -> Result<String, DraftError> {
+    fn locate(&mut self, name: &str, text: &str) -> Result<String, DraftError> {
         let inside = Path::new(name).canonicalize().ok().and_then(|path| {
             let root = self.root.canonicalize().ok()?;
             let path = path.strip_prefix(root).ok()?;
@@ -213,7 +214,7 @@ impl CrateDraft {
 
     /// Reads everything and reports what is wrong.
     pub(super) fn load(&self, console: &mut Console) -> Result<LoadedOperator, CommandStatus> {
-        console.begin("reading kopf.yaml and what it names");
+        console.begin_task("reading kopf.yaml and what it names");
         let (sources, mut diagnostics, operator) = self.read_operator();
         match operator {
             Some(operator) => Ok(LoadedOperator {
@@ -223,7 +224,7 @@ impl CrateDraft {
             }),
             None => {
                 diagnostics.sort();
-                console.print(&diagnostics, &sources, PrintedNotes::Nothing);
+                console.print_diagnostics(&diagnostics, &sources, PrintedNotes::None);
                 Err(CommandStatus::Invalid)
             }
         }
@@ -251,7 +252,7 @@ impl CrateDraft {
         } = self.load(console)?;
         let user = project::user_files(&self.root, &mut sources)
             .map_err(|error| console.fail_with(&error))?;
-        console.begin("making the crate");
+        console.begin_task("making the crate");
         let kinds = operator.kinds.len();
         let mut advance = |done| console.advance(done, kinds);
         let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut advance);
@@ -275,7 +276,7 @@ impl CrateDraft {
         );
         let lock = LockFile::read(&self.root).map_err(|error| console.fail_with(&error))?;
         diagnostics.sort();
-        console.print(&diagnostics, &sources, PrintedNotes::Notes(lock.notes()));
+        console.print_diagnostics(&diagnostics, &sources, PrintedNotes::Titles(lock.notes()));
         if diagnostics.has_errors() {
             return Err(CommandStatus::Invalid);
         }
@@ -296,15 +297,6 @@ impl CrateDraft {
             }
         }
     }
-}
-
-/// Whether a folder above is the root of a workspace, to which cargo counts the crate.
-fn is_in_workspace(root: &Path) -> bool {
-    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf());
-    root.ancestors().skip(1).any(|folder| {
-        let manifest = std::fs::read_to_string(folder.join("Cargo.toml"));
-        manifest.is_ok_and(|text| text.lines().any(|line| line.starts_with("[workspace")))
-    })
 }
 
 fn resource_item(file: &str, kind: Option<&str>, first: InitialEntries) -> ListItem {

@@ -3,7 +3,7 @@
 use crate::edit::ListItem;
 
 /// An entry of the manifest with the keys that have a value.
-pub(super) fn item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> ListItem {
+pub(super) fn list_item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> ListItem {
     let keys: Vec<String> = keys
         .filter_map(|(key, value)| Some(format!("{key}: {}", value?)))
         .collect();
@@ -14,11 +14,11 @@ pub(super) fn item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -
     }
 }
 
-pub(super) fn text(text: Option<&String>) -> Option<String> {
+pub(super) fn optional_scalar(text: Option<&String>) -> Option<String> {
     text.map(|text| scalar(text))
 }
 
-pub(super) fn word(set: bool) -> Option<String> {
+pub(super) fn true_if(set: bool) -> Option<String> {
     set.then(|| "true".to_owned())
 }
 

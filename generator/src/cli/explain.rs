@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 
-use super::CommandStatus;
+use super::status::CommandStatus;
 use crate::diagnostic::Code;
 
 /// Explain the code of a problem

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::change::{edit_manifest, known};
-use super::entry::{item, scalar, text};
-use super::{CommandStatus, Console};
+use super::console::Console;
+use super::entry::{list_item, optional_scalar, scalar};
+use super::manifest_edit::{edit_manifest, suggest_entry};
+use super::status::CommandStatus;
 use crate::edit::{self, ListItem, ManifestList};
 use crate::load::manifest::HookSection;
 
@@ -80,7 +81,7 @@ pub(super) fn remove(args: &RemoveHookArgs, console: &mut Console) -> CommandSta
             .iter()
             .position(|names| names.contains(&args.handler));
         let place = place.ok_or_else(|| {
-            let help = known(&args.handler, &entries);
+            let help = suggest_entry(&args.handler, &entries);
             format!("the operator has no handler `{}`; {help}", args.handler)
         })?;
         edit::remove(text, ManifestList::OperatorHandlers, place).map_err(|error| error.to_string())
@@ -97,12 +98,12 @@ impl HookArgs {
     fn item(&self, moment: &'static str) -> ListItem {
         let keys = [
             (moment, Some(scalar(&self.function))),
-            ("id", text(self.id.as_ref())),
+            ("id", optional_scalar(self.id.as_ref())),
             ("retries", self.retries.map(|retries| retries.to_string())),
-            ("backoff", text(self.backoff.as_ref())),
-            ("timeout", text(self.timeout.as_ref())),
+            ("backoff", optional_scalar(self.backoff.as_ref())),
+            ("timeout", optional_scalar(self.timeout.as_ref())),
         ];
-        item(keys.into_iter())
+        list_item(keys.into_iter())
     }
 }
 
@@ -110,9 +111,9 @@ impl ProbeArgs {
     fn item(&self) -> ListItem {
         let keys = [
             ("probe", Some(scalar(&self.function))),
-            ("id", text(self.id.as_ref())),
-            ("timeout", text(self.timeout.as_ref())),
+            ("id", optional_scalar(self.id.as_ref())),
+            ("timeout", optional_scalar(self.timeout.as_ref())),
         ];
-        item(keys.into_iter())
+        list_item(keys.into_iter())
     }
 }

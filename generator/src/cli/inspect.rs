@@ -3,12 +3,12 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 
-use super::console::PrintedNotes;
+use super::console::{Console, PrintedNotes};
+use super::crate_folder::find_root;
 use super::draft::{CrateDraft, LoadedOperator};
-use super::generate::find_root;
-use super::{Cli, CommandStatus, Console};
+use super::status::CommandStatus;
 use crate::load::manifest;
 use crate::model::rbac::{self, Rule};
 use crate::plan;
@@ -56,10 +56,10 @@ pub(super) fn validate(args: &ValidateArgs, console: &mut Console) -> CommandSta
             mut diagnostics,
         }) => {
             diagnostics.sort();
-            console.print(&diagnostics, &sources, PrintedNotes::Nothing);
+            console.print_diagnostics(&diagnostics, &sources, PrintedNotes::None);
             let handlers: usize = operator.kinds.iter().map(|kind| kind.handlers.len()).sum();
             let kinds = operator.kinds.len();
-            console.say(&format!(
+            console.print_line(&format!(
                 "{} is valid: kinds: {kinds}, handlers: {handlers}",
                 operator.name
             ));
@@ -89,16 +89,20 @@ pub(super) fn rbac(args: &RbacArgs, console: &mut Console) -> CommandStatus {
     }
 }
 
-pub(super) fn completions(args: &CompletionsArgs, console: &mut Console) -> CommandStatus {
+pub(super) fn completions(
+    args: &CompletionsArgs,
+    command: &mut clap::Command,
+    console: &mut Console,
+) -> CommandStatus {
     // Into memory first, where writing cannot fail; the library would panic.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "kopf-gen", &mut script);
+    clap_complete::generate(args.shell, command, "kopf-gen", &mut script);
     print(&String::from_utf8_lossy(&script), console)
 }
 
-pub(super) fn man(args: &ManArgs, console: &mut Console) -> CommandStatus {
+pub(super) fn man(args: &ManArgs, command: clap::Command, console: &mut Console) -> CommandStatus {
     let write = std::fs::create_dir_all(&args.dir)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir));
+        .and_then(|()| clap_mangen::generate_to(command, &args.dir));
     match write {
         Ok(()) => CommandStatus::Ok,
         Err(error) => console.fail(&format!("cannot write to {}: {error}", args.dir.display())),
@@ -153,7 +157,7 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
 }
 
 fn print(text: &str, console: &mut Console) -> CommandStatus {
-    console.rest();
+    console.clear_progress();
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => CommandStatus::Ok,
         // Who reads no further has seen enough, as `head` has.

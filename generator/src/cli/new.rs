@@ -1,21 +1,18 @@
 //! `kopf-gen new`: an operator crate that builds and runs at once.
 
-use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::console::PrintedNotes;
+use super::apply::{WriteMode, apply_plan};
+use super::console::Console;
+use super::crate_folder::{is_free, operator_name};
+use super::crd_inputs::add_inputs;
 use super::draft::{CrateDraft, InitialEntries};
-use super::generate::{WriteMode, finish};
 use super::runtime_source::RuntimeArgs;
-use super::{CommandStatus, Console};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Sources};
-use crate::load::crd::{self, NameFix};
-use crate::load::input::{self, STDIN};
-use crate::model::lower::is_operator_name;
+use super::status::CommandStatus;
 use crate::plan::Beginning;
-use crate::write::{self, EditPolicy, TOOL_FOLDER};
+use crate::write::EditPolicy;
 
 /// Make an operator crate that builds and runs at once
 #[derive(Debug, Args)]
@@ -50,7 +47,7 @@ pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
     match prepare(args, console) {
         Ok((draft, name)) => match draft.plan(&args.runtime, console) {
             Ok(plan) => {
-                let status = finish(
+                let status = apply_plan(
                     &args.dir,
                     &plan,
                     EditPolicy::Keep,
@@ -58,7 +55,7 @@ pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
                     console,
                 );
                 if status == CommandStatus::Ok {
-                    console.say(&next_steps(&args.dir, &name, draft.has_crds()));
+                    console.print_line(&next_steps(&args.dir, &name, draft.has_crds()));
                 }
                 status
             }
@@ -68,7 +65,10 @@ pub(super) fn run(args: &NewCrateArgs, console: &mut Console) -> CommandStatus {
     }
 }
 
-fn prepare(args: &NewCrateArgs, console: &mut Console) -> Result<(CrateDraft, String), CommandStatus> {
+fn prepare(
+    args: &NewCrateArgs,
+    console: &mut Console,
+) -> Result<(CrateDraft, String), CommandStatus> {
     let name =
         operator_name(args.name.as_deref(), &args.dir).map_err(|message| console.fail(&message))?;
     let place = args.dir.display();
@@ -89,95 +89,6 @@ fn prepare(args: &NewCrateArgs, console: &mut Console) -> Result<(CrateDraft, St
     }
     add_inputs(&mut draft, &args.crds, args.preset.entries(), console)?;
     Ok((draft, name))
-}
-
-/// Adds every definition that the arguments name. Other files of a folder are left alone.
-pub(super) fn add_inputs(
-    draft: &mut CrateDraft,
-    arguments: &[String],
-    first: InitialEntries,
-    console: &mut Console,
-) -> Result<(), CommandStatus> {
-    let mut sources = Sources::new();
-    let mut diagnostics = Diagnostics::new();
-    if !is_typed(arguments) {
-        console.begin("reading the definitions");
-    }
-    let ids = input::read(arguments, &mut sources, &mut diagnostics);
-    let mut files = Vec::new();
-    for id in ids {
-        let name = sources.name(id);
-        let kinds = crd::read(&sources, id, NameFix::Report, &mut diagnostics);
-        let is_meant = name == STDIN || arguments.iter().any(|argument| argument == name);
-        if !kinds.is_empty() {
-            files.push((id, kinds));
-        } else if is_meant && !diagnostics.has_errors() {
-            let message = format!("there is no CustomResourceDefinition in {name}");
-            diagnostics.push(Diagnostic::error(Code::NothingFound, message));
-        }
-    }
-    if files.is_empty() && !arguments.is_empty() && !diagnostics.has_errors() {
-        let message = "there is no CustomResourceDefinition in the inputs";
-        diagnostics.push(Diagnostic::error(Code::NothingFound, message));
-    }
-    // What is not an error is told when the files are read for good, where they are then.
-    if diagnostics.has_errors() {
-        diagnostics.sort();
-        console.print(&diagnostics, &sources, PrintedNotes::Nothing);
-        return Err(CommandStatus::Invalid);
-    }
-    for (id, kinds) in files {
-        match draft.add_crds(sources.name(id), sources.text(id), &kinds, first) {
-            Ok(known) => known
-                .iter()
-                .for_each(|kind| console.say(&format!("{kind} is in kopf.yaml already"))),
-            Err(error) => return Err(console.fail_with(&error)),
-        }
-    }
-    Ok(())
-}
-
-/// Whether a person is about to type a definition, who knows better what takes so long.
-pub(super) fn is_typed(arguments: &[String]) -> bool {
-    arguments.iter().any(|argument| argument == "-") && io::stdin().is_terminal()
-}
-
-/// The name that was given, or else that of the folder.
-pub(super) fn operator_name(given: Option<&str>, dir: &Path) -> Result<String, String> {
-    let name = match given {
-        Some(name) => name.to_owned(),
-        None => std::path::absolute(dir)
-            .ok()
-            .and_then(|dir| {
-                dir.file_name()
-                    .map(|name| name.to_string_lossy().into_owned())
-            })
-            .unwrap_or_default(),
-    };
-    if is_operator_name(&name) {
-        return Ok(name);
-    }
-    Err(format!(
-        "`{name}` cannot name an operator: use lower-case letters, digits and dashes, \
-         starting with a letter, and give it with --name"
-    ))
-}
-
-/// Whether nothing is in the folder but what git and an interrupted run leave.
-fn is_free(dir: &Path) -> io::Result<bool> {
-    let entries = match std::fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
-        let name = entry?.file_name();
-        let unfinished = name == TOOL_FOLDER && !write::is_interrupted(dir);
-        if name != ".git" && !unfinished {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 fn next_steps(dir: &Path, name: &str, has_crds: bool) -> String {

@@ -6,10 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// What is done within this time is not worth a word.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SHOW_AFTER: Duration = Duration::from_secs(1);
 
 /// How often the seconds are told.
-const TICK: Duration = Duration::from_secs(1);
+const REDRAW_EVERY: Duration = Duration::from_secs(1);
 
 /// Goes back to the begin of the line and clears it.
 const ERASE: &str = "\r\x1b[K";
@@ -40,7 +40,7 @@ struct Task {
     what: &'static str,
     since: Instant,
     /// How much is done of how much, where that can be counted.
-    share: Option<KindCount>,
+    count: Option<KindCount>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl ProgressLine {
         self.set(Some(Task {
             what,
             since,
-            share: None,
+            count: None,
         }));
     }
 
@@ -80,12 +80,12 @@ impl ProgressLine {
     pub(super) fn advance(&self, done: usize, total: usize) {
         let Some(line) = &self.line else { return };
         if let Some(task) = &mut line.lock().task {
-            task.share = Some(KindCount { done, total });
+            task.count = Some(KindCount { done, total });
         }
     }
 
     /// Nothing is being done any more, or something else is about to be printed.
-    pub(super) fn rest(&self) {
+    pub(super) fn clear(&self) {
         self.set(None);
     }
 
@@ -120,11 +120,11 @@ impl TerminalLine {
         while !state.is_over {
             let pause = match &state.task {
                 None => None,
-                Some(task) => Some(match PATIENCE.checked_sub(task.since.elapsed()) {
+                Some(task) => Some(match SHOW_AFTER.checked_sub(task.since.elapsed()) {
                     Some(early) if !early.is_zero() => early,
                     _ => {
                         state.draw();
-                        TICK
+                        REDRAW_EVERY
                     }
                 }),
             };
@@ -145,12 +145,12 @@ impl TerminalLine {
 
 impl State {
     fn draw(&mut self) {
-        if let Some(Task { what, since, share }) = &self.task {
+        if let Some(Task { what, since, count }) = &self.task {
             let seconds = since.elapsed().as_secs();
-            let share = share.map_or_else(String::new, |KindCount { done, total }| {
+            let count = count.map_or_else(String::new, |KindCount { done, total }| {
                 format!("{done} of {total} kinds, ")
             });
-            write(&format!("{ERASE}{what}: {share}{seconds} s"));
+            write(&format!("{ERASE}{what}: {count}{seconds} s"));
             self.is_shown = true;
         }
     }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::console::PrintedNotes;
-use super::generate::{WriteMode, finish, settle};
-use super::new::is_typed;
-use super::{CommandStatus, Console};
+use super::apply::{WriteMode, apply_plan, recover_interrupted_run};
+use super::console::{Console, PrintedNotes};
+use super::crd_inputs::is_typed_by_hand;
+use super::status::CommandStatus;
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::crd::NameFix;
 use crate::load::input;
@@ -75,13 +75,13 @@ enum BuiltinTypes {
 pub(super) fn run(args: &TypesArgs, console: &mut Console) -> CommandStatus {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
-    if !is_typed(&args.inputs) {
-        console.begin("making the types");
+    if !is_typed_by_hand(&args.inputs) {
+        console.begin_task("making the types");
     }
     let ids = input::read(&args.inputs, &mut sources, &mut diagnostics);
     let request = args.request();
     let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
-    console.print(&diagnostics, &sources, PrintedNotes::Nothing);
+    console.print_diagnostics(&diagnostics, &sources, PrintedNotes::None);
     if diagnostics.has_errors() {
         return CommandStatus::Invalid;
     }
@@ -149,11 +149,11 @@ impl TypesArgs {
         } else {
             EditPolicy::Keep
         };
-        console.begin("making the types");
+        console.begin_task("making the types");
         match &self.output {
             None => {
                 let text = types::text(resources, sources, options);
-                console.rest();
+                console.clear_progress();
                 match io::stdout().lock().write_all(text.as_bytes()) {
                     Ok(()) => CommandStatus::Ok,
                     Err(error) => {
@@ -170,10 +170,10 @@ impl TypesArgs {
             }
             Some(folder) => {
                 let plan = plan::types(resources, sources, options).into();
-                if let Err(status) = settle(folder, WriteMode::WRITE, console) {
+                if let Err(status) = recover_interrupted_run(folder, WriteMode::WRITE, console) {
                     return status;
                 }
-                finish(folder, &plan, edited, WriteMode::WRITE, console)
+                apply_plan(folder, &plan, edited, WriteMode::WRITE, console)
             }
         }
     }

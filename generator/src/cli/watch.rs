@@ -8,25 +8,25 @@ use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::manifest::{self, FILE_NAME};
 
 /// How often the inputs are looked at; polling needs no help of the system and misses nothing.
-const LOOK_EVERY: Duration = Duration::from_millis(150);
+const POLL_EVERY: Duration = Duration::from_millis(150);
 
 /// When each input was changed last, and how long it was then.
 type InputSnapshot = BTreeMap<PathBuf, (SystemTime, u64)>;
 
 /// Calls `generate` once, and again after each change of the manifest, of a CRD that it names, or
 /// of a file in `crds/`. Files are only looked at once they rest, as editors write in several steps.
-pub(super) fn forever(root: &Path, mut generate: impl FnMut()) -> ! {
+pub(super) fn generate_on_change(root: &Path, mut generate: impl FnMut()) -> ! {
     let mut named = named_files(root);
-    let mut seen = snapshot(root, &named);
+    let mut last = snapshot(root, &named);
     generate();
     loop {
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_EVERY);
         let mut now = snapshot(root, &named);
-        if now == seen {
+        if now == last {
             continue;
         }
         loop {
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_EVERY);
             let later = snapshot(root, &named);
             if later == now {
                 break;
@@ -36,7 +36,7 @@ pub(super) fn forever(root: &Path, mut generate: impl FnMut()) -> ! {
         // Before the run, whose own writing is its business: what is changed by others meanwhile
         // is a reason for another one.
         named = named_files(root);
-        seen = snapshot(root, &named);
+        last = snapshot(root, &named);
         generate();
     }
 }
@@ -58,9 +58,9 @@ fn named_files(root: &Path) -> Vec<PathBuf> {
 
 fn snapshot(root: &Path, named: &[PathBuf]) -> InputSnapshot {
     let mut files = InputSnapshot::new();
-    note(&root.join(FILE_NAME), &mut files);
+    record(&root.join(FILE_NAME), &mut files);
     for file in named {
-        note(file, &mut files);
+        record(file, &mut files);
     }
     let mut folders = vec![root.join("crds")];
     while let Some(folder) = folders.pop() {
@@ -73,14 +73,14 @@ fn snapshot(root: &Path, named: &[PathBuf]) -> InputSnapshot {
             if path.is_dir() {
                 folders.push(path);
             } else {
-                note(&path, &mut files);
+                record(&path, &mut files);
             }
         }
     }
     files
 }
 
-fn note(path: &Path, files: &mut InputSnapshot) {
+fn record(path: &Path, files: &mut InputSnapshot) {
     if let Ok(metadata) = std::fs::metadata(path) {
         let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         files.insert(path.to_path_buf(), (modified, metadata.len()));
