@@ -4,8 +4,8 @@ use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 
-use super::source::floor;
-use super::{Diagnostic, Severity, SourceId, SourceLabel, Sources, Span};
+use super::problem::{Diagnostic, Severity, SourceLabel};
+use super::source::{SourceId, Sources, Span, floor};
 
 /// Whether to colour the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

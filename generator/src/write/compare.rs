@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::error::Error;
+use super::files::read_if_exists;
 use super::lock::{LockFile, Sha256Hex, normalized};
-use super::{EditPolicy, Error, read_if_exists};
 use crate::plan::{Content, CratePath, Plan, PlannedFile};
 
 /// The difference between a plan and the disk.
@@ -15,6 +16,15 @@ pub struct Comparison {
     pub conflicts: Vec<EditConflict>,
     /// Files that are no longer made but carry edits: they stay, and are the user's from now on.
     pub released: Vec<CratePath>,
+}
+
+/// Whether a hand-edited generated file may be overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditPolicy {
+    /// Refuse, and show what would be lost.
+    Keep,
+    /// The user asked to discard the edits.
+    Overwrite,
 }
 
 /// One difference.

@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::compare::FileChange;
+use super::error::Error;
+use super::files::{TOOL_FOLDER, read_if_exists};
 use super::lock::Sha256Hex;
-use super::{Error, FileChange, TOOL_FOLDER, read_if_exists};
 use crate::plan::CratePath;
 
 /// Called before each visible step; an error stops the run there, as a kill would.

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Error, TOOL_FOLDER, read_if_exists};
+use super::error::{Error, LockFileError};
+use super::files::{TOOL_FOLDER, read_if_exists};
 use crate::plan::CratePath;
 
 /// The lock format that this version writes. It reads every older one, so that what was generated
@@ -35,33 +36,6 @@ pub struct LockFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Sha256Hex(String);
-
-/// Why a lock file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LockFileError {
-    /// It is not JSON of the right shape, perhaps because of merge markers.
-    #[error(
-        "{path} is damaged; after a merge conflict take either side of it, \
-         or delete it, and run `kopf-gen generate`"
-    )]
-    Damaged {
-        /// The lock file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
-    /// A newer kopf-gen wrote it.
-    #[error(
-        "{path} was written by a newer kopf-gen: it has format {found}, and this one knows formats \
-         up to {FORMAT}; update kopf-gen"
-    )]
-    Newer {
-        /// The lock file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
-}
 
 // === impl LockFile ===
 
@@ -97,6 +71,7 @@ impl LockFile {
             return Err(LockFileError::Newer {
                 path,
                 found: format,
+                known: FORMAT,
             }
             .into());
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plan::PlannedFile;
+use crate::plan::{CratePath, PlannedFile};
 
 fn compare(root: &Path, files: &[PlannedFile], edited: EditPolicy) -> Result<Comparison, Error> {
     super::compare(root, &Plan::from(files.to_vec()), edited)

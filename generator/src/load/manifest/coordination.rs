@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 
-use super::reader::{ManifestReader, MappingFields};
-use super::{ManifestDuration, Spanned};
-use crate::diagnostic::Code;
-use crate::load::yaml::{Node, Value};
+use super::duration::ManifestDuration;
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
 
 /// How the operator gets along with others on the same objects: `standalone`, or options.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
@@ -112,40 +112,5 @@ impl ManifestReader<'_> {
         };
         fields.finish(self);
         Some(section)
-    }
-
-    fn integer(
-        &mut self,
-        fields: &mut MappingFields<'_>,
-        key: &'static str,
-    ) -> Option<Spanned<i32>> {
-        let node = fields.optional(key)?;
-        match whole(node).map(i32::try_from) {
-            Some(Ok(value)) => Some(Spanned {
-                value,
-                span: node.span,
-            }),
-            Some(Err(_)) => {
-                let message = format!("`{key}` must be between {} and {}", i32::MIN, i32::MAX);
-                self.error(Code::ManifestValue, node.span, message, "out of range");
-                None
-            }
-            None => {
-                self.wrong_type(node, &format!("`{key}`"), "a whole number");
-                None
-            }
-        }
-    }
-}
-
-/// A number without a fraction, however it is written.
-pub(super) fn whole(node: &Node) -> Option<i128> {
-    match node.value {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "it has no fraction, and i128 is far larger than what is accepted"
-        )]
-        Value::Float(number) if number.fract() == 0.0 => Some(number as i128),
-        _ => node.as_int(),
     }
 }

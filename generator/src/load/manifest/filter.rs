@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::Spanned;
-use super::reader::{ManifestReader, MappingFields};
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::yaml::{Node, Value};
 

@@ -4,8 +4,11 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::reader::{ManifestReader, MappingFields};
-use super::{ManifestDuration, MetadataFilters, OneOrMany, Spanned, ValueFilter};
+use super::duration::ManifestDuration;
+use super::filter::{MetadataFilters, ValueFilter};
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::{OneOrMany, Spanned};
 use crate::diagnostic::{Code, Span};
 use crate::load::yaml::{Node, Value};
 

@@ -2,8 +2,11 @@
 
 use schemars::JsonSchema;
 
-use super::reader::{ManifestReader, MappingFields};
-use super::{ErrorMode, ManifestDuration, Spanned};
+use super::duration::ManifestDuration;
+use super::handler::ErrorMode;
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
 use crate::diagnostic::{Code, Span};
 use crate::load::yaml::Node;
 

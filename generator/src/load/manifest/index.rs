@@ -2,8 +2,11 @@
 
 use schemars::JsonSchema;
 
+use super::duration::ManifestDuration;
+use super::filter::{MetadataFilters, ValueFilter};
+use super::handler::ErrorMode;
 use super::reader::ManifestReader;
-use super::{ErrorMode, ManifestDuration, MetadataFilters, Spanned, ValueFilter};
+use super::spanned::Spanned;
 use crate::diagnostic::Span;
 use crate::load::yaml::Node;
 

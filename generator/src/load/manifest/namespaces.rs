@@ -2,8 +2,9 @@
 
 use kopf_core::scope::NamespacePattern;
 
-use super::reader::{ManifestReader, MappingFields};
-use super::{OneOrMany, Spanned};
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::{OneOrMany, Spanned};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::yaml::Node;
 

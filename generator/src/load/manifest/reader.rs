@@ -1,31 +1,14 @@
-//! Reads one mapping of the manifest strictly: every key is asked for, refused or reported.
+//! Reads values of the manifest and reports those that do not fit.
 
+use super::spanned::{OneOrMany, Spanned};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
-use crate::load::manifest::Spanned;
-use crate::load::yaml::{MapEntry, Node};
-use crate::suggest::{did_you_mean, nearest};
+use crate::load::yaml::{Node, Value};
+use crate::suggest::did_you_mean;
 
 /// Where problems go, and the text that they are in.
 pub(super) struct ManifestReader<'a> {
     pub(super) source: SourceId,
     pub(super) diagnostics: &'a mut Diagnostics,
-}
-
-/// A mapping whose keys are taken one by one.
-pub(super) struct MappingFields<'n> {
-    node: &'n Node,
-    entries: &'n [MapEntry],
-    asked: Vec<&'static str>,
-    missing: Vec<MissingKey>,
-    what: &'static str,
-}
-
-/// A key that has to be there and is not.
-struct MissingKey {
-    key: &'static str,
-    /// Keys that would do instead.
-    instead: &'static [&'static str],
-    span: Span,
 }
 
 // === impl ManifestReader ===
@@ -53,27 +36,6 @@ impl ManifestReader<'_> {
             message,
             format!("expected {expected}"),
         );
-    }
-
-    /// The node as a mapping; `what` names it in messages, such as "a handler".
-    pub(super) fn fields<'n>(
-        &mut self,
-        node: &'n Node,
-        what: &'static str,
-    ) -> Option<MappingFields<'n>> {
-        match node.as_map() {
-            Some(entries) => Some(MappingFields {
-                node,
-                entries,
-                asked: Vec::new(),
-                missing: Vec::new(),
-                what,
-            }),
-            None => {
-                self.wrong_type(node, what, "a mapping");
-                None
-            }
-        }
     }
 
     pub(super) fn string(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
@@ -120,96 +82,52 @@ impl ManifestReader<'_> {
         );
         None
     }
+
+    pub(super) fn list<T>(
+        &mut self,
+        node: &Node,
+        what: &str,
+        mut item: impl FnMut(&mut Self, &Node) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let Some(nodes) = node.as_seq() else {
+            self.wrong_type(node, what, "a list");
+            return None;
+        };
+        Some(nodes.iter().filter_map(|node| item(self, node)).collect())
+    }
+
+    pub(super) fn one_or_many<T>(
+        &mut self,
+        node: &Node,
+        mut item: impl FnMut(&mut Self, &Node) -> Option<Spanned<T>>,
+    ) -> Option<OneOrMany<T>> {
+        match node.as_seq() {
+            None => item(self, node).map(OneOrMany::One),
+            Some([]) => {
+                self.error(
+                    Code::ManifestValue,
+                    node.span,
+                    "the list is empty",
+                    "at least one is needed",
+                );
+                None
+            }
+            Some(nodes) => {
+                let values: Vec<_> = nodes.iter().filter_map(|node| item(self, node)).collect();
+                (values.len() == nodes.len()).then_some(OneOrMany::Many(values))
+            }
+        }
+    }
 }
 
-// === impl MappingFields ===
-
-impl<'n> MappingFields<'n> {
-    /// The value of a key that may be left out or be null.
-    pub(super) fn optional(&mut self, key: &'static str) -> Option<&'n Node> {
-        self.ask(key);
-        let entry = self.entries.iter().find(|entry| entry.key.name == key)?;
-        (!entry.value.is_null()).then_some(&entry.value)
-    }
-
-    /// The place of a key that is refused.
-    pub(super) fn key(&mut self, key: &'static str) -> Option<Span> {
-        let entry = self.entries.iter().find(|entry| entry.key.name == key)?;
-        self.ask(key);
-        Some(entry.key.span)
-    }
-
-    /// The value of a key that must be there.
-    pub(super) fn required(&mut self, key: &'static str) -> Option<&'n Node> {
-        self.required_unless(key, &[])
-    }
-
-    /// The value of a key that must be there because none of the others is.
-    pub(super) fn required_unless(
-        &mut self,
-        key: &'static str,
-        instead: &'static [&'static str],
-    ) -> Option<&'n Node> {
-        let found = self.optional(key);
-        if found.is_none() {
-            let span = self
-                .entries
-                .iter()
-                .find(|entry| entry.key.name == key)
-                .map_or_else(|| self.place(), |entry| entry.key.span);
-            self.missing.push(MissingKey { key, instead, span });
-        }
-        found
-    }
-
-    fn ask(&mut self, key: &'static str) {
-        if !self.asked.contains(&key) {
-            self.asked.push(key);
-        }
-    }
-
-    /// Reports the keys that nobody asked for, and those that were asked for in vain.
-    pub(super) fn finish(self, reader: &mut ManifestReader<'_>) {
-        let mut meant = Vec::new();
-        for entry in self.entries {
-            let key = entry.key.name.as_str();
-            if self.asked.contains(&key) {
-                continue;
-            }
-            let known = || self.asked.iter().copied();
-            meant.extend(nearest(key, known()));
-            let help = did_you_mean(key, known()).unwrap_or_else(|| {
-                let known: Vec<_> = known().map(|key| format!("`{key}`")).collect();
-                format!("the keys are {}", known.join(", "))
-            });
-            reader.push(
-                Diagnostic::error(
-                    Code::ManifestUnknownKey,
-                    format!("{} has no key `{key}`", self.what),
-                )
-                .at(reader.source, entry.key.span, "unknown key")
-                .help(help),
-            );
-        }
-        // What is only misspelt is not missing.
-        let is_meant = |key| meant.contains(key);
-        for MissingKey { key, instead, span } in &self.missing {
-            if !is_meant(key) && !instead.iter().any(is_meant) {
-                let message = format!("{} needs `{key}`", self.what);
-                let label = format!("`{key}` is missing");
-                reader.error(Code::ManifestMissing, *span, message, label);
-            }
-        }
-    }
-
-    /// A short span for remarks on the whole mapping: its first key.
-    pub(super) fn place(&self) -> Span {
-        self.entries
-            .first()
-            .map_or(self.node.span, |entry| entry.key.span)
-    }
-
-    pub(super) fn span(&self) -> Span {
-        self.node.span
+/// A number without a fraction, however it is written.
+pub(super) fn whole(node: &Node) -> Option<i128> {
+    match node.value {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it has no fraction, and i128 is far larger than what is accepted"
+        )]
+        Value::Float(number) if number.fract() == 0.0 => Some(number as i128),
+        _ => node.as_int(),
     }
 }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 
-use super::Spanned;
-use super::reader::{ManifestReader, MappingFields};
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
 use crate::diagnostic::Span;
 use crate::load::yaml::Value;
 

@@ -11,8 +11,10 @@ pub use self::value::{
     AnnotationPrefix, DiffBaseStoreWord, FieldList, FieldName, LifecycleWord, PauseList, Positive,
     PositiveDuration, PostingLevelWord, ProgressPostingWord, ProgressStoreWord, SettingValue, Word,
 };
-use super::reader::{ManifestReader, MappingFields};
-use super::{ManifestDuration, Spanned};
+use super::duration::ManifestDuration;
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
 use crate::load::yaml::Node;
 
 /// A section that is tuned, as the runtime knows it.

@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 
+use super::duration::ManifestDuration;
+use super::filter::{MetadataFilters, ValueFilter};
 use super::reader::ManifestReader;
-use super::{ManifestDuration, MetadataFilters, OneOrMany, Spanned, ValueFilter};
+use super::spanned::{OneOrMany, Spanned};
 use crate::diagnostic::Span;
 use crate::load::yaml::Node;
 

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as Marks, StrInput, Tag};
 
+use super::node::{Dialect, MapEntry, MapKey, Node, Value};
 use super::parser_input::ParserInput;
-use super::{Dialect, MapEntry, MapKey, Node, Value, scalar};
+use super::scalar;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 
 /// Deeper than any object that the API server accepts, shallow enough for recursive readers.

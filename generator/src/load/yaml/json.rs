@@ -1,7 +1,7 @@
 //! Strict JSON, which YAML readers do not always accept: tabs, surrogate pairs.
 
-use super::Dialect;
-use super::{MapEntry, MapKey, Node, Value, scalar};
+use super::node::{Dialect, MapEntry, MapKey, Node, Value};
+use super::scalar;
 use crate::diagnostic::Span;
 
 /// Deeper values are left to the YAML reader, which reports them.

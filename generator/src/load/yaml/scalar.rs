@@ -1,6 +1,6 @@
 //! Plain scalars as the values that they stand for.
 
-use super::{Dialect, Value};
+use super::node::{Dialect, Value};
 
 /// What a scalar without quotes and without a tag means.
 pub(super) fn plain(text: &str, dialect: Dialect) -> Value {

@@ -1,7 +1,8 @@
 //! The settings of Kopf that have no meaning here, and what to do instead.
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::load::manifest::reader::{ManifestReader, MappingFields};
+use crate::load::manifest::mapping::MappingFields;
+use crate::load::manifest::reader::ManifestReader;
 
 /// A setting of Kopf.
 pub(super) struct KopfOnlySetting {

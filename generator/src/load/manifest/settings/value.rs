@@ -6,9 +6,9 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::load::manifest::coordination::whole;
-use crate::load::manifest::reader::ManifestReader;
-use crate::load::manifest::{ManifestDuration, Spanned};
+use crate::load::manifest::duration::ManifestDuration;
+use crate::load::manifest::reader::{ManifestReader, whole};
+use crate::load::manifest::spanned::Spanned;
 use crate::load::yaml::Node;
 
 /// A value for the runtime.

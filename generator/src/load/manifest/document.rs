@@ -1,20 +1,122 @@
-//! From YAML nodes to the manifest's types, reporting everything that does not fit.
+//! The manifest as a whole, the operator and its kinds, as they are written.
 
-use super::coordination::whole;
-use super::reader::{ManifestReader, MappingFields};
-use super::{
-    API_VERSION, ApiVersion, FILE_NAME, Manifest, OneOrMany, OperatorSection, ResourceSection,
-    Spanned, Tracking,
-};
+use schemars::JsonSchema;
+
+use super::coordination::{LeaderElectionSection, PeeringSection};
+use super::handler::HandlerSection;
+use super::hook::HookSection;
+use super::index::IndexSection;
+use super::reader::ManifestReader;
+use super::select::SelectSection;
+use super::settings::SettingsSection;
+use super::spanned::{OneOrMany, Spanned};
+use super::webhook::{AdmissionSection, WebhookSection};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 use crate::load::yaml::{self, Dialect, Node};
+
+/// The file name of the manifest.
+pub const FILE_NAME: &str = "kopf.yaml";
+
+/// The only `apiVersion` so far.
+pub const API_VERSION: &str = "kopf-gen.dev/v1";
+
+/// The operator: its kinds and what happens to their objects.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "camelCase", title = "kopf.yaml")]
+pub struct Manifest {
+    /// The version of this format: `kopf-gen.dev/v1`.
+    pub api_version: Spanned<ApiVersion>,
+    /// The operator as a whole.
+    pub operator: OperatorSection,
+    /// The kinds that the operator handles.
+    #[schemars(with = "Option<Vec<ResourceSection>>")]
+    pub resources: Vec<ResourceSection>,
+    /// The text that the spans count in.
+    #[schemars(skip)]
+    pub source: SourceId,
+}
+
+/// The version of the manifest format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum ApiVersion {
+    /// The first version.
+    #[schemars(rename = "kopf-gen.dev/v1")]
+    V1,
+}
+
+/// The operator as a whole.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct OperatorSection {
+    /// The name of the operator: of its crate, its Deployment, its ServiceAccount.
+    pub name: Spanned<String>,
+    /// The namespaces that are served unless the command line says otherwise: names, or patterns
+    /// such as `myapp-*,!*-pr-*`; all if left out.
+    pub namespaces: Option<OneOrMany<String>>,
+    /// How the operator gets along with others on the same objects.
+    pub peering: Option<PeeringSection>,
+    /// Run several replicas, of which one at a time acts.
+    pub leader_election: Option<LeaderElectionSection>,
+    /// How admission webhooks are made known to the API server.
+    pub admission: Option<AdmissionSection>,
+    /// Timeouts and limits of the operator.
+    pub settings: Option<SettingsSection>,
+    /// What happens when the operator starts, stops, and needs credentials.
+    #[schemars(with = "Option<Vec<HookSection>>")]
+    pub handlers: Vec<HookSection>,
+}
+
+/// A kind that the operator handles: `crd` or `builtin` names it; or those that `select` describes.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ResourceSection {
+    /// Where the entry stands.
+    #[schemars(skip)]
+    pub span: Span,
+    /// The file with the CustomResourceDefinition, relative to the manifest.
+    pub crd: Option<Spanned<String>>,
+    /// Which kind, if the file defines several.
+    pub kind: Option<Spanned<String>>,
+    /// Which version of the kind is handled; the stored one if left out.
+    pub version: Option<Spanned<String>>,
+    /// A kind that every cluster has, such as `v1/Pod` or `batch/v1/Job`.
+    pub builtin: Option<Spanned<String>>,
+    /// Kinds that are not named one by one: `everything`, or `{group: …}`, `{category: …}`, `{short_name: …}`.
+    pub select: Option<SelectSection>,
+    /// What a selection is called in your code, such as `Toys`; made of what it selects if left out.
+    #[schemars(rename = "as")]
+    pub alias: Option<Spanned<String>>,
+    /// What happens to the objects.
+    #[schemars(with = "Option<Vec<HandlerSection>>")]
+    pub handlers: Vec<HandlerSection>,
+    /// The name of your own type of which one is kept in memory for each object.
+    pub memo: Option<Spanned<String>>,
+    /// Of which objects the last handled state is kept; of those that handlers match if left out.
+    pub track: Option<Spanned<Tracking>>,
+    /// What the objects are found by, in memory.
+    #[schemars(with = "Option<Vec<IndexSection>>")]
+    pub indices: Vec<IndexSection>,
+    /// Functions that the API server asks before it stores an object.
+    #[schemars(with = "Option<Vec<WebhookSection>>")]
+    pub admission: Vec<WebhookSection>,
+}
+
+/// Of which objects the last handled state is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum Tracking {
+    /// Of those that some handler of changes matches.
+    Matching,
+    /// Of all, so that an object that begins to match is compared with what it was before.
+    Always,
+}
 
 const TRACKINGS: &[(&str, Tracking)] = &[
     ("matching", Tracking::Matching),
     ("always", Tracking::Always),
 ];
 
-pub(super) fn manifest(
+pub(super) fn read(
     sources: &Sources,
     source: SourceId,
     diagnostics: &mut Diagnostics,
@@ -140,90 +242,5 @@ impl ManifestReader<'_> {
         fields.finish(self);
         // What is wrong with the selection was reported, and there is no other way to go on.
         (!is_selected || section.select.is_some()).then_some(section)
-    }
-
-    pub(super) fn list<T>(
-        &mut self,
-        node: &Node,
-        what: &str,
-        mut item: impl FnMut(&mut Self, &Node) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        let Some(nodes) = node.as_seq() else {
-            self.wrong_type(node, what, "a list");
-            return None;
-        };
-        Some(nodes.iter().filter_map(|node| item(self, node)).collect())
-    }
-
-    pub(super) fn one_or_many<T>(
-        &mut self,
-        node: &Node,
-        mut item: impl FnMut(&mut Self, &Node) -> Option<Spanned<T>>,
-    ) -> Option<OneOrMany<T>> {
-        match node.as_seq() {
-            None => item(self, node).map(OneOrMany::One),
-            Some([]) => {
-                self.error(
-                    Code::ManifestValue,
-                    node.span,
-                    "the list is empty",
-                    "at least one is needed",
-                );
-                None
-            }
-            Some(nodes) => {
-                let values: Vec<_> = nodes.iter().filter_map(|node| item(self, node)).collect();
-                (values.len() == nodes.len()).then_some(OneOrMany::Many(values))
-            }
-        }
-    }
-
-    pub(super) fn optional_string(
-        &mut self,
-        fields: &mut MappingFields<'_>,
-        key: &'static str,
-    ) -> Option<Spanned<String>> {
-        fields
-            .optional(key)
-            .and_then(|node| self.string(node, &format!("`{key}`")))
-    }
-
-    pub(super) fn boolean(
-        &mut self,
-        fields: &mut MappingFields<'_>,
-        key: &'static str,
-    ) -> Option<Spanned<bool>> {
-        let node = fields.optional(key)?;
-        let value = node.as_bool();
-        if value.is_none() {
-            self.wrong_type(node, &format!("`{key}`"), "true or false");
-        }
-        value.map(|value| Spanned {
-            value,
-            span: node.span,
-        })
-    }
-
-    pub(super) fn count(
-        &mut self,
-        fields: &mut MappingFields<'_>,
-        key: &'static str,
-    ) -> Option<Spanned<u32>> {
-        let node = fields.optional(key)?;
-        match whole(node).map(u32::try_from) {
-            Some(Ok(value)) => Some(Spanned {
-                value,
-                span: node.span,
-            }),
-            Some(Err(_)) => {
-                let message = format!("`{key}` must be between 0 and {}", u32::MAX);
-                self.error(Code::ManifestValue, node.span, message, "out of range");
-                None
-            }
-            None => {
-                self.wrong_type(node, &format!("`{key}`"), "a whole number");
-                None
-            }
-        }
     }
 }
