@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
+use toml_writer::{ToTomlValue as _, TomlStringBuilder};
 
 /// Where the runtime comes from; by default the checkout that this program was built from.
 #[derive(Debug, Default, Args)]
@@ -109,16 +110,7 @@ fn relative(target: &Path, base: &Path) -> Option<PathBuf> {
 }
 
 fn toml_string(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", c as u32)),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
+    TomlStringBuilder::new(text).as_basic().to_toml_value()
 }
 
 #[cfg(test)]
