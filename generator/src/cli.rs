@@ -1,4 +1,4 @@
-//! The command line: arguments become typed requests, results become text and an exit status.
+//! The command line of kopf-gen: parses the arguments and runs one command.
 
 mod add;
 mod add_args;
@@ -56,7 +56,7 @@ enum Command {
     Man(inspect::ManArgs),
 }
 
-/// Parses the arguments, runs the command and says how it ended.
+/// Parses the arguments, runs the command and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();

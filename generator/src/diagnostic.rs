@@ -1,4 +1,4 @@
-//! Problems in the user's input: what is wrong, where, and how to mend it.
+//! Diagnostics: problems in the user's input, with their places and the way to correct them.
 
 mod code;
 mod problem;

@@ -1,4 +1,4 @@
-//! Differences between files as people read them.
+//! Unified diffs of changed and of edited files.
 
 use similar::TextDiff;
 
@@ -22,7 +22,7 @@ pub fn of_change(change: &FileChange) -> String {
     }
 }
 
-/// What a run would do to a file that was edited by hand.
+/// The unified diff from a hand-edited file to its generated text.
 #[must_use]
 pub fn of_conflict(conflict: &EditConflict) -> String {
     let EditConflict {

@@ -1,9 +1,11 @@
-//! Edits `kopf.yaml` as a careful person would: comments, order and style stay as they are.
+//! Edits lists of `kopf.yaml` and keeps comments, order and style.
+//!
+//! Written by hand: YAML libraries lose comments when they write a document.
 
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::yaml::{self, Dialect, MapEntry, Node, Value};
 
-/// Something to add to a list, in both styles of YAML.
+/// An item to add to a list, in both styles of YAML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListItem {
     /// The lines of the block style, without indentation and dash.
@@ -12,24 +14,24 @@ pub struct ListItem {
     pub flow: String,
 }
 
-/// Which list of the manifest to change.
+/// A list of the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManifestList {
     /// `resources`.
     Resources,
-    /// `handlers` of the resource at this place in `resources`.
+    /// `handlers` of the resource at this index in `resources`.
     Handlers(usize),
-    /// `admission` of the resource at this place in `resources`.
+    /// `admission` of the resource at this index in `resources`.
     Admission(usize),
-    /// `handlers` of the operator as a whole.
+    /// `operator.handlers`.
     OperatorHandlers,
-    /// `indices` of the resource at this place in `resources`.
+    /// `indices` of the resource at this index in `resources`.
     Indices(usize),
 }
 
-/// The manifest is written in a way that cannot be edited safely.
+/// The manifest has a form that this module cannot edit safely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("kopf.yaml is written in a way that cannot be edited safely; make the change by hand")]
+#[error("kopf-gen cannot edit kopf.yaml safely in the form that it has; change it by hand")]
 pub struct CannotEdit;
 
 /// The text with one more item at the end of a list.
@@ -49,7 +51,7 @@ pub fn append(text: &str, list: ManifestList, item: &ListItem) -> Result<String,
     Ok(edited)
 }
 
-/// The text without the item at this place of a list.
+/// The text without the item at this index of a list.
 pub fn remove(text: &str, list: ManifestList, index: usize) -> Result<String, CannotEdit> {
     let root = read(text)?;
     let (owner, key) = owner(&root, list)?;
@@ -128,7 +130,7 @@ fn length(root: &Node, list: ManifestList) -> Result<usize, CannotEdit> {
         .map_or(0, <[Node]>::len))
 }
 
-/// Reads the result again: an edit that did something else than meant never reaches the user.
+/// Reads the result again, so that a wrong edit is never written.
 fn verify(
     edited: &str,
     list: ManifestList,
@@ -194,7 +196,7 @@ fn with_new_key(
     Ok(insert_after_line(text, end, &addition))
 }
 
-/// Puts a block list where there was nothing, `[]` or `null`.
+/// Replaces nothing, `[]` or `null` by a block list.
 fn replace_value(text: &str, entry: &MapEntry, item: &ListItem) -> Result<String, CannotEdit> {
     let after_colon =
         text[entry.key.span.end..].find(':').ok_or(CannotEdit)? + entry.key.span.end + 1;
@@ -247,7 +249,7 @@ fn block(item: &ListItem, column: usize, newline: &str) -> String {
     lines.join(newline)
 }
 
-/// Inserts behind the line that holds the byte before `at`, where a comment may follow the value.
+/// Inserts after the line of the byte before `at`, because a comment may follow the value.
 fn insert_after_line(text: &str, at: usize, addition: &str) -> String {
     insert(text, line_end(text, at), addition)
 }
@@ -260,7 +262,7 @@ fn is_flow(text: &str, node: &Node) -> bool {
     text[node.span.start..].starts_with(['[', '{'])
 }
 
-/// Where a value ends on its last line; what the parser counts as its end may be lines further down.
+/// The end of a value on its last line; the end in its span may be lines further down.
 fn last_byte(text: &str, node: &Node) -> usize {
     let inner = match &node.value {
         _ if is_flow(text, node) => None,

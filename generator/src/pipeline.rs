@@ -1,4 +1,4 @@
-//! The stages in order: from the text of a manifest to the operator that it describes.
+//! Runs the stages in order: from the text of a manifest to the operator that it describes.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::model::operator::Operator;
 /// Reads a file that the manifest names, relative to the manifest.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> io::Result<Vec<u8>>;
 
-/// Reads a manifest with everything that it names. All problems are reported; `None` if there is an error.
+/// Reads a manifest and the files that it names, and reports all problems; `None` if there is an error.
 #[must_use]
 pub fn operator(
     sources: &mut Sources,

@@ -1,7 +1,7 @@
-//! Finds the places in a user's Rust file where something is to be added, and adds it there.
+//! Adds methods, modules and items to a user's Rust file, and changes nothing else in it.
 //!
-//! Places are found by parsing and are kept as byte offsets, so every byte that was in the file
-//! before is in it afterwards, in the same order: comments, line endings, marks and all.
+//! It parses the file and inserts at byte offsets, so comments, line endings and a byte-order mark
+//! stay as they are.
 
 use std::ops::Range;
 
@@ -20,13 +20,13 @@ pub struct UserSource<'a> {
 pub struct TraitImpl {
     /// Its functions, in order.
     pub methods: Vec<ImplMethod>,
-    /// The names of its types.
+    /// The names of its associated types.
     pub types: Vec<String>,
-    /// The text that the functions are indented with, if there is one to go by.
+    /// The indentation of its last item, if there is one.
     indentation: Option<String>,
     /// The whole block.
     item: Range<usize>,
-    /// Between the braces.
+    /// The bytes between the braces.
     body: Range<usize>,
 }
 
@@ -35,11 +35,11 @@ pub struct TraitImpl {
 pub struct ImplMethod {
     /// Its name, without `r#`.
     pub name: String,
-    /// Where the name is, in bytes.
+    /// The byte offset of the name.
     pub offset: usize,
 }
 
-/// What the `use` items of a file bring into scope.
+/// The names that the `use` items of a file import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportedNames {
     names: Vec<String>,
@@ -50,9 +50,9 @@ pub struct ImportedNames {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// What the parser says.
+    /// The message of the parser.
     pub message: String,
-    /// Where, in bytes.
+    /// The byte offset of the error.
     pub offset: usize,
 }
 
@@ -69,7 +69,7 @@ impl<'a> UserSource<'a> {
         Ok(Self { text, start, file })
     }
 
-    /// Every implementation of a trait of this name, also inside modules written in place.
+    /// Every implementation of a trait of this name, also inside inline modules.
     #[must_use]
     pub fn impls_of(&self, trait_name: &str) -> Vec<TraitImpl> {
         let mut found = Vec::new();
@@ -83,7 +83,7 @@ impl<'a> UserSource<'a> {
         self.modules().any(|module| module.ident == name)
     }
 
-    /// What is in scope at the top of the file.
+    /// The imports at the top of the file.
     #[must_use]
     pub fn imports(&self) -> ImportedNames {
         let mut imports = ImportedNames::default();
@@ -235,7 +235,7 @@ impl<'a> UserSource<'a> {
     }
 }
 
-/// The parser's words, except where they speak of its own machinery.
+/// The message of the parser, except where it speaks of token streams.
 fn readable(error: &syn::Error) -> String {
     let message = error.to_string();
     if message.contains("token stream") {
@@ -265,7 +265,7 @@ pub fn with_items(text: &str, items: &str) -> String {
 // === impl ImportedNames ===
 
 impl ImportedNames {
-    /// Whether `name` can be written alone, given the names that each glob import brings.
+    /// Whether `name` is imported, by itself or by a glob import that `glob_brings` accepts.
     #[must_use]
     pub fn bring(&self, name: &str, glob_brings: impl Fn(&str) -> bool) -> bool {
         self.names.iter().any(|imported| imported == name)

@@ -20,21 +20,21 @@ pub(super) struct AddArgs {
 enum Addition {
     /// A function that is called for objects of a kind
     Handler(Box<HandlerArgs>),
-    /// A function that is called from time to time
+    /// A function that is called at intervals
     Timer(Box<TimerArgs>),
-    /// A function that runs as long as an object is there
+    /// A function that runs as long as an object exists
     Daemon(Box<DaemonArgs>),
-    /// Objects found by a key
+    /// Objects found by a key, in memory
     Index(Box<IndexArgs>),
     /// A function that validates or mutates objects
     Webhook(Box<WebhookArgs>),
-    /// A function that has to succeed before the operator asks anything of the cluster
+    /// A function that must succeed before the operator sends its first request
     Startup(HookArgs),
     /// A function that is called when the operator stops
     Cleanup(HookArgs),
     /// A function that finds credentials for the cluster
     Login(HookArgs),
-    /// A function that is asked whether the operator is alive
+    /// A function that reports the health of the operator
     Probe(ProbeArgs),
 }
 

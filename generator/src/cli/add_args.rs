@@ -1,4 +1,4 @@
-//! What `kopf-gen add` takes for a kind, and the entries that it makes of it.
+//! The arguments of `kopf-gen add` for handlers, indices and webhooks of a kind, and their entries.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use super::entry::{label_filters, list_item, optional_scalar, scalar, true_if};
 use crate::edit::{ListItem, ManifestList};
 
-/// A new entry, and the list of a kind to which it belongs.
+/// A new entry for a list of a kind.
 pub(super) struct NewEntry<'a> {
     pub(super) manifest: Option<&'a Path>,
     pub(super) kind: &'a str,
@@ -21,15 +21,15 @@ pub(super) struct HandlerArgs {
     kind: String,
     /// The name of the function
     function: String,
-    /// When it is called; several are separated by commas
+    /// When the function is called; several are separated by commas
     #[arg(long, value_delimiter = ',', required = true)]
     on: Vec<TriggerArg>,
-    /// The field that it is about
+    /// The field that the handler watches
     #[arg(long, value_name = "PATH")]
     field: Option<String>,
     #[command(flatten)]
     common: CommonArgs,
-    /// Deletion does not wait for it
+    /// Deletion does not wait for this handler
     #[arg(long)]
     optional: bool,
 }
@@ -44,13 +44,13 @@ pub(super) struct TimerArgs {
     /// The pause between two calls, such as 30s
     #[arg(long, value_name = "DURATION", group = "pace")]
     interval: Option<String>,
-    /// Count the interval from call to call, however long they take
+    /// Count the interval from the start of one call to the start of the next
     #[arg(long, requires = "interval")]
     sharp: bool,
-    /// Only when the object has not changed for so long, such as 10s
+    /// Only if the object has not changed for this time, such as 10s
     #[arg(long, value_name = "DURATION", group = "pace")]
     idle: Option<String>,
-    /// How long to wait at first, such as 1m
+    /// The delay before the first call, such as 1m
     #[arg(long, value_name = "DURATION")]
     initial_delay: Option<String>,
     #[command(flatten)]
@@ -63,13 +63,13 @@ pub(super) struct DaemonArgs {
     kind: String,
     /// The name of the function
     function: String,
-    /// How long to wait at first, such as 1m
+    /// The delay before the first call, such as 1m
     #[arg(long, value_name = "DURATION")]
     initial_delay: Option<String>,
-    /// How long it may take to stop by itself, before it is interrupted
+    /// How long the daemon may take to stop by itself, before it is cancelled
     #[arg(long, value_name = "DURATION")]
     cancellation_backoff: Option<String>,
-    /// How long it may take to be gone when interrupted; without it, it is waited for
+    /// How long the daemon may take to end once cancelled; by default there is no limit
     #[arg(long, value_name = "DURATION")]
     cancellation_timeout: Option<String>,
     #[command(flatten)]
@@ -79,13 +79,13 @@ pub(super) struct DaemonArgs {
 /// The options that all sorts of handlers have.
 #[derive(Debug, Args)]
 struct CommonArgs {
-    /// The id that objects carry, if it is not the name of the function
+    /// The id in the annotations of objects, if it is not the name of the function
     #[arg(long)]
     id: Option<String>,
-    /// How many attempts are made
+    /// The number of attempts
     #[arg(long, value_name = "NUMBER")]
     retries: Option<u32>,
-    /// How long to wait before the next attempt, such as 30s
+    /// The pause before the next attempt, such as 30s
     #[arg(long, value_name = "DURATION")]
     backoff: Option<String>,
     /// How long to keep trying, such as 1h
@@ -106,12 +106,12 @@ struct CommonArgs {
 pub(super) struct IndexArgs {
     /// The kind, as in kopf.yaml or its CRD
     kind: String,
-    /// The name of the index, and of the function that says by which keys an object is found
+    /// The name of the index, and of the function that returns the keys of an object
     index: String,
-    /// The Rust type of the keys; String if left out
+    /// The Rust type of the keys; by default String
     #[arg(long, value_name = "TYPE")]
     keys: Option<String>,
-    /// The Rust type of what is found; String if left out
+    /// The Rust type of the values; by default String
     #[arg(long, value_name = "TYPE")]
     values: Option<String>,
     /// Only objects that have this field
@@ -120,7 +120,7 @@ pub(super) struct IndexArgs {
     /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
     #[arg(long = "label", value_name = "LABEL")]
     labels: Vec<String>,
-    /// The name of a function that decides whether an object is looked at
+    /// The name of a function that decides whether an object is indexed
     #[arg(long, value_name = "NAME")]
     when: Option<String>,
     /// The manifest; by default kopf.yaml here or in the nearest folder above
@@ -137,25 +137,25 @@ pub(super) struct WebhookArgs {
     /// The function may change objects before they are stored
     #[arg(long)]
     mutate: bool,
-    /// What it is asked about; several are separated by commas
+    /// The operations that call the webhook; several are separated by commas
     #[arg(long = "operation", value_name = "OPERATION", value_delimiter = ',')]
     operations: Vec<OperationArg>,
     /// A subresource, such as status or scale
     #[arg(long, value_name = "NAME")]
     subresource: Option<String>,
-    /// The function does more than answering, except in a dry run
+    /// The function has side effects, except in a dry run
     #[arg(long)]
     side_effects: bool,
-    /// Requests pass when the function cannot be asked
+    /// The API server admits requests if the webhook cannot be called
     #[arg(long)]
     ignore_failures: bool,
-    /// The webhook stays when the operator stops
+    /// The webhook configuration stays when the operator stops
     #[arg(long)]
     persistent: bool,
     /// Only objects with this label: `name`, `name=value`, or `!name` for objects without it
     #[arg(long = "label", value_name = "LABEL")]
     labels: Vec<String>,
-    /// The name of a function that decides whether this one is asked
+    /// The name of a function that decides whether this one is called
     #[arg(long, value_name = "NAME")]
     when: Option<String>,
     /// The manifest; by default kopf.yaml here or in the nearest folder above

@@ -11,21 +11,21 @@ use crate::diff;
 use crate::plan::Plan;
 use crate::write::{self, Comparison, EditPolicy, FileChange, LockFile};
 
-/// What to do instead of writing.
+/// Options that replace writing.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct WriteMode {
-    /// Write nothing; end with 3 if something is out of date, with 4 if a generated file was edited
+    /// Write nothing; exit with 3 if a file is out of date, with 4 if a generated file was edited
     #[arg(long)]
     check: bool,
-    /// Write nothing; print what would change as a diff
+    /// Write nothing; print the changes as a diff
     #[arg(long)]
     diff: bool,
-    /// Write nothing; list what would be written
+    /// Write nothing; list the files that would change
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Completes an interrupted run before anything is read.
+/// Completes an interrupted run; call it before reading the crate.
 pub(super) fn recover_interrupted_run(
     root: &Path,
     mode: WriteMode,
@@ -38,13 +38,13 @@ pub(super) fn recover_interrupted_run(
             Err(error) => return Err(console.fail_with(&error)),
         }
     } else if write::is_interrupted(root) {
-        console.print_line("an interrupted run waits to be completed: run `kopf-gen generate`");
+        console.print_line("an interrupted run is not completed: run `kopf-gen generate`");
         return Err(CommandStatus::Drift);
     }
     Ok(())
 }
 
-/// Compares the plan with the disk, then does what the mode asks for.
+/// Compares the plan with the disk, then writes or prints the difference.
 pub(super) fn apply_plan(
     root: &Path,
     plan: &Plan,
@@ -59,10 +59,10 @@ pub(super) fn apply_plan(
     };
     for path in &comparison.released {
         console.print_line(&format!(
-            "{path} is no longer generated, but it was edited: it stays, and is yours now"
+            "{path} is no longer generated, but you edited it: it stays, and is yours now"
         ));
     }
-    for module in comparison.changes.iter().filter_map(forgotten_kind) {
+    for module in comparison.changes.iter().filter_map(removed_kind) {
         let file = format!("src/handlers/{module}.rs");
         if root.join(&file).exists() {
             console.print_line(&format!(
@@ -99,8 +99,8 @@ pub(super) fn apply_plan(
     CommandStatus::Ok
 }
 
-/// The module of a kind whose generated code goes.
-fn forgotten_kind(change: &FileChange) -> Option<&str> {
+/// The module of a kind whose generated code is deleted.
+fn removed_kind(change: &FileChange) -> Option<&str> {
     let FileChange::Delete { path, .. } = change else {
         return None;
     };
@@ -123,7 +123,7 @@ fn refuse(comparison: &Comparison, console: &mut Console) -> CommandStatus {
     CommandStatus::Edited
 }
 
-/// What is worth telling: the lock changes with everything else, and matters only alone.
+/// The changes to list: the lock file changes with every other file, and is listed only alone.
 fn shown_changes(comparison: &Comparison) -> impl Iterator<Item = &FileChange> {
     let lock = LockFile::location();
     let alone = comparison.changes.len() == 1;

@@ -1,4 +1,4 @@
-//! Prints diagnostics to standard error.
+//! Prints diagnostics, messages and progress, mostly to standard error.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use super::progress::ProgressLine;
 use super::status::CommandStatus;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Sources, Style, human, json};
 
-/// Where problems go.
+/// The output of a command.
 #[derive(Debug)]
 pub(super) struct Console {
     format: OutputFormat,
@@ -17,25 +17,25 @@ pub(super) struct Console {
     progress: ProgressLine,
 }
 
-/// Which notes the user has been told of.
+/// The notes that earlier runs printed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PrintedNotes<'a> {
-    /// None, or this command is there to tell them again.
+    /// None, or this command prints them again.
     None,
-    /// Those with these titles.
+    /// Notes with these titles.
     Titles(&'a BTreeSet<String>),
 }
 
 impl Console {
-    /// Prints as much as the user wants to be told.
+    /// Shows progress on a terminal, unless the output is for a program or must be quiet.
     #[must_use]
     pub(super) fn new(format: OutputFormat, style: Style, verbosity: OutputVerbosity) -> Self {
-        let is_chatty = format == OutputFormat::Human && verbosity != OutputVerbosity::Quiet;
+        let shows_progress = format == OutputFormat::Human && verbosity != OutputVerbosity::Quiet;
         Self {
             format,
             style,
             verbosity,
-            progress: if is_chatty {
+            progress: if shows_progress {
                 ProgressLine::on_terminal()
             } else {
                 ProgressLine::default()
@@ -43,22 +43,22 @@ impl Console {
         }
     }
 
-    /// What is being done from now on; people at a terminal are told if it takes long.
+    /// Starts a task; a terminal shows it if it takes long.
     pub(super) fn begin_task(&mut self, what: &'static str) {
         self.progress.begin(what);
     }
 
-    /// So many kinds are done of what is being done.
+    /// Updates how many kinds of the current task are done.
     pub(super) fn advance(&mut self, done: usize, total: usize) {
         self.progress.advance(done, total);
     }
 
-    /// Nothing is being done any more, or something else is about to be printed.
+    /// Ends the current task and clears its line.
     pub(super) fn clear_progress(&mut self) {
         self.progress.clear();
     }
 
-    /// Prints all problems that the user wants to be told of, and has not been.
+    /// Prints the diagnostics that the verbosity selects, without the notes in `earlier`.
     pub(super) fn print_diagnostics(
         &mut self,
         diagnostics: &Diagnostics,
@@ -66,7 +66,7 @@ impl Console {
         earlier: PrintedNotes<'_>,
     ) {
         self.progress.clear();
-        // What a manifest implies is of no interest while it has to be mended.
+        // Notes about a manifest do not matter while it has errors.
         let is_new_note = |note: &Diagnostic| !diagnostics.has_errors() && earlier.lacks(note);
         let is_wanted = |diagnostic: &&Diagnostic| match (diagnostic.severity, self.verbosity) {
             (Severity::Error, _) | (_, OutputVerbosity::Verbose) => true,
@@ -80,12 +80,12 @@ impl Console {
                 OutputFormat::Human => human(diagnostic, sources, self.style) + "\n",
                 OutputFormat::Json => json(diagnostic, sources).to_string(),
             };
-            // Nobody is left to tell when standard error is closed.
+            // A closed standard error leaves nowhere to report to.
             let _ = writeln!(out, "{text}");
         }
     }
 
-    /// Prints a line that belongs to no diagnostic, unless only errors are wanted.
+    /// Prints a line that belongs to no diagnostic; not with `--quiet` and not as JSON.
     pub(super) fn print_line(&mut self, line: &str) {
         if self.verbosity != OutputVerbosity::Quiet && self.format == OutputFormat::Human {
             self.progress.clear();
@@ -93,7 +93,7 @@ impl Console {
         }
     }
 
-    /// Says what becomes of a file: a line for people, or an object on standard output for programs.
+    /// Prints what happened to a file: as a line, or as a JSON object on standard output.
     pub(super) fn print_file_action(&mut self, action: &str, path: &str) {
         match self.format {
             OutputFormat::Human => self.print_line(&format!("{action} {path}")),
@@ -104,7 +104,7 @@ impl Console {
         }
     }
 
-    /// Prints why a command cannot go on.
+    /// Prints an error that stops the command.
     pub(super) fn fail(&mut self, message: &str) -> CommandStatus {
         self.progress.clear();
         let line = match self.format {
@@ -117,7 +117,7 @@ impl Console {
         CommandStatus::Invalid
     }
 
-    /// Prints an error with its causes.
+    /// Prints an error that stops the command, with its causes.
     pub(super) fn fail_with(&mut self, error: &dyn std::error::Error) -> CommandStatus {
         let mut message = error.to_string();
         let mut cause = error.source();

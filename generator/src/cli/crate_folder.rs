@@ -1,4 +1,4 @@
-//! The folder of an operator crate: where it is, what its name is, and what is around it.
+//! The folder of an operator crate: finds it, names the operator after it, and checks whether it is free.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::load::manifest::FILE_NAME;
 use crate::model::lower::is_operator_name;
 use crate::write::{self, TOOL_FOLDER};
 
-/// The folder of the operator crate.
+/// Finds the folder of the operator crate: that of `manifest`, or the nearest with a manifest.
 pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(manifest) = manifest {
         let folder = if manifest.is_dir() {
@@ -32,12 +32,12 @@ pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
         .find(|folder| folder.join(FILE_NAME).is_file());
     found.map(Path::to_path_buf).ok_or_else(|| {
         format!(
-            "there is no {FILE_NAME} here or above; `kopf-gen new DIR --crd FILE` makes an operator"
+            "there is no {FILE_NAME} here or above; `kopf-gen new DIR --crd FILE` creates an operator"
         )
     })
 }
 
-/// The name that was given, or else that of the folder.
+/// The given name, or else that of the folder.
 pub(super) fn operator_name(given: Option<&str>, dir: &Path) -> Result<String, String> {
     let name = match given {
         Some(name) => name.to_owned(),
@@ -58,7 +58,7 @@ pub(super) fn operator_name(given: Option<&str>, dir: &Path) -> Result<String, S
     ))
 }
 
-/// Whether nothing is in the folder but what git and an interrupted run leave.
+/// Whether the folder is missing or has nothing but what git and an interrupted run leave.
 pub(super) fn is_free(dir: &Path) -> io::Result<bool> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -75,7 +75,7 @@ pub(super) fn is_free(dir: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a folder above is the root of a workspace, to which cargo counts the crate.
+/// Whether a folder above is the root of a workspace, so that cargo makes the crate a member.
 pub(super) fn is_in_workspace(root: &Path) -> bool {
     let root = std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf());
     root.ancestors().skip(1).any(|folder| {

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions that a command line names, added to a draft.
+//! Reads the CustomResourceDefinitions that a command line names, and adds them to a draft.
 
 use std::io::{self, IsTerminal as _};
 
@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Sources};
 use crate::load::crd::{self, NameFix};
 use crate::load::input::{self, STDIN};
 
-/// Adds every definition that the arguments name. Other files of a folder are left alone.
+/// Adds every CustomResourceDefinition that the arguments name, and skips other files of a folder.
 pub(super) fn add_inputs(
     draft: &mut CrateDraft,
     arguments: &[String],
@@ -38,7 +38,7 @@ pub(super) fn add_inputs(
         let message = "there is no CustomResourceDefinition in the inputs";
         diagnostics.push(Diagnostic::error(Code::NothingFound, message));
     }
-    // What is not an error is told when the files are read for good, where they are then.
+    // Warnings are printed when the draft is read, with the paths that the files have then.
     if diagnostics.has_errors() {
         diagnostics.sort();
         console.print_diagnostics(&diagnostics, &sources, PrintedNotes::None);
@@ -55,7 +55,7 @@ pub(super) fn add_inputs(
     Ok(())
 }
 
-/// Whether a person is about to type a definition, who knows better what takes so long.
+/// Whether the user types a definition at the terminal, where a progress line would disturb.
 pub(super) fn is_typed_by_hand(arguments: &[String]) -> bool {
     arguments.iter().any(|argument| argument == "-") && io::stdin().is_terminal()
 }

@@ -1,4 +1,4 @@
-//! An operator crate about to be changed: what is on disk, and what a command lays over it.
+//! An operator crate as a command is about to write it: the files on disk with changes over them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,21 +19,21 @@ use crate::view::scaffold::ManifestView;
 use crate::write::LockFile;
 use crate::{pipeline, project};
 
-/// The crate in `root` with changes that are not written yet.
+/// The crate in `root`, with changes that are not written yet.
 pub(super) struct CrateDraft {
     root: PathBuf,
-    /// The manifest as it is on disk, if it is.
+    /// The manifest on disk, if there is one.
     before: Option<String>,
     manifest: String,
     /// New files, by their path in the crate.
     added: BTreeMap<String, String>,
-    /// What the handlers do, if the crate is new.
+    /// The bodies of the handlers, if the crate is new.
     beginning: Beginning,
-    /// Group and kind of what the manifest handles, once somebody asked; reading it all is expensive.
+    /// Group and kind of what the manifest handles; read when first needed, because that is slow.
     known: Option<BTreeSet<(String, String)>>,
 }
 
-/// What a kind begins with, each entry as one line of YAML.
+/// The first entries of a new kind, each as one line of YAML.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InitialEntries {
     pub(super) handlers: &'static [&'static str],
@@ -41,18 +41,18 @@ pub(super) struct InitialEntries {
     pub(super) admission: &'static [&'static str],
 }
 
-/// Why a draft cannot be made.
+/// Why a draft cannot be opened or changed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DraftError {
     #[error("cannot read {path}")]
     Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Edit(#[from] edit::CannotEdit),
-    #[error("{0} is already there with another text; give the new file another name")]
+    #[error("{0} already exists with another content; give the new file another name")]
     FileTaken(String),
 }
 
-/// An operator with everything that was read for it.
+/// An operator, with the texts and the problems of its inputs.
 pub(super) struct LoadedOperator {
     pub(super) operator: Operator,
     pub(super) sources: Sources,
@@ -60,7 +60,7 @@ pub(super) struct LoadedOperator {
 }
 
 impl CrateDraft {
-    /// The crate whose manifest is in `root`.
+    /// Opens the crate whose manifest is in `root`.
     pub(super) fn open(root: &Path) -> Result<Self, DraftError> {
         let path = root.join(FILE_NAME);
         let text =
@@ -75,7 +75,7 @@ impl CrateDraft {
         })
     }
 
-    /// A crate that does not exist yet.
+    /// Begins a crate that does not exist yet.
     pub(super) fn begin(root: &Path, name: &str, beginning: Beginning) -> Self {
         let manifest = plan::text(&ManifestView::new(name));
         Self {
@@ -88,7 +88,7 @@ impl CrateDraft {
         }
     }
 
-    /// Whether the manifest names a file with definitions.
+    /// Whether `add_crds` added or found a kind.
     pub(super) fn has_crds(&self) -> bool {
         self.known.as_ref().is_some_and(|known| !known.is_empty())
     }
@@ -101,7 +101,7 @@ impl CrateDraft {
         self.manifest = text;
     }
 
-    /// Adds a handler of the operator as a whole, given as one line of YAML.
+    /// Adds a handler to `operator.handlers`, given as one line of YAML.
     pub(super) fn add_hook(&mut self, entry: &str) -> Result<(), DraftError> {
         let item = ListItem {
             block: vec![entry.to_owned()],
@@ -111,8 +111,8 @@ impl CrateDraft {
         Ok(())
     }
 
-    /// Adds the kinds that a file defines and the manifest does not know, each with `first`.
-    /// Returns the names of the kinds that it knew already.
+    /// Adds the kinds of a file that the manifest does not have, each with the entries `first`.
+    /// Returns the names of the kinds that it already had.
     pub(super) fn add_crds(
         &mut self,
         name: &str,
@@ -140,7 +140,7 @@ impl CrateDraft {
         Ok(old.into_iter().map(|crd| crd.names.kind.clone()).collect())
     }
 
-    /// Where a file is reached from the manifest: where it is if that is in the crate, else a copy in `crds/`.
+    /// The path by which the manifest names a file: its own if it is in the crate, else a copy in `crds/`.
     fn locate(&mut self, name: &str, text: &str) -> Result<String, DraftError> {
         let inside = Path::new(name).canonicalize().ok().and_then(|path| {
             let root = self.root.canonicalize().ok()?;
@@ -171,7 +171,7 @@ impl CrateDraft {
         Ok(file)
     }
 
-    /// The kinds that the manifest handles, as far as it can be read.
+    /// Group and kind of what the manifest handles, as far as it can be read.
     fn known_kinds(&self) -> BTreeSet<(String, String)> {
         let mut sources = Sources::new();
         let source = sources.add(FILE_NAME, self.manifest.as_str());
@@ -212,7 +212,7 @@ impl CrateDraft {
         }
     }
 
-    /// Reads everything and reports what is wrong.
+    /// Reads the manifest and the files that it names, and reports errors.
     pub(super) fn load(&self, console: &mut Console) -> Result<LoadedOperator, CommandStatus> {
         console.begin_task("reading kopf.yaml and what it names");
         let (sources, mut diagnostics, operator) = self.read_operator();
@@ -239,7 +239,7 @@ impl CrateDraft {
         (sources, diagnostics, operator)
     }
 
-    /// Plans every file of the crate, and reports what is wrong with the inputs.
+    /// Plans every file of the crate, and reports problems of the inputs.
     pub(super) fn plan(
         &self,
         runtime: &RuntimeArgs,
@@ -252,7 +252,7 @@ impl CrateDraft {
         } = self.load(console)?;
         let user = project::user_files(&self.root, &mut sources)
             .map_err(|error| console.fail_with(&error))?;
-        console.begin_task("making the crate");
+        console.begin_task("generating the crate");
         let kinds = operator.kinds.len();
         let mut advance = |done| console.advance(done, kinds);
         let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut advance);

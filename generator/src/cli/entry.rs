@@ -1,8 +1,8 @@
-//! Entries of kopf.yaml, as `kopf-gen add` writes them.
+//! Writes entries of kopf.yaml as YAML; by hand, because each is one line in the style of the file.
 
 use crate::edit::ListItem;
 
-/// An entry of the manifest with the keys that have a value.
+/// An entry of the manifest, with those keys that have a value.
 pub(super) fn list_item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> ListItem {
     let keys: Vec<String> = keys
         .filter_map(|(key, value)| Some(format!("{key}: {}", value?)))
@@ -40,7 +40,7 @@ fn label_filter(label: &str) -> String {
     }
 }
 
-/// A text as YAML, in quotes unless nobody can misread it.
+/// A string as YAML, in quotes unless every reader takes the plain form for a string.
 pub(super) fn scalar(text: &str) -> String {
     const WORDS: &[&str] = &["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())

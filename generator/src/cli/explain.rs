@@ -1,4 +1,4 @@
-//! `kopf-gen explain`: what a code means.
+//! `kopf-gen explain`: prints the explanation of a diagnostic code.
 
 use std::io::{self, Write};
 
@@ -7,10 +7,10 @@ use clap::Args;
 use super::status::CommandStatus;
 use crate::diagnostic::Code;
 
-/// Explain the code of a problem
+/// Explain a diagnostic code
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// The code, such as KG0102; without it, all codes are listed
+    /// The code, such as KG0102; without it, the command lists all codes
     code: Option<Code>,
 }
 

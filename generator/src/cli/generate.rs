@@ -15,7 +15,7 @@ use super::watch;
 use crate::plan::{Beginning, Plan};
 use crate::write::EditPolicy;
 
-/// What a kind begins with when it is added.
+/// The first entries of a kind that `generate` adds to the manifest.
 const FIRST_ENTRIES: InitialEntries = InitialEntries {
     handlers: &[
         "{on: create, fn: create_fn}",
@@ -51,7 +51,7 @@ pub(super) fn run(args: &GenerateArgs, console: &mut Console) -> CommandStatus {
     if args.watch {
         return match find_root(args.manifest.as_deref()) {
             Ok(root) => watch::generate_on_change(&root, || {
-                // A mistake is shown, and the files stay as they are until it is mended.
+                // After an error the files stay as they are until the user corrects it.
                 generate_once(args, console);
             }),
             Err(message) => console.fail(&message),

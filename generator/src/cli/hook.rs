@@ -1,4 +1,4 @@
-//! `kopf-gen add startup` and its like: handlers of the operator as a whole.
+//! Adds and removes handlers of `operator.handlers`: startup, cleanup, login and probe.
 
 use std::path::{Path, PathBuf};
 
@@ -15,13 +15,13 @@ use crate::load::manifest::HookSection;
 pub(super) struct HookArgs {
     /// The name of the function
     function: String,
-    /// The id by which the log tells of it, if it is not the name of the function
+    /// The id in log lines, if it is not the name of the function
     #[arg(long)]
     id: Option<String>,
-    /// How many attempts are made
+    /// The number of attempts
     #[arg(long, value_name = "NUMBER")]
     retries: Option<u32>,
-    /// How long to wait before the next attempt, such as 30s
+    /// The pause before the next attempt, such as 30s
     #[arg(long, value_name = "DURATION")]
     backoff: Option<String>,
     /// How long to keep trying, such as 1h
@@ -32,15 +32,15 @@ pub(super) struct HookArgs {
     manifest: Option<PathBuf>,
 }
 
-/// A probe is not repeated: whoever asks again later does that.
+/// A probe has no options for retries: the next health check calls it again.
 #[derive(Debug, Args)]
 pub(super) struct ProbeArgs {
     /// The name of the function
     function: String,
-    /// The id under which its result is shown, if it is not the name of the function
+    /// The id of its result, if it is not the name of the function
     #[arg(long)]
     id: Option<String>,
-    /// How long it may take, such as 5s
+    /// How long it may run, such as 5s
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
     /// The manifest; by default kopf.yaml here or in the nearest folder above
@@ -57,9 +57,9 @@ pub(super) struct RemoveHookArgs {
     manifest: Option<PathBuf>,
 }
 
-/// Adds a handler under the key that says when it is called.
-pub(super) fn add(moment: &'static str, args: &HookArgs, console: &mut Console) -> CommandStatus {
-    append(args.manifest.as_deref(), &args.item(moment), console)
+/// Adds a handler under the key `kind`: `startup`, `cleanup` or `login`.
+pub(super) fn add(kind: &'static str, args: &HookArgs, console: &mut Console) -> CommandStatus {
+    append(args.manifest.as_deref(), &args.item(kind), console)
 }
 
 /// Adds a probe.
@@ -95,9 +95,9 @@ fn names(hook: &HookSection) -> Vec<String> {
 }
 
 impl HookArgs {
-    fn item(&self, moment: &'static str) -> ListItem {
+    fn item(&self, kind: &'static str) -> ListItem {
         let keys = [
-            (moment, Some(scalar(&self.function))),
+            (kind, Some(scalar(&self.function))),
             ("id", optional_scalar(self.id.as_ref())),
             ("retries", self.retries.map(|retries| retries.to_string())),
             ("backoff", optional_scalar(self.backoff.as_ref())),

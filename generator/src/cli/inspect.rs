@@ -1,4 +1,4 @@
-//! Commands that look and tell: `validate`, `schema`, `rbac`, `completions` and `man`.
+//! Commands that leave the crate alone: `validate`, `schema`, `rbac`, `completions` and `man`.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::plan;
 use crate::suggest::did_you_mean;
 use crate::view::deploy::RbacView;
 
-/// Check kopf.yaml and the CRDs that it names, writing nothing
+/// Check kopf.yaml and the CRDs that it names; write nothing
 #[derive(Debug, Args)]
 pub(super) struct ValidateArgs {
     /// The manifest; by default kopf.yaml here or in the nearest folder above
@@ -26,7 +26,7 @@ pub(super) struct ValidateArgs {
 /// Print the permissions that the operator needs, each with its reason
 #[derive(Debug, Args)]
 pub(super) struct RbacArgs {
-    /// Only say why this is needed, such as pods:watch or pods
+    /// Print only the reasons for this permission, such as pods:watch or pods
     #[arg(long, value_name = "RESOURCE[:VERB]")]
     explain: Option<String>,
     /// The manifest; by default kopf.yaml here or in the nearest folder above
@@ -94,7 +94,7 @@ pub(super) fn completions(
     command: &mut clap::Command,
     console: &mut Console,
 ) -> CommandStatus {
-    // Into memory first, where writing cannot fail; the library would panic.
+    // Into memory first: the library panics if writing fails.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, command, "kopf-gen", &mut script);
     print(&String::from_utf8_lossy(&script), console)
@@ -129,9 +129,9 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
         let known = rules.iter().flat_map(|rule| &rule.resources);
         let known = known.map(String::as_str);
         let help = did_you_mean(resource, known)
-            .unwrap_or_else(|| "`kopf-gen rbac` prints all".to_owned());
+            .unwrap_or_else(|| "`kopf-gen rbac` prints all permissions".to_owned());
         return Err(format!(
-            "the operator needs nothing of `{resource}`; {help}"
+            "the operator needs no permission on `{resource}`; {help}"
         ));
     }
     let grants: String = of_resource
@@ -149,7 +149,7 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
         }
         let verbs = verbs.join(", ");
         Err(format!(
-            "the operator does not need `{wanted}`; of {resource} it needs {verbs}"
+            "the operator does not need `{wanted}`; on {resource} it needs {verbs}"
         ))
     } else {
         Ok(grants)
@@ -160,7 +160,7 @@ fn print(text: &str, console: &mut Console) -> CommandStatus {
     console.clear_progress();
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => CommandStatus::Ok,
-        // Who reads no further has seen enough, as `head` has.
+        // The reader has closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => CommandStatus::Ok,
         Err(error) => console.fail(&format!("cannot write to standard output: {error}")),
     }

@@ -14,7 +14,7 @@ use crate::model::operator::Operator;
 use crate::suggest::did_you_mean;
 use crate::write::EditPolicy;
 
-/// Changes the manifest of a crate at the resource of a kind, then generates.
+/// Edits the entry of a kind in the manifest, then generates.
 pub(super) fn edit_kind(
     manifest: Option<&Path>,
     kind: &str,
@@ -26,7 +26,7 @@ pub(super) fn edit_kind(
     })
 }
 
-/// Changes the manifest of a crate, then generates.
+/// Edits the manifest of a crate, then generates.
 pub(super) fn edit_manifest(
     manifest: Option<&Path>,
     console: &mut Console,
@@ -50,7 +50,7 @@ pub(super) fn edit_manifest(
     }
 }
 
-/// The place of a kind in `resources`: both lists have the same order once the manifest is sound.
+/// The index of a kind in `resources`: both lists have the same order if the manifest is valid.
 fn find_kind(operator: &Operator, name: &str) -> Result<usize, String> {
     let found = operator.kinds.iter().position(|kind| {
         kind.kind.eq_ignore_ascii_case(name) || kind.plural.eq_ignore_ascii_case(name)
@@ -71,10 +71,10 @@ fn parse(text: &str) -> Manifest {
     let mut sources = Sources::new();
     let source = sources.add(FILE_NAME, text);
     manifest::parse(&sources, source, &mut Diagnostics::new())
-        .expect("it was read without errors before")
+        .expect("the manifest was read without errors before")
 }
 
-/// What somebody may have meant who named an entry that is not there, each entry with its names.
+/// The entry that is probably meant by `wanted`, or all entries; each has several names.
 pub(super) fn suggest_entry(wanted: &str, entries: &[Vec<String>]) -> String {
     let names = || entries.iter().flatten().map(String::as_str);
     let listed: Vec<&str> = entries

@@ -1,4 +1,4 @@
-//! `kopf-gen new`: an operator crate that builds and runs at once.
+//! `kopf-gen new`: creates an operator crate that builds and runs at once.
 
 use std::path::{Path, PathBuf};
 
@@ -14,32 +14,32 @@ use super::status::CommandStatus;
 use crate::plan::Beginning;
 use crate::write::EditPolicy;
 
-/// Make an operator crate that builds and runs at once
+/// Create an operator crate that builds and runs at once
 #[derive(Debug, Args)]
 pub(super) struct NewCrateArgs {
-    /// The folder to make; it must not exist yet, or be empty
+    /// The folder to create; it must not exist yet, or be empty
     dir: PathBuf,
-    /// Files, folders or globs with CustomResourceDefinitions, which are copied; `-` is standard input
+    /// Files, folders or globs with CustomResourceDefinitions to copy; `-` is standard input
     #[arg(long = "crd", value_name = "FILE")]
     crds: Vec<String>,
     /// The name of the operator; by default that of the folder
     #[arg(long)]
     name: Option<String>,
-    /// Which handlers to begin with
+    /// The first handlers
     #[arg(long, value_name = "PRESET", default_value = "minimal")]
     preset: Preset,
     #[command(flatten)]
     runtime: RuntimeArgs,
 }
 
-/// Which handlers to begin with.
+/// The first handlers of a new crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Preset {
     /// A handler of new objects
     Minimal,
     /// A handler that keeps a ConfigMap in step with each object
     Child,
-    /// One handler of each sort, for objects and for the operator as a whole
+    /// One handler of each sort, for objects and for the operator itself
     Full,
 }
 
@@ -79,7 +79,7 @@ fn prepare(
                 format!("{place} is not empty; inside an operator crate, use `kopf-gen generate`");
             return Err(console.fail(&message));
         }
-        Err(error) => return Err(console.fail(&format!("cannot look into {place}: {error}"))),
+        Err(error) => return Err(console.fail(&format!("cannot read {place}: {error}"))),
     }
     let mut draft = CrateDraft::begin(&args.dir, &name, args.preset.beginning());
     for hook in args.preset.hooks() {
@@ -104,7 +104,7 @@ fn next_steps(dir: &Path, name: &str, has_crds: bool) -> String {
 // === impl Preset ===
 
 impl Preset {
-    /// What each kind begins with.
+    /// The first entries of each kind.
     fn entries(self) -> InitialEntries {
         match self {
             Self::Minimal => InitialEntries {
@@ -132,7 +132,7 @@ impl Preset {
         }
     }
 
-    /// What happens to the operator as a whole.
+    /// The first handlers of `operator.handlers`.
     fn hooks(self) -> &'static [&'static str] {
         match self {
             Self::Minimal | Self::Child => &[],
@@ -145,7 +145,7 @@ impl Preset {
         }
     }
 
-    /// What the handlers do at first.
+    /// The bodies of the handlers.
     fn beginning(self) -> Beginning {
         match self {
             Self::Minimal | Self::Full => Beginning::Stubs,

@@ -6,27 +6,27 @@ use clap::{Args, ValueEnum};
 
 use crate::diagnostic::Style;
 
-/// Above the options that all commands have, so that they are not among those of one.
+/// The heading of the options that all commands have.
 const GLOBAL: &str = "For all commands";
 
-/// How to talk to the user, for all commands.
+/// Options for the output of every command.
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
-    /// How to print problems
+    /// The format of diagnostics
     #[arg(long, global = true, value_name = "FORMAT", default_value = "human", help_heading = GLOBAL)]
     pub(super) format: OutputFormat,
-    /// Whether to colour the output
+    /// When to colour the output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = GLOBAL)]
     color: Color,
     /// Print errors only
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
     quiet: bool,
-    /// Print all that there is to say, also what was told before
+    /// Print everything, also notes that an earlier run printed
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     verbose: bool,
 }
 
-/// How to print problems.
+/// The format of diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputFormat {
     /// Text with snippets and carets
@@ -35,7 +35,7 @@ pub(super) enum OutputFormat {
     Json,
 }
 
-/// Whether to colour the output.
+/// When to colour the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Color {
     /// On a terminal, unless NO_COLOR is set
@@ -46,12 +46,12 @@ pub(super) enum Color {
     Never,
 }
 
-/// How much the user wants to be told.
+/// Which diagnostics are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputVerbosity {
     /// Errors only.
     Quiet,
-    /// Also warnings, and notes that are new.
+    /// Errors, warnings, and notes that no earlier run printed.
     Normal,
     /// Everything.
     Verbose,

@@ -1,27 +1,27 @@
-//! Tells on a terminal what takes long, and leaves no trace of it.
+//! The progress line on a terminal: shown while a task takes long, erased afterwards.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is done within this time is not worth a word.
+/// A task that ends within this time is not shown.
 const SHOW_AFTER: Duration = Duration::from_secs(1);
 
-/// How often the seconds are told.
+/// How often the line is drawn again.
 const REDRAW_EVERY: Duration = Duration::from_secs(1);
 
-/// Goes back to the begin of the line and clears it.
+/// Moves to the start of the line and clears it.
 const ERASE: &str = "\r\x1b[K";
 
-/// The last line of the terminal, as long as something takes long.
+/// Shows the current task on the last line of the terminal.
 #[derive(Debug, Default)]
 pub(super) struct ProgressLine {
     line: Option<Arc<TerminalLine>>,
 }
 
-/// Two threads write to one terminal, so the line has a lock: who prints something else takes the
-/// line away first, and it stays away until the next task.
+/// Two threads write to one terminal, so the line has a lock. Code that prints something else
+/// clears the line first, and it stays cleared until the next task.
 #[derive(Debug, Default)]
 struct TerminalLine {
     state: Mutex<State>,
@@ -39,7 +39,7 @@ struct State {
 struct Task {
     what: &'static str,
     since: Instant,
-    /// How much is done of how much, where that can be counted.
+    /// How many kinds are done, for tasks that count them.
     count: Option<KindCount>,
 }
 
@@ -52,7 +52,7 @@ struct KindCount {
 // === impl ProgressLine ===
 
 impl ProgressLine {
-    /// On standard error if that is a terminal that can erase a line.
+    /// On standard error, if that is a terminal that can erase a line; otherwise shows nothing.
     pub(super) fn on_terminal() -> Self {
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         if !io::stderr().is_terminal() || is_dumb {
@@ -66,7 +66,7 @@ impl ProgressLine {
         }
     }
 
-    /// From now on, this is being done.
+    /// Starts a task.
     pub(super) fn begin(&self, what: &'static str) {
         let since = Instant::now();
         self.set(Some(Task {
@@ -76,7 +76,7 @@ impl ProgressLine {
         }));
     }
 
-    /// So much of it is done; the line is as old as its seconds.
+    /// Updates the count; the next drawing of the line shows it.
     pub(super) fn advance(&self, done: usize, total: usize) {
         let Some(line) = &self.line else { return };
         if let Some(task) = &mut line.lock().task {
@@ -84,7 +84,7 @@ impl ProgressLine {
         }
     }
 
-    /// Nothing is being done any more, or something else is about to be printed.
+    /// Ends the task and erases the line.
     pub(super) fn clear(&self) {
         self.set(None);
     }
@@ -165,6 +165,6 @@ impl State {
 
 fn write(text: &str) {
     let mut out = io::stderr().lock();
-    // Nobody is left to tell when standard error is closed.
+    // A closed standard error leaves nowhere to report to.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

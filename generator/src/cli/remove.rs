@@ -24,7 +24,7 @@ enum Removal {
     Handler(RemoveHandlerArgs),
     /// A webhook; your function stays until you delete it
     Webhook(RemoveHandlerArgs),
-    /// A handler of the operator as a whole; your function stays until you delete it
+    /// A handler of the operator itself; your function stays until you delete it
     Hook(RemoveHookArgs),
     /// An index; your function stays until you delete it
     Index(RemoveHandlerArgs),
@@ -41,11 +41,11 @@ struct RemoveHandlerArgs {
     manifest: Option<PathBuf>,
 }
 
-/// A list of a kind from which entries are removed.
+/// A list of a kind, and the names of its entries.
 struct RemovableEntries {
     what: &'static str,
     list: fn(usize) -> ManifestList,
-    /// The names by which each entry is known, that of its function first.
+    /// The names of each entry, that of its function first.
     names: fn(&ResourceSection) -> Vec<Vec<String>>,
 }
 
@@ -78,7 +78,7 @@ const INDICES: RemovableEntries = RemovableEntries {
 };
 
 pub(super) fn run(args: &RemoveArgs, console: &mut Console) -> CommandStatus {
-    let (args, place) = match &args.what {
+    let (args, removable) = match &args.what {
         Removal::Handler(args) => (args, HANDLERS),
         Removal::Webhook(args) => (args, WEBHOOKS),
         Removal::Index(args) => (args, INDICES),
@@ -86,20 +86,20 @@ pub(super) fn run(args: &RemoveArgs, console: &mut Console) -> CommandStatus {
     };
     let manifest = args.manifest.as_deref();
     edit_kind(manifest, &args.kind, console, |text, index, manifest| {
-        let entries = (place.names)(&manifest.resources[index]);
+        let entries = (removable.names)(&manifest.resources[index]);
         let wanted = entries
             .iter()
             .position(|names| names.contains(&args.handler));
         let wanted = wanted.ok_or_else(|| {
             let help = suggest_entry(&args.handler, &entries);
-            let (kind, what) = (&args.kind, place.what);
+            let (kind, what) = (&args.kind, removable.what);
             format!("{kind} has no {what} `{}`; {help}", args.handler)
         })?;
-        edit::remove(text, (place.list)(index), wanted).map_err(|error| error.to_string())
+        edit::remove(text, (removable.list)(index), wanted).map_err(|error| error.to_string())
     })
 }
 
-/// The function, the id, and the id with each field as objects carry it.
+/// The function, the id, and the id with each field, as in the annotations of objects.
 fn names_of_handler(handler: &HandlerSection) -> Vec<String> {
     let id = handler.id.as_ref().unwrap_or(&handler.function);
     let fields = handler.field.iter().flat_map(|fields| fields.as_slice());

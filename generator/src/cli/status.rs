@@ -1,4 +1,4 @@
-//! How a command ended, and its exit code.
+//! The result of a command, and its exit code.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ Exit codes:
   3  --check: something is out of date
   4  a generated file was edited by hand and is not overwritten";
 
-/// How a command ended; each has its own exit code, 2 being clap's for wrong usage.
+/// The result of a command. Each has its own exit code; clap uses 2 for a wrong command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandStatus {
     /// Done.

@@ -1,4 +1,4 @@
-//! `kopf-gen types`: the types alone.
+//! `kopf-gen types`: prints or writes the types of CustomResourceDefinitions, without an operator.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -64,9 +64,9 @@ pub(super) struct TypesArgs {
 /// When to use the types of k8s-openapi.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum BuiltinTypes {
-    /// When every value that the schema allows comes out as it went in
+    /// If every value that the schema allows is written as it was read
     Exact,
-    /// Also when values are only normalised, as times and quantities are
+    /// Also if values are normalised, as times and quantities are
     Compatible,
     /// Never
     None,
@@ -76,7 +76,7 @@ pub(super) fn run(args: &TypesArgs, console: &mut Console) -> CommandStatus {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
     if !is_typed_by_hand(&args.inputs) {
-        console.begin_task("making the types");
+        console.begin_task("generating the types");
     }
     let ids = input::read(&args.inputs, &mut sources, &mut diagnostics);
     let request = args.request();
@@ -149,7 +149,7 @@ impl TypesArgs {
         } else {
             EditPolicy::Keep
         };
-        console.begin_task("making the types");
+        console.begin_task("generating the types");
         match &self.output {
             None => {
                 let text = types::text(resources, sources, options);
@@ -210,6 +210,6 @@ fn derive(text: &str) -> Result<(Option<String>, String), String> {
 fn pair(text: &str) -> Result<(String, &str), String> {
     let (path, value) = text
         .split_once('=')
-        .ok_or("there must be a `=` after the path")?;
+        .ok_or("a `=` is missing after the path")?;
     Ok((path.to_owned(), value))
 }

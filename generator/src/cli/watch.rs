@@ -1,4 +1,4 @@
-//! `kopf-gen generate --watch`: again and again, whenever an input has changed.
+//! `kopf-gen generate --watch`: polls the inputs and generates after each change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::manifest::{self, FILE_NAME};
 
-/// How often the inputs are looked at; polling needs no help of the system and misses nothing.
+/// How often the inputs are read; polling works on every file system and misses no change.
 const POLL_EVERY: Duration = Duration::from_millis(150);
 
-/// When each input was changed last, and how long it was then.
+/// The modification time and the length of each input.
 type InputSnapshot = BTreeMap<PathBuf, (SystemTime, u64)>;
 
 /// Calls `generate` once, and again after each change of the manifest, of a CRD that it names, or
-/// of a file in `crds/`. Files are only looked at once they rest, as editors write in several steps.
+/// of a file in `crds/`. It waits until two polls find the same, because editors write in steps.
 pub(super) fn generate_on_change(root: &Path, mut generate: impl FnMut()) -> ! {
     let mut named = named_files(root);
     let mut last = snapshot(root, &named);
@@ -33,15 +33,14 @@ pub(super) fn generate_on_change(root: &Path, mut generate: impl FnMut()) -> ! {
             }
             now = later;
         }
-        // Before the run, whose own writing is its business: what is changed by others meanwhile
-        // is a reason for another one.
+        // Taken before the run, so that a change that the user makes during the run causes another.
         named = named_files(root);
         last = snapshot(root, &named);
         generate();
     }
 }
 
-/// The definitions that the manifest names, wherever they are; none while it cannot be read.
+/// The CRD files that the manifest names; none while it cannot be read.
 fn named_files(root: &Path) -> Vec<PathBuf> {
     let Ok(text) = std::fs::read_to_string(root.join(FILE_NAME)) else {
         return Vec::new();

@@ -3,16 +3,16 @@
 use super::code::Code;
 use super::source::{SourceId, Span};
 
-/// How much a problem matters.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing is written while there is one of these.
+    /// Nothing is written while there is an error.
     Error,
-    /// The output is made, but is probably not what was wanted.
+    /// The output is written, but is probably not what the user wants.
     Warning,
-    /// What the input implies without saying so; told once, when it is new.
+    /// A consequence of the input; printed once, when it is new.
     Note,
-    /// Worth knowing for those who ask for more detail.
+    /// A detail, printed with `--verbose`.
     Info,
 }
 
@@ -21,9 +21,9 @@ pub enum Severity {
 pub struct SourceLabel {
     /// The text that the span counts in.
     pub source: SourceId,
-    /// The bytes that are meant.
+    /// The marked bytes.
     pub span: Span,
-    /// What to say there; may be empty.
+    /// The words at the mark; may be empty.
     pub text: String,
 }
 
@@ -32,17 +32,17 @@ pub struct SourceLabel {
 pub struct Diagnostic {
     /// The stable code, which `kopf-gen explain` knows.
     pub code: Code,
-    /// How much it matters.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong, in one sentence without a full stop.
+    /// The problem, in one sentence without a full stop.
     pub message: String,
-    /// Where.
+    /// The places of the problem.
     pub labels: Vec<SourceLabel>,
-    /// How to mend it.
+    /// The way to correct it.
     pub help: Option<String>,
 }
 
-/// Collects all problems of a stage, so that the user sees them at once.
+/// All problems of a run, so that the user sees them at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
@@ -76,12 +76,12 @@ impl Diagnostic {
         Self::new(code, Severity::Warning, message)
     }
 
-    /// Something that the input implies.
+    /// A consequence of the input.
     pub fn note(code: Code, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Note, message)
     }
 
-    /// A remark for those who ask for more detail.
+    /// A detail, printed with `--verbose`.
     pub fn info(code: Code, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Info, message)
     }
@@ -96,7 +96,7 @@ impl Diagnostic {
         }
     }
 
-    /// The code and the message, by which a problem is known wherever its place moves to.
+    /// The code and the message, which stay the same when the place of a problem moves.
     #[must_use]
     pub fn title(&self) -> String {
         format!("{}: {}", self.code, self.message)
@@ -113,14 +113,14 @@ impl Diagnostic {
         self
     }
 
-    /// Says how to mend it.
+    /// Adds the way to correct it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Says how to mend it, if that is known.
+    /// Adds the way to correct it, if there is one.
     #[must_use]
     pub fn maybe_help(mut self, help: Option<String>) -> Self {
         self.help = help.or(self.help);

@@ -1,4 +1,4 @@
-//! Diagnostics as text for people and as JSON for tools.
+//! Renders diagnostics as text with snippets and as JSON.
 
 use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::problem::{Diagnostic, Severity, SourceLabel};
 use super::source::{SourceId, Sources, Span, floor};
 
-/// Whether to colour the text.
+/// Whether the text has colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// With terminal escapes.
@@ -16,7 +16,7 @@ pub enum Style {
     Plain,
 }
 
-/// The part of a text that one snippet shows, cut out because the renderer reads all of it.
+/// The lines that one snippet shows, cut out because the renderer reads its whole input.
 struct Window<'a> {
     text: &'a str,
     offset: usize,

@@ -1,6 +1,6 @@
-//! The texts that were read, and the way from a byte offset to a line and a column.
+//! The texts of a run, and the conversion of byte offsets to lines and columns.
 
-/// Names one text of [`Sources`].
+/// The number of a text in [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(u32);
 
@@ -13,7 +13,7 @@ pub struct Span {
     pub end: usize,
 }
 
-/// A place as an editor shows it: both numbers count from one, columns count characters.
+/// A line and a column as an editor shows them: both count from one, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineColumn {
     /// The line.
@@ -22,7 +22,7 @@ pub struct LineColumn {
     pub column: usize,
 }
 
-/// All texts of a run, with the names that the user knows them by.
+/// All texts of a run, with their names, usually paths.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     list: Vec<SourceText>,
@@ -59,7 +59,7 @@ impl Sources {
         Self::default()
     }
 
-    /// Adds a text under the name by which the user knows it, usually a path.
+    /// Adds a text under its name, usually a path.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> SourceId {
         let id = u32::try_from(self.list.len()).expect("fewer than four billion inputs");
         self.list.push(SourceText {
@@ -81,7 +81,7 @@ impl Sources {
         &self.source(id).text
     }
 
-    /// Every text, in the order in which they were added.
+    /// The ids of all texts, in the order in which they were added.
     pub fn ids(&self) -> impl Iterator<Item = SourceId> + use<> {
         let end = u32::try_from(self.list.len()).expect("fewer than four billion inputs");
         (0..end).map(SourceId)

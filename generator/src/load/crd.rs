@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions among the documents of a text.
+//! Reads the CustomResourceDefinitions among the documents of a text.
 
 use super::schema::{Schema, SchemaReader};
 use super::upgrade;
@@ -8,9 +8,9 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 /// A CustomResourceDefinition, in its `v1` form.
 #[derive(Clone, Debug)]
 pub struct Crd {
-    /// The text that it came from.
+    /// The text that it is in.
     pub source: SourceId,
-    /// Where it stands there.
+    /// Its place there.
     pub span: Span,
     /// `metadata.name`.
     pub name: String,
@@ -43,12 +43,12 @@ pub struct ResourceNames {
     pub categories: Vec<String>,
 }
 
-/// Whether objects live in namespaces.
+/// Whether objects are in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// They do.
+    /// Each object is in a namespace.
     Namespaced,
-    /// They do not.
+    /// Objects are not in namespaces.
     Cluster,
 }
 
@@ -57,7 +57,7 @@ pub enum Scope {
 pub struct CrdVersion {
     /// `name`.
     pub name: String,
-    /// Where the name stands.
+    /// The place of the name.
     pub span: Span,
     /// `served`.
     pub served: bool,
@@ -97,7 +97,7 @@ pub struct PrinterColumn {
     pub path: String,
 }
 
-/// What to do about names that the API server refuses.
+/// The treatment of names that the API server rejects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameFix {
     /// Report them.
@@ -107,7 +107,7 @@ pub enum NameFix {
     Correct,
 }
 
-/// Reads the definitions of one text; other documents are skipped with a note.
+/// Reads the definitions of one text; each other document is skipped with a diagnostic.
 #[must_use]
 pub fn read(
     sources: &Sources,
@@ -123,7 +123,7 @@ pub fn read(
     crds
 }
 
-/// Takes lists apart and sorts the definitions from the rest.
+/// Collects the definitions of a document, also those inside of lists.
 fn flatten(
     document: Node,
     source: SourceId,
@@ -174,7 +174,7 @@ fn flatten(
     }
 }
 
-/// Reads the fields of one definition.
+/// Reads one definition.
 struct CrdReader<'a> {
     source: SourceId,
     diagnostics: &'a mut Diagnostics,
@@ -256,7 +256,7 @@ impl CrdReader<'_> {
             self.invalid("`versions` is a list", node.span);
             return None;
         };
-        // Collected first, so that the mistakes of all versions are reported.
+        // Collected first, so that the errors of all versions are reported.
         let versions: Vec<_> = nodes.iter().map(|node| self.version(node)).collect();
         versions.into_iter().collect()
     }

@@ -1,4 +1,4 @@
-//! The files that the user means: paths, folders, globs and standard input.
+//! Reads the files that arguments name: paths, folders, globs and standard input.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
 
-/// What standard input is called.
+/// The name of standard input in diagnostics.
 pub const STDIN: &str = "<stdin>";
 
-/// Reads everything that the arguments name, sorted by path and each file once.
+/// Reads the files that the arguments name, each once, standard input first, then sorted by path.
 #[must_use]
 pub fn read(
     arguments: &[String],

@@ -1,7 +1,8 @@
-//! `kopf.yaml` as it is written: every value with its place, no meaning yet.
+//! Reads `kopf.yaml` into types in which every value has its span; `model` interprets them.
 //!
-//! The JSON Schema that editors use is derived from these types, so their fields are documented
-//! for the person who writes the manifest.
+//! The JSON Schema for editors is derived from these types, so the documentation of their fields
+//! is for users. The decoder is written by hand: serde stops at the first error, and this one
+//! reports all of them, each with its span and a suggestion.
 
 mod coordination;
 mod document;
@@ -38,7 +39,7 @@ pub use self::settings::{SettingValue, SettingsSection, TunedSection, kopf_only_
 pub use self::spanned::{OneOrMany, Spanned};
 pub use self::webhook::{AdmissionSection, ConfigurationOwner, Operation, WebhookSection};
 
-/// Reads a manifest. Everything that is wrong is reported; `None` if it cannot be used.
+/// Reads a manifest and reports all errors; `None` if it cannot be used.
 #[must_use]
 pub fn parse(
     sources: &Sources,

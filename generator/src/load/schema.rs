@@ -1,4 +1,4 @@
-//! One OpenAPI v3 schema of a CustomResourceDefinition, as the API server understands it.
+//! Reads the OpenAPI v3 schemas of a CustomResourceDefinition, as the API server does.
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 /// A schema; absent keywords are `None`, empty or false.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
-    /// Where it stands.
+    /// Its place in the text.
     pub span: Span,
     /// `type`.
     pub kind: Option<SchemaType>,
@@ -68,7 +68,7 @@ pub enum SchemaType {
 pub struct Property {
     /// The name in JSON.
     pub name: String,
-    /// Where the name stands.
+    /// The place of the name.
     pub span: Span,
     /// The schema.
     pub schema: Schema,
@@ -126,10 +126,10 @@ const LIMITS: &[&str] = &[
     "maxProperties",
 ];
 
-/// Keywords that carry no information for types, or that are looked at elsewhere.
+/// Keywords without information for types, or that other code reads.
 const IGNORED: &[&str] = &["title", "example", "externalDocs", "not", "id", "$schema"];
 
-/// Keywords that structural schemas must not have.
+/// Keywords that the API server forbids in structural schemas.
 const FORBIDDEN: &[&str] = &[
     "$ref",
     "definitions",
@@ -143,7 +143,7 @@ const FORBIDDEN: &[&str] = &[
     "additionalItems",
 ];
 
-/// Reads schemas and reports what the API server would refuse.
+/// Reads schemas and reports what the API server would reject.
 pub(super) struct SchemaReader<'a> {
     pub(super) source: SourceId,
     pub(super) diagnostics: &'a mut Diagnostics,
@@ -159,7 +159,7 @@ impl Schema {
         Some(&property.schema)
     }
 
-    /// Whether a property must be there.
+    /// Whether a property is required.
     #[must_use]
     pub fn requires(&self, name: &str) -> bool {
         self.required.iter().any(|required| required == name)
@@ -234,11 +234,17 @@ impl SchemaReader<'_> {
             "x-kubernetes-list-type" => schema.limits.list_type = self.string(key, node),
             "x-kubernetes-list-map-keys" => schema.limits.list_map_keys = self.strings(key, node),
             "x-kubernetes-map-type" => schema.limits.map_type = self.string(key, node),
-            other => self.other(schema, other, key, node),
+            other => self.restricting_or_unknown(schema, other, key, node),
         }
     }
 
-    fn other(&mut self, schema: &mut Schema, keyword: &str, key: &MapKey, node: &Node) {
+    fn restricting_or_unknown(
+        &mut self,
+        schema: &mut Schema,
+        keyword: &str,
+        key: &MapKey,
+        node: &Node,
+    ) {
         if let Some(name) = LIMITS.iter().find(|name| **name == keyword) {
             schema.limits.keywords.push((name, node.to_json()));
         } else if FORBIDDEN.contains(&keyword) {

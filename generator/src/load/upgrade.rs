@@ -1,11 +1,11 @@
-//! Old forms of a CustomResourceDefinition, rewritten to the one that the API server accepts today.
+//! Rewrites old forms of a CustomResourceDefinition to `v1`, which the API server accepts today.
 
 use super::yaml::{MapEntry, MapKey, Node, Value};
 use crate::diagnostic::Span;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// Rewrites a definition in place; on a proper `v1` definition this changes nothing.
+/// Rewrites a definition in place; a `v1` definition that prunes unknown fields does not change.
 pub(super) fn to_v1(document: &mut Node, v1beta1: bool) {
     if v1beta1 {
         set(
@@ -17,7 +17,7 @@ pub(super) fn to_v1(document: &mut Node, v1beta1: bool) {
     let Some(spec) = child(document, "spec") else {
         return;
     };
-    // Before v1, everything unknown was kept unless this said otherwise.
+    // Before `v1`, the API server kept unknown fields unless this was false.
     let unpruned = spec
         .get("preserveUnknownFields")
         .and_then(Node::as_bool)
@@ -140,7 +140,7 @@ fn upgrade_conversion(spec: &mut Node) {
     }
 }
 
-/// The schema of an object of which nothing is known.
+/// The schema of an object with unknown fields only.
 fn anything(span: Span) -> Node {
     map(
         span,
@@ -163,7 +163,7 @@ fn anything(span: Span) -> Node {
     )
 }
 
-/// Marks every object of a schema, because in `v1` the mark does not reach below known properties.
+/// Marks every object of a schema, because in `v1` the mark does not apply below known properties.
 fn keep_unknown(schema: &mut Node) {
     let closed = schema.get("additionalProperties").is_some();
     let object = schema.get("type").and_then(Node::as_str).map_or_else(

@@ -1,4 +1,4 @@
-//! YAML and JSON text as a tree of nodes with spans; the order of keys is kept.
+//! Reads YAML and JSON texts into trees of nodes with spans, in the order of the text.
 
 mod build;
 mod json;

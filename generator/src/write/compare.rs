@@ -1,4 +1,4 @@
-//! Decides, file by file, what a plan changes and what it must not touch.
+//! Decides for each file whether a plan creates, updates, deletes or keeps it.
 
 use std::path::Path;
 
@@ -10,24 +10,24 @@ use crate::plan::{Content, CratePath, Plan, PlannedFile};
 /// The difference between a plan and the disk.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// What has to be written or deleted, the lock last.
+    /// The files to write or delete, the lock file last.
     pub changes: Vec<FileChange>,
-    /// Generated files with edits that a run would lose.
+    /// Generated files with edits that writing would lose.
     pub conflicts: Vec<EditConflict>,
-    /// Files that are no longer made but carry edits: they stay, and are the user's from now on.
+    /// Edited files that are no longer generated: they stay, and are the user's from now on.
     pub released: Vec<CratePath>,
 }
 
-/// Whether a hand-edited generated file may be overwritten.
+/// The treatment of generated files that were edited by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditPolicy {
-    /// Refuse, and show what would be lost.
+    /// Keep them: they are conflicts.
     Keep,
-    /// The user asked to discard the edits.
+    /// Overwrite them, as `--force` asks.
     Overwrite,
 }
 
-/// One difference.
+/// One difference between a plan and the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileChange {
     /// A file that does not exist yet.
@@ -41,28 +41,28 @@ pub enum FileChange {
     Update {
         /// The file.
         path: CratePath,
-        /// What it holds now.
+        /// Its content on disk.
         before: Vec<u8>,
-        /// What it will hold.
+        /// Its new text.
         after: String,
     },
-    /// A file that is no longer made.
+    /// A file that is no longer generated.
     Delete {
         /// The file.
         path: CratePath,
-        /// What it holds now.
+        /// Its content on disk.
         before: Vec<u8>,
     },
 }
 
-/// A generated file that somebody edited.
+/// A generated file that was edited by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditConflict {
     /// The file.
     pub path: CratePath,
-    /// What it holds now.
+    /// Its content on disk.
     pub on_disk: Vec<u8>,
-    /// What kopf-gen would write.
+    /// The text that kopf-gen would write.
     pub planned: String,
 }
 

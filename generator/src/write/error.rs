@@ -13,7 +13,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file could not be written, moved or deleted.
@@ -21,13 +21,13 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file of somebody else is in the way.
+    /// The file exists and kopf-gen did not write it.
     #[error("{0} was not written by kopf-gen; `--force` overwrites it")]
     NotOurs(PathBuf),
-    /// The lock file is not one that this version understands.
+    /// The lock file cannot be used.
     #[error(transparent)]
     Lock(#[from] LockFileError),
     /// Another kopf-gen is writing into the same crate.
@@ -38,7 +38,7 @@ pub enum Error {
     Journal {
         /// The journal.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error of the parser.
         source: serde_json::Error,
     },
     /// A file was changed between reading and writing it.
@@ -47,14 +47,14 @@ pub enum Error {
     /// A file was edited after an interrupted run had been about to replace it.
     #[error(
         "{path} was edited after an interrupted run; its new text is in {staged}: \
-         take over what you need, delete {journal}, and run `kopf-gen generate`"
+         copy what you need, delete {journal}, and run `kopf-gen generate`"
     )]
     EditedAfterInterruption {
         /// The edited file.
         path: CratePath,
-        /// Where the text is that would have replaced it.
+        /// The file with the text that would have replaced it.
         staged: PathBuf,
-        /// The journal that keeps the interrupted run alive.
+        /// The journal of the interrupted run.
         journal: PathBuf,
     },
 }
@@ -70,12 +70,12 @@ pub enum LockFileError {
     Damaged {
         /// The lock file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error of the parser.
         source: serde_json::Error,
     },
     /// A newer kopf-gen wrote it.
     #[error(
-        "{path} was written by a newer kopf-gen: it has format {found}, and this one knows formats \
+        "{path} was written by a newer kopf-gen: it has format {found}, and this one reads formats \
          up to {known}; update kopf-gen"
     )]
     Newer {

@@ -1,7 +1,7 @@
-//! Makes many file changes one step: stage every new text, write a journal, then move into place.
+//! Applies many file changes atomically: stages every new text, writes a journal, then moves the files.
 //!
-//! The journal's appearance is the moment of decision. Before it, a killed run has changed
-//! nothing that anybody reads; after it, [`recover`] finishes what was decided.
+//! A run that is killed before the journal exists has changed no file of the crate; after that,
+//! [`recover`] completes it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use super::files::{TOOL_FOLDER, read_if_exists};
 use super::lock::Sha256Hex;
 use crate::plan::CratePath;
 
-/// Called before each visible step; an error stops the run there, as a kill would.
+/// Called before each visible step; tests return an error to stop the run there, as a kill would.
 pub(super) type BeforeStep<'a> = &'a mut dyn FnMut() -> io::Result<()>;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ enum JournalAction {
     Delete,
 }
 
-/// Keeps other runs out of the staging folder while it lives.
+/// Locks the staging folder against other runs until it is dropped.
 struct StagingLock {
     _file: File,
 }
@@ -58,7 +58,7 @@ pub(super) fn commit(
     changes: &[FileChange],
     before_step: BeforeStep<'_>,
 ) -> Result<(), Error> {
-    let guard = StagingLock::take(root)?;
+    let lock = StagingLock::take(root)?;
     let mut steps = Vec::with_capacity(changes.len());
     for (number, change) in changes.iter().enumerate() {
         let target = change.path().below(root);
@@ -84,9 +84,9 @@ pub(super) fn commit(
         });
     }
     let journal = WriteJournal { steps };
-    decide(root, &journal, before_step)?;
+    write_journal(root, &journal, before_step)?;
     replay(root, &journal, before_step)?;
-    clean_up(root, guard, before_step)
+    clean_up(root, lock, before_step)
 }
 
 pub(super) fn recover(root: &Path, before_step: BeforeStep<'_>) -> Result<bool, Error> {
@@ -94,17 +94,17 @@ pub(super) fn recover(root: &Path, before_step: BeforeStep<'_>) -> Result<bool, 
     if read_if_exists(&place)?.is_none() && !staging(root).exists() {
         return Ok(false);
     }
-    let guard = StagingLock::take(root)?;
-    let decided = read_if_exists(&place)?;
-    if let Some(bytes) = &decided {
+    let lock = StagingLock::take(root)?;
+    let found = read_if_exists(&place)?;
+    if let Some(bytes) = &found {
         let journal = serde_json::from_slice(bytes).map_err(|source| Error::Journal {
             path: place.clone(),
             source,
         })?;
         replay(root, &journal, before_step)?;
     }
-    clean_up(root, guard, before_step)?;
-    Ok(decided.is_some())
+    clean_up(root, lock, before_step)?;
+    Ok(found.is_some())
 }
 
 fn stage(staged: &Path, target: &Path, text: &str) -> Result<(), Error> {
@@ -121,7 +121,11 @@ fn stage(staged: &Path, target: &Path, text: &str) -> Result<(), Error> {
     at(target, write())
 }
 
-fn decide(root: &Path, journal: &WriteJournal, before_step: BeforeStep<'_>) -> Result<(), Error> {
+fn write_journal(
+    root: &Path,
+    journal: &WriteJournal,
+    before_step: BeforeStep<'_>,
+) -> Result<(), Error> {
     let place = path(root);
     let draft = staging(root).join("journal");
     let bytes = serde_json::to_vec(journal).expect("paths and sums are JSON");
@@ -174,7 +178,7 @@ fn move_into_place(staged: &Path, target: &Path) -> io::Result<()> {
     if let Some(folder) = target.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A link to a file elsewhere stays a link: what it points to gets the new text.
+    // A symbolic link stays: the file that it points to gets the new text.
     match fs::canonicalize(target) {
         Ok(real) => fs::rename(staged, real),
         Err(error) if error.kind() == io::ErrorKind::NotFound => fs::rename(staged, target),
@@ -182,7 +186,7 @@ fn move_into_place(staged: &Path, target: &Path) -> io::Result<()> {
     }
 }
 
-/// Folders left without files go too; one that is not empty refuses by itself.
+/// Removes the folder and its parents up to `root`, as long as they are empty.
 fn remove_while_empty(root: &Path, folder: &Path) {
     let mut folder = folder;
     while folder != root && fs::remove_dir(folder).is_ok() {
@@ -193,7 +197,7 @@ fn remove_while_empty(root: &Path, folder: &Path) {
     }
 }
 
-fn clean_up(root: &Path, guard: StagingLock, before_step: BeforeStep<'_>) -> Result<(), Error> {
+fn clean_up(root: &Path, lock: StagingLock, before_step: BeforeStep<'_>) -> Result<(), Error> {
     let place = path(root);
     at(&place, before_step())?;
     match fs::remove_file(&place) {
@@ -205,7 +209,7 @@ fn clean_up(root: &Path, guard: StagingLock, before_step: BeforeStep<'_>) -> Res
         }
         _ => {}
     }
-    drop(guard);
+    drop(lock);
     let folder = staging(root);
     at(&folder, before_step())?;
     at(&folder, fs::remove_dir_all(&folder))

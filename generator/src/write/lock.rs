@@ -1,4 +1,4 @@
-//! `.kopf-gen/lock.json`: what kopf-gen wrote last time, so that edits and left-overs are noticed.
+//! `.kopf-gen/lock.json`: the hashes of generated files, by which kopf-gen recognises edits and obsolete files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,25 +12,25 @@ use super::error::{Error, LockFileError};
 use super::files::{TOOL_FOLDER, read_if_exists};
 use crate::plan::CratePath;
 
-/// The lock format that this version writes. It reads every older one, so that what was generated
-/// is known across an update of kopf-gen, and the next run writes it anew.
+/// The format that this version writes. It also reads every older one, and the next run writes the
+/// file in the new format.
 const FORMAT: u32 = 2;
 
-/// The files that the last run made, each with the hash of its text, and the notes that it told.
+/// The files that the last run generated, each with the hash of its text, and the notes that it printed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockFile {
-    /// As found: a lock in an older format is never equal to the one that takes its place. A lock
-    /// without a number has format 0, which is otherwise the same as 1; notes came with 2.
+    /// As read, so that a file in an older format is never equal to its replacement. A file without
+    /// a number has format 0, which is otherwise the same as 1; notes came with 2.
     #[serde(default)]
     format: u32,
     files: BTreeMap<CratePath, Sha256Hex>,
-    /// What the manifest implies, and its owner has been told of.
+    /// The titles of the notes that were printed.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     notes: BTreeSet<String>,
 }
 
-/// A SHA-256 sum in hexadecimal, blind to the difference between `\r\n` and `\n`.
+/// A SHA-256 sum in hexadecimal that treats `\r\n` as `\n`.
 ///
 /// A checkout may translate line endings, which is not an edit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl Default for LockFile {
 }
 
 impl LockFile {
-    /// Reads the lock of the crate in `root`; a crate without one has made nothing yet.
+    /// Reads the lock file of the crate in `root`; without one, nothing was generated yet.
     pub fn read(root: &Path) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct LockFormat {
@@ -78,13 +78,13 @@ impl LockFile {
         Ok(serde_json::from_slice(&bytes).map_err(damaged)?)
     }
 
-    /// Where the lock is kept.
+    /// The path of the lock file.
     #[must_use]
     pub fn location() -> CratePath {
         CratePath::new(format!("{TOOL_FOLDER}/lock.json")).expect("the lock is inside the crate")
     }
 
-    /// The text to store.
+    /// The text of the lock file.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("a map of texts is JSON");
@@ -92,7 +92,7 @@ impl LockFile {
         text
     }
 
-    /// A lock without files that knows these notes.
+    /// A lock without files, with these notes.
     pub(super) fn with_notes(notes: &BTreeSet<String>) -> Self {
         Self {
             notes: notes.clone(),
@@ -100,7 +100,7 @@ impl LockFile {
         }
     }
 
-    /// The notes that were told before.
+    /// The titles of the notes that earlier runs printed.
     #[must_use]
     pub fn notes(&self) -> &BTreeSet<String> {
         &self.notes
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_formats_are_refused_by_number() {
+    fn a_newer_format_is_rejected_with_its_number() {
         let root = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(root.path().join(TOOL_FOLDER)).expect("the tool folder");
         let place = LockFile::location().below(root.path());

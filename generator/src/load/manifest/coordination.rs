@@ -1,4 +1,4 @@
-//! What the manifest says about other operators on the same objects, and about replicas.
+//! Reads `operator.peering` and `operator.leader_election`.
 
 use schemars::JsonSchema;
 
@@ -7,63 +7,63 @@ use super::mapping::MappingFields;
 use super::reader::ManifestReader;
 use super::spanned::Spanned;
 
-/// How the operator gets along with others on the same objects: `standalone`, or options.
+/// How the operator treats other operators of the same objects: `standalone`, or options.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(untagged)]
 pub enum PeeringSection {
-    /// It takes no notice of others.
+    /// It ignores them.
     Standalone(Spanned<Standalone>),
-    /// It looks for others, in this way.
+    /// It takes part in a peering.
     Options(PeeringOptions),
 }
 
-/// The word for an operator that takes no notice of others.
+/// The word for an operator without peering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 pub enum Standalone {
-    /// It takes no notice of others.
+    /// The operator ignores others.
     Standalone,
 }
 
-/// How the operator looks for others, and what it does if it finds some.
+/// The options of a peering.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct PeeringOptions {
-    /// The name of the ClusterKopfPeering or the KopfPeering objects by which operators meet;
-    /// `default`, if there is one, if left out.
+    /// The name of the ClusterKopfPeering or KopfPeering objects of the operators; if left out,
+    /// `default`, if it exists.
     pub name: Option<Spanned<String>>,
     /// Whether the operator pauses until the peering exists; true if it has a name.
     pub mandatory: Option<Spanned<bool>>,
-    /// The operator with the highest priority goes ahead, the others pause; 0 if left out.
+    /// The operator with the highest priority works, the others pause; 0 if left out.
     #[schemars(range(min = -2_147_483_648i64, max = 2_147_483_647i64))]
     pub priority: Option<Spanned<i32>>,
-    /// How long others believe that the operator is alive without hearing of it; `60s` if left out.
+    /// How long the other operators consider this one alive after a heartbeat; `60s` if left out.
     pub lifetime: Option<Spanned<ManifestDuration>>,
-    /// Whether signs of life are kept out of the log.
+    /// Whether heartbeats are not logged.
     pub stealth: Option<Spanned<bool>>,
-    /// What happens among operators of the same priority; all of them pause if left out.
+    /// The rule for operators of the same priority; all of them pause if left out.
     pub ties: Option<Spanned<Ties>>,
 }
 
-/// What happens among operators of the same priority.
+/// The rule for operators of the same priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 pub enum Ties {
     /// All of them pause, as Kopf does.
     Pause,
-    /// The one whose identity sorts first goes ahead.
+    /// The one whose identity sorts first works.
     FirstIdentity,
 }
 
-/// How one of several replicas is made the only one that acts.
+/// The leader election among replicas.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LeaderElectionSection {
     /// The name of the Lease; that of the operator if left out.
     pub lease: Option<Spanned<String>>,
-    /// A leader that is not heard of for so long is replaced; `15s` if left out.
+    /// A leader that does not renew its lease for this time is replaced; `15s` if left out.
     pub lease_duration: Option<Spanned<ManifestDuration>>,
-    /// A leader that cannot renew its lease for so long stops; `10s` if left out.
+    /// A leader that cannot renew its lease for this time stops; `10s` if left out.
     pub renew_deadline: Option<Spanned<ManifestDuration>>,
     /// The pause between renewals; `2s` if left out.
     pub retry_period: Option<Spanned<ManifestDuration>>,

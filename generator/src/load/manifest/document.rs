@@ -1,4 +1,4 @@
-//! The manifest as a whole, the operator and its kinds, as they are written.
+//! Reads the manifest, its section `operator` and its list `resources`.
 
 use schemars::JsonSchema;
 
@@ -20,13 +20,13 @@ pub const FILE_NAME: &str = "kopf.yaml";
 /// The only `apiVersion` so far.
 pub const API_VERSION: &str = "kopf-gen.dev/v1";
 
-/// The operator: its kinds and what happens to their objects.
+/// The operator, its kinds, and the handlers of their objects.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "camelCase", title = "kopf.yaml")]
 pub struct Manifest {
     /// The version of this format: `kopf-gen.dev/v1`.
     pub api_version: Spanned<ApiVersion>,
-    /// The operator as a whole.
+    /// The operator itself.
     pub operator: OperatorSection,
     /// The kinds that the operator handles.
     #[schemars(with = "Option<Vec<ResourceSection>>")]
@@ -44,70 +44,70 @@ pub enum ApiVersion {
     V1,
 }
 
-/// The operator as a whole.
+/// The operator itself.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct OperatorSection {
     /// The name of the operator: of its crate, its Deployment, its ServiceAccount.
     pub name: Spanned<String>,
-    /// The namespaces that are served unless the command line says otherwise: names, or patterns
-    /// such as `myapp-*,!*-pr-*`; all if left out.
+    /// The namespaces that the operator serves unless its command line names others: names, or
+    /// patterns such as `myapp-*,!*-pr-*`; all if left out.
     pub namespaces: Option<OneOrMany<String>>,
-    /// How the operator gets along with others on the same objects.
+    /// Peering: how the operator treats other operators of the same objects.
     pub peering: Option<PeeringSection>,
-    /// Run several replicas, of which one at a time acts.
+    /// Leader election: of several replicas, one at a time handles objects.
     pub leader_election: Option<LeaderElectionSection>,
-    /// How admission webhooks are made known to the API server.
+    /// The registration of admission webhooks with the API server.
     pub admission: Option<AdmissionSection>,
     /// Timeouts and limits of the operator.
     pub settings: Option<SettingsSection>,
-    /// What happens when the operator starts, stops, and needs credentials.
+    /// Functions that are called when the operator starts, stops, needs credentials, or is probed.
     #[schemars(with = "Option<Vec<HookSection>>")]
     pub handlers: Vec<HookSection>,
 }
 
-/// A kind that the operator handles: `crd` or `builtin` names it; or those that `select` describes.
+/// A kind that the operator handles, named by `crd` or `builtin`; or several kinds, with `select`.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ResourceSection {
-    /// Where the entry stands.
+    /// The place of the entry.
     #[schemars(skip)]
     pub span: Span,
     /// The file with the CustomResourceDefinition, relative to the manifest.
     pub crd: Option<Spanned<String>>,
-    /// Which kind, if the file defines several.
+    /// The kind, if the file defines several.
     pub kind: Option<Spanned<String>>,
-    /// Which version of the kind is handled; the stored one if left out.
+    /// The version of the kind; the stored one if left out.
     pub version: Option<Spanned<String>>,
-    /// A kind that every cluster has, such as `v1/Pod` or `batch/v1/Job`.
+    /// A kind of Kubernetes itself, such as `v1/Pod` or `batch/v1/Job`.
     pub builtin: Option<Spanned<String>>,
-    /// Kinds that are not named one by one: `everything`, or `{group: …}`, `{category: …}`, `{short_name: …}`.
+    /// Several kinds at once: `everything`, or `{group: …}`, `{category: …}`, `{short_name: …}`.
     pub select: Option<SelectSection>,
-    /// What a selection is called in your code, such as `Toys`; made of what it selects if left out.
+    /// The name of a selection in your code, such as `Toys`; derived from the selection if left out.
     #[schemars(rename = "as")]
     pub alias: Option<Spanned<String>>,
-    /// What happens to the objects.
+    /// Functions that are called for the objects.
     #[schemars(with = "Option<Vec<HandlerSection>>")]
     pub handlers: Vec<HandlerSection>,
-    /// The name of your own type of which one is kept in memory for each object.
+    /// The name of a type of yours; the operator keeps one value of it in memory for each object.
     pub memo: Option<Spanned<String>>,
-    /// Of which objects the last handled state is kept; of those that handlers match if left out.
+    /// The objects that keep their last handled state; those that handlers match if left out.
     pub track: Option<Spanned<Tracking>>,
-    /// What the objects are found by, in memory.
+    /// Indices: objects found by keys, in memory.
     #[schemars(with = "Option<Vec<IndexSection>>")]
     pub indices: Vec<IndexSection>,
-    /// Functions that the API server asks before it stores an object.
+    /// Functions that the API server calls before it stores an object.
     #[schemars(with = "Option<Vec<WebhookSection>>")]
     pub admission: Vec<WebhookSection>,
 }
 
-/// Of which objects the last handled state is kept.
+/// The objects that keep their last handled state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum Tracking {
-    /// Of those that some handler of changes matches.
+    /// Those that match a handler of changes.
     Matching,
-    /// Of all, so that an object that begins to match is compared with what it was before.
+    /// All, so that an object that begins to match is compared with its former state.
     Always,
 }
 
@@ -144,7 +144,7 @@ pub(super) fn read(
         let message = format!("{FILE_NAME} holds one document");
         reader.error(
             Code::ManifestValue,
-            first_line(second),
+            first_byte(second),
             message,
             "a second document",
         );
@@ -152,8 +152,8 @@ pub(super) fn read(
     reader.manifest(root)
 }
 
-/// The place of something large, cut down to where it begins.
-fn first_line(node: &Node) -> Span {
+/// The first byte of a node, as a short span for a large one.
+fn first_byte(node: &Node) -> Span {
     Span::new(node.span.start, node.span.end.min(node.span.start + 1))
 }
 
@@ -240,7 +240,7 @@ impl ManifestReader<'_> {
             },
         };
         fields.finish(self);
-        // What is wrong with the selection was reported, and there is no other way to go on.
+        // The errors of the selection are reported, and no other key names the kinds.
         (!is_selected || section.select.is_some()).then_some(section)
     }
 }

@@ -1,4 +1,4 @@
-//! Filters: what the manifest wants of values, labels and annotations.
+//! Filters of the manifest on fields, labels and annotations.
 
 use std::borrow::Cow;
 
@@ -10,23 +10,23 @@ use super::spanned::Spanned;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::yaml::{Node, Value};
 
-/// Labels or annotations, each with what is wanted of it.
+/// Filters on labels or annotations, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetadataFilters {
     /// The filters in the order of the text.
     pub list: Vec<(Spanned<String>, Spanned<ValueFilter>)>,
 }
 
-/// What is wanted of a value.
+/// A filter on one value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueFilter {
-    /// It is there, whatever it is.
+    /// It exists, with any value.
     Present,
-    /// It is not there.
+    /// It does not exist.
     Absent,
-    /// It is this.
+    /// It equals this.
     Equals(serde_json::Value),
-    /// A function of this name says yes.
+    /// A function of this name returns true for it.
     Predicate(Spanned<String>),
 }
 
@@ -117,7 +117,7 @@ impl ManifestReader<'_> {
                     Code::ManifestValue,
                     node.span,
                     message,
-                    "one of the two is needed",
+                    "one of the two is required",
                 );
                 None
             }

@@ -1,4 +1,4 @@
-//! The handlers of the operator as a whole: what the manifest says under `operator.handlers`.
+//! Reads `operator.handlers`: the startup, cleanup, login and probe handlers.
 
 use schemars::JsonSchema;
 
@@ -10,8 +10,8 @@ use super::spanned::Spanned;
 use crate::diagnostic::{Code, Span};
 use crate::load::yaml::Node;
 
-/// A function that is called for the operator as a whole; one of `startup`, `cleanup`,
-/// `login` and `probe` names it.
+/// A handler of the operator itself; one of `startup`, `cleanup`, `login` and `probe` names its
+/// function.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
@@ -33,49 +33,49 @@ use crate::load::yaml::Node;
     },
 ]))]
 pub struct HookSection {
-    /// Where the entry stands.
+    /// The place of the entry.
     #[schemars(skip)]
     pub span: Span,
-    /// The name of a function that has to succeed before the cluster is asked for anything.
+    /// The name of a function that must succeed before the operator sends its first request.
     pub startup: Option<Spanned<String>>,
-    /// The name of a function that is called when all others have ended.
+    /// The name of a function that is called when all other handlers have ended.
     pub cleanup: Option<Spanned<String>>,
     /// The name of a function that finds credentials for the cluster.
     pub login: Option<Spanned<String>>,
-    /// The name of a function that is asked whether the operator is alive.
+    /// The name of a function that reports the health of the operator.
     pub probe: Option<Spanned<String>>,
-    /// The id by which the log tells of it; the name of the function if left out.
+    /// The id in log lines; the name of the function if left out.
     pub id: Option<Spanned<String>>,
-    /// Anything that the function wants to be told; it is the same for every call.
+    /// Any value for the function; it is the same in every call.
     pub param: Option<Spanned<serde_json::Value>>,
-    /// What an error means that says nothing itself about retrying.
+    /// The meaning of an error that is neither temporary nor permanent by itself.
     pub errors: Option<Spanned<ErrorMode>>,
-    /// How long to keep trying, from the first attempt; how long a probe may take.
+    /// The time limit for all attempts, from the first one; for a probe, of its one call.
     pub timeout: Option<Spanned<ManifestDuration>>,
-    /// How many attempts are made; a probe is not repeated.
+    /// The number of attempts; a probe is not retried.
     #[schemars(range(max = 4_294_967_295u32))]
     pub retries: Option<Spanned<u32>>,
-    /// How long to wait before the next attempt; a probe is not repeated.
+    /// The pause before the next attempt; a probe is not retried.
     pub backoff: Option<Spanned<ManifestDuration>>,
 }
 
-/// When a function of the operator as a whole is called.
+/// The kind of a handler of the operator itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookKind {
-    /// Before the cluster is asked for anything.
+    /// Called before the operator sends its first request.
     Startup,
-    /// When everything else has ended.
+    /// Called when everything else has ended.
     Cleanup,
-    /// When credentials are needed.
+    /// Called when the operator needs credentials.
     Login,
-    /// When somebody asks whether the operator is alive.
+    /// Called by health checks.
     Probe,
 }
 
 // === impl HookSection ===
 
 impl HookSection {
-    /// The function, and when it is called.
+    /// The kind of the handler, and its function.
     #[must_use]
     pub fn function(&self) -> Option<(HookKind, &Spanned<String>)> {
         self.functions().next()
@@ -89,7 +89,7 @@ impl HookSection {
             (HookKind::Probe, &self.probe),
         ];
         all.into_iter()
-            .filter_map(|(moment, name)| Some((moment, name.as_ref()?)))
+            .filter_map(|(kind, name)| Some((kind, name.as_ref()?)))
     }
 }
 
@@ -129,7 +129,7 @@ impl ManifestReader<'_> {
             (None, _) => Some((
                 Code::ManifestMissing,
                 section.span,
-                "what is it called for?",
+                "one of the four is missing",
             )),
             (Some(_), Some((_, second))) => {
                 Some((Code::ManifestValue, second.span, "one is too many"))

@@ -1,4 +1,4 @@
-//! Reads one mapping of the manifest strictly: every key is asked for, refused or reported.
+//! Reads one mapping of the manifest strictly: every key is read, rejected, or reported as unknown.
 
 use super::reader::{ManifestReader, whole};
 use super::spanned::Spanned;
@@ -6,19 +6,19 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::load::yaml::{MapEntry, Node};
 use crate::suggest::{did_you_mean, nearest};
 
-/// A mapping whose keys are taken one by one.
+/// A mapping whose keys are read one by one.
 pub(super) struct MappingFields<'n> {
     node: &'n Node,
     entries: &'n [MapEntry],
-    asked: Vec<&'static str>,
+    known_keys: Vec<&'static str>,
     missing: Vec<MissingKey>,
     what: &'static str,
 }
 
-/// A key that has to be there and is not.
+/// A required key that is missing.
 struct MissingKey {
     key: &'static str,
-    /// Keys that would do instead.
+    /// Keys that can take its place.
     instead: &'static [&'static str],
     span: Span,
 }
@@ -28,24 +28,24 @@ struct MissingKey {
 impl<'n> MappingFields<'n> {
     /// The value of a key that may be left out or be null.
     pub(super) fn optional(&mut self, key: &'static str) -> Option<&'n Node> {
-        self.ask(key);
+        self.mark_known(key);
         let entry = self.entries.iter().find(|entry| entry.key.name == key)?;
         (!entry.value.is_null()).then_some(&entry.value)
     }
 
-    /// The place of a key that is refused.
+    /// The place of a key that the caller rejects.
     pub(super) fn key(&mut self, key: &'static str) -> Option<Span> {
         let entry = self.entries.iter().find(|entry| entry.key.name == key)?;
-        self.ask(key);
+        self.mark_known(key);
         Some(entry.key.span)
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     pub(super) fn required(&mut self, key: &'static str) -> Option<&'n Node> {
         self.required_unless(key, &[])
     }
 
-    /// The value of a key that must be there because none of the others is.
+    /// The value of a key that is required unless one of the others is present.
     pub(super) fn required_unless(
         &mut self,
         key: &'static str,
@@ -63,21 +63,21 @@ impl<'n> MappingFields<'n> {
         found
     }
 
-    fn ask(&mut self, key: &'static str) {
-        if !self.asked.contains(&key) {
-            self.asked.push(key);
+    fn mark_known(&mut self, key: &'static str) {
+        if !self.known_keys.contains(&key) {
+            self.known_keys.push(key);
         }
     }
 
-    /// Reports the keys that nobody asked for, and those that were asked for in vain.
+    /// Reports unknown keys and missing ones.
     pub(super) fn finish(self, reader: &mut ManifestReader<'_>) {
         let mut meant = Vec::new();
         for entry in self.entries {
             let key = entry.key.name.as_str();
-            if self.asked.contains(&key) {
+            if self.known_keys.contains(&key) {
                 continue;
             }
-            let known = || self.asked.iter().copied();
+            let known = || self.known_keys.iter().copied();
             meant.extend(nearest(key, known()));
             let help = did_you_mean(key, known()).unwrap_or_else(|| {
                 let known: Vec<_> = known().map(|key| format!("`{key}`")).collect();
@@ -92,7 +92,7 @@ impl<'n> MappingFields<'n> {
                 .help(help),
             );
         }
-        // What is only misspelt is not missing.
+        // A misspelt key is not missing as well.
         let is_meant = |key| meant.contains(key);
         for MissingKey { key, instead, span } in &self.missing {
             if !is_meant(key) && !instead.iter().any(is_meant) {
@@ -103,7 +103,7 @@ impl<'n> MappingFields<'n> {
         }
     }
 
-    /// A short span for remarks on the whole mapping: its first key.
+    /// A short span for messages about the whole mapping: its first key.
     pub(super) fn place(&self) -> Span {
         self.entries
             .first()
@@ -128,7 +128,7 @@ impl ManifestReader<'_> {
             Some(entries) => Some(MappingFields {
                 node,
                 entries,
-                asked: Vec::new(),
+                known_keys: Vec::new(),
                 missing: Vec::new(),
                 what,
             }),

@@ -1,4 +1,4 @@
-//! Which namespaces the operator serves unless the command line says otherwise.
+//! Reads `operator.namespaces`.
 
 use kopf_core::scope::NamespacePattern;
 

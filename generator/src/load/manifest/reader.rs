@@ -5,7 +5,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 use crate::load::yaml::{Node, Value};
 use crate::suggest::did_you_mean;
 
-/// Where problems go, and the text that they are in.
+/// Reads one text and collects its problems.
 pub(super) struct ManifestReader<'a> {
     pub(super) source: SourceId,
     pub(super) diagnostics: &'a mut Diagnostics,

@@ -1,4 +1,4 @@
-//! Kinds that are not named one by one: by a group, a category, a short name, and so on.
+//! Reads `select`: kinds by group, category, short name and the like.
 
 use schemars::JsonSchema;
 
@@ -8,14 +8,14 @@ use super::spanned::Spanned;
 use crate::diagnostic::Span;
 use crate::load::yaml::Value;
 
-/// Which kinds are meant, whatever the cluster has of them: `everything`, or what they are like.
+/// The kinds of the cluster to handle: `everything`, or a selector.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(untagged)]
 pub enum SelectSection {
-    /// All of them.
+    /// All kinds.
     Everything(Spanned<Everything>),
-    /// Those that are like this.
-    Like(Box<KindSelector>),
+    /// The kinds that the selector matches.
+    Selector(Box<KindSelector>),
 }
 
 /// The word for all kinds.
@@ -26,11 +26,11 @@ pub enum Everything {
     Everything,
 }
 
-/// What kinds are like. One of the names, or only the group for everything in it.
+/// Selects kinds by one of the names; by the group alone, all kinds of the group.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct KindSelector {
-    /// Where it stands.
+    /// Its place in the text.
     #[schemars(skip)]
     pub span: Span,
     /// The API group, such as `apps`; `""` for the core group, any if left out.
@@ -56,12 +56,12 @@ const EVERYTHING: &[(&str, Everything)] = &[("everything", Everything::Everythin
 // === impl SelectSection ===
 
 impl SelectSection {
-    /// Where it stands.
+    /// Its place in the text.
     #[must_use]
     pub fn span(&self) -> Span {
         match self {
             Self::Everything(word) => word.span,
-            Self::Like(likeness) => likeness.span,
+            Self::Selector(selector) => selector.span,
         }
     }
 }
@@ -74,7 +74,7 @@ impl ManifestReader<'_> {
             return Some(SelectSection::Everything(word));
         }
         let mut inner = self.fields(node, "`select`")?;
-        let likeness = KindSelector {
+        let selector = KindSelector {
             span: inner.place(),
             group: self.optional_string(&mut inner, "group"),
             version: self.optional_string(&mut inner, "version"),
@@ -86,6 +86,6 @@ impl ManifestReader<'_> {
             category: self.optional_string(&mut inner, "category"),
         };
         inner.finish(self);
-        Some(SelectSection::Like(Box::new(likeness)))
+        Some(SelectSection::Selector(Box::new(selector)))
     }
 }

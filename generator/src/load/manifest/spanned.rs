@@ -6,12 +6,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::diagnostic::Span;
 
-/// A value and the place where it stood.
+/// A value with its place in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where it stood.
+    /// Its place.
     pub span: Span,
 }
 

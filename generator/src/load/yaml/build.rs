@@ -1,4 +1,4 @@
-//! Builds nodes from parser events, without recursion, within fixed limits.
+//! Builds nodes from the events of the YAML parser, without recursion and within fixed limits.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +27,7 @@ struct NodeBuilder<'a> {
     aliased: usize,
 }
 
-/// A collection whose end has not been seen.
+/// A collection whose end is still to come.
 struct OpenCollection {
     anchor: usize,
     span: Span,
@@ -46,7 +46,7 @@ enum CollectionItems {
 enum OpenKey {
     Named(MapKey),
     Merge,
-    /// A key that was refused; its value is dropped with it.
+    /// A rejected key; its value is dropped.
     Refused,
 }
 
@@ -55,20 +55,20 @@ struct AnchoredNode {
     size: usize,
 }
 
-/// Why a text cannot be read any further.
+/// Why reading a text stopped.
 enum ParseStop {
     /// The reason is among the diagnostics.
     Reported,
-    /// The quoted scalar at this byte of the input goes on at too small an indentation.
+    /// The quoted scalar at this byte of the input continues with too little indentation.
     ///
-    /// YAML forbids that, but the readers of Kubernetes do not mind.
+    /// YAML forbids that, but kubectl and the API server accept it.
     Outdented(usize),
 }
 
 /// How often a text is read again because of outdented scalars.
 const MAX_REPAIRS: usize = 1_000;
 
-/// What the parser says about an outdented scalar.
+/// The parser's message for such a scalar.
 const OUTDENTED: &str = "invalid indentation in quoted scalar";
 
 pub(super) fn documents(
@@ -94,7 +94,7 @@ pub(super) fn documents(
         let (documents, problems) = (builder.documents, builder.diagnostics);
         match outcome {
             Err(ParseStop::Outdented(at)) if input.can_indent(at) => input.indent(at),
-            // After a mistake, the documents before it are still good.
+            // The documents before an error are valid.
             _ => {
                 diagnostics.extend(problems);
                 return documents;
@@ -215,7 +215,7 @@ impl NodeBuilder<'_> {
         if self.aliased > MAX_ALIASED {
             self.refuse(
                 Code::BadAlias,
-                "the aliases of this text add up to too much",
+                "the aliases of this text add up to too many values",
                 span,
             );
             return Err(ParseStop::Reported);
@@ -261,7 +261,7 @@ impl NodeBuilder<'_> {
                 (Value::Map(self.map(entries, merged)), last)
             }
         };
-        // Block collections end where the next token starts, so their last item tells more.
+        // A block collection ends where the next token starts, so the end of its last item is better.
         let flow = end.end > end.start;
         let span = open
             .span
@@ -329,7 +329,7 @@ impl NodeBuilder<'_> {
         }
     }
 
-    /// Hands a complete node to the collection around it, or to the documents.
+    /// Adds a complete node to the collection around it, or to the documents.
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), ParseStop> {
         if anchor != 0 {
             let size = size(&node);
@@ -418,7 +418,7 @@ impl NodeBuilder<'_> {
 
 const RENDER_FIRST: &str = "this looks like a Helm template: render it first, with `helm template`";
 
-/// Where to point for a syntax error: the first template of the line before, or the place itself.
+/// The span to mark for a syntax error: the first template since the line before, or the place itself.
 fn blame(text: &str, at: usize) -> (Span, bool) {
     let before = &text[..at];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -440,7 +440,7 @@ fn blame(text: &str, at: usize) -> (Span, bool) {
     }
 }
 
-/// Whether a tag leaves the scalar to be resolved; `!!str` and private tags make it a string.
+/// Whether a scalar with this tag is resolved; `!!str` and private tags make it a string.
 fn resolves(tag: &Tag) -> bool {
     tag.is_yaml_core_schema() && matches!(tag.suffix.as_str(), "int" | "float" | "bool" | "null")
 }

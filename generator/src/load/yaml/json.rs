@@ -1,4 +1,6 @@
-//! Strict JSON, which YAML readers do not always accept: tabs, surrogate pairs.
+//! Reads strict JSON, which the YAML parser does not always accept: tabs, surrogate pairs.
+//!
+//! Written by hand, because serde_json gives no spans; it decodes the strings and the numbers.
 
 use super::node::{Dialect, MapEntry, MapKey, Node, Value};
 use super::scalar;

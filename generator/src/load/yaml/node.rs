@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Span;
 
-/// A value and the place where it stood.
+/// A value with its place in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The value.
@@ -11,7 +11,7 @@ pub struct Node {
     pub span: Span,
 }
 
-/// What a YAML node can be, once tags, anchors and merge keys are resolved.
+/// The value of a YAML node, with tags, anchors and merge keys resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `null`, `~` or nothing.
@@ -48,12 +48,12 @@ pub struct MapKey {
     pub span: Span,
 }
 
-/// Whose reading of YAML to follow.
+/// The rules for scalars without quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// As kubectl and the API server read it: YAML 1.1 booleans and octal numbers.
     Kubernetes,
-    /// YAML 1.2, in which `on` and `no` are just words.
+    /// YAML 1.2, in which `on` and `no` are strings.
     Core,
 }
 
@@ -123,7 +123,7 @@ impl Node {
         self.value == Value::Null
     }
 
-    /// What it is, for use in a sentence: `a string`, `a mapping`.
+    /// The name of its type in a sentence: `a string`, `a mapping`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self.value {

@@ -1,17 +1,17 @@
-//! The text as the parser sees it, and the way back to the bytes of the original.
+//! The input of the YAML parser, and the conversion of its offsets to those of the original text.
 
 use std::borrow::Cow;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The text that the parser sees, and the way from its character counts to bytes of the original.
+/// The text for the parser, which counts characters; diagnostics need bytes of the original text.
 pub(super) struct ParserInput<'a> {
     pub(super) text: Cow<'a, str>,
     /// The byte of every [`ParserInput::STEP`]th character; empty if each character is one byte.
     steps: Vec<usize>,
     /// Length of the byte order mark.
     base: usize,
-    /// Spaces that were inserted: where, and how many.
+    /// The offsets and lengths of inserted spaces.
     inserted: Vec<(usize, usize)>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> ParserInput<'a> {
             .collect()
     }
 
-    /// The byte of a character in the body; past the end, the end.
+    /// The byte offset of a character in the input; past the end, the end.
     pub(super) fn byte(&self, index: usize) -> usize {
         if self.steps.is_empty() {
             return index.min(self.text.len());
@@ -58,7 +58,7 @@ impl<'a> ParserInput<'a> {
         start + offset
     }
 
-    /// The byte of a character in the original text.
+    /// The byte offset of a character in the original text.
     pub(super) fn original(&self, index: usize) -> usize {
         let byte = self.byte(index);
         let inserted = self.inserted.iter().take_while(|(at, _)| *at < byte);
@@ -66,7 +66,7 @@ impl<'a> ParserInput<'a> {
         self.base + byte - before
     }
 
-    /// Whether there is a quoted scalar of several lines at a byte.
+    /// Whether a quoted scalar of several lines starts at a byte.
     pub(super) fn can_indent(&self, at: usize) -> bool {
         self.text[at..].starts_with(['\'', '"']) && self.breaks(at).next().is_some()
     }
@@ -87,10 +87,10 @@ impl<'a> ParserInput<'a> {
         text.push_str(&self.text[from..]);
         self.steps = Self::steps(&text);
         self.text = Cow::Owned(text);
-        // Scalars are mended from first to last, so the list stays sorted.
+        // Scalars are indented from first to last, so the list stays sorted.
     }
 
-    /// Where the further lines of the quoted scalar at a byte start.
+    /// The offsets of the further lines of the quoted scalar at a byte.
     fn breaks(&self, at: usize) -> impl Iterator<Item = usize> {
         let bytes = self.text.as_bytes();
         let quote = bytes[at];

@@ -44,7 +44,7 @@ impl Kinds<'_> {
         }
         let selector = match select {
             SelectSection::Everything(_) => Selector::everything(),
-            SelectSection::Like(likeness) => self.selector(likeness)?,
+            SelectSection::Selector(likeness) => self.selector(likeness)?,
         };
         let name = match &section.alias {
             Some(alias) => self.alias(alias)?,

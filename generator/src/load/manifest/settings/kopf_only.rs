@@ -1,21 +1,29 @@
-//! The settings of Kopf that have no meaning here, and what to do instead.
+//! The settings that only Kopf has, and what replaces them here.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::manifest::mapping::MappingFields;
 use crate::load::manifest::reader::ManifestReader;
 
-/// A setting of Kopf.
+/// A setting that only Kopf has.
 pub(super) struct KopfOnlySetting {
     section: &'static str,
     key: &'static str,
-    why: &'static str,
+    instead: &'static str,
 }
 
-const fn kopf_only(section: &'static str, key: &'static str, why: &'static str) -> KopfOnlySetting {
-    KopfOnlySetting { section, key, why }
+const fn kopf_only(
+    section: &'static str,
+    key: &'static str,
+    instead: &'static str,
+) -> KopfOnlySetting {
+    KopfOnlySetting {
+        section,
+        key,
+        instead,
+    }
 }
 
-/// All of them; those without a section are sections of Kopf.
+/// All such settings; those without a section are sections of Kopf.
 pub(super) const KOPF_ONLY: &[KopfOnlySetting] = &[
     kopf_only(
         "",
@@ -32,7 +40,7 @@ pub(super) const KOPF_ONLY: &[KopfOnlySetting] = &[
     kopf_only(
         "networking",
         "error_backoffs",
-        "requests are repeated with growing pauses until they land",
+        "requests are retried with growing pauses until they succeed",
     ),
     kopf_only(
         "networking",
@@ -57,7 +65,7 @@ pub(super) const KOPF_ONLY: &[KopfOnlySetting] = &[
     kopf_only(
         "persistence",
         "consistency_timeout",
-        "events that are older than the last write are recognised, however late they are",
+        "the queue recognises events that are older than the last write, however late they come",
     ),
     kopf_only(
         "watching",
@@ -97,7 +105,7 @@ pub(super) const KOPF_ONLY: &[KopfOnlySetting] = &[
     kopf_only(
         "queueing",
         "idle_timeout",
-        "an object without news has no worker that could be idle",
+        "an object without events has no worker that could be idle",
     ),
     kopf_only("queueing", "exit_timeout", "it is `shutdown.grace`"),
     kopf_only(
@@ -147,12 +155,12 @@ impl KopfOnlySetting {
             "" => self.key.to_owned(),
             section => format!("{section}.{}", self.key),
         };
-        (key, self.why)
+        (key, self.instead)
     }
 }
 
-/// Reports the settings of Kopf in a section.
-pub(super) fn refuse(
+/// Reports such settings in a section.
+pub(super) fn report(
     reader: &mut ManifestReader<'_>,
     fields: &mut MappingFields<'_>,
     section: &str,
@@ -166,7 +174,7 @@ pub(super) fn refuse(
             reader.push(
                 Diagnostic::error(Code::KopfOnlySetting, message)
                     .at(reader.source, node, "not a setting of this operator")
-                    .help(setting.why),
+                    .help(setting.instead),
             );
         }
     }

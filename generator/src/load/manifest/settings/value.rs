@@ -1,4 +1,4 @@
-//! The values that settings can have, as they are written and as the runtime takes them.
+//! The types of setting values: reads them, and converts them for the runtime.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::load::yaml::Node;
 /// A value for the runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SettingValue {
-    /// A time.
+    /// A duration.
     Duration(Duration),
-    /// Several times.
+    /// Several durations.
     Durations(Vec<Duration>),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
     /// A number.
     Count(u32),
@@ -30,7 +30,7 @@ pub enum SettingValue {
     Variant(&'static str),
 }
 
-/// What can be read from the manifest.
+/// A type of setting values.
 pub(super) trait Setting: Sized {
     fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self>;
     fn value(&self) -> SettingValue;
@@ -40,11 +40,11 @@ pub(super) trait Setting: Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Positive(pub u32);
 
-/// A time that is not zero.
+/// A duration that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositiveDuration(pub Duration);
 
-/// What the names of annotations begin with, without the slash.
+/// The prefix of annotation names, without the slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotationPrefix(pub String);
 
@@ -71,7 +71,7 @@ pub(super) trait Words: Copy + 'static {
     fn variant(self) -> &'static str;
 }
 
-/// Defines words and what they are in the runtime.
+/// Defines words and their values in the runtime.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal => $rust:literal,)* }) => {
         $(#[$doc])*
@@ -94,7 +94,7 @@ macro_rules! words {
 }
 
 words! {
-    /// Which of several handlers run first, and how many before the next write.
+    /// The order of handlers, and how many run before the next write.
     LifecycleWord {
         /// One at a time, those with the fewest attempts first.
         Asap = "asap" => "Lifecycle::Asap",
@@ -110,11 +110,11 @@ words! {
 }
 
 words! {
-    /// How serious something is.
+    /// The level of an event.
     PostingLevelWord {
-        /// Of interest to whoever looks for a mistake.
+        /// For debugging.
         Debug = "debug" => "PostingLevel::Debug",
-        /// As it should be.
+        /// Normal operation.
         Info = "info" => "PostingLevel::Info",
         /// Needs attention.
         Warning = "warning" => "PostingLevel::Warning",
@@ -124,21 +124,21 @@ words! {
 }
 
 words! {
-    /// What is told about calls of handlers.
+    /// The calls of handlers that are posted.
     ProgressPostingWord {
         /// Nothing.
         Nothing = "nothing" => "ProgressPosting::Nothing",
-        /// That a call failed.
+        /// Failures.
         Failures = "failures" => "ProgressPosting::Failures",
-        /// Also that one succeeded, and that all are done.
+        /// Failures, successes, and the end of all handlers.
         Everything = "everything" => "ProgressPosting::Everything",
     }
 }
 
 words! {
-    /// Where the progress of handlers is kept.
+    /// The store for the progress of handlers.
     ProgressStoreWord {
-        /// In annotations; what is in the status is read and removed.
+        /// Annotations; progress in the status is read and removed.
         Smart = "smart" => "ProgressPlace::Smart",
         /// In annotations.
         Annotations = "annotations" => "ProgressPlace::Annotations",
@@ -148,7 +148,7 @@ words! {
 }
 
 words! {
-    /// Where the state that was handled last is kept.
+    /// The store for the last handled state.
     DiffBaseStoreWord {
         /// In an annotation.
         Annotations = "annotations" => "DiffBasePlace::Annotations",
@@ -173,8 +173,8 @@ impl Setting for PositiveDuration {
     fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let Spanned { value, span } = reader.duration_of(node, key)?;
         if value.0.is_zero() {
-            let message = format!("`{key}` must be longer than nothing");
-            reader.error(Code::ManifestValue, span, message, "no time at all");
+            let message = format!("`{key}` must be longer than zero");
+            reader.error(Code::ManifestValue, span, message, "zero");
             return None;
         }
         Some(Self(value.0))
@@ -262,7 +262,7 @@ impl Setting for AnnotationPrefix {
                 && part.ends_with(inner)
                 && part.chars().all(|c| inner(c) || c == '-')
         };
-        // The name after the slash has room of its own.
+        // The length of the name after the slash does not count.
         if text.len() > 253 || !text.split('.').all(is_part) {
             let message = format!("`{key}` cannot be {text:?}");
             reader.push(
