@@ -10,7 +10,7 @@ use syn::spanned::Spanned as _;
 /// A parsed file of the user.
 pub struct UserSource<'a> {
     text: &'a str,
-    /// Where the parsed part begins: spans do not count a byte-order mark or a `#!` line.
+    /// The offset of the parsed part: spans do not count a byte-order mark or a `#!` line.
     start: usize,
     file: syn::File,
 }

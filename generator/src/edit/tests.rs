@@ -17,7 +17,7 @@ fn handler() -> ListItem {
 }
 
 #[test]
-fn block_list_grows_behind_its_last_comment() {
+fn an_item_is_appended_after_the_last_comment_of_a_block_list() {
     let text = "# top\nresources:\n  - crd: a.yaml # first\n    handlers:\n      - {on: create, fn: a} # why\n\n# end\nother: 1\n";
     insta::assert_snapshot!(append(text, ManifestList::Resources, &item()).expect("usual"), @r"
     # top
@@ -45,7 +45,7 @@ fn block_list_grows_behind_its_last_comment() {
 }
 
 #[test]
-fn flow_list_stays_one() {
+fn a_flow_list_stays_a_flow_list() {
     let text = "resources: [{crd: a.yaml, handlers: [{on: create, fn: a}]}] # flat";
     assert_eq!(
         append(text, ManifestList::Handlers(0), &handler()).as_deref(),
@@ -62,7 +62,7 @@ fn flow_list_stays_one() {
 }
 
 #[test]
-fn missing_or_empty_lists_are_begun() {
+fn missing_and_empty_lists_become_block_lists() {
     for (before, after) in [
         (
             "a: 1",
@@ -132,7 +132,7 @@ fn items_are_removed_with_their_lines() {
 }
 
 #[test]
-fn aliases_are_left_to_people() {
+fn lists_with_aliases_are_not_edited() {
     let text = "x: &x [{fn: a}]\nresources:\n  - handlers: *x\n";
     assert_eq!(
         append(text, ManifestList::Handlers(0), &handler()),

@@ -1,4 +1,4 @@
-//! What the user relies on: nothing of theirs is lost, and a killed run never leaves a mix.
+//! Writing loses no edits of the user, and a killed run never leaves a mixture of old and new files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,7 +60,7 @@ fn crate_with(plan: &[PlannedFile]) -> TempDir {
 }
 
 #[test]
-fn second_run_touches_nothing() {
+fn a_second_run_writes_nothing() {
     let plan = [
         generated("src/generated.rs", "a\n"),
         scaffold("src/main.rs", "fn main() {}\n"),
@@ -107,7 +107,7 @@ fn generated_file_with_windows_line_endings_is_not_an_edit() {
 }
 
 #[test]
-fn left_over_is_deleted_only_without_edits() {
+fn an_obsolete_file_is_deleted_only_without_edits() {
     let root = crate_with(&[
         generated("src/generated/a.rs", "a\n"),
         generated("src/generated/b.rs", "b\n"),
@@ -125,7 +125,7 @@ fn left_over_is_deleted_only_without_edits() {
 }
 
 #[test]
-fn folder_of_the_last_left_over_goes_too() {
+fn the_folder_of_the_last_obsolete_file_is_deleted() {
     let root = crate_with(&[
         generated("src/generated/pod/v1.rs", "a\n"),
         scaffold("src/main.rs", "m\n"),
@@ -136,7 +136,7 @@ fn folder_of_the_last_left_over_goes_too() {
 }
 
 #[test]
-fn file_changed_between_reading_and_writing_stops_the_run() {
+fn a_file_changed_between_reading_and_writing_stops_the_run() {
     let root = crate_with(&[scaffold("src/handlers.rs", "one\n")]);
     let plan = [PlannedFile::splice(
         path("src/handlers.rs"),
@@ -151,7 +151,7 @@ fn file_changed_between_reading_and_writing_stops_the_run() {
 }
 
 #[test]
-fn run_killed_at_any_step_leaves_the_old_state_or_completes_to_the_new_one() {
+fn a_run_killed_at_any_step_leaves_the_old_state_or_is_completed() {
     let old = [
         generated("src/a.rs", "a1\n"),
         generated("src/b.rs", "b1\n"),
@@ -199,7 +199,7 @@ fn run_killed_at_any_step_leaves_the_old_state_or_completes_to_the_new_one() {
 }
 
 #[test]
-fn recovery_that_is_killed_too_is_completed_by_the_next() {
+fn the_next_run_completes_a_killed_recovery() {
     let root = crate_with(&[generated("a.rs", "1\n"), generated("b.rs", "1\n")]);
     let new = [generated("a.rs", "2\n"), generated("b.rs", "2\n")];
     let comparison = compare(root.path(), &new, EditPolicy::Keep).expect("readable");
@@ -223,7 +223,7 @@ fn recovery_that_is_killed_too_is_completed_by_the_next() {
 }
 
 #[test]
-fn edit_made_after_an_interruption_is_not_overwritten() {
+fn an_edit_made_after_an_interruption_is_not_overwritten() {
     let root = crate_with(&[generated("a.rs", "1\n")]);
     let comparison =
         compare(root.path(), &[generated("a.rs", "2\n")], EditPolicy::Keep).expect("readable");
@@ -247,7 +247,7 @@ fn edit_made_after_an_interruption_is_not_overwritten() {
 }
 
 #[test]
-fn second_writer_is_turned_away() {
+fn a_second_writer_gets_an_error() {
     let root = crate_with(&[generated("a.rs", "1\n")]);
     let comparison =
         compare(root.path(), &[generated("a.rs", "2\n")], EditPolicy::Keep).expect("readable");

@@ -154,7 +154,7 @@ section! {
 section! {
     /// The order and the retries of handlers.
     ExecutionSection = "execution" of "ExecutionSettings" {
-        /// Which of several handlers run first, and how many before the next write; `asap` if left out.
+        /// The order of handlers, and how many run before the next write; `asap` if left out.
         lifecycle: Word<LifecycleWord>,
         /// The pause after an arbitrary error, unless the handler says otherwise; `60s` if left out.
         default_backoff: ManifestDuration,

@@ -65,7 +65,7 @@ enum ParseStop {
     Outdented(usize),
 }
 
-/// How often a text is read again because of outdented scalars.
+/// The number of times that a text is read again because of outdented scalars.
 const MAX_REPAIRS: usize = 1_000;
 
 /// The parser's message for such a scalar.

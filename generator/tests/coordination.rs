@@ -1,5 +1,4 @@
-//! What an operator carries along for others on the same objects and for its replicas: all that the
-//! chosen mode needs, and nothing else.
+//! The files and permissions for peering and leader election: those of the chosen mode only.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +14,7 @@ const FILES: &[&str] = &[
     "src/generated.rs",
 ];
 
-/// A crate made from a manifest with these lines in its section of the operator.
+/// A crate generated from a manifest with these options under `operator`.
 struct Crate {
     folder: TempDir,
 }
@@ -26,8 +25,8 @@ impl Crate {
         let this = Self { folder };
         this.rewrite(options);
         let output = this.generate();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{told}");
+        let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{output_text}");
         this
     }
 
@@ -55,7 +54,7 @@ impl Crate {
         fs::read_to_string(self.path(file)).unwrap_or_default()
     }
 
-    /// Which of these texts are in which file.
+    /// The files that have some of these texts, each with those that it has.
     fn mentions(&self, texts: &[&str]) -> Vec<String> {
         let mentioned = |file: &&str| {
             let text = self.text(file);
@@ -70,7 +69,7 @@ const PEERING: &[&str] = &["peering", "Peering"];
 const ELECTION: &[&str] = &["lease", "Lease", "leader", "replicas: 2", "RollingUpdate"];
 
 #[test]
-fn an_operator_on_its_own_carries_nothing_along() {
+fn a_standalone_operator_has_no_peering_and_no_lease() {
     let made = Crate::with("peering: standalone");
     assert_eq!(made.mentions(ELECTION), Vec::<String>::new());
     assert_eq!(
@@ -88,7 +87,7 @@ fn an_operator_on_its_own_carries_nothing_along() {
 }
 
 #[test]
-fn by_default_the_common_peering_may_be_looked_for() {
+fn the_default_peering_is_permitted() {
     let made = Crate::with("");
     assert_eq!(made.mentions(ELECTION), Vec::<String>::new());
     assert_eq!(made.mentions(PEERING), ["deploy/rbac.yaml: [\"peering\"]"]);
@@ -101,7 +100,7 @@ fn by_default_the_common_peering_may_be_looked_for() {
 }
 
 #[test]
-fn a_peering_of_its_own_is_brought_along() {
+fn a_named_peering_is_deployed() {
     let made = Crate::with("peering: {name: ours, priority: 100}");
     assert_eq!(made.mentions(ELECTION), Vec::<String>::new());
     assert!(
@@ -129,7 +128,7 @@ fn a_peering_of_its_own_is_brought_along() {
 }
 
 #[test]
-fn replicas_bring_a_lease_along_and_no_peering() {
+fn leader_election_uses_a_lease_and_no_peering() {
     let made = Crate::with("leader_election: {}");
     assert_eq!(
         made.mentions(PEERING),
@@ -151,7 +150,7 @@ fn replicas_bring_a_lease_along_and_no_peering() {
 }
 
 #[test]
-fn both_may_be_asked_for() {
+fn peering_and_leader_election_can_be_combined() {
     let made = Crate::with("peering: {name: ours}, leader_election: {lease: one}");
     let rbac = made.text("deploy/rbac.yaml");
     assert!(
@@ -164,7 +163,7 @@ fn both_may_be_asked_for() {
 }
 
 #[test]
-fn what_cannot_work_is_explained() {
+fn invalid_peering_and_election_options_are_errors() {
     let made = Crate::with("");
     made.rewrite(
         "peering: {name: Our Peers, lifetime: 500ms}, \

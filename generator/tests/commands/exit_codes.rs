@@ -1,4 +1,4 @@
-//! How commands end, so that scripts can rely on it.
+//! The exit codes of all commands.
 
 use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ fn code(shell: &Shell, line: &str) -> String {
 }
 
 #[test]
-fn exit_codes_are_what_the_help_says() {
+fn exit_codes_match_the_help() {
     let shell = Shell::with_operator();
     for done in [
         "generate",
@@ -83,7 +83,7 @@ fn exit_codes_are_what_the_help_says() {
 }
 
 #[test]
-fn a_manifest_of_another_name_is_not_mistaken_for_ours() {
+fn a_manifest_with_another_file_name_is_an_error() {
     let shell = Shell::with_operator();
     shell.write("other.yaml", "nonsense");
     insta::assert_snapshot!(shell.run(&["validate", "-m", "other.yaml"]), @r"
@@ -93,7 +93,7 @@ fn a_manifest_of_another_name_is_not_mistaken_for_ours() {
 }
 
 #[test]
-fn output_that_nobody_takes_is_no_panic() {
+fn a_full_output_device_causes_no_panic() {
     let shell = Shell::with_operator();
     for line in [
         "completions bash",
@@ -111,11 +111,11 @@ fn output_that_nobody_takes_is_no_panic() {
             .stderr(Stdio::piped())
             .output()
             .expect("the program runs");
-        let said = String::from_utf8_lossy(&output.stderr);
+        let errors = String::from_utf8_lossy(&output.stderr);
         assert!(
             matches!(output.status.code(), Some(0 | 1)),
-            "{line}: {said}"
+            "{line}: {errors}"
         );
-        assert!(!said.contains("panicked"), "{line}: {said}");
+        assert!(!errors.contains("panicked"), "{line}: {errors}");
     }
 }

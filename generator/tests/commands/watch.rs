@@ -1,4 +1,4 @@
-//! `generate --watch`: files follow what they are made from, as long as somebody watches.
+//! `generate --watch`: updates the files after each change of the inputs.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::shell::{CRD, Shell};
 
-/// Far longer than anything takes here.
+/// Far longer than any step takes.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 struct Watch {
@@ -38,15 +38,15 @@ impl Watch {
     }
 
     /// Waits for a line with this text.
-    fn see(&self, text: &str) {
+    fn wait_for(&self, text: &str) {
         let end = Instant::now() + DEADLINE;
-        let mut seen = Vec::new();
+        let mut lines = Vec::new();
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok(line) if line.contains(text) => return,
-                Ok(line) => seen.push(line),
-                Err(_) => panic!("no {text:?} in {seen:#?}"),
+                Ok(line) => lines.push(line),
+                Err(_) => panic!("no {text:?} in {lines:#?}"),
             }
         }
     }
@@ -61,7 +61,7 @@ impl Drop for Watch {
 }
 
 #[test]
-fn files_follow_the_manifest_and_the_definitions_that_it_names() {
+fn watch_generates_after_each_change_of_the_manifest_or_a_crd() {
     let shell = Shell::with_operator();
     let definition = "../widget.yaml";
     let manifest = |fields: &str| {
@@ -72,22 +72,22 @@ fn files_follow_the_manifest_and_the_definitions_that_it_names() {
     };
     shell.write("kopf.yaml", &manifest("spec.size"));
     let watch = Watch::start(&shell.here);
-    watch.see("updated src/handlers/widget.rs");
+    watch.wait_for("updated src/handlers/widget.rs");
 
-    // A mistake is shown, and everything stays as it is until it is mended.
+    // After an error the files stay as they are.
     shell.write("kopf.yaml", &manifest("spec.colour"));
-    watch.see("KG0605");
+    watch.wait_for("KG0605");
     assert!(!shell.read("src/generated/widget.rs").contains("colour"));
 
-    // The definition is not beside the others, and is followed all the same.
+    // A definition outside of `crds/` is watched as well.
     shell.write(
         definition,
         &CRD.replace("size: {", "colour: {type: string}, size: {"),
     );
-    watch.see("updated src/generated/widget.rs");
+    watch.wait_for("updated src/generated/widget.rs");
     assert!(shell.read("src/generated/widget.rs").contains("colour"));
 
     let next = CRD.replace("type: integer", "type: string");
     shell.write("crds/next.yaml", &next);
-    watch.see("everything is up to date");
+    watch.wait_for("everything is up to date");
 }

@@ -1,4 +1,4 @@
-//! `new` in all its ways, and what becomes of a crate when its definitions change.
+//! `kopf-gen new`, and changes of the definitions of a crate.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ fn gadget() -> String {
 }
 
 #[test]
-fn definitions_come_from_files_folders_patterns_and_pipes() {
+fn definitions_are_read_from_files_folders_globs_and_stdin() {
     let shell = Shell::new();
     shell.write("many/deep/gadget.yaml", &gadget());
     shell.write("many/widget.yaml", CRD);
@@ -21,8 +21,8 @@ fn definitions_come_from_files_folders_patterns_and_pipes() {
         ("pattern", "many/**/g*.yaml", &["gadget.yaml"][..]),
         ("file", "widget.yaml", &["widget.yaml"][..]),
     ] {
-        let said = shell.run(&["new", name, "--crd", inputs, "--runtime-version", "1.0.0"]);
-        assert!(said.starts_with("exit 0"), "{said}");
+        let output = shell.run(&["new", name, "--crd", inputs, "--runtime-version", "1.0.0"]);
+        assert!(output.starts_with("exit 0"), "{output}");
         for file in files {
             assert!(shell.here.join(name).join("crds").join(file).exists());
         }
@@ -34,18 +34,18 @@ fn definitions_come_from_files_folders_patterns_and_pipes() {
         .spawn()
         .expect("the program runs");
     let mut input = piped.stdin.take().expect("a pipe");
-    input.write_all(CRD.as_bytes()).expect("somebody reads");
+    input.write_all(CRD.as_bytes()).expect("the program reads");
     drop(input);
     assert!(piped.wait().expect("it ends").success());
     assert_eq!(shell.read("piped/crds/stdin.yaml"), CRD);
 }
 
 #[test]
-fn runtime_is_one_line_that_can_be_chosen() {
+fn options_choose_the_dependency_on_the_runtime() {
     let shell = Shell::new();
     let new = |name: &str, option: &str, value: &str| {
-        let said = shell.run(&["new", name, "--crd", "widget.yaml", option, value]);
-        assert!(said.starts_with("exit 0"), "{said}");
+        let output = shell.run(&["new", name, "--crd", "widget.yaml", option, value]);
+        assert!(output.starts_with("exit 0"), "{output}");
         let cargo = shell.read(&format!("{name}/Cargo.toml"));
         let line = cargo
             .lines()
@@ -71,19 +71,19 @@ fn runtime_is_one_line_that_can_be_chosen() {
         .canonicalize()
         .unwrap();
     assert_eq!(there, Path::new(&runtime).canonicalize().unwrap());
-    let said = shell.run(&["new", "x", "--runtime-path", "."]);
+    let output = shell.run(&["new", "x", "--runtime-path", "."]);
     assert!(
-        said.starts_with("exit 1\nerror: . is not the folder of kopf-runtime"),
-        "{said}"
+        output.starts_with("exit 1\nerror: . is not the folder of kopf-runtime"),
+        "{output}"
     );
 }
 
 #[test]
-fn crates_of_a_workspace_leave_the_profile_to_it() {
+fn a_crate_in_a_workspace_has_no_profile() {
     let shell = Shell::new();
     let cargo = |name: &str| {
-        let said = shell.run(&["new", name, "--runtime-version", "1.0.0"]);
-        assert!(said.starts_with("exit 0"), "{said}");
+        let output = shell.run(&["new", name, "--runtime-version", "1.0.0"]);
+        assert!(output.starts_with("exit 0"), "{output}");
         shell.read(&format!("{name}/Cargo.toml"))
     };
     assert!(cargo("alone").contains("\n[profile.dev]\n"));
@@ -92,13 +92,13 @@ fn crates_of_a_workspace_leave_the_profile_to_it() {
 }
 
 #[test]
-fn presets_differ_in_what_is_handled() {
+fn presets_differ_in_their_handlers() {
     let shell = Shell::new();
     let manifest = |preset: &str| {
         let new = ["-q", "new", preset, "--preset", preset];
         let rest = ["--crd", "widget.yaml", "--runtime-version", "1.0.0"];
-        let said = shell.run(&[&new[..], &rest[..]].concat());
-        assert_eq!(said, "exit 0\n");
+        let output = shell.run(&[&new[..], &rest[..]].concat());
+        assert_eq!(output, "exit 0\n");
         let text = shell.read(&format!("{preset}/kopf.yaml"));
         text.split_once("operator:")
             .expect("it has one")
@@ -160,7 +160,7 @@ fn presets_differ_in_what_is_handled() {
 }
 
 #[test]
-fn renamed_kind_leaves_the_code_for_the_old_name() {
+fn handlers_of_a_renamed_kind_stay() {
     let shell = Shell::with_operator();
     let mine = shell
         .read("src/handlers/widget.rs")
@@ -173,7 +173,7 @@ fn renamed_kind_leaves_the_code_for_the_old_name() {
 }
 
 #[test]
-fn removed_version_is_pointed_out_and_nothing_is_written() {
+fn a_removed_version_is_reported_and_nothing_is_written() {
     let shell = Shell::with_operator();
     let manifest = shell.read("kopf.yaml");
     shell.write(
@@ -199,7 +199,7 @@ fn removed_version_is_pointed_out_and_nothing_is_written() {
 }
 
 #[test]
-fn folders_may_have_other_files_than_definitions() {
+fn other_files_of_a_folder_are_skipped() {
     let shell = Shell::new();
     shell.write("config/crd/widget.yaml", CRD);
     let sample = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: sample}\n";
@@ -209,10 +209,10 @@ fn folders_may_have_other_files_than_definitions() {
         let runtime = ["--runtime-version", "1.0.0"];
         shell.run(&[&["new", name], &runtime, inputs].concat())
     };
-    let said = new("folder", &["--crd", "config"]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let output = new("folder", &["--crd", "config"]);
+    assert!(output.starts_with("exit 0"), "{output}");
     assert_eq!(shell.read("folder/kopf.yaml").matches("crd:").count(), 1);
-    // But a file that somebody names is meant.
+    // A file that the command line names must have a definition.
     let named = [
         "--crd",
         "widget.yaml",
@@ -231,21 +231,21 @@ fn folders_may_have_other_files_than_definitions() {
 }
 
 #[test]
-fn mistakes_in_a_definition_are_shown_where_they_are() {
+fn errors_in_a_definition_are_reported_with_their_place() {
     let shell = Shell::new();
     shell.write("broken.yaml", &CRD.replace("scope: Namespaced", "scope: ["));
-    let said = shell.run(&["new", "widgets", "--crd", "broken.yaml"]);
-    assert!(said.starts_with("exit 1\nerror[KG0102]"), "{said}");
-    assert!(said.contains(" --> broken.yaml:"), "{said}");
+    let output = shell.run(&["new", "widgets", "--crd", "broken.yaml"]);
+    assert!(output.starts_with("exit 1\nerror[KG0102]"), "{output}");
+    assert!(output.contains(" --> broken.yaml:"), "{output}");
     assert!(!shell.folder().join("widgets").exists());
 }
 
 #[test]
-fn an_operator_without_kinds_says_how_to_get_some() {
+fn new_without_crds_prints_how_to_add_them() {
     let shell = Shell::new();
-    let said = shell.run(&["new", "empty", "--runtime-version", "1.0.0"]);
-    assert!(said.starts_with("exit 0"), "{said}");
-    assert!(said.contains("\n  kopf-gen generate FILE "), "{said}");
-    assert!(!said.contains("kubectl"), "{said}");
+    let output = shell.run(&["new", "empty", "--runtime-version", "1.0.0"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    assert!(output.contains("\n  kopf-gen generate FILE "), "{output}");
+    assert!(!output.contains("kubectl"), "{output}");
     assert!(!shell.read("empty/README.md").contains("crds/"));
 }

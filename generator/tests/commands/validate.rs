@@ -1,15 +1,15 @@
-//! What a manifest can say that makes no sense, or means more than it seems to.
+//! Errors and notes about manifests that are well-formed.
 
 use crate::shell::{CRD, Shell};
 
-/// What `validate` says about the handlers of widgets.
+/// The output of `validate` for these handlers of widgets.
 fn about(handlers: &str) -> String {
     let shell = Shell::with_operator();
     shell.manifest(&format!("      - {handlers}\n"));
     shell.run(&["validate"])
 }
 
-/// The same for widgets whose spec has these fields, in YAML's flow style.
+/// The same for widgets whose spec has these fields, in the flow style of YAML.
 fn about_fields(fields: &str, handlers: &str) -> String {
     let shell = Shell::with_operator();
     let spec = "spec: {type: object, properties: {";
@@ -21,15 +21,15 @@ fn about_fields(fields: &str, handlers: &str) -> String {
 }
 
 #[track_caller]
-fn expect(said: &str, severity: &str, code: &str, message: &str) {
+fn expect(output: &str, severity: &str, code: &str, message: &str) {
     let line = format!("{severity}[{code}]: {message}");
-    assert!(said.contains(&line), "no `{line}` in\n{said}");
+    assert!(output.contains(&line), "no `{line}` in\n{output}");
     let ending = if severity == "error" {
         "exit 1"
     } else {
         "exit 0"
     };
-    assert!(said.starts_with(ending), "{said}");
+    assert!(output.starts_with(ending), "{output}");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn options_that_contradict_each_other_are_errors() {
 }
 
 #[test]
-fn a_slip_is_one_error() {
+fn a_misspelt_key_is_one_error() {
     for (handler, message) in [
         ("{tmer: f, interval: 1s}", "a handler has no key `tmer`"),
         ("{on: create, fm: f}", "a handler has no key `fm`"),
@@ -87,19 +87,19 @@ fn a_slip_is_one_error() {
             "a handler has no key `intervl`",
         ),
     ] {
-        let said = about(handler);
-        expect(&said, "error", "KG0501", message);
-        assert_eq!(said.matches("error[").count(), 1, "{said}");
+        let output = about(handler);
+        expect(&output, "error", "KG0501", message);
+        assert_eq!(output.matches("error[").count(), 1, "{output}");
     }
-    let said = about("{timer: f, interval: 5x}");
-    expect(&said, "error", "KG0504", "`interval` is not a duration");
-    assert_eq!(said.matches("error[").count(), 1, "{said}");
-    let said = about("{fn: f}");
-    expect(&said, "error", "KG0502", "a handler needs `on`");
+    let output = about("{timer: f, interval: 5x}");
+    expect(&output, "error", "KG0504", "`interval` is not a duration");
+    assert_eq!(output.matches("error[").count(), 1, "{output}");
+    let output = about("{fn: f}");
+    expect(&output, "error", "KG0502", "a handler needs `on`");
 }
 
 #[test]
-fn filters_that_are_never_met_are_errors() {
+fn filters_that_never_match_are_errors() {
     for (handler, message) in [
         (
             "{on: field, field: spec.size, fn: f, value: big}",
@@ -139,13 +139,13 @@ fn filters_that_are_never_met_are_errors() {
 }
 
 #[test]
-fn values_that_the_schema_never_lets_in_are_errors() {
+fn filter_values_that_the_schema_forbids_are_errors() {
     let phase = "phase: {type: string, enum: [Pending, Running, Done]}";
-    let said = about_fields(
+    let output = about_fields(
         phase,
         "{on: field, field: spec.phase, fn: f, value: Runing}",
     );
-    insta::assert_snapshot!(said, @r#"
+    insta::assert_snapshot!(output, @r#"
     exit 1
     error[KG0609]: `spec.phase` can never be `"Runing"`
      --> kopf.yaml:6:54
@@ -155,16 +155,16 @@ fn values_that_the_schema_never_lets_in_are_errors() {
       |
       = help: did you mean `Running`?
     "#);
-    let said = about_fields(phase, "{on: field, field: spec.phase, fn: f, new: Broken}");
+    let output = about_fields(phase, "{on: field, field: spec.phase, fn: f, new: Broken}");
     let message = "`spec.phase` can never be `\"Broken\"`";
-    expect(&said, "error", "KG0609", message);
+    expect(&output, "error", "KG0609", message);
     assert!(
-        said.contains("help: the schema allows `Pending`, `Running`, `Done`"),
-        "{said}"
+        output.contains("help: the schema allows `Pending`, `Running`, `Done`"),
+        "{output}"
     );
-    // An object may have it from before.
-    let said = about_fields(phase, "{on: field, field: spec.phase, fn: f, old: Broken}");
-    expect(&said, "warning", "KG0609", message);
+    // An object may have the value from an older schema.
+    let output = about_fields(phase, "{on: field, field: spec.phase, fn: f, old: Broken}");
+    expect(&output, "warning", "KG0609", message);
 
     for (field, value, label) in [
         (
@@ -201,18 +201,18 @@ fn values_that_the_schema_never_lets_in_are_errors() {
     ] {
         let fields = format!("limited: {field}");
         let handler = format!("{{on: field, field: spec.limited, fn: f, value: {value}}}");
-        let said = about_fields(&fields, &handler);
-        assert!(said.starts_with("exit 1"), "{said}");
+        let output = about_fields(&fields, &handler);
+        assert!(output.starts_with("exit 1"), "{output}");
         assert!(
-            said.contains("error[KG0609]: `spec.limited` can never be"),
-            "{said}"
+            output.contains("error[KG0609]: `spec.limited` can never be"),
+            "{output}"
         );
-        assert!(said.contains(label), "{said}");
+        assert!(output.contains(label), "{output}");
     }
 }
 
 #[test]
-fn mutating_webhooks_see_what_is_not_validated_yet() {
+fn mutating_webhooks_may_filter_values_that_the_schema_forbids() {
     let shell = Shell::with_operator();
     let crd = CRD.replace("size: {type: integer}", "size: {type: integer, minimum: 1}");
     assert_ne!(crd, CRD);
@@ -226,12 +226,12 @@ fn mutating_webhooks_see_what_is_not_validated_yet() {
     };
     let message = "`spec.size` can never be `0`";
     expect(&about("validate"), "error", "KG0609", message);
-    let said = about("mutate");
-    assert!(said.starts_with("exit 0"), "{said}");
+    let output = about("mutate");
+    assert!(output.starts_with("exit 0"), "{output}");
 }
 
 #[test]
-fn values_that_the_schema_lets_in_pass() {
+fn filter_values_that_the_schema_allows_are_accepted() {
     for (field, value) in [
         ("{type: string, enum: [present, absent]}", "present"),
         ("{type: string, enum: [present, absent]}", "{value: absent}"),
@@ -255,13 +255,13 @@ fn values_that_the_schema_lets_in_pass() {
     ] {
         let fields = format!("open: {field}");
         let handler = format!("{{on: field, field: spec.open, fn: f, value: {value}}}");
-        let said = about_fields(&fields, &handler);
-        assert!(said.starts_with("exit 0"), "{field} {value}: {said}");
+        let output = about_fields(&fields, &handler);
+        assert!(output.starts_with("exit 0"), "{field} {value}: {output}");
     }
 }
 
 #[test]
-fn handlers_that_hold_objects_are_told() {
+fn handlers_with_a_finalizer_are_noted() {
     for holding in ["{on: delete, fn: f}", "{daemon: f}", "{timer: f, idle: 5s}"] {
         let message = "objects of Widget wait for handlers when they are deleted";
         expect(&about(holding), "note", "KG0610", message);
@@ -276,12 +276,12 @@ fn handlers_that_hold_objects_are_told() {
 }
 
 #[test]
-fn results_that_nobody_keeps_are_told() {
+fn pruned_results_are_noted() {
     let message = "the schema of Widget drops results of its handlers";
     for handler in ["{on: create, fn: f}", "{on: event, fn: f}", "{daemon: f}"] {
-        let said = about(handler);
-        expect(&said, "note", "KG0611", message);
-        assert!(said.contains("there is no `status.f`"), "{said}");
+        let output = about(handler);
+        expect(&output, "note", "KG0611", message);
+        assert!(output.contains("there is no `status.f`"), "{output}");
     }
     let shell = Shell::with_operator();
     shell.manifest("      - {on: create, fn: f}\n");
@@ -295,14 +295,14 @@ fn results_that_nobody_keeps_are_told() {
             "crds/widget.yaml",
             &CRD.replace("            spec:", &schema),
         );
-        let said = shell.run(&["validate"]);
-        assert!(said.starts_with("exit 0"), "{said}");
-        assert!(!said.contains("KG0611"), "{said}");
+        let output = shell.run(&["validate"]);
+        assert!(output.starts_with("exit 0"), "{output}");
+        assert!(!output.contains("KG0611"), "{output}");
     }
 }
 
 #[test]
-fn resources_that_get_in_each_others_way_are_told() {
+fn conflicting_resources_are_reported() {
     let shell = Shell::with_operator();
     let second = "    - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n";
     shell.write("crds/widget.yaml", &format!("{CRD}{second}"));
@@ -348,7 +348,7 @@ fn resources_that_get_in_each_others_way_are_told() {
 }
 
 #[test]
-fn webhooks_that_nobody_takes_away_are_told() {
+fn webhooks_that_stay_without_the_operator_are_noted() {
     let shell = Shell::with_operator();
     let about = |configuration: &str, webhook: &str| {
         let operator = format!("{{name: widgets, admission: {{configuration: {configuration}}}}}");
@@ -358,25 +358,25 @@ fn webhooks_that_nobody_takes_away_are_told() {
         shell.run(&["validate"])
     };
     let message = "while no operator runs, requests for Widget are refused";
-    let said = about("cert-manager", "{validate: f}");
-    expect(&said, "note", "KG0621", message);
+    let output = about("cert-manager", "{validate: f}");
+    expect(&output, "note", "KG0621", message);
     for (configuration, webhook) in [
         ("managed", "{validate: f}"),
         ("cert-manager", "{validate: f, ignore_failures: true}"),
     ] {
-        let said = about(configuration, webhook);
-        assert!(said.starts_with("exit 0"), "{said}");
-        assert!(!said.contains("KG0621"), "{said}");
+        let output = about(configuration, webhook);
+        assert!(output.starts_with("exit 0"), "{output}");
+        assert!(!output.contains("KG0621"), "{output}");
     }
 }
 
 #[test]
-fn a_file_of_handlers_without_an_implementation_is_refused() {
+fn a_file_of_handlers_without_an_impl_block_is_an_error() {
     let shell = Shell::with_operator();
     shell.write("src/handlers/widget.rs", "// moved elsewhere\n");
     shell.manifest("      - {on: create, fn: create_fn}\n      - {on: update, fn: update_fn}\n");
-    let said = shell.run(&["generate"]);
+    let output = shell.run(&["generate"]);
     let message = "nothing implements `WidgetHandlers`, which handles a Widget";
-    expect(&said, "error", "KG0702", message);
+    expect(&output, "error", "KG0702", message);
     assert_eq!(shell.read("src/handlers/widget.rs"), "// moved elsewhere\n");
 }

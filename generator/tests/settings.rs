@@ -1,18 +1,18 @@
-//! Where an operator works and how it is tuned: wiring, permissions, and what is refused.
+//! Namespaces and settings of the operator: generated code, permissions and errors.
 
 use std::fs;
 use std::process::Command;
 
 use tempfile::TempDir;
 
-/// What became of a manifest with these lines in its section of the operator.
-struct Made {
+/// The result of `generate` for a manifest with these options under `operator`.
+struct GenerateResult {
     folder: TempDir,
-    told: String,
+    output: String,
     succeeded: bool,
 }
 
-impl Made {
+impl GenerateResult {
     fn with(options: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let manifest = format!(
@@ -28,20 +28,20 @@ impl Made {
             .expect("the program runs");
         Self {
             folder,
-            told: String::from_utf8_lossy(&output.stderr).into_owned(),
+            output: String::from_utf8_lossy(&output.stderr).into_owned(),
             succeeded: output.status.success(),
         }
     }
 
     fn text(&self, file: &str) -> String {
-        assert!(self.succeeded, "{}", self.told);
-        fs::read_to_string(self.folder.path().join(file)).expect("it is made")
+        assert!(self.succeeded, "{}", self.output);
+        fs::read_to_string(self.folder.path().join(file)).expect("a generated file")
     }
 }
 
 #[test]
-fn namespaces_that_are_named_get_roles_of_their_own() {
-    let made = Made::with("namespaces: [prod, staging]");
+fn named_namespaces_get_roles() {
+    let made = GenerateResult::with("namespaces: [prod, staging]");
     insta::assert_snapshot!(made.text("deploy/rbac.yaml"));
     let wiring = made.text("src/generated.rs");
     assert!(
@@ -56,17 +56,18 @@ fn namespaces_that_are_named_get_roles_of_their_own() {
 }
 
 #[test]
-fn patterns_of_namespaces_take_the_permission_to_follow_them() {
+fn patterns_of_namespaces_need_permission_to_watch_namespaces() {
     let rule = "resources: [namespaces]\n    verbs: [list, watch]";
-    let made = Made::with("namespaces: 'prod-*,!*-pr-*'");
+    let made = GenerateResult::with("namespaces: 'prod-*,!*-pr-*'");
     let rbac = made.text("deploy/rbac.yaml");
     assert!(
         rbac.contains(rule) && !rbac.contains("kind: Role\n"),
         "{rbac}"
     );
-    let blind = Made::with("namespaces: 'prod-*', settings: {scanning: {disabled: true}}");
-    assert!(!blind.text("deploy/rbac.yaml").contains(rule));
-    let everywhere = Made::with("");
+    let disabled =
+        GenerateResult::with("namespaces: 'prod-*', settings: {scanning: {disabled: true}}");
+    assert!(!disabled.text("deploy/rbac.yaml").contains(rule));
+    let everywhere = GenerateResult::with("");
     assert!(!everywhere.text("deploy/rbac.yaml").contains(rule));
     assert!(
         everywhere
@@ -76,31 +77,31 @@ fn patterns_of_namespaces_take_the_permission_to_follow_them() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
-    let made = Made::with(
+fn invalid_namespaces_and_settings_are_errors() {
+    let made = GenerateResult::with(
         "namespaces: [\"a,b\", Prod, \"\"], settings: {watching: {page_size: 0, server_timeout: 0}, \
          posting: {level: loud, reporting_component: \"\", error_backoffs: [soon]}}",
     );
     assert!(!made.succeeded);
-    insta::assert_snapshot!(made.told);
+    insta::assert_snapshot!(made.output);
 }
 
 #[test]
-fn places_for_facts_have_names_that_the_api_server_accepts() {
-    let made = Made::with(
+fn invalid_persistence_settings_are_errors() {
+    let made = GenerateResult::with(
         "settings: {persistence: {finalizer: '', prefix: My.dev/x, progress: files, status_field: a.b, \
          ignored: [spec..size, ''], diffbase_storage: mine}, networking: {request_timeout: 0}}",
     );
     assert!(!made.succeeded);
-    insta::assert_snapshot!(made.told);
+    insta::assert_snapshot!(made.output);
 }
 
 #[test]
-fn settings_of_kopf_without_a_meaning_here_say_what_takes_their_place() {
-    let made = Made::with(
+fn settings_that_only_kopf_has_are_errors_with_their_replacement() {
+    let made = GenerateResult::with(
         "settings: {queueing: {idle_timeout: 5, exit_timeout: 2}, execution: {max_workers: 20}, \
          networking: {error_backoffs: [1]}, watching: {client_timeout: 60}, process: {}}",
     );
     assert!(!made.succeeded);
-    insta::assert_snapshot!(made.told);
+    insta::assert_snapshot!(made.output);
 }
