@@ -15,7 +15,7 @@ pub struct ReadError {
 }
 
 /// Reads every Rust file below `src/` that is not generated, and `deploy/kustomization.yaml`.
-pub fn user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, ReadError> {
+pub fn read_user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, ReadError> {
     let mut files = UserFiles::default();
     let mut folders = vec!["src".to_owned()];
     while let Some(folder) = folders.pop() {

@@ -61,9 +61,9 @@ pub struct SyntaxError {
 impl<'a> UserSource<'a> {
     /// Parses a whole file.
     pub fn parse(text: &'a str) -> Result<Self, SyntaxError> {
-        let start = parsed_part(text);
+        let start = parsed_part_start(text);
         let file = syn::parse_file(&text[start..]).map_err(|error| SyntaxError {
-            message: readable(&error),
+            message: parser_message(&error),
             offset: start + error.span().byte_range().start,
         })?;
         Ok(Self { text, start, file })
@@ -236,7 +236,7 @@ impl<'a> UserSource<'a> {
 }
 
 /// The message of the parser, except where it speaks of token streams.
-fn readable(error: &syn::Error) -> String {
+fn parser_message(error: &syn::Error) -> String {
     let message = error.to_string();
     if message.contains("token stream") {
         "a bracket or a quote is not closed".to_owned()
@@ -292,7 +292,7 @@ impl ImportedNames {
     }
 }
 
-fn parsed_part(text: &str) -> usize {
+fn parsed_part_start(text: &str) -> usize {
     let start = if text.starts_with('\u{feff}') {
         '\u{feff}'.len_utf8()
     } else {

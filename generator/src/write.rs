@@ -41,7 +41,7 @@ pub fn apply(root: &Path, comparison: &Comparison) -> Result<(), Error> {
 }
 
 /// Writes a single module without a plan, unless it already has this text.
-pub fn module(path: &Path, text: &str, edited: EditPolicy) -> Result<(), Error> {
+pub fn write_module(path: &Path, text: &str, edited: EditPolicy) -> Result<(), Error> {
     match read_if_exists(path)? {
         Some(present) if present == text.as_bytes() => return Ok(()),
         Some(present) if edited == EditPolicy::Keep && !present.starts_with(MARK) => {

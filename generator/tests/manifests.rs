@@ -61,7 +61,7 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
         let found = found.map(|(_, text)| text.as_bytes().to_vec());
         found.ok_or_else(|| io::ErrorKind::NotFound.into())
     };
-    let operator = pipeline::operator(&mut sources, source, &read, &mut diagnostics);
+    let operator = pipeline::read_operator(&mut sources, source, &read, &mut diagnostics);
     for diagnostic in &diagnostics {
         assert!(!human(diagnostic, &sources, Style::Plain).is_empty());
     }

@@ -99,7 +99,7 @@ fn plan_of(manifest: &str, user: &BTreeMap<String, String>) -> Option<Vec<Planne
             Err(io::ErrorKind::NotFound.into())
         }
     };
-    let operator = pipeline::operator(&mut sources, source, &read, &mut diagnostics);
+    let operator = pipeline::read_operator(&mut sources, source, &read, &mut diagnostics);
     let Some(operator) = operator else {
         assert!(
             diagnostics.has_errors(),

@@ -72,7 +72,7 @@ pub(super) fn apply_plan(
         }
     }
     if !comparison.conflicts.is_empty() {
-        return refuse(&comparison, console);
+        return report_conflicts(&comparison, console);
     }
     if mode.writes()
         && let Err(error) = write::apply(root, &comparison)
@@ -80,15 +80,15 @@ pub(super) fn apply_plan(
         return console.fail_with(&error);
     }
     console.clear_progress();
-    let shown = if mode.diff {
-        show_diff(&comparison)
+    let printed = if mode.diff {
+        print_diff(&comparison)
     } else {
         Ok(())
     };
-    if shown.is_err() {
+    if printed.is_err() {
         return CommandStatus::Invalid;
     }
-    for change in shown_changes(&comparison) {
+    for change in listed_changes(&comparison) {
         console.print_file_action(action(change, mode), change.path().as_str());
     }
     if comparison.changes.is_empty() {
@@ -111,7 +111,7 @@ fn removed_kind(change: &FileChange) -> Option<&str> {
     (!module.contains('/') && module != "types").then_some(module)
 }
 
-fn refuse(comparison: &Comparison, console: &mut Console) -> CommandStatus {
+fn report_conflicts(comparison: &Comparison, console: &mut Console) -> CommandStatus {
     for conflict in &comparison.conflicts {
         console.print_line(&format!("{} was edited by hand", conflict.path));
         console.print_line(diff::of_conflict(conflict).trim_end());
@@ -124,7 +124,7 @@ fn refuse(comparison: &Comparison, console: &mut Console) -> CommandStatus {
 }
 
 /// The changes to list: the lock file changes with every other file, and is listed only alone.
-fn shown_changes(comparison: &Comparison) -> impl Iterator<Item = &FileChange> {
+fn listed_changes(comparison: &Comparison) -> impl Iterator<Item = &FileChange> {
     let lock = LockFile::location();
     let alone = comparison.changes.len() == 1;
     comparison
@@ -133,9 +133,9 @@ fn shown_changes(comparison: &Comparison) -> impl Iterator<Item = &FileChange> {
         .filter(move |change| alone || *change.path() != lock)
 }
 
-fn show_diff(comparison: &Comparison) -> io::Result<()> {
+fn print_diff(comparison: &Comparison) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    shown_changes(comparison)
+    listed_changes(comparison)
         .try_for_each(|change| out.write_all(diff::of_change(change).as_bytes()))
 }
 

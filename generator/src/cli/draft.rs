@@ -235,7 +235,7 @@ impl CrateDraft {
         let mut diagnostics = Diagnostics::new();
         let manifest: SourceId = sources.add(FILE_NAME, self.manifest.as_str());
         let read = |path: &str| self.read(path);
-        let operator = pipeline::operator(&mut sources, manifest, &read, &mut diagnostics);
+        let operator = pipeline::read_operator(&mut sources, manifest, &read, &mut diagnostics);
         (sources, diagnostics, operator)
     }
 
@@ -250,7 +250,7 @@ impl CrateDraft {
             mut sources,
             mut diagnostics,
         } = self.load(console)?;
-        let user = project::user_files(&self.root, &mut sources)
+        let user = project::read_user_files(&self.root, &mut sources)
             .map_err(|error| console.fail_with(&error))?;
         console.begin_task("generating the crate");
         let kinds = operator.kinds.len();
@@ -272,7 +272,7 @@ impl CrateDraft {
         files.extend(
             self.added
                 .iter()
-                .map(|(path, text)| PlannedFile::scaffold(inside(path), text.clone())),
+                .map(|(path, text)| PlannedFile::scaffold(crate_path(path), text.clone())),
         );
         let lock = LockFile::read(&self.root).map_err(|error| console.fail_with(&error))?;
         diagnostics.sort();
@@ -291,9 +291,9 @@ impl CrateDraft {
 
     fn manifest_file(&self) -> PlannedFile {
         match &self.before {
-            None => PlannedFile::scaffold(inside(FILE_NAME), self.manifest.clone()),
+            None => PlannedFile::scaffold(crate_path(FILE_NAME), self.manifest.clone()),
             Some(before) => {
-                PlannedFile::splice(inside(FILE_NAME), before.clone(), self.manifest.clone())
+                PlannedFile::splice(crate_path(FILE_NAME), before.clone(), self.manifest.clone())
             }
         }
     }
@@ -323,6 +323,6 @@ fn resource_item(file: &str, kind: Option<&str>, first: InitialEntries) -> ListI
     }
 }
 
-fn inside(path: &str) -> CratePath {
+fn crate_path(path: &str) -> CratePath {
     CratePath::new(path).expect("names of files make paths inside the crate")
 }

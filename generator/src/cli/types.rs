@@ -163,7 +163,7 @@ impl TypesArgs {
             }
             Some(file) if file.extension().is_some_and(|extension| extension == "rs") => {
                 let text = types::text(resources, sources, options);
-                match write::module(file, &text, edited) {
+                match write::write_module(file, &text, edited) {
                     Ok(()) => CommandStatus::Ok,
                     Err(error) => console.fail_with(&error),
                 }

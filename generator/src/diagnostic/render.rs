@@ -103,7 +103,7 @@ fn snippet<'a>(
             } else {
                 AnnotationKind::Context
             };
-            let annotation = kind.span(shown(text, label.span, &window));
+            let annotation = kind.span(span_in_window(text, label.span, &window));
             if label.text.is_empty() {
                 annotation
             } else {
@@ -128,7 +128,7 @@ fn window(text: &str, spans: impl Iterator<Item = Span> + Clone) -> Window<'_> {
 }
 
 /// A span relative to its window, not running past the end of its first line.
-fn shown(text: &str, span: Span, window: &Window<'_>) -> std::ops::Range<usize> {
+fn span_in_window(text: &str, span: Span, window: &Window<'_>) -> std::ops::Range<usize> {
     let start = floor(text, span.start).len();
     let line_end = text[start..].find('\n').map_or(text.len(), |n| start + n);
     let end = floor(text, span.end.min(line_end)).len().max(start);

@@ -32,7 +32,7 @@ pub(super) fn to_v1(document: &mut Node, v1beta1: bool) {
         for version in items(versions) {
             if let Some(schema) = child(version, "schema").and_then(|s| child(s, "openAPIV3Schema"))
             {
-                keep_unknown(schema);
+                preserve_unknown_fields(schema);
             }
         }
     }
@@ -86,7 +86,7 @@ fn upgrade_spec(spec: &mut Node) {
                 .as_ref()
                 .and_then(|validation| validation.get("openAPIV3Schema"))
                 .cloned()
-                .unwrap_or_else(|| anything(span));
+                .unwrap_or_else(|| open_object_schema(span));
             set(
                 version,
                 "schema",
@@ -141,7 +141,7 @@ fn upgrade_conversion(spec: &mut Node) {
 }
 
 /// The schema of an object with unknown fields only.
-fn anything(span: Span) -> Node {
+fn open_object_schema(span: Span) -> Node {
     map(
         span,
         [
@@ -164,7 +164,7 @@ fn anything(span: Span) -> Node {
 }
 
 /// Marks every object of a schema, because in `v1` the mark does not apply below known properties.
-fn keep_unknown(schema: &mut Node) {
+fn preserve_unknown_fields(schema: &mut Node) {
     let closed = schema.get("additionalProperties").is_some();
     let object = schema.get("type").and_then(Node::as_str).map_or_else(
         || schema.get("properties").is_some(),
@@ -175,12 +175,12 @@ fn keep_unknown(schema: &mut Node) {
     }
     for key in ["items", "additionalProperties"] {
         if let Some(inner) = child(schema, key) {
-            keep_unknown(inner);
+            preserve_unknown_fields(inner);
         }
     }
     if let Some(Value::Map(properties)) = child(schema, "properties").map(|node| &mut node.value) {
         for property in properties {
-            keep_unknown(&mut property.value);
+            preserve_unknown_fields(&mut property.value);
         }
     }
 }

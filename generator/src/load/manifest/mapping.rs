@@ -1,6 +1,6 @@
 //! Reads one mapping of the manifest strictly: every key is read, rejected, or reported as unknown.
 
-use super::reader::{ManifestReader, whole};
+use super::reader::{ManifestReader, whole_number};
 use super::spanned::Spanned;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::load::yaml::{MapEntry, Node};
@@ -171,7 +171,7 @@ impl ManifestReader<'_> {
         key: &'static str,
     ) -> Option<Spanned<u32>> {
         let node = fields.optional(key)?;
-        match whole(node).map(u32::try_from) {
+        match whole_number(node).map(u32::try_from) {
             Some(Ok(value)) => Some(Spanned {
                 value,
                 span: node.span,
@@ -194,7 +194,7 @@ impl ManifestReader<'_> {
         key: &'static str,
     ) -> Option<Spanned<i32>> {
         let node = fields.optional(key)?;
-        match whole(node).map(i32::try_from) {
+        match whole_number(node).map(i32::try_from) {
             Some(Ok(value)) => Some(Spanned {
                 value,
                 span: node.span,

@@ -121,7 +121,7 @@ impl ManifestReader<'_> {
 }
 
 /// A number without a fraction, however it is written.
-pub(super) fn whole(node: &Node) -> Option<i128> {
+pub(super) fn whole_number(node: &Node) -> Option<i128> {
     match node.value {
         #[expect(
             clippy::cast_possible_truncation,

@@ -204,7 +204,7 @@ impl NodeBuilder<'_> {
 
     fn alias(&mut self, id: usize, span: Span) -> Result<(), ParseStop> {
         let Some(anchor) = self.anchors.get(&id) else {
-            self.refuse(
+            self.report(
                 Code::BadAlias,
                 "this alias refers to a value that contains it",
                 span,
@@ -213,7 +213,7 @@ impl NodeBuilder<'_> {
         };
         self.aliased += anchor.size;
         if self.aliased > MAX_ALIASED {
-            self.refuse(
+            self.report(
                 Code::BadAlias,
                 "the aliases of this text add up to too many values",
                 span,
@@ -224,7 +224,7 @@ impl NodeBuilder<'_> {
         if self.expects_key() {
             match node.value {
                 Value::String(name) => self.set_key(OpenKey::Named(MapKey { name, span })),
-                _ => self.refuse_key(span),
+                _ => self.report_key(span),
             }
             return Ok(());
         }
@@ -234,7 +234,7 @@ impl NodeBuilder<'_> {
     fn push(&mut self, anchor: usize, span: Span, items: CollectionItems) -> Result<(), ParseStop> {
         if self.open.len() >= MAX_DEPTH {
             let message = format!("nested more than {MAX_DEPTH} levels deep");
-            self.refuse(Code::TooDeep, &message, span);
+            self.report(Code::TooDeep, &message, span);
             return Err(ParseStop::Reported);
         }
         self.open.push(OpenCollection {
@@ -267,7 +267,7 @@ impl NodeBuilder<'_> {
             .span
             .to(if flow { end } else { last.unwrap_or(open.span) });
         if self.expects_key() {
-            self.refuse_key(span);
+            self.report_key(span);
             return Ok(());
         }
         self.finish(Node { value, span }, open.anchor)
@@ -323,7 +323,7 @@ impl NodeBuilder<'_> {
                 .collect(),
             _ => {
                 let message = format!("`<<` merges mappings, but this is {}", node.kind());
-                self.refuse(Code::BadAlias, &message, node.span);
+                self.report(Code::BadAlias, &message, node.span);
                 Vec::new()
             }
         }
@@ -372,7 +372,7 @@ impl NodeBuilder<'_> {
         }
     }
 
-    fn refuse_key(&mut self, span: Span) {
+    fn report_key(&mut self, span: Span) {
         let template = self.text[span.start..span.end].starts_with('{');
         self.diagnostics.push(
             Diagnostic::error(Code::KeyNotString, "a key must be a string")
@@ -382,14 +382,14 @@ impl NodeBuilder<'_> {
         self.set_key(OpenKey::Refused);
     }
 
-    fn refuse(&mut self, code: Code, message: &str, span: Span) {
+    fn report(&mut self, code: Code, message: &str, span: Span) {
         self.diagnostics
             .push(Diagnostic::error(code, message).at(self.source, span, ""));
     }
 
     fn syntax(&mut self, error: &ScanError) -> ParseStop {
         let at = self.input.original(error.marker().index());
-        let (span, template) = blame(self.text, at);
+        let (span, template) = error_span(self.text, at);
         let help = template.then(|| RENDER_FIRST.to_owned());
         self.diagnostics.push(
             Diagnostic::error(Code::YamlSyntax, "this is not valid YAML")
@@ -419,7 +419,7 @@ impl NodeBuilder<'_> {
 const RENDER_FIRST: &str = "this looks like a Helm template: render it first, with `helm template`";
 
 /// The span to mark for a syntax error: the first template since the line before, or the place itself.
-fn blame(text: &str, at: usize) -> (Span, bool) {
+fn error_span(text: &str, at: usize) -> (Span, bool) {
     let before = &text[..at];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let from = before[..line_start.saturating_sub(1)]

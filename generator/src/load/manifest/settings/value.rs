@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::manifest::duration::ManifestDuration;
-use crate::load::manifest::reader::{ManifestReader, whole};
+use crate::load::manifest::reader::{ManifestReader, whole_number};
 use crate::load::manifest::spanned::Spanned;
 use crate::load::yaml::Node;
 
@@ -199,7 +199,7 @@ impl Setting for PauseList {
 
 impl Setting for Positive {
     fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
-        match whole(node).map(u32::try_from) {
+        match whole_number(node).map(u32::try_from) {
             Some(Ok(value)) if value > 0 => Some(Self(value)),
             Some(_) => {
                 let message = format!("`{key}` must be between 1 and {}", u32::MAX);
