@@ -1,4 +1,6 @@
-//! Writes entries of kopf.yaml as YAML; by hand, because each is one line in the style of the file.
+//! Writes entries of kopf.yaml in flow style, one line each.
+//!
+//! Written by hand: all that it needs of YAML is the quoting of scalars.
 
 use crate::edit::ListItem;
 

@@ -1,4 +1,4 @@
-//! The manifest accepts what people write and explains what it does not accept.
+//! Reading of valid and of invalid manifests.
 
 use std::time::Duration;
 
