@@ -1,93 +1,51 @@
-//! The command line: arguments become typed requests, results become text and an exit status.
+//! The command line of kopf-gen: parses the arguments and runs one command.
 
-mod addition;
-mod change;
+mod add;
+mod add_args;
+mod apply;
+mod console;
+mod crate_folder;
+mod crd_inputs;
 mod draft;
 mod entry;
 mod explain;
 mod generate;
 mod hook;
 mod inspect;
+mod manifest_edit;
 mod new;
+mod output_args;
 mod progress;
-mod report;
+mod remove;
 mod runtime_source;
+mod status;
 mod types;
 mod watch;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-pub use report::{Report, Verbosity};
-
-use crate::diagnostic::Style;
-
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  done
-  1  the input is invalid, or a file could not be read or written
-  2  the command line is wrong
-  3  --check: something is out of date
-  4  a generated file was edited by hand and is not overwritten";
-
-/// Above the options that all commands have, so that they are not among those of one.
-const GLOBAL: &str = "For all commands";
+use self::console::Console;
+use self::output_args::OutputArgs;
+use self::status::EXIT_CODES;
 
 /// Turns CustomResourceDefinitions into typed Kubernetes operators.
 #[derive(Debug, Parser)]
 #[command(name = "kopf-gen", after_help = EXIT_CODES, version)]
-pub struct Cli {
+struct Cli {
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
     #[command(subcommand)]
     command: Command,
 }
 
-/// How to talk to the user, for all commands.
-#[derive(Debug, Args)]
-pub struct Output {
-    /// How to print problems
-    #[arg(long, global = true, value_name = "FORMAT", default_value = "human", help_heading = GLOBAL)]
-    pub format: Format,
-    /// Whether to colour the output
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = GLOBAL)]
-    pub color: Color,
-    /// Print errors only
-    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
-    pub quiet: bool,
-    /// Print all that there is to say, also what was told before
-    #[arg(short, long, global = true, help_heading = GLOBAL)]
-    pub verbose: bool,
-}
-
-/// How to print problems.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Text with snippets and carets
-    Human,
-    /// One JSON object per line
-    Json,
-}
-
-/// Whether to colour the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
-    New(new::NewArgs),
+    New(new::NewCrateArgs),
     Generate(generate::GenerateArgs),
-    Add(change::AddArgs),
-    Remove(change::RemoveArgs),
+    Add(add::AddArgs),
+    Remove(remove::RemoveArgs),
     Validate(inspect::ValidateArgs),
     Rbac(inspect::RbacArgs),
     Types(types::TypesArgs),
@@ -98,84 +56,29 @@ enum Command {
     Man(inspect::ManArgs),
 }
 
-/// How a command ended; each has its own exit code, 2 being clap's for wrong usage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Done.
-    Ok,
-    /// The input is invalid, or something could not be read or written.
-    Invalid,
-    /// The command line makes no sense.
-    Usage,
-    /// `--check` found files that are not up to date.
-    Drift,
-    /// A generated file was edited by hand and is not overwritten.
-    Edited,
-}
-
-/// Parses the arguments, runs the command and says how it ended.
+/// Parses the arguments, runs the command and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let mut report = Report::new(
+    let mut console = Console::new(
         cli.output.format,
         cli.output.style(),
         cli.output.verbosity(),
     );
     let status = match cli.command {
-        Command::New(args) => new::run(&args, &mut report),
-        Command::Generate(args) => generate::run(&args, &mut report),
-        Command::Add(args) => change::add(&args, &mut report),
-        Command::Remove(args) => change::remove(&args, &mut report),
-        Command::Validate(args) => inspect::validate(&args, &mut report),
-        Command::Rbac(args) => inspect::rbac(&args, &mut report),
-        Command::Schema => inspect::schema(&mut report),
-        Command::Completions(args) => inspect::completions(&args, &mut report),
-        Command::Man(args) => inspect::man(&args, &mut report),
-        Command::Types(args) => types::run(&args, &mut report),
+        Command::New(args) => new::run(&args, &mut console),
+        Command::Generate(args) => generate::run(&args, &mut console),
+        Command::Add(args) => add::run(&args, &mut console),
+        Command::Remove(args) => remove::run(&args, &mut console),
+        Command::Validate(args) => inspect::validate(&args, &mut console),
+        Command::Rbac(args) => inspect::rbac(&args, &mut console),
+        Command::Schema => inspect::schema(&mut console),
+        Command::Completions(args) => {
+            inspect::completions(&args, &mut Cli::command(), &mut console)
+        }
+        Command::Man(args) => inspect::man(&args, Cli::command(), &mut console),
+        Command::Types(args) => types::run(&args, &mut console),
         Command::Explain(args) => explain::run(&args),
     };
     status.into()
-}
-
-// === impl Output ===
-
-impl Output {
-    fn style(&self) -> Style {
-        let colored = match self.color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => {
-                std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-                    && std::io::stderr().is_terminal()
-            }
-        };
-        if colored {
-            Style::Colored
-        } else {
-            Style::Plain
-        }
-    }
-
-    fn verbosity(&self) -> Verbosity {
-        match (self.quiet, self.verbose) {
-            (true, _) => Verbosity::Quiet,
-            (_, true) => Verbosity::Verbose,
-            _ => Verbosity::Normal,
-        }
-    }
-}
-
-// === impl Status ===
-
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> Self {
-        Self::from(match status {
-            Status::Ok => 0,
-            Status::Invalid => 1,
-            Status::Usage => 2,
-            Status::Drift => 3,
-            Status::Edited => 4,
-        })
-    }
 }

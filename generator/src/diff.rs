@@ -1,27 +1,31 @@
-//! Differences between files as people read them.
+//! Unified diffs of changed and of edited files.
 
 use similar::TextDiff;
 
-use crate::write::{Change, Conflict};
+use crate::write::{EditConflict, FileChange};
 
 /// A change as a unified diff.
 #[must_use]
-pub fn of_change(change: &Change) -> String {
+pub fn of_change(change: &FileChange) -> String {
     match change {
-        Change::Create { path, after } => unified(b"", after, "/dev/null", &format!("b/{path}")),
-        Change::Update {
+        FileChange::Create { path, after } => {
+            unified(b"", after, "/dev/null", &format!("b/{path}"))
+        }
+        FileChange::Update {
             path,
             before,
             after,
         } => unified(before, after, &format!("a/{path}"), &format!("b/{path}")),
-        Change::Delete { path, before } => unified(before, "", &format!("a/{path}"), "/dev/null"),
+        FileChange::Delete { path, before } => {
+            unified(before, "", &format!("a/{path}"), "/dev/null")
+        }
     }
 }
 
-/// What a run would do to a file that was edited by hand.
+/// The unified diff from a hand-edited file to its generated text.
 #[must_use]
-pub fn of_conflict(conflict: &Conflict) -> String {
-    let Conflict {
+pub fn of_conflict(conflict: &EditConflict) -> String {
+    let EditConflict {
         path,
         on_disk,
         planned,

@@ -1,39 +1,41 @@
-//! Edits `kopf.yaml` as a careful person would: comments, order and style stay as they are.
+//! Edits lists of `kopf.yaml` and keeps comments, order and style.
+//!
+//! Written by hand: YAML libraries lose comments when they write a document.
 
 use crate::diagnostic::{Diagnostics, Sources};
-use crate::load::yaml::{self, Dialect, Entry, Node, Value};
+use crate::load::yaml::{self, Dialect, MapEntry, Node, Value};
 
-/// Something to add to a list, in both styles of YAML.
+/// An item to add to a list, in both styles of YAML.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct ListItem {
     /// The lines of the block style, without indentation and dash.
     pub block: Vec<String>,
     /// The same in flow style.
     pub flow: String,
 }
 
-/// Which list of the manifest to change.
+/// A list of the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum List {
+pub enum ManifestList {
     /// `resources`.
     Resources,
-    /// `handlers` of the resource at this place in `resources`.
+    /// `handlers` of the resource at this index in `resources`.
     Handlers(usize),
-    /// `admission` of the resource at this place in `resources`.
+    /// `admission` of the resource at this index in `resources`.
     Admission(usize),
-    /// `handlers` of the operator as a whole.
+    /// `operator.handlers`.
     OperatorHandlers,
-    /// `indices` of the resource at this place in `resources`.
+    /// `indices` of the resource at this index in `resources`.
     Indices(usize),
 }
 
-/// The manifest is written in a way that cannot be edited safely.
+/// The manifest has a form that this module cannot edit safely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("kopf.yaml is written in a way that cannot be edited safely; make the change by hand")]
-pub struct TooUnusual;
+#[error("kopf-gen cannot edit kopf.yaml safely in the form that it has; change it by hand")]
+pub struct CannotEdit;
 
 /// The text with one more item at the end of a list.
-pub fn append(text: &str, list: List, item: &Item) -> Result<String, TooUnusual> {
+pub fn append(text: &str, list: ManifestList, item: &ListItem) -> Result<String, CannotEdit> {
     let root = read(text)?;
     let (owner, key) = owner(&root, list)?;
     let edited = match owner.entry(key) {
@@ -49,17 +51,17 @@ pub fn append(text: &str, list: List, item: &Item) -> Result<String, TooUnusual>
     Ok(edited)
 }
 
-/// The text without the item at this place of a list.
-pub fn remove(text: &str, list: List, index: usize) -> Result<String, TooUnusual> {
+/// The text without the item at this index of a list.
+pub fn remove(text: &str, list: ManifestList, index: usize) -> Result<String, CannotEdit> {
     let root = read(text)?;
     let (owner, key) = owner(&root, list)?;
-    let node = &owner.entry(key).ok_or(TooUnusual)?.value;
-    let items = node.as_seq().ok_or(TooUnusual)?;
-    let item = items.get(index).ok_or(TooUnusual)?;
+    let node = &owner.entry(key).ok_or(CannotEdit)?.value;
+    let items = node.as_seq().ok_or(CannotEdit)?;
+    let item = items.get(index).ok_or(CannotEdit)?;
     let edited = if is_flow(text, node) {
         without_flow_item(text, items, index)
     } else if let [_] = items {
-        let start = dash(text, item).ok_or(TooUnusual)?;
+        let start = dash(text, item).ok_or(CannotEdit)?;
         let from = text[..line_start(text, start)].trim_end().len();
         format!(
             "{} []{}",
@@ -67,7 +69,7 @@ pub fn remove(text: &str, list: List, index: usize) -> Result<String, TooUnusual
             &text[line_end(text, last_byte(text, item))..]
         )
     } else {
-        let start = line_start(text, dash(text, item).ok_or(TooUnusual)?);
+        let start = line_start(text, dash(text, item).ok_or(CannotEdit)?);
         let end = line_end(text, last_byte(text, item));
         format!(
             "{}{}",
@@ -87,7 +89,7 @@ pub fn remove(text: &str, list: List, index: usize) -> Result<String, TooUnusual
     Ok(edited)
 }
 
-fn read(text: &str) -> Result<Node, TooUnusual> {
+fn read(text: &str) -> Result<Node, CannotEdit> {
     let mut sources = Sources::new();
     let source = sources.add("kopf.yaml", text);
     let mut diagnostics = Diagnostics::new();
@@ -95,30 +97,32 @@ fn read(text: &str) -> Result<Node, TooUnusual> {
     let mut documents = documents.into_iter();
     match (documents.next(), documents.next()) {
         (Some(root), None) if !diagnostics.has_errors() => Ok(root),
-        _ => Err(TooUnusual),
+        _ => Err(CannotEdit),
     }
 }
 
-fn owner(root: &Node, list: List) -> Result<(&Node, &'static str), TooUnusual> {
+fn owner(root: &Node, list: ManifestList) -> Result<(&Node, &'static str), CannotEdit> {
     match list {
-        List::Resources => Ok((root, "resources")),
-        List::OperatorHandlers => Ok((root.get("operator").ok_or(TooUnusual)?, "handlers")),
-        List::Handlers(index) | List::Admission(index) | List::Indices(index) => {
+        ManifestList::Resources => Ok((root, "resources")),
+        ManifestList::OperatorHandlers => Ok((root.get("operator").ok_or(CannotEdit)?, "handlers")),
+        ManifestList::Handlers(index)
+        | ManifestList::Admission(index)
+        | ManifestList::Indices(index) => {
             let resources = root
                 .get("resources")
                 .and_then(Node::as_seq)
-                .ok_or(TooUnusual)?;
+                .ok_or(CannotEdit)?;
             let key = match list {
-                List::Admission(_) => "admission",
-                List::Indices(_) => "indices",
+                ManifestList::Admission(_) => "admission",
+                ManifestList::Indices(_) => "indices",
                 _ => "handlers",
             };
-            Ok((resources.get(index).ok_or(TooUnusual)?, key))
+            Ok((resources.get(index).ok_or(CannotEdit)?, key))
         }
     }
 }
 
-fn length(root: &Node, list: List) -> Result<usize, TooUnusual> {
+fn length(root: &Node, list: ManifestList) -> Result<usize, CannotEdit> {
     let (owner, key) = owner(root, list)?;
     Ok(owner
         .get(key)
@@ -126,24 +130,29 @@ fn length(root: &Node, list: List) -> Result<usize, TooUnusual> {
         .map_or(0, <[Node]>::len))
 }
 
-/// Reads the result again: an edit that did something else than meant never reaches the user.
+/// Reads the result again, so that a wrong edit is never written.
 fn verify(
     edited: &str,
-    list: List,
+    list: ManifestList,
     expected: impl Fn(usize, &[Node]) -> bool,
     before: usize,
-) -> Result<(), TooUnusual> {
+) -> Result<(), CannotEdit> {
     let root = read(edited)?;
     let (owner, key) = owner(&root, list)?;
     let items = owner.get(key).and_then(Node::as_seq).unwrap_or_default();
     if expected(before, items) {
         Ok(())
     } else {
-        Err(TooUnusual)
+        Err(CannotEdit)
     }
 }
 
-fn with_item(text: &str, owner: &Node, entry: &Entry, item: &Item) -> Result<String, TooUnusual> {
+fn with_item(
+    text: &str,
+    owner: &Node,
+    entry: &MapEntry,
+    item: &ListItem,
+) -> Result<String, CannotEdit> {
     let node = &entry.value;
     let flow_owner = is_flow(text, owner);
     match &node.value {
@@ -154,20 +163,28 @@ fn with_item(text: &str, owner: &Node, entry: &Entry, item: &Item) -> Result<Str
                 &format!(", {}", item.flow),
             )),
             Some(last) => {
-                let column = column(text, dash(text, last).ok_or(TooUnusual)?);
+                let column = column(text, dash(text, last).ok_or(CannotEdit)?);
                 Ok(insert_lines(text, last_byte(text, last), column, item))
             }
             None if flow_owner => Ok(insert(text, node.span.start + 1, &item.flow)),
             None => replace_value(text, entry, item),
         },
-        Value::Null if flow_owner => Err(TooUnusual),
+        Value::Null if flow_owner => Err(CannotEdit),
         Value::Null => replace_value(text, entry, item),
-        _ => Err(TooUnusual),
+        _ => Err(CannotEdit),
     }
 }
 
-fn with_new_key(text: &str, owner: &Node, key: &str, item: &Item) -> Result<String, TooUnusual> {
-    let last = owner.as_map().and_then(<[Entry]>::last).ok_or(TooUnusual)?;
+fn with_new_key(
+    text: &str,
+    owner: &Node,
+    key: &str,
+    item: &ListItem,
+) -> Result<String, CannotEdit> {
+    let last = owner
+        .as_map()
+        .and_then(<[MapEntry]>::last)
+        .ok_or(CannotEdit)?;
     let end = last_byte(text, &last.value).max(last.key.span.end);
     if is_flow(text, owner) {
         return Ok(insert(text, end, &format!(", {key}: [{}]", item.flow)));
@@ -179,15 +196,15 @@ fn with_new_key(text: &str, owner: &Node, key: &str, item: &Item) -> Result<Stri
     Ok(insert_after_line(text, end, &addition))
 }
 
-/// Puts a block list where there was nothing, `[]` or `null`.
-fn replace_value(text: &str, entry: &Entry, item: &Item) -> Result<String, TooUnusual> {
+/// Replaces nothing, `[]` or `null` by a block list.
+fn replace_value(text: &str, entry: &MapEntry, item: &ListItem) -> Result<String, CannotEdit> {
     let after_colon =
-        text[entry.key.span.end..].find(':').ok_or(TooUnusual)? + entry.key.span.end + 1;
+        text[entry.key.span.end..].find(':').ok_or(CannotEdit)? + entry.key.span.end + 1;
     let rest = &text[after_colon..line_end(text, after_colon)];
     let comment = rest.find(" #").map_or("", |at| &rest[at..]);
     let value = rest[..rest.len() - comment.len()].trim();
     if !matches!(value, "" | "[]" | "~" | "null") {
-        return Err(TooUnusual);
+        return Err(CannotEdit);
     }
     let newline = line_break(text);
     let lines = block(item, column(text, entry.key.span.start) + 2, newline);
@@ -209,14 +226,14 @@ fn without_flow_item(text: &str, items: &[Node], index: usize) -> String {
     format!("{}{}", &text[..range.start], &text[range.end..])
 }
 
-fn insert_lines(text: &str, after: usize, column: usize, item: &Item) -> String {
+fn insert_lines(text: &str, after: usize, column: usize, item: &ListItem) -> String {
     let newline = line_break(text);
     let lines = block(item, column, newline);
     insert_after_line(text, after, &format!("{newline}{lines}"))
 }
 
 /// The item in block style, without a line break at the end.
-fn block(item: &Item, column: usize, newline: &str) -> String {
+fn block(item: &ListItem, column: usize, newline: &str) -> String {
     let lines: Vec<_> = item
         .block
         .iter()
@@ -232,7 +249,7 @@ fn block(item: &Item, column: usize, newline: &str) -> String {
     lines.join(newline)
 }
 
-/// Inserts behind the line that holds the byte before `at`, where a comment may follow the value.
+/// Inserts after the line of the byte before `at`, because a comment may follow the value.
 fn insert_after_line(text: &str, at: usize, addition: &str) -> String {
     insert(text, line_end(text, at), addition)
 }
@@ -245,7 +262,7 @@ fn is_flow(text: &str, node: &Node) -> bool {
     text[node.span.start..].starts_with(['[', '{'])
 }
 
-/// Where a value ends on its last line; what the parser counts as its end may be lines further down.
+/// The end of a value on its last line; the end in its span may be lines further down.
 fn last_byte(text: &str, node: &Node) -> usize {
     let inner = match &node.value {
         _ if is_flow(text, node) => None,

@@ -1,4 +1,4 @@
-//! Reads CustomResourceDefinitions and a handler manifest, writes a typed operator crate.
+//! Reads CustomResourceDefinitions and the manifest `kopf.yaml`, and writes a typed operator crate.
 
 pub mod cli;
 pub mod diagnostic;

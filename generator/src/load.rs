@@ -1,4 +1,4 @@
-//! Reads texts into trees that remember where each value stood.
+//! Reads the inputs (files, YAML, CRDs, the manifest) into trees whose values have spans.
 
 pub mod crd;
 pub mod input;

@@ -1,4 +1,4 @@
-//! The stages in order: from the text of a manifest to the operator that it describes.
+//! Runs the stages in order: from the text of a manifest to the operator that it describes.
 
 use std::io;
 
@@ -11,16 +11,16 @@ use crate::model::operator::Operator;
 /// Reads a file that the manifest names, relative to the manifest.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> io::Result<Vec<u8>>;
 
-/// Reads a manifest with everything that it names. All problems are reported; `None` if there is an error.
+/// Reads a manifest and the files that it names, and reports all problems; `None` if there is an error.
 #[must_use]
-pub fn operator(
+pub fn read_operator(
     sources: &mut Sources,
     manifest: SourceId,
     read: ReadFile<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Operator> {
     let manifest = manifest::parse(sources, manifest, diagnostics)?;
-    let crds = crd_files(sources, &manifest, read, diagnostics);
+    let crds = read_crd_files(sources, &manifest, read, diagnostics);
     let operator = lower::operator(&manifest, &crds, diagnostics);
     if diagnostics.has_errors() {
         None
@@ -29,7 +29,7 @@ pub fn operator(
     }
 }
 
-fn crd_files(
+fn read_crd_files(
     sources: &mut Sources,
     manifest: &Manifest,
     read: ReadFile<'_>,

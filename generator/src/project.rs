@@ -1,4 +1,4 @@
-//! An operator crate on disk: which files in it are the user's.
+//! Reads the user's files of an operator crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ pub struct ReadError {
     source: io::Error,
 }
 
-/// Reads every Rust file below `src/` that is not generated, and what applies the deployment.
-pub fn user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, ReadError> {
+/// Reads every Rust file below `src/` that is not generated, and `deploy/kustomization.yaml`.
+pub fn read_user_files(root: &Path, sources: &mut Sources) -> Result<UserFiles, ReadError> {
     let mut files = UserFiles::default();
     let mut folders = vec!["src".to_owned()];
     while let Some(folder) = folders.pop() {

@@ -1,7 +1,7 @@
-//! Finds the places in a user's Rust file where something is to be added, and adds it there.
+//! Adds methods, modules and items to a user's Rust file, and changes nothing else in it.
 //!
-//! Places are found by parsing and are kept as byte offsets, so every byte that was in the file
-//! before is in it afterwards, in the same order: comments, line endings, marks and all.
+//! It parses the file and inserts at byte offsets, so comments, line endings and a byte-order mark
+//! stay as they are.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use syn::spanned::Spanned as _;
 /// A parsed file of the user.
 pub struct UserSource<'a> {
     text: &'a str,
-    /// Where the parsed part begins: spans do not count a byte-order mark or a `#!` line.
+    /// The offset of the parsed part: spans do not count a byte-order mark or a `#!` line.
     start: usize,
     file: syn::File,
 }
@@ -19,29 +19,29 @@ pub struct UserSource<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraitImpl {
     /// Its functions, in order.
-    pub methods: Vec<Method>,
-    /// The names of its types.
+    pub methods: Vec<ImplMethod>,
+    /// The names of its associated types.
     pub types: Vec<String>,
-    /// The text that the functions are indented with, if there is one to go by.
+    /// The indentation of its last item, if there is one.
     indentation: Option<String>,
     /// The whole block.
     item: Range<usize>,
-    /// Between the braces.
+    /// The bytes between the braces.
     body: Range<usize>,
 }
 
 /// A function in an `impl` block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Method {
+pub struct ImplMethod {
     /// Its name, without `r#`.
     pub name: String,
-    /// Where the name is, in bytes.
+    /// The byte offset of the name.
     pub offset: usize,
 }
 
-/// What the `use` items of a file bring into scope.
+/// The names that the `use` items of a file import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Imports {
+pub struct ImportedNames {
     names: Vec<String>,
     globs: Vec<String>,
 }
@@ -50,9 +50,9 @@ pub struct Imports {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// What the parser says.
+    /// The message of the parser.
     pub message: String,
-    /// Where, in bytes.
+    /// The byte offset of the error.
     pub offset: usize,
 }
 
@@ -61,15 +61,15 @@ pub struct SyntaxError {
 impl<'a> UserSource<'a> {
     /// Parses a whole file.
     pub fn parse(text: &'a str) -> Result<Self, SyntaxError> {
-        let start = parsed_part(text);
+        let start = parsed_part_start(text);
         let file = syn::parse_file(&text[start..]).map_err(|error| SyntaxError {
-            message: readable(&error),
+            message: parser_message(&error),
             offset: start + error.span().byte_range().start,
         })?;
         Ok(Self { text, start, file })
     }
 
-    /// Every implementation of a trait of this name, also inside modules written in place.
+    /// Every implementation of a trait of this name, also inside inline modules.
     #[must_use]
     pub fn impls_of(&self, trait_name: &str) -> Vec<TraitImpl> {
         let mut found = Vec::new();
@@ -83,10 +83,10 @@ impl<'a> UserSource<'a> {
         self.modules().any(|module| module.ident == name)
     }
 
-    /// What is in scope at the top of the file.
+    /// The imports at the top of the file.
     #[must_use]
-    pub fn imports(&self) -> Imports {
-        let mut imports = Imports::default();
+    pub fn imports(&self) -> ImportedNames {
+        let mut imports = ImportedNames::default();
         for item in &self.file.items {
             if let syn::Item::Use(item) = item {
                 imports.add("", &item.tree);
@@ -205,7 +205,7 @@ impl<'a> UserSource<'a> {
             .collect();
         let methods = functions
             .iter()
-            .map(|function| Method {
+            .map(|function| ImplMethod {
                 name: syn::ext::IdentExt::unraw(&function.sig.ident).to_string(),
                 offset: self.bytes(function.sig.ident.span()).start,
             })
@@ -235,8 +235,8 @@ impl<'a> UserSource<'a> {
     }
 }
 
-/// The parser's words, except where they speak of its own machinery.
-fn readable(error: &syn::Error) -> String {
+/// The message of the parser, except where it speaks of token streams.
+fn parser_message(error: &syn::Error) -> String {
     let message = error.to_string();
     if message.contains("token stream") {
         "a bracket or a quote is not closed".to_owned()
@@ -262,10 +262,10 @@ pub fn with_items(text: &str, items: &str) -> String {
     format!("{}{newline}{newline}{items}{newline}", text.trim_end())
 }
 
-// === impl Imports ===
+// === impl ImportedNames ===
 
-impl Imports {
-    /// Whether `name` can be written alone, given the names that each glob import brings.
+impl ImportedNames {
+    /// Whether `name` is imported, by itself or by a glob import that `glob_brings` accepts.
     #[must_use]
     pub fn bring(&self, name: &str, glob_brings: impl Fn(&str) -> bool) -> bool {
         self.names.iter().any(|imported| imported == name)
@@ -292,7 +292,7 @@ impl Imports {
     }
 }
 
-fn parsed_part(text: &str) -> usize {
+fn parsed_part_start(text: &str) -> usize {
     let start = if text.starts_with('\u{feff}') {
         '\u{feff}'.len_utf8()
     } else {

@@ -1,6 +1,6 @@
-//! "Did you mean": the known name that is nearest to a mistyped one.
+//! Suggests the known name that is nearest to a mistyped one.
 
-/// The candidate that somebody who wrote `name` probably meant.
+/// The candidate that differs least from `name`, if any is near enough.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 3).max(1);
@@ -12,7 +12,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The same as a sentence for a diagnostic.
+/// [`nearest`] as a sentence for a diagnostic.
 #[must_use]
 pub fn did_you_mean<'a>(
     name: &str,
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_recognised_and_other_words_are_not() {
+    fn a_mistyped_name_finds_the_nearest_candidate() {
         let known = ["retries", "timeout", "backoff", "initial_delay"];
         assert_eq!(nearest("retires", known), Some("retries"));
         assert_eq!(nearest("initialDelay", known), Some("initial_delay"));

@@ -1,13 +1,13 @@
-//! What each command says and does, as a user sees it.
+//! The output and the effects of each command.
 
-#[path = "commands/begin.rs"]
-mod begin;
-#[path = "commands/checks.rs"]
-mod checks;
-#[path = "commands/endings.rs"]
-mod endings;
+#[path = "commands/exit_codes.rs"]
+mod exit_codes;
 #[path = "commands/hooks.rs"]
 mod hooks;
+#[path = "commands/lock_file.rs"]
+mod lock_file;
+#[path = "commands/new.rs"]
+mod new;
 #[path = "commands/notes.rs"]
 mod notes;
 #[path = "commands/progress.rs"]
@@ -16,10 +16,10 @@ mod progress;
 mod shell;
 #[path = "commands/types.rs"]
 mod types;
-#[path = "commands/update.rs"]
-mod update;
-#[path = "commands/watching.rs"]
-mod watching;
+#[path = "commands/validate.rs"]
+mod validate;
+#[path = "commands/watch.rs"]
+mod watch;
 #[path = "commands/webhooks.rs"]
 mod webhooks;
 
@@ -29,7 +29,7 @@ use std::process::Command;
 use shell::{CRD, Shell};
 
 #[test]
-fn new_makes_a_crate_and_says_what_comes_next() {
+fn new_creates_a_crate_and_prints_the_next_steps() {
     let shell = Shell::new();
     insta::assert_snapshot!(shell.run(&["new", "widgets", "--crd", "widget.yaml"]));
     insta::assert_snapshot!(shell.run(&["new", "widgets", "--crd", "widget.yaml"]), @r"
@@ -43,7 +43,7 @@ fn new_makes_a_crate_and_says_what_comes_next() {
 }
 
 #[test]
-fn second_run_has_nothing_to_do() {
+fn a_second_run_changes_nothing() {
     let shell = Shell::with_operator();
     insta::assert_snapshot!(shell.run(&["generate"]), @r"
     exit 0
@@ -56,7 +56,7 @@ fn second_run_has_nothing_to_do() {
 }
 
 #[test]
-fn new_handler_becomes_a_stub_and_nothing_else_changes() {
+fn a_new_handler_becomes_a_stub_and_nothing_else_changes() {
     let shell = Shell::with_operator();
     let path = "src/handlers/widget.rs";
     let mine = shell
@@ -82,7 +82,7 @@ fn new_handler_becomes_a_stub_and_nothing_else_changes() {
 }
 
 #[test]
-fn removed_handler_is_pointed_out_and_never_deleted() {
+fn a_removed_handler_is_reported_and_its_method_stays() {
     let shell = Shell::with_operator();
     shell.manifest("      - {on: update, fn: update_fn}\n");
     insta::assert_snapshot!(shell.run(&["generate"]));
@@ -94,7 +94,7 @@ fn removed_handler_is_pointed_out_and_never_deleted() {
 }
 
 #[test]
-fn edited_generated_file_is_refused_with_the_difference() {
+fn an_edited_generated_file_stops_the_run_with_a_diff() {
     let shell = Shell::with_operator();
     let edited = shell.read("src/generated.rs").replace("widgets", "gadgets");
     shell.write("src/generated.rs", &edited);
@@ -106,7 +106,7 @@ fn edited_generated_file_is_refused_with_the_difference() {
 }
 
 #[test]
-fn mistakes_are_shown_together_and_nothing_is_written() {
+fn all_errors_are_reported_and_nothing_is_written() {
     let shell = Shell::with_operator();
     shell.manifest(
         "      - {on: field, field: spec.sizes, fn: resize}
@@ -123,7 +123,7 @@ fn mistakes_are_shown_together_and_nothing_is_written() {
 }
 
 #[test]
-fn unknown_kinds_and_versions_are_explained() {
+fn unknown_kinds_and_versions_are_reported() {
     let shell = Shell::with_operator();
     shell.write(
         "kopf.yaml",
@@ -142,7 +142,7 @@ resources:
 }
 
 #[test]
-fn crd_given_to_generate_is_added_with_comments_kept() {
+fn generate_adds_a_crd_and_keeps_comments() {
     let shell = Shell::with_operator();
     let manifest = shell.read("kopf.yaml") + "# the end\n";
     shell.write("kopf.yaml", &manifest);
@@ -161,12 +161,12 @@ fn crd_given_to_generate_is_added_with_comments_kept() {
 }
 
 #[test]
-fn crd_in_an_empty_folder_makes_a_crate() {
+fn generate_with_a_crd_creates_a_crate_in_an_empty_folder() {
     let mut shell = Shell::new();
     shell.here = shell.folder().join("fresh-operator");
     fs::create_dir(&shell.here).expect("writable");
-    let said = shell.run(&["generate", "../widget.yaml", "--runtime-version", "1.0.0"]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let output = shell.run(&["generate", "../widget.yaml", "--runtime-version", "1.0.0"]);
+    assert!(output.starts_with("exit 0"), "{output}");
     assert!(shell.read("kopf.yaml").contains("name: fresh-operator"));
     assert!(
         shell
@@ -176,7 +176,7 @@ fn crd_in_an_empty_folder_makes_a_crate() {
 }
 
 #[test]
-fn user_may_move_the_handlers_anywhere() {
+fn stubs_are_added_where_the_user_moved_the_handlers() {
     let shell = Shell::with_operator();
     let text = shell
         .read("src/handlers/widget.rs")
@@ -195,7 +195,7 @@ fn user_may_move_the_handlers_anywhere() {
 }
 
 #[test]
-fn file_that_does_not_parse_is_refused_with_its_place() {
+fn a_file_that_does_not_parse_is_reported_with_its_place() {
     let shell = Shell::with_operator();
     let broken = shell
         .read("src/handlers/widget.rs")
@@ -205,7 +205,7 @@ fn file_that_does_not_parse_is_refused_with_its_place() {
 }
 
 #[test]
-fn diff_is_printed_and_nothing_written() {
+fn diff_prints_the_changes_and_writes_nothing() {
     let shell = Shell::with_operator();
     shell.manifest("      - {on: create, fn: create_fn, retries: 3}\n");
     let before = shell.read("src/generated/widget.rs");
@@ -214,10 +214,10 @@ fn diff_is_printed_and_nothing_written() {
 }
 
 #[test]
-fn folder_without_manifest_says_how_to_begin() {
+fn generate_without_a_manifest_names_the_command_new() {
     insta::assert_snapshot!(Shell::new().run(&["generate"]), @r"
     exit 1
-    error: there is no kopf.yaml here or above; `kopf-gen new DIR --crd FILE` makes an operator
+    error: there is no kopf.yaml here or above; `kopf-gen new DIR --crd FILE` creates an operator
     ");
 }
 
@@ -312,7 +312,7 @@ fn timers_and_daemons_are_added_and_removed_by_commands() {
 }
 
 #[test]
-fn timers_and_daemons_that_make_no_sense_are_refused() {
+fn invalid_timers_and_daemons_are_errors() {
     let shell = Shell::with_operator();
     shell.manifest(
         "      - {timer: restless}
@@ -350,11 +350,11 @@ fn inspection_commands_write_nothing() {
     ");
     insta::assert_snapshot!(shell.run(&["rbac", "--explain", "widgets:delete"]), @r"
     exit 1
-    error: the operator does not need `widgets:delete`; of widgets it needs get, list, watch, patch
+    error: the operator does not need `widgets:delete`; on widgets it needs get, list, watch, patch
     ");
     insta::assert_snapshot!(shell.run(&["rbac", "--explain", "pods"]), @r"
     exit 1
-    error: the operator needs nothing of `pods`; `kopf-gen rbac` prints all
+    error: the operator needs no permission on `pods`; `kopf-gen rbac` prints all permissions
     ");
     assert!(shell.run(&["rbac"]).contains("kind: ClusterRole"));
     assert!(shell.run(&["schema"]).contains("\"title\": \"kopf.yaml\""));
@@ -369,7 +369,7 @@ fn inspection_commands_write_nothing() {
 }
 
 #[test]
-fn removed_kind_leaves_the_user_code_and_says_so() {
+fn handlers_of_a_removed_kind_stay_with_a_message() {
     let shell = Shell::with_operator();
     shell.write(
         "kopf.yaml",
@@ -403,7 +403,7 @@ fn removed_kind_leaves_the_user_code_and_says_so() {
 }
 
 #[test]
-fn killed_run_is_completed_by_the_next() {
+fn the_next_run_completes_a_killed_one() {
     let shell = Shell::with_operator();
     let handlers: String = (0..40)
         .map(|n| format!("      - {{on: create, fn: f{n}}}\n"))
@@ -419,7 +419,7 @@ fn killed_run_is_completed_by_the_next() {
             .current_dir(&shell.here)
             .spawn()
             .expect("the program runs");
-        // Wherever the run is by then, the next one has to cope.
+        // The next run must succeed wherever this one is killed.
         std::thread::sleep(std::time::Duration::from_millis(delay * 2));
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");
@@ -434,7 +434,7 @@ fn killed_run_is_completed_by_the_next() {
 }
 
 #[test]
-fn programs_get_one_object_per_line() {
+fn json_output_has_one_object_per_line() {
     let shell = Shell::with_operator();
     shell.manifest(
         "      - {on: create, fn: create_fn, retries: 2}\n      - {on: update, fnn: x}\n",
@@ -448,7 +448,7 @@ fn programs_get_one_object_per_line() {
 }
 
 #[test]
-fn memo_becomes_a_type_of_the_user_in_new_and_old_files() {
+fn a_memo_becomes_a_type_in_the_file_of_the_handlers() {
     let shell = Shell::with_operator();
     let manifest = shell.read("kopf.yaml");
     shell.write(
@@ -483,7 +483,7 @@ fn memo_becomes_a_type_of_the_user_in_new_and_old_files() {
 }
 
 #[test]
-fn objects_are_tracked_always_where_the_manifest_says_so_and_somebody_compares_them() {
+fn track_always_needs_a_handler_of_changes() {
     let shell = Shell::with_operator();
     let manifest = shell.read("kopf.yaml");
     let with = |track: &str| {

@@ -1,4 +1,4 @@
-//! What is generated for every fixture compiles without a warning from rustc, clippy or rustdoc.
+//! The code of every fixture compiles without a warning from rustc, clippy or rustdoc.
 //!
 //! Real definitions are checked in the same way by the package `kopf-corpus`.
 
@@ -31,7 +31,7 @@ serde_json = { version = "1", features = ["preserve_order"] }
 debug = false
 "#;
 
-/// Kinds whose names mean something else in Rust, or that are not named as types are.
+/// Kinds whose names are Rust keywords or types, or do not look like types.
 const KINDS: &[&str] = &[
     "BTreeMap",
     "Box",

@@ -14,7 +14,7 @@ use kopf_gen::types::{self, Request};
 /// A third of what kopium 0.24.1 prints for these files, one version each.
 const MOST_LINES: usize = 346_144 / 3;
 
-/// The folder of the corpus; without it there is nothing to test, which is said loudly.
+/// The folder of the corpus; without it the tests print a message and check nothing.
 fn corpus() -> Option<PathBuf> {
     let folder = std::env::var_os("KOPF_CORPUS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus"),

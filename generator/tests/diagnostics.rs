@@ -1,4 +1,4 @@
-//! Every problem of reading and mapping definitions, as the user sees it.
+//! Every diagnostic of reading and mapping definitions.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn run(texts: &[&str], request: &Request) -> (Diagnostics, Sources) {
 }
 
 #[test]
-fn every_code_has_a_report() {
+fn every_code_is_reported() {
     let plain = Request::default();
     let named = Request {
         versions: Versions::Named(BTreeSet::from(["v2".to_owned()])),
@@ -150,7 +150,7 @@ fn unreadable_inputs_are_all_reported() {
 }
 
 #[test]
-fn tools_get_json() {
+fn diagnostics_are_printed_as_json() {
     let (diagnostics, sources) = run(&["a: 1\na: 2\n"], &Request::default());
     let first = diagnostics.iter().next().expect("a duplicate key");
     let text = serde_json::to_string_pretty(&json(first, &sources)).expect("JSON");

@@ -1,4 +1,4 @@
-//! No input makes the generator panic, and all that it prints is Rust.
+//! No input makes the generator panic, and its output is always valid Rust.
 
 use kopf_gen::diagnostic::{Diagnostics, Sources, Style, human};
 use kopf_gen::model::options::{Builtins, Options};
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn cut_and_spliced_definitions_do_no_harm(schema in schema(), at in any::<prop::sample::Index>(), junk in "\\PC{0,5}") {
+    fn damaged_definitions_cause_no_panic(schema in schema(), at in any::<prop::sample::Index>(), junk in "\\PC{0,5}") {
         let mut text = definition(&[schema]);
         let mut position = at.index(text.len());
         while !text.is_char_boundary(position) {

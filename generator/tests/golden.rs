@@ -1,5 +1,5 @@
-//! Whole operator crates, made from scratch and compared byte by byte with the committed ones,
-//! which the workspace compiles and lints. `UPDATE_GOLDEN=1` refreshes them.
+//! Generates whole operator crates and compares them byte by byte with the committed ones, which
+//! the workspace compiles and lints. `UPDATE_GOLDEN=1` updates them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden")
 }
 
-/// Every file below a folder but what cargo and git leave there.
+/// Every file below a folder, without those of cargo and git.
 fn tree(root: &Path) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
@@ -32,12 +32,12 @@ fn tree(root: &Path) -> BTreeMap<String, String> {
     files
 }
 
-/// Folders of crates that a preset makes begin with this, and are called like the preset.
+/// The prefix of the folders that `kopf-gen new` creates; the rest is the preset.
 const PRESET: &str = "preset-";
 
 fn make_from_scratch(case: &Path) -> BTreeMap<String, String> {
     let place = tempfile::tempdir().expect("a folder");
-    // As it will be in this repository, whose workspace says how everything is built.
+    // In this repository, because a crate in a workspace has no profile.
     fs::write(place.path().join("Cargo.toml"), "[workspace]\n").expect("writable");
     let name = case.file_name().expect("a name").to_string_lossy();
     let made = place.path().join(&*name);
@@ -76,7 +76,7 @@ fn make_from_scratch(case: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn crates_from_scratch_are_the_committed_ones() {
+fn generated_crates_equal_the_committed_ones() {
     let mut cases = 0;
     for entry in fs::read_dir(golden()).expect("golden crates") {
         let case = entry.expect("an entry").path();
@@ -94,7 +94,7 @@ fn crates_from_scratch_are_the_committed_ones() {
         let committed = tree(&case);
         let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&made), names(&committed), "{}", case.display());
-        // The lock differs whenever anything does, and says less.
+        // The lock file differs with every other file, and shows less.
         let (lock, texts): (Vec<_>, Vec<_>) = made
             .iter()
             .partition(|(name, _)| name.ends_with("lock.json"));

@@ -1,4 +1,4 @@
-//! Indices from the manifest to the files of the crate, and what is wrong with them.
+//! Indices: manifests, generated files and errors.
 
 use std::fs;
 use std::process::Command;
@@ -21,7 +21,7 @@ impl Crate {
         this
     }
 
-    /// Runs the program and returns its exit code and what it says.
+    /// Runs the program and returns its exit code and its output.
     fn run(&self, arguments: &[&str]) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
             .args(arguments)
@@ -95,7 +95,7 @@ fn indices_are_added_and_removed_by_commands() {
 }
 
 #[test]
-fn a_kind_that_is_only_found_is_only_listed_and_watched() {
+fn an_indexed_kind_is_only_listed_and_watched() {
     let made = Crate::new("  - {builtin: v1/Pod, indices: [{index: by_node}]}\n");
     assert!(made.generate().starts_with("exit 0"));
     assert_eq!(
@@ -124,14 +124,14 @@ fn one_index_of_several_kinds_is_one_type() {
 }
 
 #[test]
-fn mistakes_in_indices_are_shown_together() {
+fn all_errors_in_indices_are_reported() {
     let made = Crate::new(
         r#"  - builtin: v1/Pod
     indices:
       - {keys: String}
       - {index: ByNode}
       - {index: string}
-      - {index: nobody, keys: f64, values: "&str"}
+      - {index: faulty, keys: f64, values: "&str"}
       - {index: stranger, values: Vec<PodInfo>}
       - {index: broken, keys: "Vec<"}
       - {index: by_value, value: String}

@@ -1,5 +1,5 @@
-//! Any manifest that the JSON Schema accepts is refused with reasons, or becomes a crate: the same
-//! every time, valid Rust, and accepted by the compiler and its lints.
+//! Every manifest that the JSON Schema accepts causes errors, or becomes a crate: the same every
+//! time, valid Rust, and without warnings of the compiler and clippy.
 
 #[path = "schema/accepts.rs"]
 mod accepts;
@@ -23,10 +23,10 @@ use proptest::test_runner::TestRunner;
 use samples::FILES;
 use serde_json::{Value, json};
 
-/// So many crates are compiled; each costs about a second.
+/// The number of crates to compile; each takes about a second.
 const COMPILED: usize = 24;
 
-/// What the functions of these crates are given, all of it together.
+/// Types and functions that the crates refer to.
 const CONTEXTS: [&str; 12] = [
     "Change<",
     "FieldChange<",
@@ -51,7 +51,7 @@ fn manifests() -> impl Strategy<Value = Value> {
         .prop_filter("accepted by the schema", |it| accepts(&SCHEMA, &SCHEMA, it))
 }
 
-/// Every file of a new crate; `None` if the manifest is refused, for which there is a reason.
+/// Every file of a new crate; `None` if the manifest has an error.
 fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
@@ -61,7 +61,7 @@ fn crate_of(manifest: &Value) -> Option<Vec<PlannedFile>> {
         let found = found.map(|(_, text)| text.as_bytes().to_vec());
         found.ok_or_else(|| io::ErrorKind::NotFound.into())
     };
-    let operator = pipeline::operator(&mut sources, source, &read, &mut diagnostics);
+    let operator = pipeline::read_operator(&mut sources, source, &read, &mut diagnostics);
     for diagnostic in &diagnostics {
         assert!(!human(diagnostic, &sources, Style::Plain).is_empty());
     }
@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn accepted_by_the_schema_means_valid_rust_or_a_reason(manifest in manifests()) {
+    fn manifests_that_the_schema_accepts_make_valid_rust_or_an_error(manifest in manifests()) {
         let made = crate_of(&manifest);
         for file in made.iter().flatten() {
             if file.path.as_str().ends_with(".rs") {
@@ -112,7 +112,7 @@ proptest! {
 }
 
 #[test]
-fn accepted_by_the_schema_means_that_it_compiles() {
+fn manifests_that_the_schema_accepts_make_crates_that_compile() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manifests");
     let manifests = manifests();
     let mut runner = TestRunner::deterministic();
@@ -139,7 +139,7 @@ fn accepted_by_the_schema_means_that_it_compiles() {
         all_functions += &written;
         let place = folder.join(&name);
         if place.exists() {
-            forget_others(&place, &files);
+            delete_others(&place, &files);
         }
         for file in &files {
             put(&file.path.below(&place), text(file));
@@ -152,7 +152,10 @@ fn accepted_by_the_schema_means_that_it_compiles() {
     }
     for context in CONTEXTS {
         let argument = format!("cx: &mut {context}");
-        assert!(all_functions.contains(&argument), "nobody has {context}");
+        assert!(
+            all_functions.contains(&argument),
+            "no function has {context}"
+        );
     }
     let workspace = "[workspace]\nresolver = \"3\"\nmembers = [\"case-*\"]\n\n\
                      [profile.dev]\ndebug = false\n";
@@ -179,18 +182,18 @@ fn accepted_by_the_schema_means_that_it_compiles() {
     );
 }
 
-/// The functions that the user is left with.
+/// The stubs of the user.
 fn functions(files: &[PlannedFile]) -> String {
     let is_ours = |file: &&PlannedFile| file.path.as_str().starts_with("src/handlers/");
     files.iter().filter(is_ours).map(text).collect()
 }
 
-/// What an earlier run left there does not belong to this crate.
-fn forget_others(folder: &Path, files: &[PlannedFile]) {
+/// Deletes files of an earlier run that this crate does not have.
+fn delete_others(folder: &Path, files: &[PlannedFile]) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            forget_others(&path, files);
+            delete_others(&path, files);
         } else if !files.iter().any(|file| path.ends_with(file.path.as_str())) {
             fs::remove_file(path).expect("writable");
         }

@@ -1,4 +1,4 @@
-//! Options change the types where they say, and nowhere else.
+//! Options change the types at the paths that they name, and no others.
 
 use kopf_gen::diagnostic::{Diagnostics, Sources};
 use kopf_gen::model::field::UnknownField;
@@ -118,7 +118,7 @@ fn builders_and_derives_for_all() {
 }
 
 #[test]
-fn builtin_types_are_used_as_far_as_asked() {
+fn builtin_types_follow_the_option() {
     let (_, exact) = resource(Options::default());
     contains(
         &exact,

@@ -1,5 +1,5 @@
-//! What holds for any manifest: it is refused with reasons, or it makes valid Rust, the same every
-//! time; and whatever a user has written is still there afterwards.
+//! Properties of every manifest: it causes errors, or becomes valid Rust, the same every time; and
+//! the code of the user stays.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 const CRD: &str = include_str!("../../tests/golden/everything/crds/ephemeralvolumeclaim.yaml");
 
-/// One entry of `handlers`, often sensible and sometimes not.
+/// One entry of `handlers`, often valid and sometimes not.
 fn handler() -> impl Strategy<Value = String> {
     let on = prop::sample::subsequence(
         vec!["create", "update", "delete", "resume", "field", "event"],
@@ -68,7 +68,7 @@ fn handler() -> impl Strategy<Value = String> {
                 format!("fn: {function}"),
             ];
             keys.extend(field.map(|field| format!("field: {field}")));
-            // One value per key: a manifest with duplicate keys is refused before anything else.
+            // One value per key, because duplicate keys hide all other errors.
             let mut seen = std::collections::BTreeSet::new();
             let fresh = options
                 .into_iter()
@@ -87,7 +87,7 @@ fn manifest(handlers: &[String]) -> String {
     }
 }
 
-/// Plans a crate; `None` if the manifest is refused, which needs at least one reason.
+/// Plans a crate; `None` if the manifest has errors, of which there must be one.
 fn plan_of(manifest: &str, user: &BTreeMap<String, String>) -> Option<Vec<PlannedFile>> {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
@@ -99,7 +99,7 @@ fn plan_of(manifest: &str, user: &BTreeMap<String, String>) -> Option<Vec<Planne
             Err(io::ErrorKind::NotFound.into())
         }
     };
-    let operator = pipeline::operator(&mut sources, source, &read, &mut diagnostics);
+    let operator = pipeline::read_operator(&mut sources, source, &read, &mut diagnostics);
     let Some(operator) = operator else {
         assert!(
             diagnostics.has_errors(),
@@ -120,7 +120,7 @@ fn plan_of(manifest: &str, user: &BTreeMap<String, String>) -> Option<Vec<Planne
     Some(plan)
 }
 
-/// What is in the crate once the plan is applied, as far as it is the user's Rust.
+/// The user's Rust files once the plan is applied.
 fn user_files(plan: &[PlannedFile], before: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut files = before.clone();
     for file in plan {
@@ -161,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn handlers_come_and_go_and_every_byte_of_the_user_stays(
+    fn adding_and_removing_handlers_keeps_every_byte_of_the_user(
         first in prop::collection::vec(handler(), 1..4),
         second in prop::collection::vec(handler(), 1..4),
         comments in prop::collection::vec("// [ -~ä]{0,40}\n", 1..6),
@@ -171,7 +171,7 @@ proptest! {
         let Some(plan) = plan_of(&manifest(&first), &BTreeMap::new()) else { return Ok(()) };
         let mut user = user_files(&plan, &BTreeMap::new());
         for text in user.values_mut() {
-            // A comment in front of each of the first lines that begin something.
+            // A comment before the first lines without indentation.
             for (number, comment) in comments.iter().enumerate() {
                 if let Some((at, _)) = text.match_indices("\n    ").nth(number * 2) {
                     text.insert_str(at + 1, comment);

@@ -1,4 +1,4 @@
-//! Selections from the manifest to the files of the crate, and what is wrong with them.
+//! Selections: manifests, generated files and errors.
 
 use std::fs;
 use std::process::Command;
@@ -21,7 +21,7 @@ impl Crate {
         this
     }
 
-    /// Runs the program and returns its exit code and what it says.
+    /// Runs the program and returns its exit code and its output.
     fn run(&self, arguments: &[&str]) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
             .args(arguments)
@@ -59,9 +59,9 @@ fn a_selection_becomes_a_module_with_dynamic_objects() {
     indices: [{index: by_owner}]
 ",
     );
-    let told = made.generate();
-    assert!(told.starts_with("exit 0"), "{told}");
-    insta::assert_snapshot!("told", told);
+    let output = made.generate();
+    assert!(output.starts_with("exit 0"), "{output}");
+    insta::assert_snapshot!("output", output);
     insta::assert_snapshot!("module", made.read("src/generated/toys.rs"));
     insta::assert_snapshot!("stubs", made.read("src/handlers/toys.rs"));
     insta::assert_snapshot!("rbac", made.read("deploy/rbac.yaml"));
@@ -82,8 +82,8 @@ fn handlers_are_added_to_a_selection_by_its_name() {
         "--id",
         "bye",
     ];
-    let told = made.run(&add);
-    assert!(told.starts_with("exit 0"), "{told}");
+    let output = made.run(&add);
+    assert!(output.starts_with("exit 0"), "{output}");
     let manifest = made.read("kopf.yaml");
     assert!(
         manifest.contains("{on: event, fn: gone, id: bye}"),
@@ -102,7 +102,7 @@ fn handlers_are_added_to_a_selection_by_its_name() {
 }
 
 #[test]
-fn each_way_of_selecting_is_wired() {
+fn every_way_of_selecting_is_generated() {
     for (select, wired, granted) in [
         (
             "everything",
@@ -143,8 +143,8 @@ fn each_way_of_selecting_is_wired() {
         let made = Crate::new(&format!(
             "  - {{select: {select}, as: Some, handlers: [{{on: event, fn: seen}}]}}\n"
         ));
-        let told = made.generate();
-        assert!(told.starts_with("exit 0"), "{told}");
+        let output = made.generate();
+        assert!(output.starts_with("exit 0"), "{output}");
         let module = made.read("src/generated/some.rs");
         let module: String = module.split_whitespace().collect();
         assert!(module.contains(wired), "{module}");
@@ -155,12 +155,12 @@ fn each_way_of_selecting_is_wired() {
 }
 
 #[test]
-fn what_cannot_be_selected_is_refused() {
+fn invalid_selections_are_errors() {
     let report = |resources: &str| {
         let made = Crate::new(resources);
-        let told = made.run(&["validate"]);
-        assert!(told.starts_with("exit 1"), "{told}");
-        told
+        let output = made.run(&["validate"]);
+        assert!(output.starts_with("exit 1"), "{output}");
+        output
     };
     let seen = "handlers: [{on: event, fn: seen}]";
     insta::assert_snapshot!(
@@ -184,7 +184,7 @@ fn what_cannot_be_selected_is_refused() {
 }
 
 #[test]
-fn what_is_dangerous_is_said() {
+fn risky_selections_cause_warnings() {
     let made = Crate::new(
         "  - select: everything
     handlers:

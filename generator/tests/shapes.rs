@@ -1,4 +1,4 @@
-//! What each shape of schema becomes: one fixture and one snapshot per shape.
+//! The types for each form of schema: one fixture and one snapshot per form.
 
 #[path = "shapes/definition.rs"]
 mod definition;
@@ -39,7 +39,7 @@ fn generate(text: &str, options: Options) -> String {
     output.join("\n")
 }
 
-/// The part after the root, which is the same for all.
+/// The types after the root type, which is the same for all.
 fn types_of(properties: &str, options: Options) -> String {
     let output = generate(&definition("Widget", properties), options);
     let header = output.find("// @generated").expect("a header");
@@ -123,7 +123,7 @@ fn type_names(properties: &str) -> Vec<String> {
 }
 
 #[test]
-fn names_stay_when_something_is_added_elsewhere() {
+fn type_names_stay_when_other_fields_are_added() {
     let before = "spec:
   type: object
   properties:

@@ -1,65 +1,66 @@
-//! An operator crate about to be changed: what is on disk, and what a command lays over it.
+//! An operator crate as a command is about to write it: the files on disk with changes over them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::report::Told;
+use super::console::{Console, PrintedNotes};
+use super::crate_folder::is_in_workspace;
 use super::runtime_source::RuntimeArgs;
-use super::{Report, Status};
+use super::status::CommandStatus;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceId, Sources};
-use crate::edit::{self, Item, List};
+use crate::edit::{self, ListItem, ManifestList};
 use crate::load::crd::{self, Crd, NameFix};
 use crate::load::input::STDIN;
 use crate::load::manifest::{self, FILE_NAME};
 use crate::model::operator::Operator;
 use crate::plan::{self, Beginning, CratePath, Plan, PlannedFile, Surroundings};
 use crate::view::scaffold::ManifestView;
-use crate::write::Lock;
+use crate::write::LockFile;
 use crate::{pipeline, project};
 
-/// The crate in `root` with changes that are not written yet.
-pub(super) struct Draft {
+/// The crate in `root`, with changes that are not written yet.
+pub(super) struct CrateDraft {
     root: PathBuf,
-    /// The manifest as it is on disk, if it is.
+    /// The manifest on disk, if there is one.
     before: Option<String>,
     manifest: String,
     /// New files, by their path in the crate.
     added: BTreeMap<String, String>,
-    /// What the handlers do, if the crate is new.
+    /// The bodies of the handlers, if the crate is new.
     beginning: Beginning,
-    /// Group and kind of what the manifest handles, once somebody asked; reading it all is expensive.
+    /// Group and kind of what the manifest handles; read when first needed, because that is slow.
     known: Option<BTreeSet<(String, String)>>,
 }
 
-/// What a kind begins with, each entry as one line of YAML.
+/// The first entries of a new kind, each as one line of YAML.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FirstEntries {
+pub(super) struct InitialEntries {
     pub(super) handlers: &'static [&'static str],
     pub(super) indices: &'static [&'static str],
     pub(super) admission: &'static [&'static str],
 }
 
-/// Why a draft cannot be made.
+/// Why a draft cannot be opened or changed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DraftError {
     #[error("cannot read {path}")]
     Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Edit(#[from] edit::TooUnusual),
-    #[error("{0} is already there with another text; give the new file another name")]
+    Edit(#[from] edit::CannotEdit),
+    #[error("{0} already exists with another content; give the new file another name")]
     FileTaken(String),
 }
 
-/// An operator with everything that was read for it.
-pub(super) struct Loaded {
+/// An operator, with the texts and the problems of its inputs.
+pub(super) struct LoadedOperator {
     pub(super) operator: Operator,
     pub(super) sources: Sources,
     pub(super) diagnostics: Diagnostics,
 }
 
-impl Draft {
-    /// The crate whose manifest is in `root`.
+impl CrateDraft {
+    /// Opens the crate whose manifest is in `root`.
     pub(super) fn open(root: &Path) -> Result<Self, DraftError> {
         let path = root.join(FILE_NAME);
         let text =
@@ -74,7 +75,7 @@ impl Draft {
         })
     }
 
-    /// A crate that does not exist yet.
+    /// Begins a crate that does not exist yet.
     pub(super) fn begin(root: &Path, name: &str, beginning: Beginning) -> Self {
         let manifest = plan::text(&ManifestView::new(name));
         Self {
@@ -87,7 +88,7 @@ impl Draft {
         }
     }
 
-    /// Whether the manifest names a file with definitions.
+    /// Whether `add_crds` added or found a kind.
     pub(super) fn has_crds(&self) -> bool {
         self.known.as_ref().is_some_and(|known| !known.is_empty())
     }
@@ -100,35 +101,35 @@ impl Draft {
         self.manifest = text;
     }
 
-    /// Adds a handler of the operator as a whole, given as one line of YAML.
+    /// Adds a handler to `operator.handlers`, given as one line of YAML.
     pub(super) fn add_hook(&mut self, entry: &str) -> Result<(), DraftError> {
-        let item = Item {
+        let item = ListItem {
             block: vec![entry.to_owned()],
             flow: entry.to_owned(),
         };
-        self.manifest = edit::append(&self.manifest, List::OperatorHandlers, &item)?;
+        self.manifest = edit::append(&self.manifest, ManifestList::OperatorHandlers, &item)?;
         Ok(())
     }
 
-    /// Adds the kinds that a file defines and the manifest does not know, each with `first`.
-    /// Returns the names of the kinds that it knew already.
+    /// Adds the kinds of a file that the manifest does not have, each with the entries `first`.
+    /// Returns the names of the kinds that it already had.
     pub(super) fn add_crds(
         &mut self,
         name: &str,
         text: &str,
         kinds: &[Crd],
-        first: FirstEntries,
+        first: InitialEntries,
     ) -> Result<Vec<String>, DraftError> {
         let mut known = self.known.take().unwrap_or_else(|| self.known_kinds());
         let (old, new): (Vec<&Crd>, Vec<&Crd>) = kinds
             .iter()
             .partition(|crd| known.contains(&(crd.group.clone(), crd.names.kind.clone())));
         if !new.is_empty() {
-            let file = self.place(name, text)?;
+            let file = self.locate(name, text)?;
             for crd in &new {
                 let kind = (kinds.len() > 1).then_some(crd.names.kind.as_str());
                 let item = resource_item(&file, kind, first);
-                self.manifest = edit::append(&self.manifest, List::Resources, &item)?;
+                self.manifest = edit::append(&self.manifest, ManifestList::Resources, &item)?;
             }
         }
         known.extend(
@@ -139,8 +140,8 @@ impl Draft {
         Ok(old.into_iter().map(|crd| crd.names.kind.clone()).collect())
     }
 
-    /// Where a file is reached from the manifest: where it is if that is in the crate, else a copy in `crds/`.
-    fn place(&mut self, name: &str, text: &str) -> Result<String, DraftError> {
+    /// The path by which the manifest names a file: its own if it is in the crate, else a copy in `crds/`.
+    fn locate(&mut self, name: &str, text: &str) -> Result<String, DraftError> {
         let inside = Path::new(name).canonicalize().ok().and_then(|path| {
             let root = self.root.canonicalize().ok()?;
             let path = path.strip_prefix(root).ok()?;
@@ -170,7 +171,7 @@ impl Draft {
         Ok(file)
     }
 
-    /// The kinds that the manifest handles, as far as it can be read.
+    /// Group and kind of what the manifest handles, as far as it can be read.
     fn known_kinds(&self) -> BTreeSet<(String, String)> {
         let mut sources = Sources::new();
         let source = sources.add(FILE_NAME, self.manifest.as_str());
@@ -211,20 +212,20 @@ impl Draft {
         }
     }
 
-    /// Reads everything and reports what is wrong.
-    pub(super) fn load(&self, report: &mut Report) -> Result<Loaded, Status> {
-        report.begin("reading kopf.yaml and what it names");
+    /// Reads the manifest and the files that it names, and reports errors.
+    pub(super) fn load(&self, console: &mut Console) -> Result<LoadedOperator, CommandStatus> {
+        console.begin_task("reading kopf.yaml and what it names");
         let (sources, mut diagnostics, operator) = self.read_operator();
         match operator {
-            Some(operator) => Ok(Loaded {
+            Some(operator) => Ok(LoadedOperator {
                 operator,
                 sources,
                 diagnostics,
             }),
             None => {
                 diagnostics.sort();
-                report.print(&diagnostics, &sources, Told::Nothing);
-                Err(Status::Invalid)
+                console.print_diagnostics(&diagnostics, &sources, PrintedNotes::None);
+                Err(CommandStatus::Invalid)
             }
         }
     }
@@ -234,27 +235,31 @@ impl Draft {
         let mut diagnostics = Diagnostics::new();
         let manifest: SourceId = sources.add(FILE_NAME, self.manifest.as_str());
         let read = |path: &str| self.read(path);
-        let operator = pipeline::operator(&mut sources, manifest, &read, &mut diagnostics);
+        let operator = pipeline::read_operator(&mut sources, manifest, &read, &mut diagnostics);
         (sources, diagnostics, operator)
     }
 
-    /// Plans every file of the crate, and reports what is wrong with the inputs.
-    pub(super) fn plan(&self, runtime: &RuntimeArgs, report: &mut Report) -> Result<Plan, Status> {
-        let Loaded {
+    /// Plans every file of the crate, and reports problems of the inputs.
+    pub(super) fn plan(
+        &self,
+        runtime: &RuntimeArgs,
+        console: &mut Console,
+    ) -> Result<Plan, CommandStatus> {
+        let LoadedOperator {
             operator,
             mut sources,
             mut diagnostics,
-        } = self.load(report)?;
-        let user = project::user_files(&self.root, &mut sources)
-            .map_err(|error| report.fail_with(&error))?;
-        report.begin("making the crate");
+        } = self.load(console)?;
+        let user = project::read_user_files(&self.root, &mut sources)
+            .map_err(|error| console.fail_with(&error))?;
+        console.begin_task("generating the crate");
         let kinds = operator.kinds.len();
-        let mut advance = |done| report.advance(done, kinds);
+        let mut advance = |done| console.advance(done, kinds);
         let mut files = plan::operator(&operator, &sources, &user, &mut diagnostics, &mut advance);
         if !self.root.join("Cargo.toml").exists() {
             let runtime = runtime
                 .resolve(&self.root)
-                .map_err(|message| report.fail(&message))?;
+                .map_err(|message| console.fail(&message))?;
             let surroundings = Surroundings {
                 runtime,
                 has_workspace: is_in_workspace(&self.root),
@@ -267,13 +272,13 @@ impl Draft {
         files.extend(
             self.added
                 .iter()
-                .map(|(path, text)| PlannedFile::scaffold(inside(path), text.clone())),
+                .map(|(path, text)| PlannedFile::scaffold(crate_path(path), text.clone())),
         );
-        let lock = Lock::read(&self.root).map_err(|error| report.fail_with(&error))?;
+        let lock = LockFile::read(&self.root).map_err(|error| console.fail_with(&error))?;
         diagnostics.sort();
-        report.print(&diagnostics, &sources, Told::Notes(lock.notes()));
+        console.print_diagnostics(&diagnostics, &sources, PrintedNotes::Titles(lock.notes()));
         if diagnostics.has_errors() {
-            return Err(Status::Invalid);
+            return Err(CommandStatus::Invalid);
         }
         let notes = diagnostics
             .iter()
@@ -286,24 +291,15 @@ impl Draft {
 
     fn manifest_file(&self) -> PlannedFile {
         match &self.before {
-            None => PlannedFile::scaffold(inside(FILE_NAME), self.manifest.clone()),
+            None => PlannedFile::scaffold(crate_path(FILE_NAME), self.manifest.clone()),
             Some(before) => {
-                PlannedFile::splice(inside(FILE_NAME), before.clone(), self.manifest.clone())
+                PlannedFile::splice(crate_path(FILE_NAME), before.clone(), self.manifest.clone())
             }
         }
     }
 }
 
-/// Whether a folder above is the root of a workspace, to which cargo counts the crate.
-fn is_in_workspace(root: &Path) -> bool {
-    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf());
-    root.ancestors().skip(1).any(|folder| {
-        let manifest = std::fs::read_to_string(folder.join("Cargo.toml"));
-        manifest.is_ok_and(|text| text.lines().any(|line| line.starts_with("[workspace")))
-    })
-}
-
-fn resource_item(file: &str, kind: Option<&str>, first: FirstEntries) -> Item {
+fn resource_item(file: &str, kind: Option<&str>, first: InitialEntries) -> ListItem {
     let lists = [
         ("handlers", first.handlers),
         ("indices", first.indices),
@@ -321,12 +317,12 @@ fn resource_item(file: &str, kind: Option<&str>, first: FirstEntries) -> Item {
         block.extend(entries.iter().map(|entry| format!("  - {entry}")));
         flow.push(format!("{key}: [{}]", entries.join(", ")));
     }
-    Item {
+    ListItem {
         block,
         flow: format!("{{{}}}", flow.join(", ")),
     }
 }
 
-fn inside(path: &str) -> CratePath {
+fn crate_path(path: &str) -> CratePath {
     CratePath::new(path).expect("names of files make paths inside the crate")
 }

@@ -1,24 +1,26 @@
-//! Entries of kopf.yaml, as `kopf-gen add` writes them.
+//! Writes entries of kopf.yaml in flow style, one line each.
+//!
+//! Written by hand: all that it needs of YAML is the quoting of scalars.
 
-use crate::edit::Item;
+use crate::edit::ListItem;
 
-/// An entry of the manifest with the keys that have a value.
-pub(super) fn item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> Item {
+/// An entry of the manifest, with those keys that have a value.
+pub(super) fn list_item(keys: impl Iterator<Item = (&'static str, Option<String>)>) -> ListItem {
     let keys: Vec<String> = keys
         .filter_map(|(key, value)| Some(format!("{key}: {}", value?)))
         .collect();
     let flow = format!("{{{}}}", keys.join(", "));
-    Item {
+    ListItem {
         block: vec![flow.clone()],
         flow,
     }
 }
 
-pub(super) fn text(text: Option<&String>) -> Option<String> {
+pub(super) fn optional_scalar(text: Option<&String>) -> Option<String> {
     text.map(|text| scalar(text))
 }
 
-pub(super) fn word(set: bool) -> Option<String> {
+pub(super) fn true_if(set: bool) -> Option<String> {
     set.then(|| "true".to_owned())
 }
 
@@ -40,7 +42,7 @@ fn label_filter(label: &str) -> String {
     }
 }
 
-/// A text as YAML, in quotes unless nobody can misread it.
+/// A string as YAML, in quotes unless every reader takes the plain form for a string.
 pub(super) fn scalar(text: &str) -> String {
     const WORDS: &[&str] = &["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())

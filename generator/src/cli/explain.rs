@@ -1,20 +1,20 @@
-//! `kopf-gen explain`: what a code means.
+//! `kopf-gen explain`: prints the explanation of a diagnostic code.
 
 use std::io::{self, Write};
 
 use clap::Args;
 
-use super::Status;
+use super::status::CommandStatus;
 use crate::diagnostic::Code;
 
-/// Explain the code of a problem
+/// Explain a diagnostic code
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// The code, such as KG0102; without it, all codes are listed
+    /// The code, such as KG0102; without it, the command lists all codes
     code: Option<Code>,
 }
 
-pub(super) fn run(args: &ExplainArgs) -> Status {
+pub(super) fn run(args: &ExplainArgs) -> CommandStatus {
     let text = match args.code {
         Some(code) => {
             let lines = code
@@ -34,7 +34,7 @@ pub(super) fn run(args: &ExplainArgs) -> Status {
             .collect(),
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => Status::Ok,
-        Err(_) => Status::Invalid,
+        Ok(()) => CommandStatus::Ok,
+        Err(_) => CommandStatus::Invalid,
     }
 }

@@ -1,26 +1,27 @@
-//! `kopf-gen add startup` and its like: handlers of the operator as a whole.
+//! Adds and removes handlers of `operator.handlers`: startup, cleanup, login and probe.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::change::{edit_manifest, known};
-use super::entry::{item, scalar, text};
-use super::{Report, Status};
-use crate::edit::{self, Item, List};
+use super::console::Console;
+use super::entry::{list_item, optional_scalar, scalar};
+use super::manifest_edit::{edit_manifest, suggest_entry};
+use super::status::CommandStatus;
+use crate::edit::{self, ListItem, ManifestList};
 use crate::load::manifest::HookSection;
 
 #[derive(Debug, Args)]
 pub(super) struct HookArgs {
     /// The name of the function
     function: String,
-    /// The id by which the log tells of it, if it is not the name of the function
+    /// The id in log lines, if it is not the name of the function
     #[arg(long)]
     id: Option<String>,
-    /// How many attempts are made
+    /// The number of attempts
     #[arg(long, value_name = "NUMBER")]
     retries: Option<u32>,
-    /// How long to wait before the next attempt, such as 30s
+    /// The pause before the next attempt, such as 30s
     #[arg(long, value_name = "DURATION")]
     backoff: Option<String>,
     /// How long to keep trying, such as 1h
@@ -31,15 +32,15 @@ pub(super) struct HookArgs {
     manifest: Option<PathBuf>,
 }
 
-/// A probe is not repeated: whoever asks again later does that.
+/// A probe has no options for retries: the next health check calls it again.
 #[derive(Debug, Args)]
 pub(super) struct ProbeArgs {
     /// The name of the function
     function: String,
-    /// The id under which its result is shown, if it is not the name of the function
+    /// The id of its result, if it is not the name of the function
     #[arg(long)]
     id: Option<String>,
-    /// How long it may take, such as 5s
+    /// How long it may run, such as 5s
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
     /// The manifest; by default kopf.yaml here or in the nearest folder above
@@ -56,34 +57,34 @@ pub(super) struct RemoveHookArgs {
     manifest: Option<PathBuf>,
 }
 
-/// Adds a handler under the key that says when it is called.
-pub(super) fn add(moment: &'static str, args: &HookArgs, report: &mut Report) -> Status {
-    append(args.manifest.as_deref(), &args.item(moment), report)
+/// Adds a handler under the key `kind`: `startup`, `cleanup` or `login`.
+pub(super) fn add(kind: &'static str, args: &HookArgs, console: &mut Console) -> CommandStatus {
+    append(args.manifest.as_deref(), &args.item(kind), console)
 }
 
 /// Adds a probe.
-pub(super) fn add_probe(args: &ProbeArgs, report: &mut Report) -> Status {
-    append(args.manifest.as_deref(), &args.item(), report)
+pub(super) fn add_probe(args: &ProbeArgs, console: &mut Console) -> CommandStatus {
+    append(args.manifest.as_deref(), &args.item(), console)
 }
 
-fn append(manifest: Option<&Path>, item: &Item, report: &mut Report) -> Status {
-    edit_manifest(manifest, report, |text, _, _| {
-        edit::append(text, List::OperatorHandlers, item).map_err(|error| error.to_string())
+fn append(manifest: Option<&Path>, item: &ListItem, console: &mut Console) -> CommandStatus {
+    edit_manifest(manifest, console, |text, _, _| {
+        edit::append(text, ManifestList::OperatorHandlers, item).map_err(|error| error.to_string())
     })
 }
 
-pub(super) fn remove(args: &RemoveHookArgs, report: &mut Report) -> Status {
-    edit_manifest(args.manifest.as_deref(), report, |text, _, manifest| {
+pub(super) fn remove(args: &RemoveHookArgs, console: &mut Console) -> CommandStatus {
+    edit_manifest(args.manifest.as_deref(), console, |text, _, manifest| {
         let hooks = &manifest.operator.handlers;
         let entries: Vec<Vec<String>> = hooks.iter().map(names).collect();
         let place = entries
             .iter()
             .position(|names| names.contains(&args.handler));
         let place = place.ok_or_else(|| {
-            let help = known(&args.handler, &entries);
+            let help = suggest_entry(&args.handler, &entries);
             format!("the operator has no handler `{}`; {help}", args.handler)
         })?;
-        edit::remove(text, List::OperatorHandlers, place).map_err(|error| error.to_string())
+        edit::remove(text, ManifestList::OperatorHandlers, place).map_err(|error| error.to_string())
     })
 }
 
@@ -94,25 +95,25 @@ fn names(hook: &HookSection) -> Vec<String> {
 }
 
 impl HookArgs {
-    fn item(&self, moment: &'static str) -> Item {
+    fn item(&self, kind: &'static str) -> ListItem {
         let keys = [
-            (moment, Some(scalar(&self.function))),
-            ("id", text(self.id.as_ref())),
+            (kind, Some(scalar(&self.function))),
+            ("id", optional_scalar(self.id.as_ref())),
             ("retries", self.retries.map(|retries| retries.to_string())),
-            ("backoff", text(self.backoff.as_ref())),
-            ("timeout", text(self.timeout.as_ref())),
+            ("backoff", optional_scalar(self.backoff.as_ref())),
+            ("timeout", optional_scalar(self.timeout.as_ref())),
         ];
-        item(keys.into_iter())
+        list_item(keys.into_iter())
     }
 }
 
 impl ProbeArgs {
-    fn item(&self) -> Item {
+    fn item(&self) -> ListItem {
         let keys = [
             ("probe", Some(scalar(&self.function))),
-            ("id", text(self.id.as_ref())),
-            ("timeout", text(self.timeout.as_ref())),
+            ("id", optional_scalar(self.id.as_ref())),
+            ("timeout", optional_scalar(self.timeout.as_ref())),
         ];
-        item(keys.into_iter())
+        list_item(keys.into_iter())
     }
 }

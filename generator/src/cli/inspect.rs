@@ -1,21 +1,21 @@
-//! Commands that look and tell: `validate`, `schema`, `rbac`, `completions` and `man`.
+//! Commands that leave the crate alone: `validate`, `schema`, `rbac`, `completions` and `man`.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 
-use super::draft::{Draft, Loaded};
-use super::generate::find_root;
-use super::report::Told;
-use super::{Cli, Report, Status};
+use super::console::{Console, PrintedNotes};
+use super::crate_folder::find_root;
+use super::draft::{CrateDraft, LoadedOperator};
+use super::status::CommandStatus;
 use crate::load::manifest;
 use crate::model::rbac::{self, Rule};
 use crate::plan;
 use crate::suggest::did_you_mean;
 use crate::view::deploy::RbacView;
 
-/// Check kopf.yaml and the CRDs that it names, writing nothing
+/// Check kopf.yaml and the CRDs that it names; write nothing
 #[derive(Debug, Args)]
 pub(super) struct ValidateArgs {
     /// The manifest; by default kopf.yaml here or in the nearest folder above
@@ -26,7 +26,7 @@ pub(super) struct ValidateArgs {
 /// Print the permissions that the operator needs, each with its reason
 #[derive(Debug, Args)]
 pub(super) struct RbacArgs {
-    /// Only say why this is needed, such as pods:watch or pods
+    /// Print only the reasons for this permission, such as pods:watch or pods
     #[arg(long, value_name = "RESOURCE[:VERB]")]
     explain: Option<String>,
     /// The manifest; by default kopf.yaml here or in the nearest folder above
@@ -48,68 +48,72 @@ pub(super) struct ManArgs {
     dir: PathBuf,
 }
 
-pub(super) fn validate(args: &ValidateArgs, report: &mut Report) -> Status {
-    match load(args.manifest.as_deref(), report) {
-        Ok(Loaded {
+pub(super) fn validate(args: &ValidateArgs, console: &mut Console) -> CommandStatus {
+    match load(args.manifest.as_deref(), console) {
+        Ok(LoadedOperator {
             operator,
             sources,
             mut diagnostics,
         }) => {
             diagnostics.sort();
-            report.print(&diagnostics, &sources, Told::Nothing);
+            console.print_diagnostics(&diagnostics, &sources, PrintedNotes::None);
             let handlers: usize = operator.kinds.iter().map(|kind| kind.handlers.len()).sum();
             let kinds = operator.kinds.len();
-            report.say(&format!(
+            console.print_line(&format!(
                 "{} is valid: kinds: {kinds}, handlers: {handlers}",
                 operator.name
             ));
-            Status::Ok
+            CommandStatus::Ok
         }
         Err(status) => status,
     }
 }
 
-pub(super) fn schema(report: &mut Report) -> Status {
+pub(super) fn schema(console: &mut Console) -> CommandStatus {
     let schema = serde_json::to_string_pretty(&manifest::schema()).expect("a schema is JSON");
-    print(&format!("{schema}\n"), report)
+    print(&format!("{schema}\n"), console)
 }
 
-pub(super) fn rbac(args: &RbacArgs, report: &mut Report) -> Status {
-    let operator = match load(args.manifest.as_deref(), report) {
+pub(super) fn rbac(args: &RbacArgs, console: &mut Console) -> CommandStatus {
+    let operator = match load(args.manifest.as_deref(), console) {
         Ok(loaded) => loaded.operator,
         Err(status) => return status,
     };
     let Some(wanted) = &args.explain else {
-        return print(&plan::text(&RbacView::new(&operator)), report);
+        return print(&plan::text(&RbacView::new(&operator)), console);
     };
     let rules = rbac::rules(&operator);
     match explain(&rules, wanted) {
-        Ok(text) => print(&text, report),
-        Err(message) => report.fail(&message),
+        Ok(text) => print(&text, console),
+        Err(message) => console.fail(&message),
     }
 }
 
-pub(super) fn completions(args: &CompletionsArgs, report: &mut Report) -> Status {
-    // Into memory first, where writing cannot fail; the library would panic.
+pub(super) fn completions(
+    args: &CompletionsArgs,
+    command: &mut clap::Command,
+    console: &mut Console,
+) -> CommandStatus {
+    // Into memory first: the library panics if writing fails.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "kopf-gen", &mut script);
-    print(&String::from_utf8_lossy(&script), report)
+    clap_complete::generate(args.shell, command, "kopf-gen", &mut script);
+    print(&String::from_utf8_lossy(&script), console)
 }
 
-pub(super) fn man(args: &ManArgs, report: &mut Report) -> Status {
+pub(super) fn man(args: &ManArgs, command: clap::Command, console: &mut Console) -> CommandStatus {
     let write = std::fs::create_dir_all(&args.dir)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir));
+        .and_then(|()| clap_mangen::generate_to(command, &args.dir));
     match write {
-        Ok(()) => Status::Ok,
-        Err(error) => report.fail(&format!("cannot write to {}: {error}", args.dir.display())),
+        Ok(()) => CommandStatus::Ok,
+        Err(error) => console.fail(&format!("cannot write to {}: {error}", args.dir.display())),
     }
 }
 
-fn load(manifest: Option<&Path>, report: &mut Report) -> Result<Loaded, Status> {
-    let root = find_root(manifest).map_err(|message| report.fail(&message))?;
-    Draft::open(&root)
-        .map_err(|error| report.fail_with(&error))?
-        .load(report)
+fn load(manifest: Option<&Path>, console: &mut Console) -> Result<LoadedOperator, CommandStatus> {
+    let root = find_root(manifest).map_err(|message| console.fail(&message))?;
+    CrateDraft::open(&root)
+        .map_err(|error| console.fail_with(&error))?
+        .load(console)
 }
 
 fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
@@ -125,9 +129,9 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
         let known = rules.iter().flat_map(|rule| &rule.resources);
         let known = known.map(String::as_str);
         let help = did_you_mean(resource, known)
-            .unwrap_or_else(|| "`kopf-gen rbac` prints all".to_owned());
+            .unwrap_or_else(|| "`kopf-gen rbac` prints all permissions".to_owned());
         return Err(format!(
-            "the operator needs nothing of `{resource}`; {help}"
+            "the operator needs no permission on `{resource}`; {help}"
         ));
     }
     let grants: String = of_resource
@@ -145,19 +149,19 @@ fn explain(rules: &[Rule], wanted: &str) -> Result<String, String> {
         }
         let verbs = verbs.join(", ");
         Err(format!(
-            "the operator does not need `{wanted}`; of {resource} it needs {verbs}"
+            "the operator does not need `{wanted}`; on {resource} it needs {verbs}"
         ))
     } else {
         Ok(grants)
     }
 }
 
-fn print(text: &str, report: &mut Report) -> Status {
-    report.rest();
+fn print(text: &str, console: &mut Console) -> CommandStatus {
+    console.clear_progress();
     match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => Status::Ok,
-        // Who reads no further has seen enough, as `head` has.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Status::Ok,
-        Err(error) => report.fail(&format!("cannot write to standard output: {error}")),
+        Ok(()) => CommandStatus::Ok,
+        // The reader has closed the pipe, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => CommandStatus::Ok,
+        Err(error) => console.fail(&format!("cannot write to standard output: {error}")),
     }
 }

@@ -1,29 +1,29 @@
-//! Tells on a terminal what takes long, and leaves no trace of it.
+//! The progress line on a terminal: shown while a task takes long, erased afterwards.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is done within this time is not worth a word.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A task that ends within this time is not shown.
+const SHOW_AFTER: Duration = Duration::from_secs(1);
 
-/// How often the seconds are told.
-const TICK: Duration = Duration::from_secs(1);
+/// How often the line is drawn again.
+const REDRAW_EVERY: Duration = Duration::from_secs(1);
 
-/// Goes back to the begin of the line and clears it.
+/// Moves to the start of the line and clears it.
 const ERASE: &str = "\r\x1b[K";
 
-/// The last line of the terminal, as long as something takes long.
+/// Shows the current task on the last line of the terminal.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
-    line: Option<Arc<Line>>,
+pub(super) struct ProgressLine {
+    line: Option<Arc<TerminalLine>>,
 }
 
-/// Two threads write to one terminal, so the line has a lock: who prints something else takes the
-/// line away first, and it stays away until the next task.
+/// Two threads write to one terminal, so the line has a lock. Code that prints something else
+/// clears the line first, and it stays cleared until the next task.
 #[derive(Debug, Default)]
-struct Line {
+struct TerminalLine {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -39,26 +39,26 @@ struct State {
 struct Task {
     what: &'static str,
     since: Instant,
-    /// How much is done of how much, where that can be counted.
-    share: Option<Share>,
+    /// How many kinds are done, for tasks that count them.
+    count: Option<KindCount>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct KindCount {
     done: usize,
     total: usize,
 }
 
-// === impl Progress ===
+// === impl ProgressLine ===
 
-impl Progress {
-    /// On standard error if that is a terminal that can erase a line.
+impl ProgressLine {
+    /// On standard error, if that is a terminal that can erase a line; otherwise shows nothing.
     pub(super) fn on_terminal() -> Self {
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         if !io::stderr().is_terminal() || is_dumb {
             return Self::default();
         }
-        let line = Arc::new(Line::default());
+        let line = Arc::new(TerminalLine::default());
         let shown = Arc::clone(&line);
         let started = thread::Builder::new().spawn(move || shown.show());
         Self {
@@ -66,26 +66,26 @@ impl Progress {
         }
     }
 
-    /// From now on, this is being done.
+    /// Starts a task.
     pub(super) fn begin(&self, what: &'static str) {
         let since = Instant::now();
         self.set(Some(Task {
             what,
             since,
-            share: None,
+            count: None,
         }));
     }
 
-    /// So much of it is done; the line is as old as its seconds.
+    /// Updates the count; the next drawing of the line shows it.
     pub(super) fn advance(&self, done: usize, total: usize) {
         let Some(line) = &self.line else { return };
         if let Some(task) = &mut line.lock().task {
-            task.share = Some(Share { done, total });
+            task.count = Some(KindCount { done, total });
         }
     }
 
-    /// Nothing is being done any more, or something else is about to be printed.
-    pub(super) fn rest(&self) {
+    /// Ends the task and erases the line.
+    pub(super) fn clear(&self) {
         self.set(None);
     }
 
@@ -98,7 +98,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         let Some(line) = &self.line else { return };
         let mut state = line.lock();
@@ -108,9 +108,9 @@ impl Drop for Progress {
     }
 }
 
-// === impl Line ===
+// === impl TerminalLine ===
 
-impl Line {
+impl TerminalLine {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,11 +120,11 @@ impl Line {
         while !state.is_over {
             let pause = match &state.task {
                 None => None,
-                Some(task) => Some(match PATIENCE.checked_sub(task.since.elapsed()) {
+                Some(task) => Some(match SHOW_AFTER.checked_sub(task.since.elapsed()) {
                     Some(early) if !early.is_zero() => early,
                     _ => {
                         state.draw();
-                        TICK
+                        REDRAW_EVERY
                     }
                 }),
             };
@@ -145,12 +145,12 @@ impl Line {
 
 impl State {
     fn draw(&mut self) {
-        if let Some(Task { what, since, share }) = &self.task {
+        if let Some(Task { what, since, count }) = &self.task {
             let seconds = since.elapsed().as_secs();
-            let share = share.map_or_else(String::new, |Share { done, total }| {
+            let count = count.map_or_else(String::new, |KindCount { done, total }| {
                 format!("{done} of {total} kinds, ")
             });
-            write(&format!("{ERASE}{what}: {share}{seconds} s"));
+            write(&format!("{ERASE}{what}: {count}{seconds} s"));
             self.is_shown = true;
         }
     }
@@ -165,6 +165,6 @@ impl State {
 
 fn write(text: &str) {
     let mut out = io::stderr().lock();
-    // Nobody is left to tell when standard error is closed.
+    // A closed standard error leaves nowhere to report to.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -1,10 +1,11 @@
-//! Where a new operator crate finds the runtime.
+//! The dependency on kopf-runtime in the `Cargo.toml` of a new operator crate.
 
 use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
+use toml_writer::{ToTomlValue as _, TomlStringBuilder};
 
-/// Where the runtime comes from; by default the checkout that this program was built from.
+/// The source of the runtime; by default the checkout that this program was built from.
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 pub(super) struct RuntimeArgs {
@@ -34,7 +35,7 @@ impl RuntimeArgs {
         let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime");
         match from_path(&checkout, dir) {
             Ok(value) => Ok(value),
-            // The program was moved to another machine, or the checkout is gone.
+            // The program runs on another machine, or the checkout was deleted.
             Err(_) => Ok(format!(
                 "{{ git = {} }}",
                 toml_string(env!("CARGO_PKG_REPOSITORY"))
@@ -86,9 +87,9 @@ fn existing(path: &Path) -> Option<(PathBuf, PathBuf)> {
     Some((base, rest))
 }
 
-/// The way from `base` to `target` if both are in one checkout or folder, so that it survives a move of both.
+/// The path from `base` to `target` if they are near each other, so that both can move together.
 fn relative(target: &Path, base: &Path) -> Option<PathBuf> {
-    /// Siblings of the checkout and what is inside of it; further away, an absolute path says more.
+    /// Enough for siblings of the checkout and folders inside of it; otherwise the path is absolute.
     const FURTHEST: usize = 3;
 
     let shared = target
@@ -109,16 +110,7 @@ fn relative(target: &Path, base: &Path) -> Option<PathBuf> {
 }
 
 fn toml_string(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", c as u32)),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
+    TomlStringBuilder::new(text).as_basic().to_toml_value()
 }
 
 #[cfg(test)]
@@ -126,20 +118,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_runtimes_are_named_by_the_way_to_them() {
-        let way = |target: &str, base: &str| {
+    fn a_runtime_nearby_gets_a_relative_path() {
+        let path = |target: &str, base: &str| {
             relative(Path::new(target), Path::new(base))
-                .map(|way| way.to_string_lossy().into_owned())
+                .map(|path| path.to_string_lossy().into_owned())
         };
         assert_eq!(
-            way("/src/kopf-gen/runtime", "/src/kopf-gen/examples/01-minimal").as_deref(),
+            path("/src/kopf-gen/runtime", "/src/kopf-gen/examples/01-minimal").as_deref(),
             Some("../../runtime")
         );
         assert_eq!(
-            way("/src/kopf-gen/runtime", "/src/evc").as_deref(),
+            path("/src/kopf-gen/runtime", "/src/evc").as_deref(),
             Some("../kopf-gen/runtime")
         );
-        assert_eq!(way("/src/kopf-gen/runtime", "/tmp/evc"), None);
+        assert_eq!(path("/src/kopf-gen/runtime", "/tmp/evc"), None);
     }
 
     #[test]

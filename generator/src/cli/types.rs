@@ -1,14 +1,14 @@
-//! `kopf-gen types`: the types alone.
+//! `kopf-gen types`: prints or writes the types of CustomResourceDefinitions, without an operator.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::generate::{Mode, finish, settle};
-use super::new::is_typed;
-use super::report::Told;
-use super::{Report, Status};
+use super::apply::{WriteMode, apply_plan, recover_interrupted_run};
+use super::console::{Console, PrintedNotes};
+use super::crd_inputs::is_typed_by_hand;
+use super::status::CommandStatus;
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::crd::NameFix;
 use crate::load::input;
@@ -18,7 +18,7 @@ use crate::model::resource::{Resource, Versions};
 use crate::model::types::Known;
 use crate::plan;
 use crate::types::{self, Request};
-use crate::write::{self, EditedFiles};
+use crate::write::{self, EditPolicy};
 
 /// Print the Rust types of CustomResourceDefinitions
 #[derive(Debug, Args)]
@@ -64,28 +64,28 @@ pub(super) struct TypesArgs {
 /// When to use the types of k8s-openapi.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum BuiltinTypes {
-    /// When every value that the schema allows comes out as it went in
+    /// If every value that the schema allows is written as it was read
     Exact,
-    /// Also when values are only normalised, as times and quantities are
+    /// Also if values are normalised, as times and quantities are
     Compatible,
     /// Never
     None,
 }
 
-pub(super) fn run(args: &TypesArgs, report: &mut Report) -> Status {
+pub(super) fn run(args: &TypesArgs, console: &mut Console) -> CommandStatus {
     let mut sources = Sources::new();
     let mut diagnostics = Diagnostics::new();
-    if !is_typed(&args.inputs) {
-        report.begin("making the types");
+    if !is_typed_by_hand(&args.inputs) {
+        console.begin_task("generating the types");
     }
     let ids = input::read(&args.inputs, &mut sources, &mut diagnostics);
     let request = args.request();
     let resources = types::resources(&sources, &ids, &request, &mut diagnostics);
-    report.print(&diagnostics, &sources, Told::Nothing);
+    console.print_diagnostics(&diagnostics, &sources, PrintedNotes::None);
     if diagnostics.has_errors() {
-        return Status::Invalid;
+        return CommandStatus::Invalid;
     }
-    args.write(&resources, &sources, &request.options, report)
+    args.write(&resources, &sources, &request.options, console)
 }
 
 impl TypesArgs {
@@ -142,36 +142,38 @@ impl TypesArgs {
         resources: &[Resource],
         sources: &Sources,
         options: &Options,
-        report: &mut Report,
-    ) -> Status {
+        console: &mut Console,
+    ) -> CommandStatus {
         let edited = if self.force {
-            EditedFiles::Overwrite
+            EditPolicy::Overwrite
         } else {
-            EditedFiles::Keep
+            EditPolicy::Keep
         };
-        report.begin("making the types");
+        console.begin_task("generating the types");
         match &self.output {
             None => {
                 let text = types::text(resources, sources, options);
-                report.rest();
+                console.clear_progress();
                 match io::stdout().lock().write_all(text.as_bytes()) {
-                    Ok(()) => Status::Ok,
-                    Err(error) => report.fail(&format!("cannot write to standard output: {error}")),
+                    Ok(()) => CommandStatus::Ok,
+                    Err(error) => {
+                        console.fail(&format!("cannot write to standard output: {error}"))
+                    }
                 }
             }
             Some(file) if file.extension().is_some_and(|extension| extension == "rs") => {
                 let text = types::text(resources, sources, options);
-                match write::module(file, &text, edited) {
-                    Ok(()) => Status::Ok,
-                    Err(error) => report.fail_with(&error),
+                match write::write_module(file, &text, edited) {
+                    Ok(()) => CommandStatus::Ok,
+                    Err(error) => console.fail_with(&error),
                 }
             }
             Some(folder) => {
                 let plan = plan::types(resources, sources, options).into();
-                if let Err(status) = settle(folder, Mode::WRITE, report) {
+                if let Err(status) = recover_interrupted_run(folder, WriteMode::WRITE, console) {
                     return status;
                 }
-                finish(folder, &plan, edited, Mode::WRITE, report)
+                apply_plan(folder, &plan, edited, WriteMode::WRITE, console)
             }
         }
     }
@@ -208,6 +210,6 @@ fn derive(text: &str) -> Result<(Option<String>, String), String> {
 fn pair(text: &str) -> Result<(String, &str), String> {
     let (path, value) = text
         .split_once('=')
-        .ok_or("there must be a `=` after the path")?;
+        .ok_or("a `=` is missing after the path")?;
     Ok((path.to_owned(), value))
 }

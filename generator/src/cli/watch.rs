@@ -1,4 +1,4 @@
-//! `kopf-gen generate --watch`: again and again, whenever an input has changed.
+//! `kopf-gen generate --watch`: polls the inputs and generates after each change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,41 +7,40 @@ use std::time::{Duration, SystemTime};
 use crate::diagnostic::{Diagnostics, Sources};
 use crate::load::manifest::{self, FILE_NAME};
 
-/// How often the inputs are looked at; polling needs no help of the system and misses nothing.
-const LOOK_EVERY: Duration = Duration::from_millis(150);
+/// How often the inputs are read; polling works on every file system and misses no change.
+const POLL_EVERY: Duration = Duration::from_millis(150);
 
-/// When each input was changed last, and how long it was then.
-type Snapshot = BTreeMap<PathBuf, (SystemTime, u64)>;
+/// The modification time and the length of each input.
+type InputSnapshot = BTreeMap<PathBuf, (SystemTime, u64)>;
 
 /// Calls `generate` once, and again after each change of the manifest, of a CRD that it names, or
-/// of a file in `crds/`. Files are only looked at once they rest, as editors write in several steps.
-pub(super) fn forever(root: &Path, mut generate: impl FnMut()) -> ! {
+/// of a file in `crds/`. It waits until two polls find the same, because editors write in steps.
+pub(super) fn generate_on_change(root: &Path, mut generate: impl FnMut()) -> ! {
     let mut named = named_files(root);
-    let mut seen = snapshot(root, &named);
+    let mut last = snapshot(root, &named);
     generate();
     loop {
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_EVERY);
         let mut now = snapshot(root, &named);
-        if now == seen {
+        if now == last {
             continue;
         }
         loop {
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_EVERY);
             let later = snapshot(root, &named);
             if later == now {
                 break;
             }
             now = later;
         }
-        // Before the run, whose own writing is its business: what is changed by others meanwhile
-        // is a reason for another one.
+        // Taken before the run, so that a change that the user makes during the run causes another.
         named = named_files(root);
-        seen = snapshot(root, &named);
+        last = snapshot(root, &named);
         generate();
     }
 }
 
-/// The definitions that the manifest names, wherever they are; none while it cannot be read.
+/// The CRD files that the manifest names; none while it cannot be read.
 fn named_files(root: &Path) -> Vec<PathBuf> {
     let Ok(text) = std::fs::read_to_string(root.join(FILE_NAME)) else {
         return Vec::new();
@@ -56,11 +55,11 @@ fn named_files(root: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn snapshot(root: &Path, named: &[PathBuf]) -> Snapshot {
-    let mut files = Snapshot::new();
-    note(&root.join(FILE_NAME), &mut files);
+fn snapshot(root: &Path, named: &[PathBuf]) -> InputSnapshot {
+    let mut files = InputSnapshot::new();
+    record(&root.join(FILE_NAME), &mut files);
     for file in named {
-        note(file, &mut files);
+        record(file, &mut files);
     }
     let mut folders = vec![root.join("crds")];
     while let Some(folder) = folders.pop() {
@@ -73,14 +72,14 @@ fn snapshot(root: &Path, named: &[PathBuf]) -> Snapshot {
             if path.is_dir() {
                 folders.push(path);
             } else {
-                note(&path, &mut files);
+                record(&path, &mut files);
             }
         }
     }
     files
 }
 
-fn note(path: &Path, files: &mut Snapshot) {
+fn record(path: &Path, files: &mut InputSnapshot) {
     if let Ok(metadata) = std::fs::metadata(path) {
         let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         files.insert(path.to_path_buf(), (modified, metadata.len()));

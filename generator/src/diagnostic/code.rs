@@ -1,11 +1,11 @@
-//! The stable codes of all problems, with the text that `kopf-gen explain` prints.
+//! The stable codes of all diagnostics, with the texts that `kopf-gen explain` prints.
 
 use std::fmt;
 use std::str::FromStr;
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $id:literal,)+) => {
-        /// The stable code of a kind of problem.
+        /// The stable code of a diagnostic.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
             $($(#[doc = $doc])+ $name,)+
@@ -23,7 +23,7 @@ macro_rules! codes {
                 }
             }
 
-            /// What the problem is, why it matters and what to do about it.
+            /// The problem, why it matters, and the way to correct it.
             #[must_use]
             pub const fn explanation(self) -> &'static str {
                 match self {
@@ -41,13 +41,13 @@ codes! {
     Unreadable = "KG0101",
     /// The text is not valid YAML or JSON.
     ///
-    /// The caret shows where the reader gave up, which is at or shortly after the mistake. Usual
+    /// The caret shows where the parser stopped, which is at or shortly after the mistake. Usual
     /// causes are a wrong indentation, a tab, an unclosed quote, or a template that was not
     /// rendered: `{{ ... }}` is Helm's, not YAML. Render charts first with `helm template`.
     YamlSyntax = "KG0102",
     /// A key occurs twice in one mapping.
     ///
-    /// Readers disagree on which of the two counts. Remove one.
+    /// YAML readers disagree on which of the two counts. Remove one.
     DuplicateKey = "KG0103",
     /// A mapping key is not a string.
     ///
@@ -57,7 +57,7 @@ codes! {
     /// A key is a boolean in YAML 1.1.
     ///
     /// `y`, `n`, `yes`, `no`, `on` and `off`, without quotes, are booleans for kubectl and the API
-    /// server, which then see the key `true` or `false`. Other readers see the word. Quote it.
+    /// server, which then read the key `true` or `false`. Other readers keep the word. Quote it.
     BooleanKey = "KG0105",
     /// An alias is too large, refers to itself or to nothing, or cannot be merged.
     ///
@@ -74,20 +74,20 @@ codes! {
     NotACrd = "KG0201",
     /// A field of the CustomResourceDefinition is missing or has the wrong type.
     ///
-    /// The API server would refuse this definition.
+    /// The API server would reject this definition.
     InvalidCrd = "KG0202",
     /// The name of the CustomResourceDefinition is not `<plural>.<group>`.
     ///
-    /// The API server refuses such a definition. With `--fix-names` the name is corrected in the
-    /// embedded definition.
+    /// The API server rejects such a definition. `--fix-names` corrects the name in the embedded
+    /// definition.
     CrdName = "KG0203",
     /// No version of the CustomResourceDefinition can be used.
     ///
-    /// Types are made for versions with `served: true`, or for the ones asked for by name.
+    /// kopf-gen writes types for versions with `served: true`, or for those that `--version` names.
     NoVersion = "KG0204",
     /// Two inputs define the same CustomResourceDefinition.
     ///
-    /// Only one of them can be meant. Pass the file that is installed in the cluster.
+    /// Only one of them can be used. Pass the file that is installed in the cluster.
     DuplicateCrd = "KG0205",
     /// No CustomResourceDefinition was found in the inputs.
     ///
@@ -95,23 +95,23 @@ codes! {
     NothingFound = "KG0206",
     /// The definition uses `apiextensions.k8s.io/v1beta1` and was upgraded.
     ///
-    /// Kubernetes 1.22 and later only know `v1`. The types and the embedded definition are those
+    /// Kubernetes 1.22 and later accept only `v1`. The types and the embedded definition are those
     /// of the upgraded `v1` form.
     OldCrd = "KG0207",
     /// A schema is not structural.
     ///
-    /// The API server refuses a `v1` definition in which a value has no `type` (unless it is
+    /// The API server rejects a `v1` definition in which a value has no `type` (unless it is
     /// int-or-string or preserves unknown fields), or which uses `$ref`, `definitions`, and the
-    /// like. Types are made as well as possible; the value becomes JSON.
+    /// like. Such a value gets the type of any JSON value.
     NotStructural = "KG0301",
     /// A keyword of a schema has a value of the wrong type.
     ///
-    /// For example a string where a list is expected. The API server would refuse it.
+    /// For example a string where a list is expected. The API server would reject it.
     InvalidSchema = "KG0302",
     /// `required` names a property that is not declared.
     ///
-    /// The API server prunes undeclared properties, so no object can ever be valid unless the
-    /// property is filled in by something else. The type leaves it out.
+    /// The API server prunes undeclared properties, so no object is valid unless something else
+    /// adds the property. The type does not have it.
     UndeclaredRequired = "KG0303",
     /// An option refers to a path that the schema does not have.
     ///
@@ -127,7 +127,7 @@ codes! {
     /// Unknown keys are errors because a mistyped option would silently do nothing. The message
     /// names the nearest known key; `kopf-gen schema` prints all of them for your editor.
     ManifestUnknownKey = "KG0501",
-    /// The manifest lacks something that is needed.
+    /// The manifest lacks a required key.
     ///
     /// A manifest has `apiVersion` and `operator`; an operator has a `name`; a handler has `on`,
     /// which says when it is called, and `fn`, the name of its function; or it is a `timer` or a
@@ -138,21 +138,21 @@ codes! {
     /// For example a list where a mapping is expected, or a number where a label value is
     /// expected: `"1"` with quotes is a string.
     ManifestType = "KG0503",
-    /// A value in the manifest is not possible there.
+    /// A value in the manifest is not allowed there.
     ///
-    /// The message says which values are.
+    /// The message lists the allowed values.
     ManifestValue = "KG0504",
-    /// The manifest has a setting of Kopf that has no meaning here.
+    /// The manifest has a setting that only Kopf has.
     ///
-    /// The message says what takes its place, if anything does. `docs/settings.md` has the table of
-    /// all settings.
-    ManifestForeign = "KG0506",
-    /// `on` names occasions that do not go together.
+    /// The message names its replacement, if there is one. `docs/settings.md` has the table of all
+    /// settings.
+    KopfOnlySetting = "KG0506",
+    /// `on` names triggers that cannot be combined.
     ///
-    /// `create`, `update`, `delete` and `resume` can be combined, and the context tells which one
-    /// it was. `field` and `event` stand alone.
+    /// `create`, `update`, `delete` and `resume` can be combined, and the context has the one that
+    /// applies. `field` and `event` stand alone.
     HandlerTriggers = "KG0601",
-    /// A handler has an option that does not fit it.
+    /// A handler has an option that is for other handlers.
     ///
     /// `optional` is for delete handlers, `deleted` for resume handlers; `value`, `old` and `new`
     /// need a `field`, and `value` excludes the other two. A timer needs `interval` or `idle`, and
@@ -161,157 +161,157 @@ codes! {
     HandlerOption = "KG0602",
     /// The name of a function is not a Rust name.
     ///
-    /// `fn`, `when` and `predicate` become methods. The id that objects carry can be any other
-    /// text: give it with `id`.
+    /// `fn`, `when` and `predicate` become methods. The id in the annotations of objects can be any
+    /// other text: give it with `id`.
     HandlerName = "KG0603",
-    /// Two handlers cannot be told apart.
+    /// Two handlers of a kind have the same id or function.
     ///
-    /// Objects carry the progress of a handler under its id (with `/field.path` for handlers with a
-    /// field), so ids are unique within a kind; and one function has one signature. Give `id` or
-    /// another `fn`.
+    /// An object keeps the progress of a handler under its id (with `/field.path` for handlers with
+    /// a field), so ids are unique within a kind; and one function has one signature. Give one of
+    /// them another `id` or `fn`.
     DuplicateHandler = "KG0604",
     /// A field path does not exist in the schema of the kind.
     ///
-    /// The API server removes fields that the schema does not have, so the handler would never be
+    /// The API server prunes fields that the schema does not have, so the handler would never be
     /// called. Below `x-kubernetes-preserve-unknown-fields` any path is accepted.
     UnknownField = "KG0605",
     /// The manifest names a kind that does not exist.
     ///
     /// `crd` is a file that defines the kind, and `kind` chooses one if it defines several;
-    /// `builtin` is the `apiVersion` and kind of something that every cluster has, such as
+    /// `builtin` is the `apiVersion` and kind of a kind of Kubernetes itself, such as
     /// `v1/Pod` or `batch/v1/Job`.
     UnknownKind = "KG0606",
-    /// The name of the operator cannot be used.
+    /// The name of the operator is invalid.
     ///
-    /// It names the crate and everything that is deployed: lower-case letters, digits and dashes,
+    /// It names the crate and all objects of the deployment: lower-case letters, digits and dashes,
     /// starting with a letter, at most 63 of them.
     OperatorName = "KG0607",
     /// The manifest names the same kind twice.
     ///
-    /// All handlers of a kind belong into one entry.
+    /// All handlers of a kind belong in one entry.
     DuplicateKind = "KG0608",
-    /// A filter can never be met.
+    /// A filter can never match.
     ///
-    /// The schema never lets the value into the field: it has another type, is none of the `enum`,
+    /// The schema does not allow the value in the field: it has another type, is none of the `enum`,
     /// or is outside of `minimum`, `maxLength`, `pattern` and the like; or no object can have such a
-    /// label or annotation. The handler would never be called. `old` gets a warning only, because
+    /// label or annotation. The handler would never be called. `old` causes a warning only, because
     /// an object may still have a value from a time when the schema allowed it; mutating webhooks
-    /// see objects before their limits are checked. To look for what the schema should not let
-    /// pass, write `{predicate: name}`.
+    /// get objects before the API server validates them. To match values that the schema does not
+    /// allow, write `{predicate: name}`.
     FilterValue = "KG0609",
-    /// Objects wait for a handler when they are deleted.
+    /// The deletion of objects waits for a handler.
     ///
-    /// A delete handler puts a finalizer on every object that it could be called for, and so do
-    /// timers and daemons, which have to stop first. While the operator does not run, such objects
-    /// cannot be deleted, nor can their namespaces. `optional: true` on a delete handler lets them
-    /// go; filters keep the finalizer away from objects that a timer or daemon is not for. Before
-    /// the operator goes for good, let the filters of these handlers match nothing and run it once
-    /// more: it takes its finalizer off the objects.
+    /// The operator puts a finalizer on every object that a delete handler, a timer or a daemon
+    /// matches; timers and daemons have to stop first. While the operator does not run, such objects
+    /// cannot be deleted, nor can their namespaces. With `optional: true` a delete handler adds no
+    /// finalizer; with filters a timer or daemon adds it only to the objects that match. Before you
+    /// uninstall the operator, make the filters of these handlers match nothing and run it once
+    /// more: it removes its finalizer from the objects.
     HoldsDeletion = "KG0610",
-    /// Results of handlers would be lost.
+    /// The API server prunes the results of handlers.
     ///
-    /// A handler that delivers a result, with `cx.set_result`, has it written to
-    /// `status.<its id>`. The schema of the kind has no room for that, so the API server drops it
-    /// without a word. Add the field to the schema, or `x-kubernetes-preserve-unknown-fields: true`
-    /// to `status`. Handlers that deliver nothing, or write fields of the status that the schema
-    /// has, need neither.
+    /// The operator writes the result of a handler, set with `cx.set_result`, to `status.<its id>`.
+    /// The schema of the kind does not have that field, so the API server drops it without an error.
+    /// Add the field to the schema, or `x-kubernetes-preserve-unknown-fields: true` to `status`.
+    /// Handlers without results, or that write fields of the status that the schema has, need
+    /// neither.
     PrunedResults = "KG0611",
-    /// Two versions of a kind are handled at once.
+    /// The manifest handles two versions of a kind.
     ///
-    /// They are two views of the same objects, so every object is handled twice, and both
-    /// kinds of handlers keep their progress on it.
+    /// Both versions have the same objects, so the operator handles every object twice, and both
+    /// sets of handlers keep their progress on it.
     TwoVersions = "KG0612",
-    /// A webhook does not say what it is.
+    /// A webhook has neither `validate` nor `mutate`, or both.
     ///
-    /// An entry of `admission` names its function with `validate`, which says yes or no, or with
-    /// `mutate`, which may also change the object; not with both, because the API server asks the
-    /// two kinds at different times.
+    /// An entry of `admission` names its function with `validate`, which admits or denies, or with
+    /// `mutate`, which may also change the object; not with both, because the API server calls the
+    /// two sorts at different times.
     WebhookRole = "KG0620",
-    /// Requests to the API server are refused while the operator does not answer.
+    /// The API server rejects requests while the operator does not answer.
     ///
     /// A webhook on a kind that the cluster itself needs can make the cluster unusable: if Pods
-    /// cannot be created, neither can those of the operator that would answer. Namespaces of the
-    /// system and the operator's own are always left out; `ignore_failures: true` lets requests
-    /// pass everywhere when nobody answers.
+    /// cannot be created, neither can those of the operator. Namespaces of the system and the
+    /// operator's own are always left out; with `ignore_failures: true` the API server admits
+    /// requests everywhere while the operator does not answer.
     BlockingWebhook = "KG0621",
-    /// What is applied from `deploy/` is not what was generated there.
+    /// `deploy/kustomization.yaml` does not list the files that kopf-gen generates in `deploy/`.
     ///
-    /// `deploy/kustomization.yaml` is yours, and says what `kubectl apply -k deploy` applies. A new
-    /// handler can bring a new file, such as `deploy/webhooks.yaml` with the Service that leads the
-    /// API server to the operator: add it to the `resources` there. If the last such handler goes,
-    /// so does the file, and the list must not name it any more.
+    /// The file is yours, and lists what `kubectl apply -k deploy` applies. A new handler can add a
+    /// file, such as `deploy/webhooks.yaml` with the Service by which the API server reaches the
+    /// operator: add it to the `resources` there. When you remove the last such handler, kopf-gen
+    /// deletes the file, and the list must no longer name it.
     DeploymentList = "KG0622",
-    /// A memo is declared where none can last.
+    /// A kind without a watch has a memo.
     ///
-    /// What is remembered of an object is kept as long as the operator watches it. A kind with
-    /// webhooks alone is not watched, so each of their calls begins with an empty memo.
+    /// The operator keeps the memo of an object as long as it watches the object. It does not watch
+    /// a kind that has only webhooks, so each of their calls begins with an empty memo.
     UselessMemo = "KG0625",
-    /// States are to be kept that nobody compares.
+    /// A kind without handlers of changes has `track: always`.
     ///
-    /// `track: always` keeps the last handled state on every object of a kind, so that one that
-    /// begins to match the filters of a handler is compared with what it was before. That costs
-    /// a write for each change of each object, and is for the handlers of changes only.
+    /// `track: always` keeps the last handled state on every object of a kind, so that an object
+    /// that begins to match the filters of a handler is compared with its former state. That costs
+    /// a write for each change of each object, and only handlers of changes use it.
     UselessTracking = "KG0626",
-    /// What is said about other operators or replicas cannot work.
+    /// An option of `peering` or `leader_election` is invalid.
     ///
-    /// A leader has to stop before another may begin: `retry_period` < `renew_deadline` <
-    /// `lease_duration`. Lifetimes and leases are whole seconds, because other programs read them
-    /// as such. Peerings and Leases are objects, and are named like objects.
+    /// A leader must stop before another one begins: `retry_period` < `renew_deadline` <
+    /// `lease_duration`. Lifetimes and lease durations are whole seconds, because other programs
+    /// read them as such. Peerings and Leases are objects, and their names follow the rules for
+    /// objects.
     PeersOption = "KG0630",
-    /// The types of an index cannot be used.
+    /// The types of an index are invalid.
     ///
     /// `keys` and `values` are Rust types that own what they hold: `String` and not `&str`. Keys can
     /// be compared for equality and hashed, so there are no floating-point numbers in them. Types
-    /// of the standard library, and those of the operator's kinds, are known by their names; a type
-    /// of your own is written with its path, such as `crate::handlers::PodInfo`. All kinds that are
-    /// found in one index have the same types there.
+    /// of the standard library and of the operator's kinds need no path; write a type of your own
+    /// with its path, such as `crate::handlers::PodInfo`. All kinds in one index have the same types
+    /// there.
     IndexType = "KG0640",
-    /// A selection cannot be meant like this.
+    /// A selection is invalid.
     ///
-    /// `select` says in one way which kinds are meant: by `kind`, `plural`, `singular`,
+    /// `select` selects kinds in one way: by `kind`, `plural`, `singular`,
     /// `short_name`, `any_name` or `category`; `group` and `version` can be added to each of them.
-    /// Only a `group` is everything in it, and `select: everything` is all that the cluster has.
-    /// Names are case-sensitive, and none is empty but that of the core group.
+    /// A `group` alone selects all of its kinds, and `select: everything` all kinds of the cluster.
+    /// Names are case-sensitive, and only that of the core group is empty.
     Selection = "KG0650",
-    /// Handlers of a wide selection write to objects of others.
+    /// Handlers of a wide selection write to many objects.
     ///
     /// Handlers of changes keep their progress in annotations of each object, and delete handlers,
-    /// timers and daemons hold it with a finalizer. On a category, a group or everything, that is
-    /// every object of every such kind, in namespaces of the system as well. `labels` or `when`
-    /// restrict them to objects that you mean; `on: event` writes nothing.
+    /// timers and daemons add a finalizer. On a category, a group or everything, that is every
+    /// object of every such kind, also in namespaces of the system. Restrict the handlers with
+    /// `labels` or `when`; `on: event` writes nothing.
     WideWrites = "KG0651",
     /// A selection has no webhooks.
     ///
-    /// The API server has to be told by name about which kinds it asks, before they are changed for
-    /// the first time; and a webhook that it asks about everything can stop the whole cluster. Name
-    /// the kinds with `crd` or `builtin`.
+    /// A webhook configuration names its kinds before their first request, and a webhook on all
+    /// kinds can stop the whole cluster. Name the kinds with `crd` or `builtin`.
     SelectedWebhook = "KG0652",
     /// The permissions of the operator are as wide as its selection.
     ///
-    /// Which kinds a category, a kind or a short name means is only known in the cluster, and
-    /// permissions are given by plural. So `deploy/rbac.yaml` has to allow all kinds of the group,
-    /// or of all groups. A `group` makes that less, and `plural` with `group` makes it exact.
+    /// Only the cluster knows the kinds of a category, a kind or a short name, and permissions name
+    /// plurals. So `deploy/rbac.yaml` allows all kinds of the group, or of all groups. A `group`
+    /// narrows that, and `plural` with `group` makes it exact.
     WidePermissions = "KG0653",
-    /// Two handlers of the same id may be about the same objects.
+    /// Two handlers with the same id may handle the same objects.
     ///
-    /// A selection can mean a kind that is named elsewhere in the manifest, or that another
-    /// selection means, too. One stream then serves both, and an object carries the progress of
-    /// each handler under its id: give one of them another `id` or `fn`.
+    /// A selection can include a kind that the manifest names elsewhere, or that another selection
+    /// includes. One watch then serves both, and an object keeps the progress of each handler under
+    /// its id: give one of them another `id` or `fn`.
     SelectionOverlap = "KG0654",
     /// A file of yours is not valid Rust.
     ///
-    /// Stubs are added at places found by parsing, so a file that does not parse cannot get any.
-    /// Nothing was written. Mend the file and run the command again.
+    /// kopf-gen parses your files to add stubs, so it cannot add any to a file that does not parse.
+    /// Nothing was written. Correct the file and run the command again.
     UserFileSyntax = "KG0701",
     /// Nothing implements the handlers of a kind.
     ///
-    /// The methods of a kind belong into an `impl <Kind>Handlers for ...` block. It may be in any
-    /// file below `src/`, but it must not come out of a macro, or stubs have no place to go.
+    /// The methods of a kind belong in an `impl <Kind>Handlers for ...` block. It may be in any file
+    /// below `src/`, but not in a macro, because kopf-gen adds stubs to the block.
     NoHandlersImpl = "KG0702",
-    /// A method of yours is not a handler any more.
+    /// A method of yours is no longer a handler.
     ///
-    /// The manifest no longer names it. Code is never deleted for you: the method stays until you
-    /// remove it, and the compiler refuses it as not being a member of the trait.
+    /// The manifest no longer names it. kopf-gen never deletes your code: the method stays until you
+    /// remove it, and the compiler rejects it because the trait does not have it.
     LeftOverHandler = "KG0703",
 }
 

@@ -1,13 +1,13 @@
-//! Diagnostics as text for people and as JSON for tools.
+//! Renders diagnostics as text with snippets and as JSON.
 
 use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 
-use super::source::floor;
-use super::{Diagnostic, Label, Severity, SourceId, Sources, Span};
+use super::problem::{Diagnostic, Severity, SourceLabel};
+use super::source::{SourceId, Sources, Span, floor};
 
-/// Whether to colour the text.
+/// Whether the text has colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// With terminal escapes.
@@ -16,7 +16,7 @@ pub enum Style {
     Plain,
 }
 
-/// The part of a text that one snippet shows, cut out because the renderer reads all of it.
+/// The lines that one snippet shows, cut out because the renderer reads its whole input.
 struct Window<'a> {
     text: &'a str,
     offset: usize,
@@ -76,7 +76,7 @@ pub fn json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
 }
 
 /// The files of the labels, the primary one first, each once.
-fn files(labels: &[Label]) -> Vec<SourceId> {
+fn files(labels: &[SourceLabel]) -> Vec<SourceId> {
     let mut files = Vec::new();
     for label in labels {
         if !files.contains(&label.source) {
@@ -103,7 +103,7 @@ fn snippet<'a>(
             } else {
                 AnnotationKind::Context
             };
-            let annotation = kind.span(shown(text, label.span, &window));
+            let annotation = kind.span(span_in_window(text, label.span, &window));
             if label.text.is_empty() {
                 annotation
             } else {
@@ -128,7 +128,7 @@ fn window(text: &str, spans: impl Iterator<Item = Span> + Clone) -> Window<'_> {
 }
 
 /// A span relative to its window, not running past the end of its first line.
-fn shown(text: &str, span: Span, window: &Window<'_>) -> std::ops::Range<usize> {
+fn span_in_window(text: &str, span: Span, window: &Window<'_>) -> std::ops::Range<usize> {
     let start = floor(text, span.start).len();
     let line_end = text[start..].find('\n').map_or(text.len(), |n| start + n);
     let end = floor(text, span.end.min(line_end)).len().max(start);

@@ -1,6 +1,6 @@
-//! The texts that were read, and the way from a byte offset to a line and a column.
+//! The texts of a run, and the conversion of byte offsets to lines and columns.
 
-/// Names one text of [`Sources`].
+/// The number of a text in [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(u32);
 
@@ -13,23 +13,23 @@ pub struct Span {
     pub end: usize,
 }
 
-/// A place as an editor shows it: both numbers count from one, columns count characters.
+/// A line and a column as an editor shows them: both count from one, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct LineColumn {
     /// The line.
     pub line: usize,
     /// The column.
     pub column: usize,
 }
 
-/// All texts of a run, with the names that the user knows them by.
+/// All texts of a run, with their names, usually paths.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    list: Vec<Source>,
+    list: Vec<SourceText>,
 }
 
 #[derive(Clone, Debug)]
-struct Source {
+struct SourceText {
     name: String,
     text: String,
 }
@@ -59,10 +59,10 @@ impl Sources {
         Self::default()
     }
 
-    /// Adds a text under the name by which the user knows it, usually a path.
+    /// Adds a text under its name, usually a path.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> SourceId {
         let id = u32::try_from(self.list.len()).expect("fewer than four billion inputs");
-        self.list.push(Source {
+        self.list.push(SourceText {
             name: name.into(),
             text: text.into(),
         });
@@ -81,7 +81,7 @@ impl Sources {
         &self.source(id).text
     }
 
-    /// Every text, in the order in which they were added.
+    /// The ids of all texts, in the order in which they were added.
     pub fn ids(&self) -> impl Iterator<Item = SourceId> + use<> {
         let end = u32::try_from(self.list.len()).expect("fewer than four billion inputs");
         (0..end).map(SourceId)
@@ -89,16 +89,16 @@ impl Sources {
 
     /// The line and the column of a byte; a byte past the end is the end.
     #[must_use]
-    pub fn position(&self, id: SourceId, offset: usize) -> Position {
+    pub fn position(&self, id: SourceId, offset: usize) -> LineColumn {
         let before = floor(self.text(id), offset);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Position {
+        LineColumn {
             line: before.bytes().filter(|byte| *byte == b'\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
         }
     }
 
-    fn source(&self, id: SourceId) -> &Source {
+    fn source(&self, id: SourceId) -> &SourceText {
         &self.list[id.0 as usize]
     }
 }
@@ -120,10 +120,10 @@ mod tests {
     fn positions_count_characters_from_one() {
         let mut sources = Sources::new();
         let id = sources.add("a.yaml", "ä: 1\nbü: 2\n");
-        assert_eq!(sources.position(id, 0), Position { line: 1, column: 1 });
-        assert_eq!(sources.position(id, 2), Position { line: 1, column: 2 });
-        assert_eq!(sources.position(id, 6), Position { line: 2, column: 1 });
-        assert_eq!(sources.position(id, 9), Position { line: 2, column: 3 });
-        assert_eq!(sources.position(id, 999), Position { line: 3, column: 1 });
+        assert_eq!(sources.position(id, 0), LineColumn { line: 1, column: 1 });
+        assert_eq!(sources.position(id, 2), LineColumn { line: 1, column: 2 });
+        assert_eq!(sources.position(id, 6), LineColumn { line: 2, column: 1 });
+        assert_eq!(sources.position(id, 9), LineColumn { line: 2, column: 3 });
+        assert_eq!(sources.position(id, 999), LineColumn { line: 3, column: 1 });
     }
 }

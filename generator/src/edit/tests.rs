@@ -2,24 +2,24 @@
 
 use super::*;
 
-fn item() -> Item {
-    Item {
+fn item() -> ListItem {
+    ListItem {
         block: vec!["crd: new.yaml".into(), "handlers: []".into()],
         flow: "{crd: new.yaml, handlers: []}".into(),
     }
 }
 
-fn handler() -> Item {
-    Item {
+fn handler() -> ListItem {
+    ListItem {
         block: vec!["{on: update, fn: b}".into()],
         flow: "{on: update, fn: b}".into(),
     }
 }
 
 #[test]
-fn block_list_grows_behind_its_last_comment() {
+fn an_item_is_appended_after_the_last_comment_of_a_block_list() {
     let text = "# top\nresources:\n  - crd: a.yaml # first\n    handlers:\n      - {on: create, fn: a} # why\n\n# end\nother: 1\n";
-    insta::assert_snapshot!(append(text, List::Resources, &item()).expect("usual"), @r"
+    insta::assert_snapshot!(append(text, ManifestList::Resources, &item()).expect("usual"), @r"
     # top
     resources:
       - crd: a.yaml # first
@@ -31,7 +31,7 @@ fn block_list_grows_behind_its_last_comment() {
     # end
     other: 1
     ");
-    insta::assert_snapshot!(append(text, List::Handlers(0), &handler()).expect("usual"), @r"
+    insta::assert_snapshot!(append(text, ManifestList::Handlers(0), &handler()).expect("usual"), @r"
     # top
     resources:
       - crd: a.yaml # first
@@ -45,16 +45,16 @@ fn block_list_grows_behind_its_last_comment() {
 }
 
 #[test]
-fn flow_list_stays_one() {
+fn a_flow_list_stays_a_flow_list() {
     let text = "resources: [{crd: a.yaml, handlers: [{on: create, fn: a}]}] # flat";
     assert_eq!(
-        append(text, List::Handlers(0), &handler()).as_deref(),
+        append(text, ManifestList::Handlers(0), &handler()).as_deref(),
         Ok(
             "resources: [{crd: a.yaml, handlers: [{on: create, fn: a}, {on: update, fn: b}]}] # flat"
         )
     );
     assert_eq!(
-        append(text, List::Resources, &item()).as_deref(),
+        append(text, ManifestList::Resources, &item()).as_deref(),
         Ok(
             "resources: [{crd: a.yaml, handlers: [{on: create, fn: a}]}, {crd: new.yaml, handlers: []}] # flat"
         )
@@ -62,7 +62,7 @@ fn flow_list_stays_one() {
 }
 
 #[test]
-fn missing_or_empty_lists_are_begun() {
+fn missing_and_empty_lists_become_block_lists() {
     for (before, after) in [
         (
             "a: 1",
@@ -90,18 +90,18 @@ fn missing_or_empty_lists_are_begun() {
         ),
     ] {
         assert_eq!(
-            append(before, List::Resources, &item()).as_deref(),
+            append(before, ManifestList::Resources, &item()).as_deref(),
             Ok(after),
             "{before:?}"
         );
     }
     let text = "resources:\n- crd: a.yaml\n- {crd: b.yaml}\n";
     assert_eq!(
-        append(text, List::Handlers(0), &handler()).as_deref(),
+        append(text, ManifestList::Handlers(0), &handler()).as_deref(),
         Ok("resources:\n- crd: a.yaml\n  handlers:\n    - {on: update, fn: b}\n- {crd: b.yaml}\n")
     );
     assert_eq!(
-        append(text, List::Handlers(1), &handler()).as_deref(),
+        append(text, ManifestList::Handlers(1), &handler()).as_deref(),
         Ok("resources:\n- crd: a.yaml\n- {crd: b.yaml, handlers: [{on: update, fn: b}]}\n")
     );
 }
@@ -110,29 +110,32 @@ fn missing_or_empty_lists_are_begun() {
 fn items_are_removed_with_their_lines() {
     let text = "resources:\n  - crd: a.yaml\n    handlers:\n      - {fn: a}\n      # about b\n      - fn: b\n        on: create # x\n      - {fn: c}\n";
     assert_eq!(
-        remove(text, List::Handlers(0), 1).as_deref(),
+        remove(text, ManifestList::Handlers(0), 1).as_deref(),
         Ok(
             "resources:\n  - crd: a.yaml\n    handlers:\n      - {fn: a}\n      # about b\n      - {fn: c}\n"
         )
     );
     let flow = "resources: [{handlers: [{fn: a}, {fn: b}]}]";
     assert_eq!(
-        remove(flow, List::Handlers(0), 0).as_deref(),
+        remove(flow, ManifestList::Handlers(0), 0).as_deref(),
         Ok("resources: [{handlers: [{fn: b}]}]")
     );
     assert_eq!(
-        remove(flow, List::Handlers(0), 1).as_deref(),
+        remove(flow, ManifestList::Handlers(0), 1).as_deref(),
         Ok("resources: [{handlers: [{fn: a}]}]")
     );
     let one = "resources:\n  - handlers:\n      - {fn: a} # only\n    crd: a\n";
     assert_eq!(
-        remove(one, List::Handlers(0), 0).as_deref(),
+        remove(one, ManifestList::Handlers(0), 0).as_deref(),
         Ok("resources:\n  - handlers: []\n    crd: a\n")
     );
 }
 
 #[test]
-fn aliases_are_left_to_people() {
+fn lists_with_aliases_are_not_edited() {
     let text = "x: &x [{fn: a}]\nresources:\n  - handlers: *x\n";
-    assert_eq!(append(text, List::Handlers(0), &handler()), Err(TooUnusual));
+    assert_eq!(
+        append(text, ManifestList::Handlers(0), &handler()),
+        Err(CannotEdit)
+    );
 }

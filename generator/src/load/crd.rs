@@ -1,23 +1,23 @@
-//! CustomResourceDefinitions among the documents of a text.
+//! Reads the CustomResourceDefinitions among the documents of a text.
 
-use super::schema::{Reader, Schema};
+use super::schema::{Schema, SchemaReader};
 use super::upgrade;
-use super::yaml::{self, Dialect, Entry, Node, Value};
+use super::yaml::{self, Dialect, MapEntry, Node, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources, Span};
 
 /// A CustomResourceDefinition, in its `v1` form.
 #[derive(Clone, Debug)]
 pub struct Crd {
-    /// The text that it came from.
+    /// The text that it is in.
     pub source: SourceId,
-    /// Where it stands there.
+    /// Its place there.
     pub span: Span,
     /// `metadata.name`.
     pub name: String,
     /// `spec.group`.
     pub group: String,
     /// `spec.names`.
-    pub names: Names,
+    pub names: ResourceNames,
     /// `spec.scope`.
     pub scope: Scope,
     /// `spec.versions`, in the order of the text.
@@ -28,7 +28,7 @@ pub struct Crd {
 
 /// The names of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct ResourceNames {
     /// `kind`.
     pub kind: String,
     /// `plural`.
@@ -43,12 +43,12 @@ pub struct Names {
     pub categories: Vec<String>,
 }
 
-/// Whether objects live in namespaces.
+/// Whether objects are in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// They do.
+    /// Each object is in a namespace.
     Namespaced,
-    /// They do not.
+    /// Objects are not in namespaces.
     Cluster,
 }
 
@@ -57,7 +57,7 @@ pub enum Scope {
 pub struct CrdVersion {
     /// `name`.
     pub name: String,
-    /// Where the name stands.
+    /// The place of the name.
     pub span: Span,
     /// `served`.
     pub served: bool,
@@ -70,16 +70,16 @@ pub struct CrdVersion {
     /// Whether there is a status subresource.
     pub status: bool,
     /// The scale subresource.
-    pub scale: Option<Scale>,
+    pub scale: Option<ScaleSubresource>,
     /// `additionalPrinterColumns`.
-    pub columns: Vec<Column>,
+    pub columns: Vec<PrinterColumn>,
     /// The paths of `selectableFields`.
     pub selectable_fields: Vec<String>,
 }
 
 /// The scale subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scale {
+pub struct ScaleSubresource {
     /// `specReplicasPath`.
     pub spec_replicas: String,
     /// `statusReplicasPath`.
@@ -90,14 +90,14 @@ pub struct Scale {
 
 /// A printer column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct PrinterColumn {
     /// `name`.
     pub name: String,
     /// `jsonPath`.
     pub path: String,
 }
 
-/// What to do about names that the API server refuses.
+/// The treatment of names that the API server rejects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameFix {
     /// Report them.
@@ -107,7 +107,7 @@ pub enum NameFix {
     Correct,
 }
 
-/// Reads the definitions of one text; other documents are skipped with a note.
+/// Reads the definitions of one text; each other document is skipped with a diagnostic.
 #[must_use]
 pub fn read(
     sources: &Sources,
@@ -123,7 +123,7 @@ pub fn read(
     crds
 }
 
-/// Takes lists apart and sorts the definitions from the rest.
+/// Collects the definitions of a document, also those inside of lists.
 fn flatten(
     document: Node,
     source: SourceId,
@@ -137,7 +137,7 @@ fn flatten(
     if known && kind == "CustomResourceDefinition" {
         let old = api_version.ends_with("v1beta1");
         crds.extend(
-            Fields {
+            CrdReader {
                 source,
                 diagnostics,
             }
@@ -174,15 +174,15 @@ fn flatten(
     }
 }
 
-/// Reads the fields of one definition.
-struct Fields<'a> {
+/// Reads one definition.
+struct CrdReader<'a> {
     source: SourceId,
     diagnostics: &'a mut Diagnostics,
 }
 
-// === impl Fields ===
+// === impl CrdReader ===
 
-impl Fields<'_> {
+impl CrdReader<'_> {
     fn crd(&mut self, mut document: Node, old: bool, fix: NameFix) -> Option<Crd> {
         if old {
             let place = document
@@ -225,10 +225,10 @@ impl Fields<'_> {
         })
     }
 
-    fn names(&mut self, node: &Node) -> Option<Names> {
+    fn names(&mut self, node: &Node) -> Option<ResourceNames> {
         let (kind, plural) = (self.text(node, "kind"), self.text(node, "plural"));
         let (kind, plural) = (kind?, plural?);
-        Some(Names {
+        Some(ResourceNames {
             singular: optional_text(node, "singular").unwrap_or_else(|| kind.to_lowercase()),
             list_kind: optional_text(node, "listKind").unwrap_or_else(|| format!("{kind}List")),
             short_names: strings(node, "shortNames"),
@@ -256,7 +256,7 @@ impl Fields<'_> {
             self.invalid("`versions` is a list", node.span);
             return None;
         };
-        // Collected first, so that the mistakes of all versions are reported.
+        // Collected first, so that the errors of all versions are reported.
         let versions: Vec<_> = nodes.iter().map(|node| self.version(node)).collect();
         versions.into_iter().collect()
     }
@@ -275,7 +275,7 @@ impl Fields<'_> {
             self.invalid(&format!("version `{name}` has no schema"), span);
             return None;
         };
-        let mut reader = Reader {
+        let mut reader = SchemaReader {
             source: self.source,
             diagnostics: self.diagnostics,
         };
@@ -358,16 +358,16 @@ impl Fields<'_> {
     }
 }
 
-fn scale(node: &Node) -> Scale {
-    Scale {
+fn scale(node: &Node) -> ScaleSubresource {
+    ScaleSubresource {
         spec_replicas: optional_text(node, "specReplicasPath").unwrap_or_default(),
         status_replicas: optional_text(node, "statusReplicasPath").unwrap_or_default(),
         selector: optional_text(node, "labelSelectorPath"),
     }
 }
 
-fn column(node: &Node) -> Column {
-    Column {
+fn column(node: &Node) -> PrinterColumn {
+    PrinterColumn {
         name: optional_text(node, "name").unwrap_or_default(),
         path: optional_text(node, "jsonPath").unwrap_or_default(),
     }
@@ -397,7 +397,7 @@ fn text_mut<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
             Value::Map(entries) => entries
                 .iter_mut()
                 .find(|entry| entry.key.name == **key)
-                .map(|entry: &mut Entry| &mut entry.value),
+                .map(|entry: &mut MapEntry| &mut entry.value),
             _ => None,
         })
 }

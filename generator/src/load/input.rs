@@ -1,4 +1,4 @@
-//! The files that the user means: paths, folders, globs and standard input.
+//! Reads the files that arguments name: paths, folders, globs and standard input.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Sources};
 
-/// What standard input is called.
+/// The name of standard input in diagnostics.
 pub const STDIN: &str = "<stdin>";
 
-/// Reads everything that the arguments name, sorted by path and each file once.
+/// Reads the files that the arguments name, each once, standard input first, then sorted by path.
 #[must_use]
 pub fn read(
     arguments: &[String],
@@ -32,12 +32,15 @@ pub fn read(
         } else if path.exists() || !argument.contains(['*', '?']) {
             paths.insert(path.to_owned());
         } else {
-            let before = paths.len();
-            expand(path, &mut paths);
-            if paths.len() == before {
-                let message = format!("nothing matches `{argument}`");
-                diagnostics.push(Diagnostic::error(Code::Unreadable, message));
-            }
+            let problem = match matching_files(argument) {
+                Ok(files) if !files.is_empty() => {
+                    paths.extend(files);
+                    continue;
+                }
+                Ok(_) => format!("nothing matches `{argument}`"),
+                Err(error) => format!("`{argument}` is not a pattern: {error}"),
+            };
+            diagnostics.push(Diagnostic::error(Code::Unreadable, problem));
         }
     }
     for path in paths {
@@ -89,71 +92,37 @@ fn is_manifest(path: &Path) -> bool {
     extension.is_some_and(|extension| ["yaml", "yml", "json"].contains(&extension))
 }
 
-/// Adds the files that match a pattern with `*`, `?` and `**`.
-fn expand(pattern: &Path, paths: &mut BTreeSet<PathBuf>) {
-    let parts: Vec<&str> = pattern.iter().filter_map(|part| part.to_str()).collect();
-    let (start, parts) = match parts.split_first() {
-        Some((first, rest)) if Path::new(first).is_absolute() => (PathBuf::from(first), rest),
-        _ => (PathBuf::new(), parts.as_slice()),
-    };
-    descend(&start, parts, paths);
-}
-
-fn descend(folder: &Path, parts: &[&str], paths: &mut BTreeSet<PathBuf>) {
-    let Some((part, rest)) = parts.split_first() else {
-        if folder.is_file() {
-            paths.insert(folder.to_owned());
-        }
-        return;
-    };
-    if !part.contains(['*', '?']) {
-        descend(&folder.join(part), rest, paths);
-        return;
-    }
-    let here = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
-    if *part == "**" {
-        descend(folder, rest, paths);
-    }
-    for entry in fs::read_dir(here).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let path = folder.join(&name);
-        if *part == "**" {
-            if path.is_dir() {
-                descend(&path, parts, paths);
-            }
-        } else if name
-            .to_str()
-            .is_some_and(|name| matches(part.as_bytes(), name.as_bytes()))
-        {
-            descend(&path, rest, paths);
-        }
-    }
-}
-
-/// Whether a name matches a pattern with `*` and `?`.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern.split_first(), name.split_first()) {
-        (None, None) => true,
-        (Some((b'*', rest)), _) => (0..=name.len()).any(|skip| matches(rest, &name[skip..])),
-        (Some((b'?', rest)), Some((_, tail))) => matches(rest, tail),
-        (Some((p, rest)), Some((n, tail))) => p == n && matches(rest, tail),
-        _ => false,
-    }
+/// The files that match a pattern with `*`, `?` and `**`; brackets stand for themselves.
+fn matching_files(pattern: &str) -> Result<Vec<PathBuf>, glob::PatternError> {
+    let matches = glob::glob(&pattern.replace('[', "[[]"))?;
+    Ok(matches.flatten().filter(|path| path.is_file()).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::*;
 
     #[test]
-    fn patterns_match_names() {
-        assert!(matches(b"*.yaml", b"a.yaml"));
-        assert!(matches(b"a?c*", b"abcd"));
-        assert!(!matches(b"*.yaml", b"a.yml"));
-        assert!(!matches(b"a", b"ab"));
+    fn patterns_match_files_in_folders() {
+        let root = tempfile::tempdir().expect("a folder");
+        for file in ["a.yaml", "abcd", "sub[1]/b.yaml", "sub[1]/c.yml"] {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder");
+            fs::write(path, "").expect("a file");
+        }
+        let matching = |pattern: &str| {
+            let pattern = format!("{}/{pattern}", root.path().display());
+            let files = matching_files(&pattern).expect("a valid pattern");
+            let inside = |path: PathBuf| {
+                let path = path.strip_prefix(root.path()).expect("a file inside");
+                path.display().to_string()
+            };
+            files.into_iter().map(inside).collect::<Vec<_>>()
+        };
+        assert_eq!(matching("*.yaml"), ["a.yaml"]);
+        assert_eq!(matching("a?c*"), ["abcd"]);
+        assert_eq!(matching("**/*.yaml"), ["a.yaml", "sub[1]/b.yaml"]);
+        assert_eq!(matching("sub[1]/*"), ["sub[1]/b.yaml", "sub[1]/c.yml"]);
+        assert_eq!(matching("*.json"), [""; 0]);
     }
 }

@@ -1,17 +1,17 @@
-//! One OpenAPI v3 schema of a CustomResourceDefinition, as the API server understands it.
+//! Reads the OpenAPI v3 schemas of a CustomResourceDefinition, as the API server does.
 
 use serde_json::Value as Json;
 
-use super::yaml::{Key, Node, Value};
+use super::yaml::{MapKey, Node, Value};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 
 /// A schema; absent keywords are `None`, empty or false.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
-    /// Where it stands.
+    /// Its place in the text.
     pub span: Span,
     /// `type`.
-    pub kind: Option<Kind>,
+    pub kind: Option<SchemaType>,
     /// `format`.
     pub format: Option<String>,
     /// `description`, or else `title`.
@@ -21,7 +21,7 @@ pub struct Schema {
     /// `required`.
     pub required: Vec<String>,
     /// `additionalProperties`.
-    pub additional: Option<Additional>,
+    pub additional: Option<AdditionalProperties>,
     /// `items`.
     pub items: Option<Box<Schema>>,
     /// `enum`.
@@ -43,12 +43,12 @@ pub struct Schema {
     /// `allOf`.
     pub all_of: Vec<Schema>,
     /// Keywords that only restrict values.
-    pub limits: Limits,
+    pub limits: SchemaLimits,
 }
 
 /// The value of `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum SchemaType {
     /// `array`
     Array,
     /// `boolean`
@@ -68,7 +68,7 @@ pub enum Kind {
 pub struct Property {
     /// The name in JSON.
     pub name: String,
-    /// Where the name stands.
+    /// The place of the name.
     pub span: Span,
     /// The schema.
     pub schema: Schema,
@@ -76,7 +76,7 @@ pub struct Property {
 
 /// The value of `additionalProperties`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Additional {
+pub enum AdditionalProperties {
     /// `true` or an empty schema.
     Any,
     /// `false`.
@@ -87,11 +87,11 @@ pub enum Additional {
 
 /// Keywords that only restrict values.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Limits {
+pub struct SchemaLimits {
     /// `minimum`, `maxLength`, `pattern` and the like, in the order of the text.
     pub keywords: Vec<(&'static str, Json)>,
     /// `x-kubernetes-validations`.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<CelRule>,
     /// `x-kubernetes-list-type`.
     pub list_type: Option<String>,
     /// `x-kubernetes-list-map-keys`.
@@ -102,14 +102,14 @@ pub struct Limits {
 
 /// A CEL rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
+pub struct CelRule {
     /// `rule`.
     pub rule: String,
     /// `message`.
     pub message: Option<String>,
 }
 
-/// Keywords of [`Limits::keywords`].
+/// Keywords of [`SchemaLimits::keywords`].
 const LIMITS: &[&str] = &[
     "minimum",
     "exclusiveMinimum",
@@ -126,10 +126,10 @@ const LIMITS: &[&str] = &[
     "maxProperties",
 ];
 
-/// Keywords that carry no information for types, or that are looked at elsewhere.
+/// Keywords without information for types, or that other code reads.
 const IGNORED: &[&str] = &["title", "example", "externalDocs", "not", "id", "$schema"];
 
-/// Keywords that structural schemas must not have.
+/// Keywords that the API server forbids in structural schemas.
 const FORBIDDEN: &[&str] = &[
     "$ref",
     "definitions",
@@ -143,8 +143,8 @@ const FORBIDDEN: &[&str] = &[
     "additionalItems",
 ];
 
-/// Reads schemas and reports what the API server would refuse.
-pub(super) struct Reader<'a> {
+/// Reads schemas and reports what the API server would reject.
+pub(super) struct SchemaReader<'a> {
     pub(super) source: SourceId,
     pub(super) diagnostics: &'a mut Diagnostics,
 }
@@ -159,7 +159,7 @@ impl Schema {
         Some(&property.schema)
     }
 
-    /// Whether a property must be there.
+    /// Whether a property is required.
     #[must_use]
     pub fn requires(&self, name: &str) -> bool {
         self.required.iter().any(|required| required == name)
@@ -183,9 +183,9 @@ impl Schema {
     }
 }
 
-// === impl Reader ===
+// === impl SchemaReader ===
 
-impl Reader<'_> {
+impl SchemaReader<'_> {
     pub(super) fn schema(&mut self, node: &Node) -> Schema {
         let mut schema = Schema {
             span: node.span,
@@ -206,7 +206,7 @@ impl Reader<'_> {
         schema
     }
 
-    fn keyword(&mut self, schema: &mut Schema, key: &Key, node: &Node) {
+    fn keyword(&mut self, schema: &mut Schema, key: &MapKey, node: &Node) {
         match key.name.as_str() {
             "type" => schema.kind = self.kind(node),
             "format" => schema.format = self.string(key, node),
@@ -234,11 +234,17 @@ impl Reader<'_> {
             "x-kubernetes-list-type" => schema.limits.list_type = self.string(key, node),
             "x-kubernetes-list-map-keys" => schema.limits.list_map_keys = self.strings(key, node),
             "x-kubernetes-map-type" => schema.limits.map_type = self.string(key, node),
-            other => self.other(schema, other, key, node),
+            other => self.restricting_or_unknown(schema, other, key, node),
         }
     }
 
-    fn other(&mut self, schema: &mut Schema, keyword: &str, key: &Key, node: &Node) {
+    fn restricting_or_unknown(
+        &mut self,
+        schema: &mut Schema,
+        keyword: &str,
+        key: &MapKey,
+        node: &Node,
+    ) {
         if let Some(name) = LIMITS.iter().find(|name| **name == keyword) {
             schema.limits.keywords.push((name, node.to_json()));
         } else if FORBIDDEN.contains(&keyword) {
@@ -260,14 +266,14 @@ impl Reader<'_> {
         }
     }
 
-    fn kind(&mut self, node: &Node) -> Option<Kind> {
+    fn kind(&mut self, node: &Node) -> Option<SchemaType> {
         let kind = match node.as_str() {
-            Some("array") => Kind::Array,
-            Some("boolean") => Kind::Boolean,
-            Some("integer") => Kind::Integer,
-            Some("number") => Kind::Number,
-            Some("object") => Kind::Object,
-            Some("string") => Kind::String,
+            Some("array") => SchemaType::Array,
+            Some("boolean") => SchemaType::Boolean,
+            Some("integer") => SchemaType::Integer,
+            Some("number") => SchemaType::Number,
+            Some("object") => SchemaType::Object,
+            Some("string") => SchemaType::String,
             Some("") => return None,
             _ => {
                 self.expected(
@@ -298,12 +304,12 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn additional(&mut self, node: &Node) -> Additional {
+    fn additional(&mut self, node: &Node) -> AdditionalProperties {
         match &node.value {
-            Value::Bool(true) | Value::Null => Additional::Any,
-            Value::Bool(false) => Additional::None,
-            Value::Map(entries) if entries.is_empty() => Additional::Any,
-            _ => Additional::Schema(Box::new(self.schema(node))),
+            Value::Bool(true) | Value::Null => AdditionalProperties::Any,
+            Value::Bool(false) => AdditionalProperties::None,
+            Value::Map(entries) if entries.is_empty() => AdditionalProperties::Any,
+            _ => AdditionalProperties::Schema(Box::new(self.schema(node))),
         }
     }
 
@@ -319,23 +325,23 @@ impl Reader<'_> {
         }
     }
 
-    fn schemas(&mut self, key: &Key, node: &Node) -> Vec<Schema> {
+    fn schemas(&mut self, key: &MapKey, node: &Node) -> Vec<Schema> {
         let nodes = self.list(key, node).unwrap_or_default();
         nodes.iter().map(|node| self.schema(node)).collect()
     }
 
-    fn rules(&mut self, key: &Key, node: &Node) -> Vec<Rule> {
+    fn rules(&mut self, key: &MapKey, node: &Node) -> Vec<CelRule> {
         let nodes = self.list(key, node).unwrap_or_default();
         nodes
             .iter()
-            .map(|node| Rule {
+            .map(|node| CelRule {
                 rule: text(node, "rule").unwrap_or_default(),
                 message: text(node, "message"),
             })
             .collect()
     }
 
-    fn strings(&mut self, key: &Key, node: &Node) -> Vec<String> {
+    fn strings(&mut self, key: &MapKey, node: &Node) -> Vec<String> {
         let nodes = self.list(key, node).unwrap_or_default();
         nodes
             .iter()
@@ -343,7 +349,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn list<'n>(&mut self, key: &Key, node: &'n Node) -> Option<&'n [Node]> {
+    fn list<'n>(&mut self, key: &MapKey, node: &'n Node) -> Option<&'n [Node]> {
         match &node.value {
             Value::Seq(nodes) => Some(nodes),
             Value::Null => None,
@@ -354,7 +360,7 @@ impl Reader<'_> {
         }
     }
 
-    fn string(&mut self, key: &Key, node: &Node) -> Option<String> {
+    fn string(&mut self, key: &MapKey, node: &Node) -> Option<String> {
         match &node.value {
             Value::String(text) => Some(text.clone()),
             Value::Null => None,
@@ -365,7 +371,7 @@ impl Reader<'_> {
         }
     }
 
-    fn boolean(&mut self, key: &Key, node: &Node) -> bool {
+    fn boolean(&mut self, key: &MapKey, node: &Node) -> bool {
         match node.value {
             Value::Bool(value) => value,
             Value::Null => false,

@@ -1,11 +1,11 @@
-//! Old forms of a CustomResourceDefinition, rewritten to the one that the API server accepts today.
+//! Rewrites old forms of a CustomResourceDefinition to `v1`, which the API server accepts today.
 
-use super::yaml::{Entry, Key, Node, Value};
+use super::yaml::{MapEntry, MapKey, Node, Value};
 use crate::diagnostic::Span;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// Rewrites a definition in place; on a proper `v1` definition this changes nothing.
+/// Rewrites a definition in place; a `v1` definition that prunes unknown fields does not change.
 pub(super) fn to_v1(document: &mut Node, v1beta1: bool) {
     if v1beta1 {
         set(
@@ -17,7 +17,7 @@ pub(super) fn to_v1(document: &mut Node, v1beta1: bool) {
     let Some(spec) = child(document, "spec") else {
         return;
     };
-    // Before v1, everything unknown was kept unless this said otherwise.
+    // Before `v1`, the API server kept unknown fields unless this was false.
     let unpruned = spec
         .get("preserveUnknownFields")
         .and_then(Node::as_bool)
@@ -32,7 +32,7 @@ pub(super) fn to_v1(document: &mut Node, v1beta1: bool) {
         for version in items(versions) {
             if let Some(schema) = child(version, "schema").and_then(|s| child(s, "openAPIV3Schema"))
             {
-                keep_unknown(schema);
+                preserve_unknown_fields(schema);
             }
         }
     }
@@ -86,7 +86,7 @@ fn upgrade_spec(spec: &mut Node) {
                 .as_ref()
                 .and_then(|validation| validation.get("openAPIV3Schema"))
                 .cloned()
-                .unwrap_or_else(|| anything(span));
+                .unwrap_or_else(|| open_object_schema(span));
             set(
                 version,
                 "schema",
@@ -140,8 +140,8 @@ fn upgrade_conversion(spec: &mut Node) {
     }
 }
 
-/// The schema of an object of which nothing is known.
-fn anything(span: Span) -> Node {
+/// The schema of an object with unknown fields only.
+fn open_object_schema(span: Span) -> Node {
     map(
         span,
         [
@@ -163,8 +163,8 @@ fn anything(span: Span) -> Node {
     )
 }
 
-/// Marks every object of a schema, because in `v1` the mark does not reach below known properties.
-fn keep_unknown(schema: &mut Node) {
+/// Marks every object of a schema, because in `v1` the mark does not apply below known properties.
+fn preserve_unknown_fields(schema: &mut Node) {
     let closed = schema.get("additionalProperties").is_some();
     let object = schema.get("type").and_then(Node::as_str).map_or_else(
         || schema.get("properties").is_some(),
@@ -175,12 +175,12 @@ fn keep_unknown(schema: &mut Node) {
     }
     for key in ["items", "additionalProperties"] {
         if let Some(inner) = child(schema, key) {
-            keep_unknown(inner);
+            preserve_unknown_fields(inner);
         }
     }
     if let Some(Value::Map(properties)) = child(schema, "properties").map(|node| &mut node.value) {
         for property in properties {
-            keep_unknown(&mut property.value);
+            preserve_unknown_fields(&mut property.value);
         }
     }
 }
@@ -215,8 +215,8 @@ fn set(node: &mut Node, key: &str, value: Value) {
     if let Some(present) = child(node, key) {
         present.value = value;
     } else if let Value::Map(entries) = &mut node.value {
-        entries.push(Entry {
-            key: Key {
+        entries.push(MapEntry {
+            key: MapKey {
                 name: key.to_owned(),
                 span,
             },
@@ -228,8 +228,8 @@ fn set(node: &mut Node, key: &str, value: Value) {
 fn map<const N: usize>(span: Span, entries: [(&str, Node); N]) -> Node {
     let entries = entries
         .into_iter()
-        .map(|(key, value)| Entry {
-            key: Key {
+        .map(|(key, value)| MapEntry {
+            key: MapKey {
                 name: key.to_owned(),
                 span,
             },

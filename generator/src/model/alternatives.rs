@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::map::{Mapper, nullable};
 use super::types::{Body, Docs, Ty};
-use crate::load::schema::{Kind, Property, Schema};
+use crate::load::schema::{Property, Schema, SchemaType};
 
 impl Mapper<'_> {
     /// An enum with one variant per member, if exactly one member is always there.
@@ -54,7 +54,7 @@ impl Mapper<'_> {
         }
         if branches
             .iter()
-            .any(|branch| branch.kind == Some(Kind::Object))
+            .any(|branch| branch.kind == Some(SchemaType::Object))
         {
             return None;
         }
@@ -86,10 +86,10 @@ fn only_required(branch: &Schema) -> Option<&str> {
 /// A number per kind of JSON value; integers and numbers are of one kind.
 fn json_kind(schema: &Schema) -> Option<u8> {
     Some(match schema.kind? {
-        Kind::Boolean => 0,
-        Kind::Integer | Kind::Number => 1,
-        Kind::String => 2,
-        Kind::Array => 3,
-        Kind::Object => 4,
+        SchemaType::Boolean => 0,
+        SchemaType::Integer | SchemaType::Number => 1,
+        SchemaType::String => 2,
+        SchemaType::Array => 3,
+        SchemaType::Object => 4,
     })
 }

@@ -6,7 +6,7 @@ pub(super) use table::{knows, member};
 
 use super::options::Builtins;
 use super::types::{Known, Step, Ty};
-use crate::load::schema::{Kind, Schema};
+use crate::load::schema::{Schema, SchemaType};
 
 /// A type that needs no table.
 #[derive(Clone, Copy, Debug)]
@@ -103,10 +103,10 @@ fn is_condition(schema: &Schema) -> bool {
             let of = &property.schema;
             match property.name.as_str() {
                 "lastTransitionTime" => {
-                    of.kind == Some(Kind::String) && of.format.as_deref() == Some("date-time")
+                    of.kind == Some(SchemaType::String) && of.format.as_deref() == Some("date-time")
                 }
-                "observedGeneration" => of.kind == Some(Kind::Integer) && !of.int_or_string,
-                _ => of.kind == Some(Kind::String) && of.format.is_none(),
+                "observedGeneration" => of.kind == Some(SchemaType::Integer) && !of.int_or_string,
+                _ => of.kind == Some(SchemaType::String) && of.format.is_none(),
             }
         })
 }

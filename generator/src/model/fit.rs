@@ -8,7 +8,7 @@ use std::fmt;
 use regex::bytes::RegexBuilder;
 use serde_json::Value as Json;
 
-use crate::load::schema::{Additional, Kind, Schema};
+use crate::load::schema::{AdditionalProperties, Schema, SchemaType};
 
 /// What keeps a value out of all objects.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,8 +77,8 @@ pub(crate) fn misfit(schema: &Schema, value: &Json) -> Option<Misfit> {
 
 fn member<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
     schema.property(name).or(match &schema.additional {
-        Some(Additional::Schema(values)) => Some(values),
-        Some(Additional::Any | Additional::None) | None => None,
+        Some(AdditionalProperties::Schema(values)) => Some(values),
+        Some(AdditionalProperties::Any | AdditionalProperties::None) | None => None,
     })
 }
 
@@ -138,7 +138,7 @@ fn check_members(
         match member(schema, name) {
             Some(of) => check(of, value, reading).map_err(|it| it.below(&format!(".{name}")))?,
             None if implied || reading == Reading::Restriction || schema.preserve_unknown => {}
-            None if schema.additional == Some(Additional::Any) => {}
+            None if schema.additional == Some(AdditionalProperties::Any) => {}
             None => {
                 let known = schema.properties.iter().map(|it| it.name.clone()).collect();
                 return Err(Reason::Unknown(name.clone(), known).into());
@@ -214,12 +214,12 @@ impl Holds {
             return Some(Self::IntegerOrString);
         }
         schema.kind.map(|kind| match kind {
-            Kind::Array => Self::List,
-            Kind::Boolean => Self::Boolean,
-            Kind::Integer => Self::Integer,
-            Kind::Number => Self::Number,
-            Kind::Object => Self::Mapping,
-            Kind::String => Self::String,
+            SchemaType::Array => Self::List,
+            SchemaType::Boolean => Self::Boolean,
+            SchemaType::Integer => Self::Integer,
+            SchemaType::Number => Self::Number,
+            SchemaType::Object => Self::Mapping,
+            SchemaType::String => Self::String,
         })
     }
 

@@ -1,7 +1,7 @@
 //! The handlers of the operator as a whole, with every name decided.
 
 use super::handler::Policy;
-pub use crate::load::manifest::Moment;
+pub use crate::load::manifest::HookKind;
 
 /// One method of the trait of the operator as a whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Hook {
     /// The method.
     pub method: String,
     /// When it is called.
-    pub moment: Moment,
+    pub moment: HookKind,
     /// How failures are treated.
     pub policy: Policy,
     /// What the method is told on every call.

@@ -27,7 +27,7 @@ use super::standard;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::{Crd, CrdVersion};
 use crate::load::manifest::{
-    Configuration, Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, Tracking,
+    ConfigurationOwner, Manifest, OneOrMany, ResourceSection, SettingsSection, Spanned, Tracking,
     TunedSection,
 };
 use crate::load::schema::Schema;
@@ -162,7 +162,7 @@ fn schema<'c>(
 fn standing_webhooks(manifest: &Manifest) -> Option<Span> {
     let admission = manifest.operator.admission.as_ref()?;
     let configuration = admission.configuration?;
-    (configuration.value == Configuration::CertManager).then_some(configuration.span)
+    (configuration.value == ConfigurationOwner::CertManager).then_some(configuration.span)
 }
 
 fn namespaces(manifest: &Manifest) -> Vec<String> {

@@ -11,7 +11,7 @@ use super::types::{
     Body, Docs, Field, FieldDocs, Int, Place, Presence, Shape, Shapes, Step, Struct, Ty,
 };
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
-use crate::load::schema::{Additional, Kind, Property, Schema};
+use crate::load::schema::{AdditionalProperties, Property, Schema, SchemaType};
 
 /// Maps the schemas of one version.
 pub(super) struct Mapper<'a> {
@@ -65,15 +65,15 @@ impl Mapper<'_> {
             return ty;
         }
         match schema.kind {
-            Some(Kind::Boolean) => Ty::Bool,
-            Some(Kind::Integer) => Ty::Int(integer(schema)),
-            Some(Kind::Number) => Ty::Float,
-            Some(Kind::String) => self.string(schema),
-            Some(Kind::Array) => match &schema.items {
+            Some(SchemaType::Boolean) => Ty::Bool,
+            Some(SchemaType::Integer) => Ty::Int(integer(schema)),
+            Some(SchemaType::Number) => Ty::Float,
+            Some(SchemaType::String) => self.string(schema),
+            Some(SchemaType::Array) => match &schema.items {
                 Some(items) => Ty::Vec(Box::new(self.item(items))),
                 None => Ty::Vec(Box::new(Ty::Json)),
             },
-            Some(Kind::Object) => self.object(schema),
+            Some(SchemaType::Object) => self.object(schema),
             None if !schema.properties.is_empty() || schema.additional.is_some() => {
                 self.not_structural(schema);
                 self.object(schema)
@@ -147,17 +147,17 @@ impl Mapper<'_> {
         if values.is_empty()
             || schema
                 .kind
-                .is_some_and(|k| !matches!(k, Kind::String | Kind::Integer))
+                .is_some_and(|k| !matches!(k, SchemaType::String | SchemaType::Integer))
         {
             return None;
         }
         let strings: Option<BTreeSet<&str>> = values.iter().map(|value| value.as_str()).collect();
         let integers: Option<BTreeSet<i64>> = values.iter().map(|value| value.as_i64()).collect();
         let body = match (strings, integers, schema.kind) {
-            (Some(_), _, Some(Kind::String) | None) => Body::StringEnum(distinct(
+            (Some(_), _, Some(SchemaType::String) | None) => Body::StringEnum(distinct(
                 values.iter().filter_map(|v| v.as_str()).map(str::to_owned),
             )),
-            (_, Some(_), Some(Kind::Integer) | None) => {
+            (_, Some(_), Some(SchemaType::Integer) | None) => {
                 Body::IntEnum(distinct(values.iter().filter_map(|v| v.as_i64())))
             }
             (_, _, None) => return Some(Ty::Json),
@@ -182,8 +182,10 @@ impl Mapper<'_> {
         }
         if schema.properties.is_empty() && !schema.embedded_resource {
             match &schema.additional {
-                Some(Additional::Schema(values)) => return Ty::Map(Box::new(self.item(values))),
-                Some(Additional::Any) => return Ty::Map(Box::new(Ty::Json)),
+                Some(AdditionalProperties::Schema(values)) => {
+                    return Ty::Map(Box::new(self.item(values)));
+                }
+                Some(AdditionalProperties::Any) => return Ty::Map(Box::new(Ty::Json)),
                 _ if schema.preserve_unknown => return Ty::Map(Box::new(Ty::Json)),
                 _ => {}
             }
@@ -252,8 +254,10 @@ impl Mapper<'_> {
     /// The type of members that are not declared, if the API server keeps them.
     fn rest(&mut self, schema: &Schema) -> Option<Ty> {
         match &schema.additional {
-            Some(Additional::Schema(values)) if !schema.preserve_unknown => Some(self.item(values)),
-            Some(Additional::Any | Additional::Schema(_)) => Some(Ty::Json),
+            Some(AdditionalProperties::Schema(values)) if !schema.preserve_unknown => {
+                Some(self.item(values))
+            }
+            Some(AdditionalProperties::Any | AdditionalProperties::Schema(_)) => Some(Ty::Json),
             _ => schema.preserve_unknown.then_some(Ty::Json),
         }
     }
@@ -338,7 +342,8 @@ pub(super) fn path_text(steps: &[Step]) -> String {
 pub(super) fn nullable(schema: &Schema) -> bool {
     schema.nullable
         || schema.values.as_ref().is_some_and(|values| {
-            values.iter().any(Json::is_null) && schema.kind.is_none_or(|kind| kind == Kind::String)
+            values.iter().any(Json::is_null)
+                && schema.kind.is_none_or(|kind| kind == SchemaType::String)
         })
 }
 
@@ -348,8 +353,8 @@ pub(super) fn is_int_or_string(schema: &Schema) -> bool {
     }
     let kinds = |branches: &[Schema]| {
         let kinds: Vec<_> = branches.iter().map(|branch| branch.kind).collect();
-        kinds == [Some(Kind::Integer), Some(Kind::String)]
-            || kinds == [Some(Kind::String), Some(Kind::Integer)]
+        kinds == [Some(SchemaType::Integer), Some(SchemaType::String)]
+            || kinds == [Some(SchemaType::String), Some(SchemaType::Integer)]
     };
     schema.kind.is_none()
         && (kinds(&schema.any_of)

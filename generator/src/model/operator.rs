@@ -14,7 +14,7 @@ use super::resource::Resource;
 use super::standard::StandardKind;
 use super::webhook::Webhook;
 use crate::load::crd::Scope;
-use crate::load::manifest::{Configuration, SettingValue, Tracking, TunedSection};
+use crate::load::manifest::{ConfigurationOwner, SettingValue, Tracking, TunedSection};
 
 /// An operator and the kinds that it handles.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub struct Admission {
     /// Whether the manifest says so.
     pub is_named: bool,
     /// Who writes them.
-    pub configuration: Configuration,
+    pub configuration: ConfigurationOwner,
 }
 
 /// A file with CustomResourceDefinitions.

@@ -7,7 +7,7 @@ use super::kind::Status;
 use super::operator::{HandledKind, Operator, Origin};
 use super::peers::{LeaderElection, Membership};
 use crate::load::crd::Scope;
-use crate::load::manifest::Configuration;
+use crate::load::manifest::ConfigurationOwner;
 
 /// All groups, or all resources with all their subresources.
 const ALL: &str = "*";
@@ -59,7 +59,7 @@ pub fn rules(operator: &Operator) -> Vec<Rule> {
     rules.extend(namespaces_rule(operator));
     let membership = operator.peering.membership();
     rules.extend(membership.map(|it| peering_rule(operator, it)));
-    if operator.has_webhooks() && operator.admission.configuration == Configuration::Managed {
+    if operator.has_webhooks() && operator.admission.configuration == ConfigurationOwner::Managed {
         rules.push(configuration_rule(operator));
     }
     rules.extend(own_rules(operator));
@@ -182,11 +182,11 @@ fn configuration_rule(operator: &Operator) -> Rule {
 
 fn certificate_rule(operator: &Operator) -> Rule {
     let verbs = match operator.admission.configuration {
-        Configuration::Managed => grants(
+        ConfigurationOwner::Managed => grants(
             &["get", "update"],
             "certificates of the webhooks, shared by all replicas",
         ),
-        Configuration::CertManager => grants(&["get"], "certificates of the webhooks"),
+        ConfigurationOwner::CertManager => grants(&["get"], "certificates of the webhooks"),
     };
     Rule {
         place: Place::Own,

@@ -8,7 +8,7 @@ use super::naming::{self, Names};
 use super::options::Options;
 use super::types::Shapes;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId};
-use crate::load::crd::{Column, Crd, CrdVersion, Names as CrdNames, Scale, Scope};
+use crate::load::crd::{Crd, CrdVersion, PrinterColumn, ResourceNames, ScaleSubresource, Scope};
 
 /// A resource, as one CustomResourceDefinition describes it.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Resource {
     /// The API group.
     pub group: String,
     /// Kind, plural and so on.
-    pub names: CrdNames,
+    pub names: ResourceNames,
     /// Whether objects live in namespaces.
     pub scope: Scope,
     /// The name of the root types.
@@ -49,9 +49,9 @@ pub struct Version {
     /// Whether there is a status subresource.
     pub status: bool,
     /// The scale subresource.
-    pub scale: Option<Scale>,
+    pub scale: Option<ScaleSubresource>,
     /// The printer columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<PrinterColumn>,
     /// The paths that field selectors may use.
     pub selectable_fields: Vec<String>,
     /// The object itself.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::load::schema::{Kind, Limits, Schema};
+use crate::load::schema::{Schema, SchemaLimits, SchemaType};
 
 /// What the API server fills in, or wants to be told by others.
 const NOT_OURS: &[&str] = &["apiVersion", "kind", "metadata", "status"];
@@ -30,19 +30,19 @@ fn value(schema: &Schema) -> Value {
         return choice.clone();
     }
     match schema.kind {
-        Some(Kind::Array) => {
+        Some(SchemaType::Array) => {
             let items = schema.items.as_deref().map_or(Value::Null, value);
             let least = limit(&schema.limits, "minItems").unwrap_or(0);
             (0..least).map(|_| items.clone()).collect()
         }
-        Some(Kind::Boolean) => json!(true),
-        Some(Kind::Integer | Kind::Number) => {
+        Some(SchemaType::Boolean) => json!(true),
+        Some(SchemaType::Integer | SchemaType::Number) => {
             let least = limit(&schema.limits, "minimum").unwrap_or(1);
             let most = limit(&schema.limits, "maximum").unwrap_or(u64::MAX);
             json!(least.max(1).min(most))
         }
-        Some(Kind::String) => json!(text(schema)),
-        Some(Kind::Object) => {
+        Some(SchemaType::String) => json!(text(schema)),
+        Some(SchemaType::Object) => {
             let required = |name: &str| schema.required.iter().any(|it| it == name);
             let properties = schema.properties.iter().filter(|it| required(&it.name));
             properties
@@ -70,7 +70,7 @@ fn text(schema: &Schema) -> String {
     format!("{text}{}", "x".repeat(missing.min(1024)))
 }
 
-fn limit(limits: &Limits, keyword: &str) -> Option<u64> {
+fn limit(limits: &SchemaLimits, keyword: &str) -> Option<u64> {
     let found = limits.keywords.iter().find(|(name, _)| *name == keyword);
     found.and_then(|(_, value)| value.as_u64())
 }

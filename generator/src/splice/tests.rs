@@ -28,7 +28,7 @@ fn is_subsequence_with_one_gap(before: &str, after: &str) -> bool {
 }
 
 #[test]
-fn function_is_added_after_the_last_one() {
+fn a_function_is_added_after_the_last_one() {
     let before = "impl Handlers for Op {\n    fn a(&self) {} // stays\n\n    // and this\n}\n";
     insta::assert_snapshot!(add(before), @r"
     impl Handlers for Op {
@@ -45,7 +45,7 @@ fn function_is_added_after_the_last_one() {
 }
 
 #[test]
-fn empty_block_opens_up() {
+fn a_function_is_added_to_an_empty_block() {
     assert_eq!(
         add("impl Handlers for Op {}"),
         "impl Handlers for Op {\n    /// Called.\n    async fn added(&self) {\n        work();\n    }\n}"
@@ -57,14 +57,14 @@ fn empty_block_opens_up() {
 }
 
 #[test]
-fn block_in_a_module_keeps_its_depth() {
+fn a_block_in_a_module_keeps_its_indentation() {
     let before = "mod inner {\n\timpl super::Handlers for Op {\n\t\tfn a(&self) {}\n\t}\n}\n";
     let after = "mod inner {\n\timpl super::Handlers for Op {\n\t\tfn a(&self) {}\n\n\t\t/// Called.\n\t\tasync fn added(&self) {\n\t\t\twork();\n\t\t}\n\t}\n}\n";
     assert_eq!(add(before), after);
 }
 
 #[test]
-fn marks_and_windows_line_endings_survive() {
+fn byte_order_marks_and_windows_line_endings_stay() {
     let before = "\u{feff}#!/usr/bin/env rust\r\n// ünïcödé\r\nimpl Handlers for Op {\r\n    fn a(&self) {}\r\n}";
     let after = add(before);
     assert!(after.starts_with('\u{feff}'), "{after:?}");
@@ -87,7 +87,7 @@ fn methods_are_listed_with_their_place() {
 }
 
 #[test]
-fn module_is_sorted_in() {
+fn a_module_is_inserted_in_order() {
     let with = |text: &str| UserSource::parse(text).expect("valid").with_module("pod");
     assert_eq!(
         with("//! Doc.\n\nmod job; // why\nmod widget;\n"),
@@ -116,14 +116,14 @@ fn imports_are_flattened() {
 }
 
 #[test]
-fn broken_file_says_where() {
+fn a_syntax_error_has_its_offset() {
     let error = UserSource::parse("\u{feff}fn a( {}").err().expect("broken");
     assert!(error.offset >= 3, "{error:?}");
 }
 
 proptest! {
     #[test]
-    fn every_byte_of_the_user_survives(
+    fn every_byte_of_the_user_stays(
         bom in any::<bool>(),
         crlf in any::<bool>(),
         comments in proptest::collection::vec("[ -~äß\t]{0,30}", 4),

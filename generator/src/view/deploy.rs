@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::load::manifest::Trigger;
 use crate::model::handler::{Cause, ChangeKinds, Handler};
-use crate::model::hook::{Hook, Moment};
+use crate::model::hook::{Hook, HookKind};
 use crate::model::operator::{CrdFile, HandledKind, Operator};
 use crate::model::rbac::{self, Place, Rule};
 use crate::model::webhook::{Role, Webhook};
@@ -316,10 +316,10 @@ impl<'a> ReadmeHandler<'a> {
 
     fn of_hook(hook: &'a Hook) -> Self {
         let occasion = match hook.moment {
-            Moment::Startup => "when the operator starts",
-            Moment::Cleanup => "when the operator stops",
-            Moment::Login => "when credentials for the cluster are needed",
-            Moment::Probe => "when somebody asks whether the operator is alive",
+            HookKind::Startup => "when the operator starts",
+            HookKind::Cleanup => "when the operator stops",
+            HookKind::Login => "when credentials for the cluster are needed",
+            HookKind::Probe => "when somebody asks whether the operator is alive",
         };
         Self {
             method: &hook.method,

@@ -8,7 +8,7 @@ use super::layout::wrap;
 use super::method::{Context, DOC_WIDTH, Method, MethodShape};
 use super::scaffold::indented_stubs;
 use super::wire::{param, policy};
-use crate::model::hook::{Hook, Moment};
+use crate::model::hook::{Hook, HookKind};
 
 /// The trait that the user's operator implements.
 pub const TRAIT: &str = "Hooks";
@@ -49,19 +49,19 @@ pub fn methods(hooks: &[Hook]) -> Vec<Method> {
 
 fn method(hook: &Hook) -> Method {
     let (context, doc) = match hook.moment {
-        Moment::Startup => (
+        HookKind::Startup => (
             Context::Startup,
             "Called when the operator starts: nothing is asked of the cluster before it has succeeded.",
         ),
-        Moment::Cleanup => (
+        HookKind::Cleanup => (
             Context::Cleanup,
             "Called when the operator stops, after all other handlers have ended.",
         ),
-        Moment::Login => (
+        HookKind::Login => (
             Context::Login,
             "Called when credentials for the cluster are needed, or those in use do not work any more.",
         ),
-        Moment::Probe => (
+        HookKind::Probe => (
             Context::Probe,
             "Called when Kubernetes asks whether the operator is alive, but not more often than every ten seconds; its result is shown under its id, and its failure makes Kubernetes restart the operator.",
         ),
@@ -77,10 +77,10 @@ fn wire(hook: &Hook) -> Wire {
     let new = format!("HookHandler::new({:?})", hook.id);
     Wire {
         register: match hook.moment {
-            Moment::Startup => "startup",
-            Moment::Cleanup => "cleanup",
-            Moment::Login => "login",
-            Moment::Probe => "probe",
+            HookKind::Startup => "startup",
+            HookKind::Cleanup => "cleanup",
+            HookKind::Login => "login",
+            HookKind::Probe => "probe",
         },
         declaration: new + &policy(&hook.policy) + &param(hook.param.as_ref()),
         method: hook.method.clone(),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use askama::Template;
 
 use super::hook;
-use crate::load::manifest::{Configuration, SettingValue, SettingsSection, Ties, TunedSection};
+use crate::load::manifest::{
+    ConfigurationOwner, SettingValue, SettingsSection, Ties, TunedSection,
+};
 use crate::model::operator::{HandledKind, Operator, Origin};
 use crate::model::peers::{DEFAULT_PEERING, LeaderElection, Membership, Peering};
 
@@ -73,11 +75,13 @@ fn webhooks(operator: &Operator) -> Option<String> {
     }
     let service = operator.webhook_service();
     match admission.configuration {
-        Configuration::Managed if admission.is_named => {
+        ConfigurationOwner::Managed if admission.is_named => {
             Some(format!(".managed({:?})", admission.name))
         }
-        Configuration::Managed => None,
-        Configuration::CertManager => Some(format!(".unmanaged().certificates_in({service:?})")),
+        ConfigurationOwner::Managed => None,
+        ConfigurationOwner::CertManager => {
+            Some(format!(".unmanaged().certificates_in({service:?})"))
+        }
     }
 }
 

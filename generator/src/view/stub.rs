@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::layout::call;
 use super::method::{Context, JSON, Method, MethodShape, PredicateArgument};
-use crate::splice::Imports;
+use crate::splice::ImportedNames;
 
 /// Where the names come from that every handler may use.
 const PRELUDE: &str = "kopf_runtime::prelude";
@@ -17,7 +17,7 @@ pub enum Names<'a> {
     /// What the file does not import is written with its path.
     Qualified {
         /// What the file imports.
-        imports: &'a Imports,
+        imports: &'a ImportedNames,
         /// The module of the kind, as seen from the file.
         module: &'a str,
     },

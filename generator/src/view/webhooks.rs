@@ -13,7 +13,7 @@ use kopf_core::handler::HandlerId;
 use kopf_core::handler::filter::TextTest;
 use serde_json::Value;
 
-use crate::load::manifest::{Configuration, Operation};
+use crate::load::manifest::{ConfigurationOwner, Operation};
 use crate::model::handler::{Expected, Subject};
 use crate::model::operator::{HandledKind, Operator};
 use crate::model::webhook::{Endpoint, Role, Webhook};
@@ -56,8 +56,8 @@ impl<'a> WebhooksView<'a> {
         let has = |role| specs.iter().any(|(_, spec)| spec.role == role);
         let roles = CoreRole::ALL.into_iter().filter(|role| has(*role));
         let emitted = match operator.admission.configuration {
-            Configuration::Managed => None,
-            Configuration::CertManager => Some(
+            ConfigurationOwner::Managed => None,
+            ConfigurationOwner::CertManager => Some(
                 roles
                     .clone()
                     .map(|role| emitted(operator, role, &specs))

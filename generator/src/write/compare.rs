@@ -1,25 +1,35 @@
-//! Decides, file by file, what a plan changes and what it must not touch.
+//! Decides for each file whether a plan creates, updates, deletes or keeps it.
 
 use std::path::Path;
 
-use super::lock::{Lock, Sha256Hex, normalized};
-use super::{EditedFiles, Error, read_if_exists};
+use super::error::Error;
+use super::files::read_if_exists;
+use super::lock::{LockFile, Sha256Hex, normalized};
 use crate::plan::{Content, CratePath, Plan, PlannedFile};
 
 /// The difference between a plan and the disk.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// What has to be written or deleted, the lock last.
-    pub changes: Vec<Change>,
-    /// Generated files with edits that a run would lose.
-    pub conflicts: Vec<Conflict>,
-    /// Files that are no longer made but carry edits: they stay, and are the user's from now on.
+    /// The files to write or delete, the lock file last.
+    pub changes: Vec<FileChange>,
+    /// Generated files with edits that writing would lose.
+    pub conflicts: Vec<EditConflict>,
+    /// Edited files that are no longer generated: they stay, and are the user's from now on.
     pub released: Vec<CratePath>,
 }
 
-/// One difference.
+/// The treatment of generated files that were edited by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditPolicy {
+    /// Keep them: they are conflicts.
+    Keep,
+    /// Overwrite them, as `--force` asks.
+    Overwrite,
+}
+
+/// One difference between a plan and the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     /// A file that does not exist yet.
     Create {
         /// The file.
@@ -31,54 +41,54 @@ pub enum Change {
     Update {
         /// The file.
         path: CratePath,
-        /// What it holds now.
+        /// Its content on disk.
         before: Vec<u8>,
-        /// What it will hold.
+        /// Its new text.
         after: String,
     },
-    /// A file that is no longer made.
+    /// A file that is no longer generated.
     Delete {
         /// The file.
         path: CratePath,
-        /// What it holds now.
+        /// Its content on disk.
         before: Vec<u8>,
     },
 }
 
-/// A generated file that somebody edited.
+/// A generated file that was edited by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
+pub struct EditConflict {
     /// The file.
     pub path: CratePath,
-    /// What it holds now.
+    /// Its content on disk.
     pub on_disk: Vec<u8>,
-    /// What kopf-gen would write.
+    /// The text that kopf-gen would write.
     pub planned: String,
 }
 
-enum Verdict {
+enum FileDecision {
     Keep,
-    Change(Change),
-    Conflict(Conflict),
+    Change(FileChange),
+    Conflict(EditConflict),
 }
 
 pub(super) fn compare(
     root: &Path,
     plan: &Plan,
-    lock: &Lock,
-    edited: EditedFiles,
+    lock: &LockFile,
+    edited: EditPolicy,
 ) -> Result<Comparison, Error> {
     let mut comparison = Comparison::default();
-    let mut next = Lock::with_notes(&plan.notes);
+    let mut next = LockFile::with_notes(&plan.notes);
     for file in &plan.files {
         let on_disk = read_if_exists(&file.path.below(root))?;
         if let Content::Generated(text) = &file.content {
             next.record(file.path.clone(), Sha256Hex::of(text.as_bytes()));
         }
-        match judge(file, on_disk, lock, edited)? {
-            Verdict::Keep => {}
-            Verdict::Change(change) => comparison.changes.push(change),
-            Verdict::Conflict(conflict) => comparison.conflicts.push(conflict),
+        match decide(file, on_disk, lock, edited)? {
+            FileDecision::Keep => {}
+            FileDecision::Change(change) => comparison.changes.push(change),
+            FileDecision::Conflict(conflict) => comparison.conflicts.push(conflict),
         }
     }
     for (path, hash) in lock
@@ -89,7 +99,7 @@ pub(super) fn compare(
             None => {}
             Some(_) if plan.files.iter().any(|file| file.path == *path) => {}
             Some(before) if Sha256Hex::of(&before) == *hash => {
-                comparison.changes.push(Change::Delete {
+                comparison.changes.push(FileChange::Delete {
                     path: path.clone(),
                     before,
                 });
@@ -97,43 +107,43 @@ pub(super) fn compare(
             Some(_) => comparison.released.push(path.clone()),
         }
     }
-    if next != *lock || read_if_exists(&Lock::location().below(root))?.is_none() {
-        let before = read_if_exists(&Lock::location().below(root))?;
+    if next != *lock || read_if_exists(&LockFile::location().below(root))?.is_none() {
+        let before = read_if_exists(&LockFile::location().below(root))?;
         comparison
             .changes
-            .push(change_to(Lock::location(), before, next.to_json()));
+            .push(change_to(LockFile::location(), before, next.to_json()));
     }
     Ok(comparison)
 }
 
-fn judge(
+fn decide(
     file: &PlannedFile,
     on_disk: Option<Vec<u8>>,
-    lock: &Lock,
-    edited: EditedFiles,
-) -> Result<Verdict, Error> {
+    lock: &LockFile,
+    edited: EditPolicy,
+) -> Result<FileDecision, Error> {
     let path = file.path.clone();
     Ok(match (&file.content, on_disk) {
         (Content::Generated(text) | Content::Scaffold(text), None) => {
-            Verdict::Change(Change::Create {
+            FileDecision::Change(FileChange::Create {
                 path,
                 after: text.clone(),
             })
         }
-        (Content::Scaffold(_), Some(_)) => Verdict::Keep,
+        (Content::Scaffold(_), Some(_)) => FileDecision::Keep,
         (Content::Generated(text), Some(bytes)) => {
             if normalized(&bytes) == text.as_bytes() {
-                Verdict::Keep
-            } else if edited == EditedFiles::Overwrite
+                FileDecision::Keep
+            } else if edited == EditPolicy::Overwrite
                 || lock.hash_of(&path) == Some(&Sha256Hex::of(&bytes))
             {
-                Verdict::Change(Change::Update {
+                FileDecision::Change(FileChange::Update {
                     path,
                     before: bytes,
                     after: text.clone(),
                 })
             } else {
-                Verdict::Conflict(Conflict {
+                FileDecision::Conflict(EditConflict {
                     path,
                     on_disk: bytes,
                     planned: text.clone(),
@@ -142,9 +152,9 @@ fn judge(
         }
         (Content::Splice { before, after }, Some(bytes)) if bytes == before.as_bytes() => {
             if before == after {
-                Verdict::Keep
+                FileDecision::Keep
             } else {
-                Verdict::Change(Change::Update {
+                FileDecision::Change(FileChange::Update {
                     path,
                     before: bytes,
                     after: after.clone(),
@@ -155,10 +165,10 @@ fn judge(
     })
 }
 
-fn change_to(path: CratePath, before: Option<Vec<u8>>, after: String) -> Change {
+fn change_to(path: CratePath, before: Option<Vec<u8>>, after: String) -> FileChange {
     match before {
-        None => Change::Create { path, after },
-        Some(before) => Change::Update {
+        None => FileChange::Create { path, after },
+        Some(before) => FileChange::Update {
             path,
             before,
             after,
@@ -166,9 +176,9 @@ fn change_to(path: CratePath, before: Option<Vec<u8>>, after: String) -> Change 
     }
 }
 
-// === impl Change ===
+// === impl FileChange ===
 
-impl Change {
+impl FileChange {
     /// The file that changes.
     #[must_use]
     pub fn path(&self) -> &CratePath {

@@ -1,7 +1,7 @@
-//! Makes many file changes one step: stage every new text, write a journal, then move into place.
+//! Applies many file changes atomically: stages every new text, writes a journal, then moves the files.
 //!
-//! The journal's appearance is the moment of decision. Before it, a killed run has changed
-//! nothing that anybody reads; after it, [`recover`] finishes what was decided.
+//! A run that is killed before the journal exists has changed no file of the crate; after that,
+//! [`recover`] completes it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -10,36 +10,38 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::compare::FileChange;
+use super::error::Error;
+use super::files::{TOOL_FOLDER, read_if_exists};
 use super::lock::Sha256Hex;
-use super::{Change, Error, TOOL_FOLDER, read_if_exists};
 use crate::plan::CratePath;
 
-/// Called before each visible step; an error stops the run there, as a kill would.
+/// Called before each visible step; tests return an error to stop the run there, as a kill would.
 pub(super) type BeforeStep<'a> = &'a mut dyn FnMut() -> io::Result<()>;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Journal {
-    steps: Vec<Step>,
+struct WriteJournal {
+    steps: Vec<JournalStep>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Step {
+struct JournalStep {
     path: CratePath,
     before: Option<Sha256Hex>,
-    action: Action,
+    action: JournalAction,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Action {
+enum JournalAction {
     Replace { staged: String, after: Sha256Hex },
     Delete,
 }
 
-/// Keeps other runs out of the staging folder while it lives.
-struct Guard {
+/// Locks the staging folder against other runs until it is dropped.
+struct StagingLock {
     _file: File,
 }
 
@@ -53,10 +55,10 @@ fn staging(root: &Path) -> PathBuf {
 
 pub(super) fn commit(
     root: &Path,
-    changes: &[Change],
+    changes: &[FileChange],
     before_step: BeforeStep<'_>,
 ) -> Result<(), Error> {
-    let guard = Guard::take(root)?;
+    let lock = StagingLock::take(root)?;
     let mut steps = Vec::with_capacity(changes.len());
     for (number, change) in changes.iter().enumerate() {
         let target = change.path().below(root);
@@ -64,27 +66,27 @@ pub(super) fn commit(
             return Err(Error::ChangedMeanwhile(change.path().clone()));
         }
         let action = match change.after() {
-            None => Action::Delete,
+            None => JournalAction::Delete,
             Some(text) => {
                 let name = number.to_string();
                 at(&target, before_step())?;
                 stage(&staging(root).join(&name), &target, text)?;
-                Action::Replace {
+                JournalAction::Replace {
                     staged: name,
                     after: Sha256Hex::of(text.as_bytes()),
                 }
             }
         };
-        steps.push(Step {
+        steps.push(JournalStep {
             path: change.path().clone(),
             before: change.before().map(Sha256Hex::of),
             action,
         });
     }
-    let journal = Journal { steps };
-    decide(root, &journal, before_step)?;
+    let journal = WriteJournal { steps };
+    write_journal(root, &journal, before_step)?;
     replay(root, &journal, before_step)?;
-    clean_up(root, guard, before_step)
+    clean_up(root, lock, before_step)
 }
 
 pub(super) fn recover(root: &Path, before_step: BeforeStep<'_>) -> Result<bool, Error> {
@@ -92,17 +94,17 @@ pub(super) fn recover(root: &Path, before_step: BeforeStep<'_>) -> Result<bool, 
     if read_if_exists(&place)?.is_none() && !staging(root).exists() {
         return Ok(false);
     }
-    let guard = Guard::take(root)?;
-    let decided = read_if_exists(&place)?;
-    if let Some(bytes) = &decided {
+    let lock = StagingLock::take(root)?;
+    let found = read_if_exists(&place)?;
+    if let Some(bytes) = &found {
         let journal = serde_json::from_slice(bytes).map_err(|source| Error::Journal {
             path: place.clone(),
             source,
         })?;
         replay(root, &journal, before_step)?;
     }
-    clean_up(root, guard, before_step)?;
-    Ok(decided.is_some())
+    clean_up(root, lock, before_step)?;
+    Ok(found.is_some())
 }
 
 fn stage(staged: &Path, target: &Path, text: &str) -> Result<(), Error> {
@@ -119,7 +121,11 @@ fn stage(staged: &Path, target: &Path, text: &str) -> Result<(), Error> {
     at(target, write())
 }
 
-fn decide(root: &Path, journal: &Journal, before_step: BeforeStep<'_>) -> Result<(), Error> {
+fn write_journal(
+    root: &Path,
+    journal: &WriteJournal,
+    before_step: BeforeStep<'_>,
+) -> Result<(), Error> {
     let place = path(root);
     let draft = staging(root).join("journal");
     let bytes = serde_json::to_vec(journal).expect("paths and sums are JSON");
@@ -134,14 +140,14 @@ fn decide(root: &Path, journal: &Journal, before_step: BeforeStep<'_>) -> Result
     at(&place, write())
 }
 
-fn replay(root: &Path, journal: &Journal, before_step: BeforeStep<'_>) -> Result<(), Error> {
+fn replay(root: &Path, journal: &WriteJournal, before_step: BeforeStep<'_>) -> Result<(), Error> {
     let mut emptied = BTreeSet::new();
     for step in &journal.steps {
         let target = step.path.below(root);
         let current = read_if_exists(&target)?.map(|bytes| Sha256Hex::of(&bytes));
         match &step.action {
-            Action::Replace { after, .. } if current.as_ref() == Some(after) => {}
-            Action::Replace { staged, .. } => {
+            JournalAction::Replace { after, .. } if current.as_ref() == Some(after) => {}
+            JournalAction::Replace { staged, .. } => {
                 let staged = staging(root).join(staged);
                 if current != step.before {
                     let (path, journal) = (step.path.clone(), path(root));
@@ -154,12 +160,12 @@ fn replay(root: &Path, journal: &Journal, before_step: BeforeStep<'_>) -> Result
                 at(&target, before_step())?;
                 at(&target, move_into_place(&staged, &target))?;
             }
-            Action::Delete if current.is_some() && current == step.before => {
+            JournalAction::Delete if current.is_some() && current == step.before => {
                 at(&target, before_step())?;
                 at(&target, fs::remove_file(&target))?;
                 emptied.extend(target.parent().map(Path::to_path_buf));
             }
-            Action::Delete => {}
+            JournalAction::Delete => {}
         }
     }
     for folder in emptied {
@@ -172,7 +178,7 @@ fn move_into_place(staged: &Path, target: &Path) -> io::Result<()> {
     if let Some(folder) = target.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A link to a file elsewhere stays a link: what it points to gets the new text.
+    // A symbolic link stays: the file that it points to gets the new text.
     match fs::canonicalize(target) {
         Ok(real) => fs::rename(staged, real),
         Err(error) if error.kind() == io::ErrorKind::NotFound => fs::rename(staged, target),
@@ -180,7 +186,7 @@ fn move_into_place(staged: &Path, target: &Path) -> io::Result<()> {
     }
 }
 
-/// Folders left without files go too; one that is not empty refuses by itself.
+/// Removes the folder and its parents up to `root`, as long as they are empty.
 fn remove_while_empty(root: &Path, folder: &Path) {
     let mut folder = folder;
     while folder != root && fs::remove_dir(folder).is_ok() {
@@ -191,7 +197,7 @@ fn remove_while_empty(root: &Path, folder: &Path) {
     }
 }
 
-fn clean_up(root: &Path, guard: Guard, before_step: BeforeStep<'_>) -> Result<(), Error> {
+fn clean_up(root: &Path, lock: StagingLock, before_step: BeforeStep<'_>) -> Result<(), Error> {
     let place = path(root);
     at(&place, before_step())?;
     match fs::remove_file(&place) {
@@ -203,7 +209,7 @@ fn clean_up(root: &Path, guard: Guard, before_step: BeforeStep<'_>) -> Result<()
         }
         _ => {}
     }
-    drop(guard);
+    drop(lock);
     let folder = staging(root);
     at(&folder, before_step())?;
     at(&folder, fs::remove_dir_all(&folder))
@@ -216,9 +222,9 @@ fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, Error> {
     })
 }
 
-// === impl Guard ===
+// === impl StagingLock ===
 
-impl Guard {
+impl StagingLock {
     fn take(root: &Path) -> Result<Self, Error> {
         let folder = staging(root);
         at(&folder, fs::create_dir_all(&folder))?;

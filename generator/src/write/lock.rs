@@ -1,71 +1,45 @@
-//! `.kopf-gen/lock.json`: what kopf-gen wrote last time, so that edits and left-overs are noticed.
+//! `.kopf-gen/lock.json`: the hashes of generated files, by which kopf-gen recognises edits and obsolete files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Error, TOOL_FOLDER, read_if_exists};
+use super::error::{Error, LockFileError};
+use super::files::{TOOL_FOLDER, read_if_exists};
 use crate::plan::CratePath;
 
-/// The lock format that this version writes. It reads every older one, so that what was generated
-/// is known across an update of kopf-gen, and the next run writes it anew.
+/// The format that this version writes. It also reads every older one, and the next run writes the
+/// file in the new format.
 const FORMAT: u32 = 2;
 
-/// The files that the last run made, each with the hash of its text, and the notes that it told.
+/// The files that the last run generated, each with the hash of its text, and the notes that it printed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lock {
-    /// As found: a lock in an older format is never equal to the one that takes its place. A lock
-    /// without a number has format 0, which is otherwise the same as 1; notes came with 2.
+pub struct LockFile {
+    /// As read, so that a file in an older format is never equal to its replacement. A file without
+    /// a number has format 0, which is otherwise the same as 1; notes came with 2.
     #[serde(default)]
     format: u32,
     files: BTreeMap<CratePath, Sha256Hex>,
-    /// What the manifest implies, and its owner has been told of.
+    /// The titles of the notes that were printed.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     notes: BTreeSet<String>,
 }
 
-/// A SHA-256 sum in hexadecimal, blind to the difference between `\r\n` and `\n`.
+/// A SHA-256 sum in hexadecimal that treats `\r\n` as `\n`.
 ///
 /// A checkout may translate line endings, which is not an edit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Sha256Hex(String);
 
-/// Why a lock file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// It is not JSON of the right shape, perhaps because of merge markers.
-    #[error(
-        "{path} is damaged; after a merge conflict take either side of it, \
-         or delete it, and run `kopf-gen generate`"
-    )]
-    Damaged {
-        /// The lock file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
-    /// A newer kopf-gen wrote it.
-    #[error(
-        "{path} was written by a newer kopf-gen: it has format {found}, and this one knows formats \
-         up to {FORMAT}; update kopf-gen"
-    )]
-    Newer {
-        /// The lock file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
-}
+// === impl LockFile ===
 
-// === impl Lock ===
-
-impl Default for Lock {
+impl Default for LockFile {
     fn default() -> Self {
         Self {
             format: FORMAT,
@@ -75,11 +49,11 @@ impl Default for Lock {
     }
 }
 
-impl Lock {
-    /// Reads the lock of the crate in `root`; a crate without one has made nothing yet.
+impl LockFile {
+    /// Reads the lock file of the crate in `root`; without one, nothing was generated yet.
     pub fn read(root: &Path) -> Result<Self, Error> {
         #[derive(Deserialize)]
-        struct Format {
+        struct LockFormat {
             #[serde(default)]
             format: u32,
         }
@@ -88,28 +62,29 @@ impl Lock {
         let Some(bytes) = read_if_exists(&path)? else {
             return Ok(Self::default());
         };
-        let damaged = |source| LockError::Damaged {
+        let damaged = |source| LockFileError::Damaged {
             path: path.clone(),
             source,
         };
-        let Format { format } = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let LockFormat { format } = serde_json::from_slice(&bytes).map_err(damaged)?;
         if format > FORMAT {
-            return Err(LockError::Newer {
+            return Err(LockFileError::Newer {
                 path,
                 found: format,
+                known: FORMAT,
             }
             .into());
         }
         Ok(serde_json::from_slice(&bytes).map_err(damaged)?)
     }
 
-    /// Where the lock is kept.
+    /// The path of the lock file.
     #[must_use]
     pub fn location() -> CratePath {
         CratePath::new(format!("{TOOL_FOLDER}/lock.json")).expect("the lock is inside the crate")
     }
 
-    /// The text to store.
+    /// The text of the lock file.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("a map of texts is JSON");
@@ -117,7 +92,7 @@ impl Lock {
         text
     }
 
-    /// A lock without files that knows these notes.
+    /// A lock without files, with these notes.
     pub(super) fn with_notes(notes: &BTreeSet<String>) -> Self {
         Self {
             notes: notes.clone(),
@@ -125,7 +100,7 @@ impl Lock {
         }
     }
 
-    /// The notes that were told before.
+    /// The titles of the notes that earlier runs printed.
     #[must_use]
     pub fn notes(&self) -> &BTreeSet<String> {
         &self.notes
@@ -192,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn newer_formats_are_refused_by_number() {
+    fn a_newer_format_is_rejected_with_its_number() {
         let root = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(root.path().join(TOOL_FOLDER)).expect("the tool folder");
-        let place = Lock::location().below(root.path());
+        let place = LockFile::location().below(root.path());
         std::fs::write(place, r#"{"format": 7, "objects": []}"#).expect("a lock");
-        let error = Lock::read(root.path()).expect_err("format 7 is unknown");
+        let error = LockFile::read(root.path()).expect_err("format 7 is unknown");
         assert!(error.to_string().contains("format 7"), "{error}");
         assert!(error.to_string().contains("update kopf-gen"), "{error}");
     }

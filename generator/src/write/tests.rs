@@ -1,4 +1,4 @@
-//! What the user relies on: nothing of theirs is lost, and a killed run never leaves a mix.
+//! Writing loses no edits of the user, and a killed run never leaves a mixture of old and new files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,9 +8,9 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plan::PlannedFile;
+use crate::plan::{CratePath, PlannedFile};
 
-fn compare(root: &Path, files: &[PlannedFile], edited: EditedFiles) -> Result<Comparison, Error> {
+fn compare(root: &Path, files: &[PlannedFile], edited: EditPolicy) -> Result<Comparison, Error> {
     super::compare(root, &Plan::from(files.to_vec()), edited)
 }
 
@@ -27,7 +27,7 @@ fn scaffold(at: &str, text: &str) -> PlannedFile {
 }
 
 fn run(root: &Path, plan: &[PlannedFile]) -> Comparison {
-    let comparison = compare(root, plan, EditedFiles::Keep).expect("readable");
+    let comparison = compare(root, plan, EditPolicy::Keep).expect("readable");
     apply(root, &comparison).expect("writable");
     comparison
 }
@@ -60,7 +60,7 @@ fn crate_with(plan: &[PlannedFile]) -> TempDir {
 }
 
 #[test]
-fn second_run_touches_nothing() {
+fn a_second_run_writes_nothing() {
     let plan = [
         generated("src/generated.rs", "a\n"),
         scaffold("src/main.rs", "fn main() {}\n"),
@@ -86,10 +86,10 @@ fn edited_generated_file_is_a_conflict_until_forced() {
     let root = crate_with(&[generated("src/generated.rs", "a\n")]);
     fs::write(root.path().join("src/generated.rs"), "a, and mine\n").expect("writable");
     let plan = [generated("src/generated.rs", "b\n")];
-    let refused = compare(root.path(), &plan, EditedFiles::Keep).expect("readable");
+    let refused = compare(root.path(), &plan, EditPolicy::Keep).expect("readable");
     assert_eq!(refused.conflicts.len(), 1);
     assert_eq!(refused.conflicts[0].on_disk, b"a, and mine\n");
-    let forced = compare(root.path(), &plan, EditedFiles::Overwrite).expect("readable");
+    let forced = compare(root.path(), &plan, EditPolicy::Overwrite).expect("readable");
     apply(root.path(), &forced).expect("writable");
     assert_eq!(tree(root.path())["src/generated.rs"], "b\n");
 }
@@ -107,7 +107,7 @@ fn generated_file_with_windows_line_endings_is_not_an_edit() {
 }
 
 #[test]
-fn left_over_is_deleted_only_without_edits() {
+fn an_obsolete_file_is_deleted_only_without_edits() {
     let root = crate_with(&[
         generated("src/generated/a.rs", "a\n"),
         generated("src/generated/b.rs", "b\n"),
@@ -125,7 +125,7 @@ fn left_over_is_deleted_only_without_edits() {
 }
 
 #[test]
-fn folder_of_the_last_left_over_goes_too() {
+fn the_folder_of_the_last_obsolete_file_is_deleted() {
     let root = crate_with(&[
         generated("src/generated/pod/v1.rs", "a\n"),
         scaffold("src/main.rs", "m\n"),
@@ -136,14 +136,14 @@ fn folder_of_the_last_left_over_goes_too() {
 }
 
 #[test]
-fn file_changed_between_reading_and_writing_stops_the_run() {
+fn a_file_changed_between_reading_and_writing_stops_the_run() {
     let root = crate_with(&[scaffold("src/handlers.rs", "one\n")]);
     let plan = [PlannedFile::splice(
         path("src/handlers.rs"),
         "one\n".into(),
         "one\ntwo\n".into(),
     )];
-    let comparison = compare(root.path(), &plan, EditedFiles::Keep).expect("readable");
+    let comparison = compare(root.path(), &plan, EditPolicy::Keep).expect("readable");
     fs::write(root.path().join("src/handlers.rs"), "saved by an editor\n").expect("writable");
     let error = apply(root.path(), &comparison).expect_err("the file is not what was read");
     assert!(matches!(error, Error::ChangedMeanwhile(_)), "{error}");
@@ -151,7 +151,7 @@ fn file_changed_between_reading_and_writing_stops_the_run() {
 }
 
 #[test]
-fn run_killed_at_any_step_leaves_the_old_state_or_completes_to_the_new_one() {
+fn a_run_killed_at_any_step_leaves_the_old_state_or_is_completed() {
     let old = [
         generated("src/a.rs", "a1\n"),
         generated("src/b.rs", "b1\n"),
@@ -171,7 +171,7 @@ fn run_killed_at_any_step_leaves_the_old_state_or_completes_to_the_new_one() {
     let mut outcomes = (0, 0);
     for survived in 0.. {
         let root = crate_with(&old);
-        let comparison = compare(root.path(), &new, EditedFiles::Keep).expect("readable");
+        let comparison = compare(root.path(), &new, EditPolicy::Keep).expect("readable");
         let mut left = survived;
         let killed = journal::commit(root.path(), &comparison.changes, &mut || {
             left -= 1;
@@ -199,10 +199,10 @@ fn run_killed_at_any_step_leaves_the_old_state_or_completes_to_the_new_one() {
 }
 
 #[test]
-fn recovery_that_is_killed_too_is_completed_by_the_next() {
+fn the_next_run_completes_a_killed_recovery() {
     let root = crate_with(&[generated("a.rs", "1\n"), generated("b.rs", "1\n")]);
     let new = [generated("a.rs", "2\n"), generated("b.rs", "2\n")];
-    let comparison = compare(root.path(), &new, EditedFiles::Keep).expect("readable");
+    let comparison = compare(root.path(), &new, EditPolicy::Keep).expect("readable");
     // Three staged texts, the draft and the journal, then the first move.
     let mut left = 6;
     let die = |limit: &mut i32| {
@@ -223,10 +223,10 @@ fn recovery_that_is_killed_too_is_completed_by_the_next() {
 }
 
 #[test]
-fn edit_made_after_an_interruption_is_not_overwritten() {
+fn an_edit_made_after_an_interruption_is_not_overwritten() {
     let root = crate_with(&[generated("a.rs", "1\n")]);
     let comparison =
-        compare(root.path(), &[generated("a.rs", "2\n")], EditedFiles::Keep).expect("readable");
+        compare(root.path(), &[generated("a.rs", "2\n")], EditPolicy::Keep).expect("readable");
     let mut left = 4;
     journal::commit(root.path(), &comparison.changes, &mut || {
         left -= 1;
@@ -247,10 +247,10 @@ fn edit_made_after_an_interruption_is_not_overwritten() {
 }
 
 #[test]
-fn second_writer_is_turned_away() {
+fn a_second_writer_gets_an_error() {
     let root = crate_with(&[generated("a.rs", "1\n")]);
     let comparison =
-        compare(root.path(), &[generated("a.rs", "2\n")], EditedFiles::Keep).expect("readable");
+        compare(root.path(), &[generated("a.rs", "2\n")], EditPolicy::Keep).expect("readable");
     let mut nested = None;
     journal::commit(root.path(), &comparison.changes, &mut || {
         if nested.is_none() {

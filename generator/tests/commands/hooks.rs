@@ -1,11 +1,11 @@
-//! What happens to the operator as a whole.
+//! Handlers of the operator itself.
 
 use std::fs;
 
 use crate::shell::Shell;
 
 #[test]
-fn operator_can_begin_without_kinds() {
+fn an_operator_may_have_no_kinds() {
     let mut shell = Shell::new();
     assert!(
         shell
@@ -45,7 +45,7 @@ fn operator_can_begin_without_kinds() {
 }
 
 #[test]
-fn a_probe_becomes_a_stub_and_is_not_repeated() {
+fn a_probe_becomes_a_stub_and_takes_no_retries() {
     let shell = Shell::with_operator();
     let manifest = |handlers: &str| {
         format!(
@@ -126,7 +126,7 @@ fn handlers_of_the_operator_are_added_and_removed_by_commands() {
 }
 
 #[test]
-fn mistakes_in_handlers_of_the_operator_are_shown_together() {
+fn all_errors_in_handlers_of_the_operator_are_reported() {
     let shell = Shell::with_operator();
     let handlers = "{startup: a, cleanup: b}, {retries: 3}, {startup: c}, {cleanup: c}, {startup: Bad}, {startup: d, interval: 1s}";
     shell.write(
@@ -138,7 +138,7 @@ fn mistakes_in_handlers_of_the_operator_are_shown_together() {
     let output = shell.run(&["generate"]);
     for fault in [
         "one is too many",
-        "what is it called for?",
+        "one of the four is missing",
         "`c` is named twice",
         "`startup` must be a Rust function name, and `Bad` is not",
         "`interval`",

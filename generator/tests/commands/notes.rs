@@ -1,4 +1,4 @@
-//! What a manifest implies is told when it is new, and not again and again.
+//! Notes are printed when they are new, and not repeated.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::shell::{CRD, Shell};
 
 const HOLDING: &str = "note[KG0610]: objects of Widget wait for handlers when they are deleted";
 
-/// An operator for widgets that keep whatever results there are, so that only finalizers are told of.
+/// An operator for widgets whose schema keeps all results, so that the only notes are about finalizers.
 fn keeping_results() -> Shell {
     let shell = Shell::with_operator();
     let status = "status: {type: object, x-kubernetes-preserve-unknown-fields: true}";
@@ -20,9 +20,9 @@ fn keeping_results() -> Shell {
 }
 
 #[test]
-fn new_tells_what_its_handlers_imply() {
+fn new_prints_the_notes_of_its_handlers() {
     let shell = Shell::new();
-    let said = shell.run(&[
+    let output = shell.run(&[
         "new",
         "widgets",
         "--preset",
@@ -32,17 +32,17 @@ fn new_tells_what_its_handlers_imply() {
         "--runtime-version",
         "1.0.0",
     ]);
-    let (notes, files) = said.split_once("created ").expect("files");
+    let (notes, files) = output.split_once("created ").expect("files");
     insta::assert_snapshot!(notes);
     assert!(!files.contains("note["), "{files}");
 }
 
 #[test]
-fn generate_tells_a_note_once() {
+fn generate_prints_a_note_once() {
     let shell = keeping_results();
     let two = "      - {on: create, fn: create_fn}\n      - {on: delete, fn: delete_fn}\n";
     shell.manifest(two);
-    // Nobody knows of it as long as nothing is written.
+    // A check writes no lock file, so the note is new each time.
     for _ in 0..2 {
         let check = shell.run(&["generate", "--check"]);
         assert!(check.starts_with("exit 3"), "{check}");
@@ -55,12 +55,12 @@ fn generate_tells_a_note_once() {
     exit 0
     everything is up to date
     ");
-    // Whatever else changes, and wherever it moves to.
+    // Other changes, and another place of the handler, do not make it new.
     shell.manifest(&format!("      - {{on: update, fn: update_fn}}\n{two}"));
     let other = shell.run(&["generate"]);
     assert!(other.contains("updated"), "{other}");
     assert!(!other.contains("note["), "{other}");
-    // It is told again after it was gone.
+    // It is new again after it was gone.
     shell.manifest("      - {on: create, fn: create_fn}\n");
     shell.run(&["generate"]);
     shell.manifest(two);
@@ -68,44 +68,44 @@ fn generate_tells_a_note_once() {
 }
 
 #[test]
-fn who_asks_is_told_again_and_who_wants_silence_has_it() {
+fn validate_and_verbose_repeat_notes_and_quiet_omits_them() {
     let shell = keeping_results();
     shell.manifest("      - {on: create, fn: create_fn}\n      - {on: delete, fn: delete_fn}\n");
     let quiet = shell.run(&["-q", "generate"]);
     assert_eq!(quiet, "exit 0\n");
-    for telling in [&["validate"][..], &["generate", "-v"]] {
+    for command in [&["validate"][..], &["generate", "-v"]] {
         for _ in 0..2 {
-            let said = shell.run(telling);
-            assert!(said.starts_with("exit 0"), "{said}");
-            assert!(said.contains(HOLDING), "{said}");
+            let output = shell.run(command);
+            assert!(output.starts_with("exit 0"), "{output}");
+            assert!(output.contains(HOLDING), "{output}");
         }
     }
     assert_eq!(shell.run(&["-q", "validate"]), "exit 0\n");
 }
 
 #[test]
-fn add_and_remove_tell_only_what_they_bring() {
+fn add_and_remove_print_only_new_notes() {
     let shell = keeping_results();
     let add = |arguments: &[&str]| {
-        let said = shell.run(&[&["add"], arguments].concat());
-        assert!(said.starts_with("exit 0"), "{said}");
-        said
+        let output = shell.run(&[&["add"], arguments].concat());
+        assert!(output.starts_with("exit 0"), "{output}");
+        output
     };
     assert!(add(&["handler", "Widget", "delete_fn", "--on", "delete"]).contains(HOLDING));
     assert!(!add(&["handler", "Widget", "update_fn", "--on", "update"]).contains("note["));
-    // The objects are held already.
+    // The objects have the finalizer already.
     assert!(!add(&["daemon", "Widget", "follow"]).contains("note["));
     let gone = shell.run(&["remove", "handler", "Widget", "update_fn"]);
     assert!(!gone.contains("note["), "{gone}");
 }
 
 #[test]
-fn programs_get_notes_by_the_same_rule() {
+fn json_output_has_notes_by_the_same_rule() {
     let shell = keeping_results();
     shell.manifest("      - {on: create, fn: create_fn}\n      - {on: delete, fn: delete_fn}\n");
     let notes = |arguments: &[&str]| -> Vec<Value> {
-        let said = shell.run(&[&["--format", "json"], arguments].concat());
-        let objects = said.lines().skip(1).map(serde_json::from_str::<Value>);
+        let output = shell.run(&[&["--format", "json"], arguments].concat());
+        let objects = output.lines().skip(1).map(serde_json::from_str::<Value>);
         let objects = objects.map(|object| object.expect("one object per line"));
         objects.filter(|it| it["severity"] == "note").collect()
     };
@@ -120,23 +120,23 @@ fn programs_get_notes_by_the_same_rule() {
 }
 
 #[test]
-fn what_has_to_be_mended_comes_first() {
+fn notes_are_not_printed_beside_errors() {
     let shell = Shell::with_operator();
     shell.manifest("      - {on: delete, fn: delete_fn}\n      - {on: crate, fn: create_fn}\n");
-    let said = shell.run(&["generate"]);
-    assert!(said.starts_with("exit 1\nerror[KG0504]"), "{said}");
-    assert!(!said.contains("note["), "{said}");
+    let output = shell.run(&["generate"]);
+    assert!(output.starts_with("exit 1\nerror[KG0504]"), "{output}");
+    assert!(!output.contains("note["), "{output}");
 }
 
 #[test]
-fn details_are_for_those_who_ask() {
+fn verbose_prints_details() {
     let shell = Shell::with_operator();
     let other = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n";
     shell.write("crds/widget.yaml", &format!("{CRD}{other}"));
     assert!(!shell.run(&["validate"]).contains("KG0201"));
-    let said = shell.run(&["validate", "-v"]);
+    let output = shell.run(&["validate", "-v"]);
     assert!(
-        said.contains("info[KG0201]: skipped: a ConfigMap of v1"),
-        "{said}"
+        output.contains("info[KG0201]: skipped: a ConfigMap of v1"),
+        "{output}"
     );
 }

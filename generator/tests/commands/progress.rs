@@ -1,4 +1,4 @@
-//! Whoever waits at a terminal is told for what, and nobody else is.
+//! The progress line is shown on a terminal only.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;
@@ -13,22 +13,22 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::shell::{CRD, Shell};
 
-/// Far longer than anything takes here.
+/// Far longer than any step takes.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What takes the line away.
+/// The escape sequence that erases the line.
 const ERASED: &str = "\r\u{1b}[K";
 
-/// `kopf-gen new` that waits for its definition, which comes through a pipe.
+/// A run of `kopf-gen new` that waits for its definition from a pipe.
 struct Waiting {
     child: Child,
     pipe: PathBuf,
     printed: Receiver<String>,
-    seen: String,
+    output: String,
 }
 
 impl Waiting {
-    fn start(shell: &Shell, name: &str, options: &[&str], at: Screen) -> Self {
+    fn start(shell: &Shell, name: &str, options: &[&str], at: ErrorOutput) -> Self {
         let pipe = shell.folder().join(format!("{name}.yaml"));
         mkfifoat(CWD, &pipe, Mode::RWXU).expect("a pipe");
         let (reader, stderr) = at.open();
@@ -47,36 +47,36 @@ impl Waiting {
             child,
             pipe,
             printed: texts(reader),
-            seen: String::new(),
+            output: String::new(),
         }
     }
 
-    fn see(&mut self, text: &str) {
+    fn wait_for(&mut self, text: &str) {
         let end = Instant::now() + DEADLINE;
-        while !self.seen.contains(text) {
+        while !self.output.contains(text) {
             let left = end.saturating_duration_since(Instant::now());
             let more = self.printed.recv_timeout(left);
-            self.seen += &more.unwrap_or_else(|_| panic!("no {text:?} in {:?}", self.seen));
+            self.output += &more.unwrap_or_else(|_| panic!("no {text:?} in {:?}", self.output));
         }
     }
 
-    /// Hands over the definition, and returns everything that was printed.
+    /// Writes the definition to the pipe, and returns everything that was printed.
     fn finish(mut self) -> String {
-        fs::write(&self.pipe, CRD).expect("somebody reads");
+        fs::write(&self.pipe, CRD).expect("the program reads");
         assert!(self.child.wait().expect("it ends").success());
-        self.seen.extend(self.printed.iter());
-        self.seen
+        self.output.extend(self.printed.iter());
+        self.output
     }
 }
 
-/// Where errors and messages go.
-enum Screen {
+/// The standard error of the program.
+enum ErrorOutput {
     Terminal,
     File(PathBuf),
 }
 
-impl Screen {
-    /// What is read of it, and what is given to a program.
+impl ErrorOutput {
+    /// The side to read from, and the side for the program.
     fn open(self) -> (File, Stdio) {
         match self {
             Self::File(path) => {
@@ -97,12 +97,12 @@ impl Screen {
     }
 }
 
-/// What comes, until the other side is closed.
+/// The texts that arrive, until the other side is closed.
 fn texts(mut reader: File) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut buffer = [0; 4096];
-        // The last reader of a terminal gets an error when everybody else is gone.
+        // The last reader of a terminal gets an error when all writers have closed it.
         while let Ok(count @ 1..) = reader.read(&mut buffer) {
             let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
             if sender.send(text).is_err() {
@@ -114,22 +114,22 @@ fn texts(mut reader: File) -> Receiver<String> {
 }
 
 #[test]
-fn what_takes_long_is_told_at_a_terminal_and_erased_again() {
+fn a_long_task_is_shown_on_a_terminal_and_erased_afterwards() {
     let shell = Shell::new();
     let log = shell.folder().join("log");
-    // These have waited for longer than the last one when that one has something to say.
-    let quiet = Waiting::start(&shell, "quiet", &["-q"], Screen::Terminal);
-    let json = Waiting::start(&shell, "json", &["--format", "json"], Screen::Terminal);
-    let logged = Waiting::start(&shell, "logged", &[], Screen::File(log.clone()));
-    let mut told = Waiting::start(&shell, "told", &[], Screen::Terminal);
+    // These start first, so that they have waited long enough when the last one shows its line.
+    let quiet = Waiting::start(&shell, "quiet", &["-q"], ErrorOutput::Terminal);
+    let json = Waiting::start(&shell, "json", &["--format", "json"], ErrorOutput::Terminal);
+    let logged = Waiting::start(&shell, "logged", &[], ErrorOutput::File(log.clone()));
+    let mut shown = Waiting::start(&shell, "shown", &[], ErrorOutput::Terminal);
 
-    told.see("reading the definitions: 1 s");
-    told.see("reading the definitions: 2 s");
+    shown.wait_for("reading the definitions: 1 s");
+    shown.wait_for("reading the definitions: 2 s");
 
-    let told = told.finish();
-    let (waiting, after) = told.rsplit_once(ERASED).expect("the line is erased");
-    assert!(waiting.contains("reading the definitions"), "{told:?}");
-    assert!(after.contains("created src/generated.rs"), "{told:?}");
+    let shown = shown.finish();
+    let (waiting, after) = shown.rsplit_once(ERASED).expect("the line is erased");
+    assert!(waiting.contains("reading the definitions"), "{shown:?}");
+    assert!(after.contains("created src/generated.rs"), "{shown:?}");
     assert_eq!(quiet.finish(), "");
     let json = json.finish();
     assert!(json.starts_with("{\"code\":"), "{json:?}");
@@ -143,7 +143,7 @@ fn what_takes_long_is_told_at_a_terminal_and_erased_again() {
 
 /// Runs the program at a terminal, and returns everything that was printed there.
 fn at_terminal(shell: &Shell, arguments: &[&str]) -> String {
-    let (reader, stderr) = Screen::Terminal.open();
+    let (reader, stderr) = ErrorOutput::Terminal.open();
     let printed = texts(reader);
     let mut child = Command::new(env!("CARGO_BIN_EXE_kopf-gen"))
         .args(arguments)
@@ -160,10 +160,10 @@ fn at_terminal(shell: &Shell, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn how_far_it_is_is_told_where_that_can_be_counted() {
+fn the_progress_line_counts_the_generated_kinds() {
     const KINDS: usize = 8;
     let shell = Shell::new();
-    let told = |fields: usize| {
+    let first_line = |fields: usize| {
         let fields: String = (0..fields)
             .map(|number| format!("field{number}: {{type: string}}, "))
             .collect();
@@ -178,14 +178,14 @@ fn how_far_it_is_is_told_where_that_can_be_counted() {
         let arguments = [&["new", &name, "--crd", "many.yaml"], &runtime[..]].concat();
         let printed = at_terminal(&shell, &arguments);
         let lines = printed.split(ERASED);
-        let mut lines = lines.filter_map(|line| line.strip_prefix("making the crate: "));
+        let mut lines = lines.filter_map(|line| line.strip_prefix("generating the crate: "));
         lines.next().map(str::to_owned)
     };
-    // As many fields as it takes on this machine for somebody to wait for them.
+    // As many fields as this machine needs to take long enough.
     let line = (8..16)
-        .find_map(|power| told(1 << power))
+        .find_map(|power| first_line(1 << power))
         .expect("no machine is that fast");
-    let (done, rest) = line.split_once(" of ").expect("a share");
+    let (done, rest) = line.split_once(" of ").expect("a count");
     let done: usize = done.parse().expect("a number");
     assert!(done < KINDS, "{line}");
     assert_eq!(rest, format!("{KINDS} kinds, 1 s"), "{line}");

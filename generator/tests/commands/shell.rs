@@ -1,4 +1,4 @@
-//! A folder in which a user types commands.
+//! Runs commands in a temporary folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ spec:
             spec: {type: object, properties: {size: {type: integer}, names: {type: array, items: {type: string}}}}
 ";
 
-/// A folder in which commands are run, and what the user sees of them.
+/// A temporary folder in which commands run.
 pub(crate) struct Shell {
     folder: TempDir,
     pub(crate) here: PathBuf,
@@ -41,12 +41,12 @@ impl Shell {
         shell
     }
 
-    /// Where everything is.
+    /// The temporary folder.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// An operator for widgets, made by `kopf-gen new`.
+    /// The folder with an operator for widgets, created by `kopf-gen new`.
     pub(crate) fn with_operator() -> Self {
         let mut shell = Self::new();
         shell.run(&[

@@ -1,9 +1,9 @@
-//! Types alone, in files and folders.
+//! `kopf-gen types`, with files and folders.
 
 use crate::shell::{CRD, Shell};
 
 #[test]
-fn folder_of_types_follows_its_inputs() {
+fn a_folder_of_types_is_updated_with_its_inputs() {
     let shell = Shell::new();
     let gadget = CRD
         .replace("widget", "gadget")
@@ -43,7 +43,7 @@ fn folder_of_types_follows_its_inputs() {
 }
 
 #[test]
-fn file_of_types_never_replaces_another_one() {
+fn types_do_not_overwrite_a_file_of_the_user() {
     let shell = Shell::new();
     shell.write("src/main.rs", "fn main() {}\n");
     insta::assert_snapshot!(shell.run(&["types", "widget.yaml", "-o", "src/main.rs"]), @r"
@@ -56,7 +56,7 @@ fn file_of_types_never_replaces_another_one() {
 }
 
 #[test]
-fn definitions_without_the_wanted_version_are_left_out() {
+fn definitions_without_the_requested_version_are_skipped() {
     let shell = Shell::new();
     let gadget = CRD
         .replace("widget", "gadget")
@@ -102,7 +102,7 @@ fn commands_of_the_page_about_types_work_as_written() {
     let commands: Vec<&str> = block.lines().filter(|line| !line.is_empty()).collect();
     assert!(!commands.is_empty());
     for command in commands {
-        // Charts are not part of what is tested.
+        // There is no chart here.
         let command = command.replace("helm template chart", "cat crds/widget.yaml");
         shell.script(&command);
     }

@@ -1,4 +1,4 @@
-//! Webhooks in the manifest: added, removed, and mistaken.
+//! Webhooks in the manifest: adding, removing, and errors.
 
 use crate::shell::Shell;
 
@@ -92,7 +92,7 @@ fn webhooks_are_added_and_removed_by_commands() {
 }
 
 #[test]
-fn mistakes_in_webhooks_are_shown_together() {
+fn all_errors_in_webhooks_are_reported() {
     let shell = Shell::with_operator();
     shell.write(
         "kopf.yaml",
@@ -130,7 +130,7 @@ resources:
 }
 
 #[test]
-fn webhooks_that_could_lock_the_cluster_are_pointed_out() {
+fn webhooks_that_can_block_the_cluster_are_reported() {
     let shell = Shell::with_operator();
     shell.write(
         "kopf.yaml",

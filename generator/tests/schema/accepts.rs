@@ -1,4 +1,4 @@
-//! As much of JSON Schema as the schema of the manifest uses.
+//! A validator for those keywords of JSON Schema that the schema of the manifest uses.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex};
@@ -87,10 +87,10 @@ pub(crate) fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
         })
 }
 
-/// A pattern, made once.
+/// A pattern, compiled once.
 fn pattern(text: &str) -> Regex {
     static KNOWN: LazyLock<Mutex<BTreeMap<String, Regex>>> = LazyLock::new(Mutex::default);
-    let mut known = KNOWN.lock().expect("nobody panicked with it");
+    let mut known = KNOWN.lock().expect("no thread panicked with the lock");
     let make = || Regex::new(text).expect("valid");
     known.entry(text.to_owned()).or_insert_with(make).clone()
 }

@@ -1,5 +1,5 @@
-//! Values that a JSON Schema allows, drawn at random: the shape comes from the schema alone, and
-//! words where they can mean something come from a short list.
+//! Random values that a JSON Schema allows: the structure comes from the schema, and meaningful
+//! words come from a short list.
 
 use proptest::prelude::*;
 use proptest::string::string_regex;
@@ -17,8 +17,7 @@ pub(crate) const FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// What is worth trying for the key of a string, and what is not; anything else is tried now and
-/// then.
+/// Valid and invalid words for a key with a string; other texts are rare.
 fn words(key: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match key {
         "crd" => (
@@ -77,7 +76,7 @@ fn words(key: &str) -> (&'static [&'static str], &'static [&'static str]) {
     }
 }
 
-/// How often, of a hundred times, a key is there that need not be, in something that is `what`.
+/// The probability of an optional key in a mapping of the sort `what`.
 fn likelihood(key: &str, what: Option<&str>) -> f64 {
     f64::from(match (key, what) {
         ("interval", Some("timer")) => 95,
@@ -104,8 +103,7 @@ fn likelihood(key: &str, what: Option<&str>) -> f64 {
     }) / 100.0
 }
 
-/// Any value that `schema` allows, or nearly: what several keywords say together is for the caller
-/// to check.
+/// A value that `schema` allows, or nearly: the caller checks combinations of keywords.
 pub(crate) fn values(root: &Value, schema: &Value, key: &str) -> BoxedStrategy<Value> {
     let Some(keywords) = schema.as_object() else {
         return anything();
@@ -214,10 +212,10 @@ fn text(schema: &Map<String, Value>, key: &str) -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Of these, one is meant, which no schema says.
+/// Keys of which one is allowed, which the schema does not express.
 const RIVALS: [(&str, &str); 2] = [("crd", "builtin"), ("validate", "mutate")];
 
-/// The properties, and what one branch of `oneOf` says about them.
+/// The properties, with the constraints of one branch of `oneOf`.
 fn object(root: &Value, schema: &Map<String, Value>, key: &str) -> BoxedStrategy<Value> {
     for (one, other) in RIVALS {
         let is_free = |name: &str| {

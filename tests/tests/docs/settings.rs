@@ -219,7 +219,7 @@ fn the_table_has_the_keys_of_the_manifest() {
 
 #[test]
 fn the_table_has_the_settings_of_kopf_that_mean_nothing_here() {
-    let refused: BTreeMap<String, String> = manifest::foreign()
+    let refused: BTreeMap<String, String> = manifest::kopf_only_settings()
         .map(|(key, why)| (key, why.to_owned()))
         .collect();
     assert_eq!(

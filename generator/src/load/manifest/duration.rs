@@ -1,23 +1,26 @@
-//! Durations as people write them.
+//! Durations in the manifest, such as `1h30m`.
+//!
+//! Parsed by hand, because the pattern in the JSON Schema must accept exactly the same texts.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::Spanned;
-use super::fields::{Fields, Reader};
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::yaml::{Node, Value};
 
-/// A duration as people write it: `30s`, `1h30m`, or a number of seconds.
+/// A duration: `30s`, `1h30m`, or a number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestDuration(pub Duration);
 
-/// What [`parse`] accepts, for the JSON Schema.
+/// The texts that [`parse`] accepts, for the JSON Schema.
 const PATTERN: &str = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ms|s|m|h|d))+$";
 
-/// A hundred years: anything longer means as much.
+/// A hundred years; longer texts are cut to it.
 const LONGEST_SECONDS: u32 = 100 * 365 * 24 * 60 * 60;
 
 /// Reads `30s`, `1h30m`, `1.5d`.
@@ -87,10 +90,10 @@ impl JsonSchema for ManifestDuration {
     }
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn duration(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingFields<'_>,
         key: &'static str,
     ) -> Option<Spanned<ManifestDuration>> {
         let node = fields.optional(key)?;
@@ -131,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_write_many_forms() {
+    fn all_forms_of_durations_are_read() {
         for (text, seconds) in [
             ("30s", 30.0),
             ("1h30m", 5400.0),

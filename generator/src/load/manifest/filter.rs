@@ -1,35 +1,36 @@
-//! Filters: what the manifest wants of values, labels and annotations.
+//! Filters of the manifest on fields, labels and annotations.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::Spanned;
-use super::fields::{Fields, Reader};
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::load::yaml::{Node, Value};
 
-/// Labels or annotations, each with what is wanted of it.
+/// Filters on labels or annotations, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filters {
+pub struct MetadataFilters {
     /// The filters in the order of the text.
     pub list: Vec<(Spanned<String>, Spanned<ValueFilter>)>,
 }
 
-/// What is wanted of a value.
+/// A filter on one value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueFilter {
-    /// It is there, whatever it is.
+    /// It exists, with any value.
     Present,
-    /// It is not there.
+    /// It does not exist.
     Absent,
-    /// It is this.
+    /// It equals this.
     Equals(serde_json::Value),
-    /// A function of this name says yes.
+    /// A function of this name returns true for it.
     Predicate(Spanned<String>),
 }
 
-impl JsonSchema for Filters {
+impl JsonSchema for MetadataFilters {
     fn schema_name() -> Cow<'static, str> {
         "Filters".into()
     }
@@ -71,10 +72,10 @@ fn predicate_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn value_filter(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingFields<'_>,
         key: &'static str,
     ) -> Option<Spanned<ValueFilter>> {
         let node = fields.optional(key)?;
@@ -116,7 +117,7 @@ impl Reader<'_> {
                     Code::ManifestValue,
                     node.span,
                     message,
-                    "one of the two is needed",
+                    "one of the two is required",
                 );
                 None
             }
@@ -125,9 +126,9 @@ impl Reader<'_> {
 
     pub(super) fn filters(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut MappingFields<'_>,
         key: &'static str,
-    ) -> Option<Filters> {
+    ) -> Option<MetadataFilters> {
         let node = fields.optional(key)?;
         let Some(entries) = node.as_map() else {
             self.wrong_type(node, &format!("`{key}`"), "a mapping");
@@ -168,7 +169,7 @@ impl Reader<'_> {
                 )
             }));
         }
-        Some(Filters { list })
+        Some(MetadataFilters { list })
     }
 
     fn not_text(&mut self, node: &Node, key: &str) {

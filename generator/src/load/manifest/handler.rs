@@ -1,16 +1,19 @@
-//! Handlers of objects: what the manifest says under `handlers` of a kind.
+//! Reads `handlers` of a kind: the handlers of its objects.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::fields::{Fields, Reader};
-use super::{Filters, ManifestDuration, OneOrMany, Spanned, ValueFilter};
+use super::duration::ManifestDuration;
+use super::filter::{MetadataFilters, ValueFilter};
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::{OneOrMany, Spanned};
 use crate::diagnostic::{Code, Span};
 use crate::load::yaml::{Node, Value};
 
-/// A function that is called for objects of the kind: with `on` and `fn` for what happens to them,
-/// as a `timer` from time to time, as a `daemon` as long as they are there.
+/// A function that is called for objects of the kind: with `on` and `fn` for changes and events,
+/// as a `timer` at intervals, as a `daemon` as long as the object exists.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "snake_case")]
 #[schemars(extend("oneOf" = [
@@ -28,21 +31,21 @@ use crate::load::yaml::{Node, Value};
     },
 ]))]
 pub struct HandlerSection {
-    /// Where the entry stands.
+    /// The place of the entry.
     #[schemars(skip)]
     pub span: Span,
     /// When the function is called; timers and daemons have none.
     pub on: Option<OneOrMany<Trigger>>,
-    /// The name of the function; of a timer or daemon, what follows the word.
+    /// The name of the function; `timer` and `daemon` name theirs themselves.
     #[schemars(rename = "fn", with = "Option<String>")]
     pub function: Spanned<String>,
-    /// The name of a function that is called from time to time.
+    /// The name of a function that is called at intervals.
     pub timer: Option<Spanned<String>>,
-    /// The name of a function that runs as long as the object is there.
+    /// The name of a function that runs as long as the object exists.
     pub daemon: Option<Spanned<String>>,
-    /// The id under which progress is kept on the object; the name of the function if left out.
+    /// The id of the progress on the object; the name of the function if left out.
     pub id: Option<Spanned<String>>,
-    /// The field, or the fields, that the handler is about, such as `spec.size`.
+    /// The field, or the fields, that the handler watches, such as `spec.size`.
     pub field: Option<OneOrMany<String>>,
     /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
     pub value: Option<Spanned<ValueFilter>>,
@@ -51,43 +54,43 @@ pub struct HandlerSection {
     /// Only changes to this value of the field.
     pub new: Option<Spanned<ValueFilter>>,
     /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
-    pub labels: Option<Filters>,
+    pub labels: Option<MetadataFilters>,
     /// Only objects with these annotations, as for labels.
-    pub annotations: Option<Filters>,
+    pub annotations: Option<MetadataFilters>,
     /// The name of a function that decides whether the handler is called.
     pub when: Option<Spanned<String>>,
-    /// Anything that the function wants to be told; it is the same for every call.
+    /// Any value for the function; it is the same in every call.
     pub param: Option<Spanned<serde_json::Value>>,
-    /// What an error means that says nothing itself about retrying.
+    /// The meaning of an error that is neither temporary nor permanent by itself.
     pub errors: Option<Spanned<ErrorMode>>,
-    /// How long to keep trying, from the first attempt.
+    /// The time limit for all attempts, from the first one.
     pub timeout: Option<Spanned<ManifestDuration>>,
-    /// How many attempts are made.
+    /// The number of attempts.
     #[schemars(range(max = 4_294_967_295u32))]
     pub retries: Option<Spanned<u32>>,
-    /// How long to wait before the next attempt.
+    /// The pause before the next attempt.
     pub backoff: Option<Spanned<ManifestDuration>>,
-    /// Whether deletion may go ahead without this delete handler.
+    /// Whether deletion does not wait for this delete handler.
     pub optional: Option<Spanned<bool>>,
     /// Whether this resume handler is also called for objects that are being deleted.
     pub deleted: Option<Spanned<bool>>,
-    /// How long a timer pauses after a call.
+    /// The pause of a timer between two calls.
     pub interval: Option<Spanned<ManifestDuration>>,
-    /// Whether the interval of a timer is counted from call to call, however long they take.
+    /// Whether the interval of a timer counts from the start of one call to the start of the next.
     pub sharp: Option<Spanned<bool>>,
-    /// How long an object must have been unchanged for a timer to be called.
+    /// How long an object must be unchanged before its timer is called.
     pub idle: Option<Spanned<ManifestDuration>>,
-    /// How long a timer or daemon waits at first: a duration, or `{fn: name}` of a function that tells.
+    /// The delay of a timer or daemon before its first call: a duration, or `{fn: name}` of a function that returns one.
     pub initial_delay: Option<Spanned<InitialDelay>>,
-    /// How long a daemon may take to stop by itself, before it is interrupted.
+    /// How long a daemon may take to stop by itself, before it is cancelled.
     pub cancellation_backoff: Option<Spanned<ManifestDuration>>,
-    /// How long a daemon may take to be gone when interrupted; without it, it is waited for.
+    /// How long a daemon may take to end once cancelled; without a limit if left out.
     pub cancellation_timeout: Option<Spanned<ManifestDuration>>,
-    /// How often it is told that a daemon is still waited for.
+    /// How often the log reports that the operator still waits for a daemon.
     pub cancellation_polling: Option<Spanned<ManifestDuration>>,
 }
 
-/// When a handler is called.
+/// The trigger of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 pub enum Trigger {
@@ -101,33 +104,33 @@ pub enum Trigger {
     Resume,
     /// A field was added, changed or removed.
     Field,
-    /// Anything at all was seen of the object.
+    /// A watch event for the object arrived.
     Event,
 }
 
-/// What an error means that says nothing itself about retrying.
+/// The meaning of an error that is neither temporary nor permanent by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 pub enum ErrorMode {
-    /// The handler has succeeded all the same.
+    /// The handler counts as succeeded.
     Ignored,
-    /// The handler is tried again.
+    /// The handler is retried.
     Temporary,
     /// The handler has failed for good.
     Permanent,
 }
 
-/// How long a timer or daemon waits before it begins.
+/// The delay of a timer or daemon before its first call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitialDelay {
-    /// Always as long.
+    /// A fixed time.
     Fixed(ManifestDuration),
-    /// As long as a function of this name says.
+    /// The result of a function of this name.
     Computed(Spanned<String>),
 }
 
-/// What a handler is called for, and its function.
-struct Occasion {
+/// The trigger of a handler, and its function.
+struct Invocation {
     on: Option<OneOrMany<Trigger>>,
     timer: Option<Spanned<String>>,
     daemon: Option<Spanned<String>>,
@@ -137,7 +140,7 @@ struct Occasion {
 // === impl HandlerSection ===
 
 impl HandlerSection {
-    /// Where a predicate or another callback of this name is named.
+    /// The place where the handler names a predicate or another callback.
     #[must_use]
     pub fn predicate_span(&self, name: &str) -> Option<Span> {
         let listed = [&self.labels, &self.annotations].into_iter().flatten();
@@ -169,7 +172,7 @@ impl HandlerSection {
 // === impl ErrorMode ===
 
 impl ErrorMode {
-    /// All modes with the words for them.
+    /// All modes with their words in the manifest.
     pub const NAMES: &'static [(&'static str, Self)] = &[
         ("ignored", Self::Ignored),
         ("temporary", Self::Temporary),
@@ -180,7 +183,7 @@ impl ErrorMode {
 // === impl Trigger ===
 
 impl Trigger {
-    /// All triggers with the words for them.
+    /// All triggers with their words in the manifest.
     pub const NAMES: &'static [(&'static str, Self)] = &[
         ("create", Self::Create),
         ("update", Self::Update),
@@ -207,11 +210,11 @@ impl JsonSchema for InitialDelay {
     }
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn handler(&mut self, node: &Node) -> Option<HandlerSection> {
         let mut fields = self.fields(node, "a handler")?;
         let span = fields.span();
-        let occasion = self.occasion(&mut fields);
+        let invocation = self.invocation(&mut fields);
         let id = self.optional_string(&mut fields, "id");
         let field = fields
             .optional("field")
@@ -241,17 +244,17 @@ impl Reader<'_> {
         let cancellation_backoff = self.duration(&mut fields, "cancellation_backoff");
         let cancellation_timeout = self.duration(&mut fields, "cancellation_timeout");
         let cancellation_polling = self.duration(&mut fields, "cancellation_polling");
-        // Without the pace that was meant, nothing true could be said of a timer.
-        let is_paced = (interval.is_some() || fields.optional("interval").is_none())
+        // An invalid `interval` or `idle` was reported; the timer must not be reported for having none.
+        let has_valid_interval = (interval.is_some() || fields.optional("interval").is_none())
             && (idle.is_some() || fields.optional("idle").is_none());
         fields.finish(self);
-        let occasion = occasion.filter(|_| is_paced)?;
+        let invocation = invocation.filter(|_| has_valid_interval)?;
         Some(HandlerSection {
             span,
-            on: occasion.on,
-            function: occasion.function,
-            timer: occasion.timer,
-            daemon: occasion.daemon,
+            on: invocation.on,
+            function: invocation.function,
+            timer: invocation.timer,
+            daemon: invocation.daemon,
             id,
             field,
             value,
@@ -277,8 +280,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Which function is called, and for what: `on` and `fn`, or `timer`, or `daemon`.
-    fn occasion(&mut self, fields: &mut Fields<'_>) -> Option<Occasion> {
+    /// Reads the trigger and the function: `on` and `fn`, or `timer`, or `daemon`.
+    fn invocation(&mut self, fields: &mut MappingFields<'_>) -> Option<Invocation> {
         let timer = self.optional_string(fields, "timer");
         let daemon = self.optional_string(fields, "daemon");
         let (on, function) = (fields.optional("on"), fields.optional("fn"));
@@ -301,7 +304,7 @@ impl Reader<'_> {
             let function = fields
                 .required_unless("fn", &["timer", "daemon"])
                 .and_then(|node| self.string(node, "`fn`"));
-            return Some(Occasion {
+            return Some(Invocation {
                 on: Some(on?),
                 timer,
                 daemon,
@@ -313,7 +316,7 @@ impl Reader<'_> {
             self.error(Code::ManifestValue, function.span, message, "remove it");
             return None;
         }
-        Some(Occasion {
+        Some(Invocation {
             on: None,
             timer,
             daemon,
@@ -321,8 +324,8 @@ impl Reader<'_> {
         })
     }
 
-    /// A duration, or the name of a function that tells one.
-    fn initial_delay(&mut self, fields: &mut Fields<'_>) -> Option<Spanned<InitialDelay>> {
+    /// Reads a duration, or the name of a function that returns one.
+    fn initial_delay(&mut self, fields: &mut MappingFields<'_>) -> Option<Spanned<InitialDelay>> {
         const KEY: &str = "initial_delay";
         let node = fields.optional(KEY)?;
         if !matches!(node.value, Value::Map(_)) {

@@ -1,49 +1,52 @@
-//! Indices: what the manifest says under `indices` of a kind.
+//! Reads `indices` of a kind.
 
 use schemars::JsonSchema;
 
-use super::fields::Reader;
-use super::{ErrorMode, Filters, ManifestDuration, Spanned, ValueFilter};
+use super::duration::ManifestDuration;
+use super::filter::{MetadataFilters, ValueFilter};
+use super::handler::ErrorMode;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
 use crate::diagnostic::Span;
 use crate::load::yaml::Node;
 
-/// An index: objects, or what a function makes of them, found by a key.
+/// An index: finds objects, or values that a function computes from them, by keys.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "snake_case")]
 pub struct IndexSection {
-    /// Where the entry stands.
+    /// The place of the entry.
     #[schemars(skip)]
     pub span: Span,
-    /// The name of the index, and of the function that says by which keys an object is found.
+    /// The name of the index, and of the function that returns the keys of an object.
     pub index: Spanned<String>,
     /// The Rust type of the keys, such as `"(String, String)"`; `String` if left out.
     pub keys: Option<Spanned<String>>,
-    /// The Rust type of what is found, such as `crate::handlers::PodInfo`; `String` if left out.
+    /// The Rust type of the values, such as `crate::handlers::PodInfo`; `String` if left out.
     pub values: Option<Spanned<String>>,
     /// Only objects that have this field, such as `spec.nodeName`.
     pub field: Option<Spanned<String>>,
     /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
     pub value: Option<Spanned<ValueFilter>>,
     /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
-    pub labels: Option<Filters>,
+    pub labels: Option<MetadataFilters>,
     /// Only objects with these annotations, as for labels.
-    pub annotations: Option<Filters>,
-    /// The name of a function that decides whether an object is looked at.
+    pub annotations: Option<MetadataFilters>,
+    /// The name of a function that decides whether an object is indexed.
     pub when: Option<Spanned<String>>,
-    /// Anything that the function wants to be told; it is the same for every call.
+    /// Any value for the function; it is the same in every call.
     pub param: Option<Spanned<serde_json::Value>>,
-    /// What an error means that says nothing itself about retrying: `ignored` if left out.
+    /// The meaning of an error that is neither temporary nor permanent by itself; `ignored` if left out.
     pub errors: Option<Spanned<ErrorMode>>,
-    /// How long to keep trying, from the first failure.
+    /// The time limit for all attempts, from the first failure.
     pub timeout: Option<Spanned<ManifestDuration>>,
-    /// How many attempts are made in a row.
+    /// The number of attempts in a row.
     #[schemars(range(max = 4_294_967_295u32))]
     pub retries: Option<Spanned<u32>>,
-    /// How long to wait before the next attempt.
+    /// The pause before the next attempt.
     pub backoff: Option<Spanned<ManifestDuration>>,
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn index(&mut self, node: &Node) -> Option<IndexSection> {
         let mut fields = self.fields(node, "an index")?;
         let span = fields.place();

@@ -1,20 +1,21 @@
-//! Kinds that are not named one by one: by a group, a category, a short name, and so on.
+//! Reads `select`: kinds by group, category, short name and the like.
 
 use schemars::JsonSchema;
 
-use super::Spanned;
-use super::fields::{Fields, Reader};
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
 use crate::diagnostic::Span;
 use crate::load::yaml::Value;
 
-/// Which kinds are meant, whatever the cluster has of them: `everything`, or what they are like.
+/// The kinds of the cluster to handle: `everything`, or a selector.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(untagged)]
 pub enum SelectSection {
-    /// All of them.
+    /// All kinds.
     Everything(Spanned<Everything>),
-    /// Those that are like this.
-    Like(Box<Likeness>),
+    /// The kinds that the selector matches.
+    Selector(Box<KindSelector>),
 }
 
 /// The word for all kinds.
@@ -25,11 +26,11 @@ pub enum Everything {
     Everything,
 }
 
-/// What kinds are like. One of the names, or only the group for everything in it.
+/// Selects kinds by one of the names; by the group alone, all kinds of the group.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Likeness {
-    /// Where it stands.
+pub struct KindSelector {
+    /// Its place in the text.
     #[schemars(skip)]
     pub span: Span,
     /// The API group, such as `apps`; `""` for the core group, any if left out.
@@ -55,25 +56,25 @@ const EVERYTHING: &[(&str, Everything)] = &[("everything", Everything::Everythin
 // === impl SelectSection ===
 
 impl SelectSection {
-    /// Where it stands.
+    /// Its place in the text.
     #[must_use]
     pub fn span(&self) -> Span {
         match self {
             Self::Everything(word) => word.span,
-            Self::Like(likeness) => likeness.span,
+            Self::Selector(selector) => selector.span,
         }
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn select(&mut self, fields: &mut Fields<'_>) -> Option<SelectSection> {
+impl ManifestReader<'_> {
+    pub(super) fn select(&mut self, fields: &mut MappingFields<'_>) -> Option<SelectSection> {
         let node = fields.optional("select")?;
         if !matches!(node.value, Value::Map(_)) {
             let word = self.word(node, "`select`", EVERYTHING)?;
             return Some(SelectSection::Everything(word));
         }
         let mut inner = self.fields(node, "`select`")?;
-        let likeness = Likeness {
+        let selector = KindSelector {
             span: inner.place(),
             group: self.optional_string(&mut inner, "group"),
             version: self.optional_string(&mut inner, "version"),
@@ -85,6 +86,6 @@ impl Reader<'_> {
             category: self.optional_string(&mut inner, "category"),
         };
         inner.finish(self);
-        Some(SelectSection::Like(Box::new(likeness)))
+        Some(SelectSection::Selector(Box::new(selector)))
     }
 }

@@ -1,21 +1,23 @@
-//! What the manifest tunes about the operator as a whole.
+//! Reads `operator.settings`: timeouts, limits and names that override those of the runtime.
 
-mod foreign;
+mod kopf_only;
 mod value;
 
 use schemars::JsonSchema;
 
-use self::foreign::Foreign;
+use self::kopf_only::KopfOnlySetting;
 use self::value::Setting;
 pub use self::value::{
-    DiffBaseWord, FieldList, FieldName, LifecycleWord, PauseList, Positive, PositiveDuration,
-    PostingLevelWord, Prefix, ProgressPlaceWord, ProgressWord, SettingValue, Word,
+    AnnotationPrefix, DiffBaseStoreWord, FieldList, FieldName, LifecycleWord, PauseList, Positive,
+    PositiveDuration, PostingLevelWord, ProgressPostingWord, ProgressStoreWord, SettingValue, Word,
 };
-use super::fields::{Fields, Reader};
-use super::{ManifestDuration, Spanned};
+use super::duration::ManifestDuration;
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::Spanned;
 use crate::load::yaml::Node;
 
-/// A section that is tuned, as the runtime knows it.
+/// A section of the settings of the runtime, with the values that the manifest gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunedSection {
     /// Its field in the settings of the runtime.
@@ -24,13 +26,13 @@ pub struct TunedSection {
     pub type_name: &'static str,
     /// The fields that the manifest gives, in the order of the runtime.
     pub fields: Vec<(&'static str, SettingValue)>,
-    /// Whether these are all that there are.
+    /// Whether the manifest gives all fields of the section.
     pub is_complete: bool,
-    /// What makes a value of this type the one in the settings of the runtime.
+    /// The expression after a value of this type that converts it to that of the settings.
     pub conversion: &'static str,
 }
 
-/// Defines a section: its keys, how they are read, and what they are in the runtime.
+/// Defines a section: its keys, the types of their values, and its type in the runtime.
 macro_rules! section {
     (
         $(#[$doc:meta])*
@@ -46,13 +48,13 @@ macro_rules! section {
         }
 
         impl $name {
-            fn read(reader: &mut Reader<'_>, settings: &mut Fields<'_>) -> Option<Self> {
+            fn read(reader: &mut ManifestReader<'_>, settings: &mut MappingFields<'_>) -> Option<Self> {
                 let node = settings.optional($key)?;
                 let mut fields = reader.fields(node, concat!("`", $key, "`"))?;
                 let section = Self {
                     $($field: setting(reader, &mut fields, stringify!($field)),)*
                 };
-                foreign::refuse(reader, &mut fields, $key);
+                kopf_only::report(reader, &mut fields, $key);
                 fields.finish(reader);
                 Some(section)
             }
@@ -75,34 +77,34 @@ macro_rules! section {
     };
 }
 
-/// What is tuned; everything that is left out is as it suits most operators.
+/// Settings of the operator; defaults apply to those that are left out.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SettingsSection {
-    /// How the operator talks to the API server.
+    /// Requests to the API server.
     pub networking: Option<NetworkingSection>,
-    /// How objects are listed and watched.
+    /// Listing and watching of objects.
     pub watching: Option<WatchingSection>,
-    /// How namespaces are looked for.
+    /// The search for namespaces.
     pub scanning: Option<ScanningSection>,
-    /// How many objects are worked on at once.
+    /// Limits for handling many objects at once.
     pub queueing: Option<QueueingSection>,
-    /// How handlers are run.
+    /// The order and the retries of handlers.
     pub execution: Option<ExecutionSection>,
-    /// How daemons and timers start and stop.
+    /// The start and the stop of daemons and timers.
     pub background: Option<BackgroundSection>,
-    /// Where facts are kept on objects.
+    /// The annotations, the status field and the finalizer on objects.
     pub persistence: Option<PersistenceSection>,
-    /// What is posted as Kubernetes events.
+    /// Kubernetes events that the operator posts.
     pub posting: Option<PostingSection>,
-    /// When the operator counts as healthy.
+    /// The health checks of the operator.
     pub health: Option<HealthSection>,
-    /// How the operator stops.
+    /// The time limits for stopping.
     pub shutdown: Option<ShutdownSection>,
 }
 
 section! {
-    /// How the operator talks to the API server.
+    /// Requests to the API server.
     NetworkingSection = "networking" of "NetworkingSettings" {
         /// How long the server may take to answer a request about handled objects; `60s` if left out.
         request_timeout: PositiveDuration,
@@ -112,11 +114,11 @@ section! {
 }
 
 section! {
-    /// How objects are listed and watched.
+    /// Listing and watching of objects.
     WatchingSection = "watching" of "WatchingSettings" {
         /// Objects per page of a list; 250 if left out.
         page_size: Positive,
-        /// A watch that is silent for longer is opened anew; `70s` if left out.
+        /// The operator reopens a watch on which nothing arrives for this time; `70s` if left out.
         inactivity_timeout: PositiveDuration,
         /// The server ends a watch after this time up to twice of it; `5m` if left out.
         server_timeout: PositiveDuration,
@@ -128,19 +130,19 @@ section! {
 }
 
 section! {
-    /// How namespaces are looked for.
+    /// The search for namespaces.
     ScanningSection = "scanning" of "ScanningSettings" {
-        /// Whether they are not: of the patterns of a scope only names count then.
+        /// Whether the operator does not list namespaces; it then serves only those named without a pattern.
         disabled: bool,
     }
 }
 
 section! {
-    /// How many objects are worked on at once.
+    /// Limits for handling many objects at once.
     QueueingSection = "queueing" of "QueueingSettings" {
-        /// Objects whose handling began recently; 16 if left out.
+        /// The limit of objects whose handling began recently; 16 if left out.
         worker_limit: Positive,
-        /// A handler that takes longer is waiting for something, and no longer counts; `1s` if left out.
+        /// A handler that takes longer is taken for waiting, and no longer counts; `1s` if left out.
         worker_patience: ManifestDuration,
         /// Bytes that objects may take while they wait; 64 MiB if left out.
         waiting_bytes: Positive,
@@ -150,9 +152,9 @@ section! {
 }
 
 section! {
-    /// How handlers are run.
+    /// The order and the retries of handlers.
     ExecutionSection = "execution" of "ExecutionSettings" {
-        /// Which of several handlers run first, and how many before the next write; `asap` if left out.
+        /// The order of handlers, and how many run before the next write; `asap` if left out.
         lifecycle: Word<LifecycleWord>,
         /// The pause after an arbitrary error, unless the handler says otherwise; `60s` if left out.
         default_backoff: ManifestDuration,
@@ -160,29 +162,28 @@ section! {
 }
 
 section! {
-    /// How daemons and timers start and stop.
+    /// The start and the stop of daemons and timers.
     BackgroundSection = "background" of "BackgroundSettings" {
-        /// How often it is told that a daemon does not stop; `60s` if left out.
+        /// How often the log reports that a daemon does not stop; `60s` if left out.
         cancellation_polling: ManifestDuration,
-        /// Over how long the first ticks of many timers that start together are spread at most; `60s`
-        /// if left out, 0 for not at all.
+        /// The longest time over which the first calls of timers that start together are spread; `60s`
+        /// if left out, 0 for no spread.
         initial_spread: ManifestDuration,
     }
 }
 
 section! {
-    /// Where facts are kept on objects.
+    /// The annotations, the status field and the finalizer on objects.
     PersistenceSection = "persistence" of "PersistenceSettings" then ".into()" {
-        /// What keeps objects from going before the handlers of their deletion have been called;
-        /// that of Kopf if left out.
+        /// The finalizer that makes deletion wait for delete handlers; that of Kopf if left out.
         finalizer: String,
-        /// What the names of annotations begin with; `kopf.zalando.org` if left out.
-        prefix: Prefix,
-        /// Where the progress of handlers is kept; `smart` if left out.
-        progress: Word<ProgressPlaceWord>,
-        /// Where the state that was handled last is kept; `annotations` if left out.
-        diffbase: Word<DiffBaseWord>,
-        /// The field of the status for what is kept there; `kopf` if left out.
+        /// The prefix of annotation names; `kopf.zalando.org` if left out.
+        prefix: AnnotationPrefix,
+        /// The store for the progress of handlers; `smart` if left out.
+        progress: Word<ProgressStoreWord>,
+        /// The store for the last handled state; `annotations` if left out.
+        diffbase: Word<DiffBaseStoreWord>,
+        /// The field of the status for progress and state; `kopf` if left out.
         status_field: FieldName,
         /// Fields that never count as changes, as in `spec.replicas`.
         ignored: FieldList,
@@ -190,21 +191,21 @@ section! {
 }
 
 section! {
-    /// What is posted as Kubernetes events.
+    /// Kubernetes events that the operator posts.
     PostingSection = "posting" of "PostingSettings" {
-        /// Whether anything is; true if left out.
+        /// Whether the operator posts events; true if left out.
         enabled: bool,
-        /// The least level of what is posted; `info` if left out.
+        /// The lowest level of events that are posted; `info` if left out.
         level: Word<PostingLevelWord>,
-        /// What is told about calls of handlers; `failures` if left out.
-        progress: Word<ProgressWord>,
+        /// The calls of handlers that are posted; `failures` if left out.
+        progress: Word<ProgressPostingWord>,
         /// Whether log lines of handlers are posted on the object that they are about.
         loggers: bool,
-        /// Who reports, as the events name it; `kopf` if left out.
+        /// The reporting component of the events; `kopf` if left out.
         reporting_component: String,
-        /// Which instance of it; `dev` if left out.
+        /// The reporting instance of the events; `dev` if left out.
         reporting_instance: String,
-        /// What the names of events begin with; `kopf-event-` if left out.
+        /// The prefix of the names of events; `kopf-event-` if left out.
         event_name_prefix: String,
         /// Requests that the events of one object may cause at once; 25 if left out.
         burst: Positive,
@@ -218,24 +219,23 @@ section! {
 }
 
 section! {
-    /// When the operator counts as healthy.
+    /// The health checks of the operator.
     HealthSection = "health" of "HealthSettings" {
-        /// How late a part of the operator may be before liveness fails; `30s` if left out.
+        /// How late the heartbeat of a task may be before liveness fails; `30s` if left out.
         stuck_after: PositiveDuration,
-        /// How long the answer of probe handlers is given to others who ask; `10s` if left out.
+        /// How long the results of probe handlers are cached; `10s` if left out.
         probe_cache: ManifestDuration,
     }
 }
 
 section! {
-    /// How the operator stops.
+    /// The time limits for stopping.
     ShutdownSection = "shutdown" of "ShutdownSettings" {
-        /// How long handlers that run may take to finish; `25s` if left out.
+        /// How long running handlers may take to finish; `25s` if left out.
         grace: ManifestDuration,
         /// How long the last events may take to be posted after that; `2s` if left out.
         posting_grace: ManifestDuration,
-        /// By when cleanup handlers must be done, from the moment that the operator was asked to stop;
-        /// `29s` if left out.
+        /// The time limit for cleanup handlers, from the signal to stop; `29s` if left out.
         deadline: ManifestDuration,
     }
 }
@@ -243,10 +243,10 @@ section! {
 // === impl SettingsSection ===
 
 impl SettingsSection {
-    /// How many sections there are, here and in the runtime.
+    /// The number of sections, here and in the runtime.
     pub const SECTIONS: usize = 10;
 
-    /// The sections with something in them, in the order of the runtime.
+    /// The sections that are not empty, in the order of the runtime.
     #[must_use]
     pub fn tuned(&self) -> Vec<TunedSection> {
         let sections: [_; Self::SECTIONS] = [
@@ -267,8 +267,8 @@ impl SettingsSection {
     }
 }
 
-impl Reader<'_> {
-    pub(super) fn settings(&mut self, fields: &mut Fields<'_>) -> Option<SettingsSection> {
+impl ManifestReader<'_> {
+    pub(super) fn settings(&mut self, fields: &mut MappingFields<'_>) -> Option<SettingsSection> {
         let node = fields.optional("settings")?;
         let mut inner = self.fields(node, "`settings`")?;
         let section = SettingsSection {
@@ -283,15 +283,15 @@ impl Reader<'_> {
             health: HealthSection::read(self, &mut inner),
             shutdown: ShutdownSection::read(self, &mut inner),
         };
-        foreign::refuse(self, &mut inner, "");
+        kopf_only::report(self, &mut inner, "");
         inner.finish(self);
         Some(section)
     }
 }
 
 fn setting<T: Setting>(
-    reader: &mut Reader<'_>,
-    fields: &mut Fields<'_>,
+    reader: &mut ManifestReader<'_>,
+    fields: &mut MappingFields<'_>,
     key: &'static str,
 ) -> Option<Spanned<T>> {
     let node: &Node = fields.optional(key)?;
@@ -302,7 +302,9 @@ fn setting<T: Setting>(
     })
 }
 
-/// The settings of Kopf that have no meaning here: the key with its section, and why.
-pub fn foreign() -> impl Iterator<Item = (String, &'static str)> {
-    foreign::FOREIGN.iter().map(Foreign::told)
+/// The settings that only Kopf has: the key with its section, and the replacement.
+pub fn kopf_only_settings() -> impl Iterator<Item = (String, &'static str)> {
+    kopf_only::KOPF_ONLY
+        .iter()
+        .map(KopfOnlySetting::key_and_reason)
 }

@@ -1,4 +1,4 @@
-//! The manifest accepts what people write and explains what it does not accept.
+//! Reading of valid and of invalid manifests.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ resources:
 }
 
 #[test]
-fn all_mistakes_are_shown_at_once() {
+fn all_errors_are_reported() {
     let (_, report) = read(
         "apiVersion: kopf-gen.dev/v2
 operator: {nam: x}
@@ -98,6 +98,6 @@ resources:
 }
 
 #[test]
-fn empty_manifest_says_how_to_begin() {
+fn an_empty_manifest_is_an_error_with_help() {
     insta::assert_snapshot!(read("# nothing\n").1);
 }

@@ -1,60 +1,62 @@
-//! Webhooks: what the manifest says under `admission`, of a kind and of the operator.
+//! Reads `admission` of a kind and of the operator.
 
 use schemars::JsonSchema;
 
-use super::fields::Reader;
-use super::{Filters, ManifestDuration, OneOrMany, Spanned, ValueFilter};
+use super::duration::ManifestDuration;
+use super::filter::{MetadataFilters, ValueFilter};
+use super::reader::ManifestReader;
+use super::spanned::{OneOrMany, Spanned};
 use crate::diagnostic::Span;
 use crate::load::yaml::Node;
 
-/// How admission webhooks are made known to the API server.
+/// The registration of admission webhooks with the API server.
 #[derive(Clone, Debug, Default, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AdmissionSection {
     /// The name of the webhook configurations; `<operator>.kopf-gen.dev` if left out.
     pub name: Option<Spanned<String>>,
-    /// Who writes the webhook configurations; the operator if left out.
-    pub configuration: Option<Spanned<Configuration>>,
+    /// The writer of the webhook configurations; the operator if left out.
+    pub configuration: Option<Spanned<ConfigurationOwner>>,
 }
 
-/// Who writes the webhook configurations.
+/// The writer of the webhook configurations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
-pub enum Configuration {
+pub enum ConfigurationOwner {
     /// The operator itself, while it runs.
     #[default]
     Managed,
-    /// Whoever applies `deploy/webhooks.yaml`, with certificates by cert-manager.
+    /// You, by applying `deploy/webhooks.yaml`; cert-manager issues the certificates.
     CertManager,
 }
 
-/// A function that the API server asks before it stores an object; either `validate` or `mutate`
+/// A function that the API server calls before it stores an object; either `validate` or `mutate`
 /// names it.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "snake_case")]
 pub struct WebhookSection {
-    /// Where the entry stands.
+    /// The place of the entry.
     #[schemars(skip)]
     pub span: Span,
-    /// The name of a function that says whether a request may pass.
+    /// The name of a function that admits or denies a request.
     pub validate: Option<Spanned<String>>,
     /// The name of a function that may also change the object.
     pub mutate: Option<Spanned<String>>,
-    /// The id under which the webhook is known; the name of the function if left out.
+    /// The id of the webhook; the name of the function if left out.
     pub id: Option<Spanned<String>>,
-    /// What it is asked about; everything if left out.
+    /// The operations that call the webhook; all if left out.
     pub operations: Option<OneOrMany<Operation>>,
     /// A subresource such as `status` or `scale`, or `"*"` for all of them and the object itself.
     pub subresource: Option<Spanned<String>>,
-    /// Whether the function does more than answering, except in a dry run.
+    /// Whether the function has side effects, except in a dry run.
     pub side_effects: Option<Spanned<bool>>,
-    /// Whether requests pass when the function cannot be asked, or fails other than by a denial.
+    /// Whether the API server admits requests if the webhook cannot be called or fails without denying.
     pub ignore_failures: Option<Spanned<bool>>,
-    /// Whether the webhook stays when the operator stops, so that nothing passes unseen.
+    /// Whether the webhook configuration stays when the operator stops, so that no request bypasses it.
     pub persistent: Option<Spanned<bool>>,
     /// How long the API server waits for it, from 1s to 30s.
     pub timeout: Option<Spanned<ManifestDuration>>,
-    /// The field that the function is about, such as `spec.size`.
+    /// The field that the function checks, such as `spec.size`.
     pub field: Option<Spanned<String>>,
     /// Only objects whose field has this value: `present`, `absent`, `{predicate: name}`, or the value itself.
     pub value: Option<Spanned<ValueFilter>>,
@@ -63,38 +65,38 @@ pub struct WebhookSection {
     /// Only changes to this value of the field.
     pub new: Option<Spanned<ValueFilter>>,
     /// Only objects with these labels: `present`, `absent`, `{predicate: name}`, or the value itself.
-    pub labels: Option<Filters>,
+    pub labels: Option<MetadataFilters>,
     /// Only objects with these annotations, as for labels.
-    pub annotations: Option<Filters>,
-    /// The name of a function that decides whether this one is asked.
+    pub annotations: Option<MetadataFilters>,
+    /// The name of a function that decides whether this one is called.
     pub when: Option<Spanned<String>>,
-    /// Anything that the function wants to be told; it is the same for every call.
+    /// Any value for the function; it is the same in every call.
     pub param: Option<Spanned<serde_json::Value>>,
 }
 
-/// What is about to happen to an object.
+/// The operation of an admission request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[schemars(rename_all = "UPPERCASE")]
 pub enum Operation {
-    /// It is being created.
+    /// The object is being created.
     Create,
-    /// It is being changed.
+    /// The object is being changed.
     Update,
-    /// It is being deleted.
+    /// The object is being deleted.
     Delete,
-    /// Somebody connects to it, as `kubectl exec` does.
+    /// A client connects to the object, as `kubectl exec` does.
     Connect,
 }
 
-const CONFIGURATIONS: &[(&str, Configuration)] = &[
-    ("managed", Configuration::Managed),
-    ("cert-manager", Configuration::CertManager),
+const CONFIGURATIONS: &[(&str, ConfigurationOwner)] = &[
+    ("managed", ConfigurationOwner::Managed),
+    ("cert-manager", ConfigurationOwner::CertManager),
 ];
 
 // === impl WebhookSection ===
 
 impl WebhookSection {
-    /// The name of the function, whatever it does.
+    /// The name of the function.
     #[must_use]
     pub fn function(&self) -> Option<&Spanned<String>> {
         self.validate.as_ref().or(self.mutate.as_ref())
@@ -104,7 +106,7 @@ impl WebhookSection {
 // === impl Operation ===
 
 impl Operation {
-    /// All operations with the words for them.
+    /// All operations with their words in the manifest.
     pub const NAMES: &'static [(&'static str, Self)] = &[
         ("CREATE", Self::Create),
         ("UPDATE", Self::Update),
@@ -113,7 +115,7 @@ impl Operation {
     ];
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     pub(super) fn admission(&mut self, node: &Node) -> Option<AdmissionSection> {
         let mut fields = self.fields(node, "`admission`")?;
         let section = AdmissionSection {

@@ -1,11 +1,12 @@
-//! Builds nodes from parser events, without recursion, within fixed limits.
+//! Builds nodes from the events of the YAML parser, without recursion and within fixed limits.
 
 use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as Marks, StrInput, Tag};
 
-use super::body::Body;
-use super::{Dialect, Entry, Key, Node, Value, scalar};
+use super::node::{Dialect, MapEntry, MapKey, Node, Value};
+use super::parser_input::ParserInput;
+use super::scalar;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, SourceId, Span};
 
 /// Deeper than any object that the API server accepts, shallow enough for recursive readers.
@@ -14,60 +15,60 @@ const MAX_DEPTH: usize = 200;
 /// How many nodes all aliases of a text may add; real files need a few thousand.
 const MAX_ALIASED: usize = 1_000_000;
 
-struct Builder<'a> {
+struct NodeBuilder<'a> {
     text: &'a str,
-    body: &'a Body<'a>,
+    input: &'a ParserInput<'a>,
     source: SourceId,
     dialect: Dialect,
     diagnostics: Diagnostics,
     documents: Vec<Node>,
-    open: Vec<Open>,
-    anchors: HashMap<usize, Anchor>,
+    open: Vec<OpenCollection>,
+    anchors: HashMap<usize, AnchoredNode>,
     aliased: usize,
 }
 
-/// A collection whose end has not been seen.
-struct Open {
+/// A collection whose end is still to come.
+struct OpenCollection {
     anchor: usize,
     span: Span,
-    items: Items,
+    items: CollectionItems,
 }
 
-enum Items {
+enum CollectionItems {
     Seq(Vec<Node>),
     Map {
-        entries: Vec<Entry>,
+        entries: Vec<MapEntry>,
         merged: Vec<Node>,
         key: Option<OpenKey>,
     },
 }
 
 enum OpenKey {
-    Named(Key),
+    Named(MapKey),
     Merge,
-    /// A key that was refused; its value is dropped with it.
+    /// A rejected key; its value is dropped.
     Refused,
 }
 
-struct Anchor {
+struct AnchoredNode {
     node: Node,
     size: usize,
 }
 
-/// Why a text cannot be read any further.
-enum Stop {
+/// Why reading a text stopped.
+enum ParseStop {
     /// The reason is among the diagnostics.
     Reported,
-    /// The quoted scalar at this byte of the body goes on at too small an indentation.
+    /// The quoted scalar at this byte of the input continues with too little indentation.
     ///
-    /// YAML forbids that, but the readers of Kubernetes do not mind.
+    /// YAML forbids that, but kubectl and the API server accept it.
     Outdented(usize),
 }
 
-/// How often a text is read again because of outdented scalars.
+/// The number of times that a text is read again because of outdented scalars.
 const MAX_REPAIRS: usize = 1_000;
 
-/// What the parser says about an outdented scalar.
+/// The parser's message for such a scalar.
 const OUTDENTED: &str = "invalid indentation in quoted scalar";
 
 pub(super) fn documents(
@@ -76,11 +77,11 @@ pub(super) fn documents(
     dialect: Dialect,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Node> {
-    let mut body = Body::new(text);
+    let mut input = ParserInput::new(text);
     for _ in 0..MAX_REPAIRS {
-        let mut builder = Builder {
+        let mut builder = NodeBuilder {
             text,
-            body: &body,
+            input: &input,
             source,
             dialect,
             diagnostics: Diagnostics::new(),
@@ -89,11 +90,11 @@ pub(super) fn documents(
             anchors: HashMap::new(),
             aliased: 0,
         };
-        let outcome = builder.run(&mut Parser::new_from_str(&body.text));
+        let outcome = builder.run(&mut Parser::new_from_str(&input.text));
         let (documents, problems) = (builder.documents, builder.diagnostics);
         match outcome {
-            Err(Stop::Outdented(at)) if body.can_indent(at) => body.indent(at),
-            // After a mistake, the documents before it are still good.
+            Err(ParseStop::Outdented(at)) if input.can_indent(at) => input.indent(at),
+            // The documents before an error are valid.
             _ => {
                 diagnostics.extend(problems);
                 return documents;
@@ -103,10 +104,10 @@ pub(super) fn documents(
     Vec::new()
 }
 
-// === impl Builder ===
+// === impl NodeBuilder ===
 
-impl Builder<'_> {
-    fn run(&mut self, parser: &mut Parser<'_, StrInput<'_>>) -> Result<(), Stop> {
+impl NodeBuilder<'_> {
+    fn run(&mut self, parser: &mut Parser<'_, StrInput<'_>>) -> Result<(), ParseStop> {
         while let Some(event) = parser.next_event() {
             match event {
                 Ok((event, marks)) => self.event(event, marks)?,
@@ -116,7 +117,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn event(&mut self, event: Event<'_>, marks: Marks) -> Result<(), Stop> {
+    fn event(&mut self, event: Event<'_>, marks: Marks) -> Result<(), ParseStop> {
         match event {
             Event::DocumentStart(_) => {
                 self.open.clear();
@@ -128,10 +129,10 @@ impl Builder<'_> {
                 self.scalar(&text, style, anchor, tag.as_deref(), span)
             }
             Event::SequenceStart(anchor, _) => {
-                self.push(anchor, self.span(marks), Items::Seq(Vec::new()))
+                self.push(anchor, self.span(marks), CollectionItems::Seq(Vec::new()))
             }
             Event::MappingStart(anchor, _) => {
-                let items = Items::Map {
+                let items = CollectionItems::Map {
                     entries: Vec::new(),
                     merged: Vec::new(),
                     key: None,
@@ -151,7 +152,7 @@ impl Builder<'_> {
         anchor: usize,
         tag: Option<&Tag>,
         span: Span,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ParseStop> {
         let plain = style == ScalarStyle::Plain && tag.is_none_or(resolves);
         if self.expects_key() {
             let merge = text == "<<" && style == ScalarStyle::Plain;
@@ -165,7 +166,7 @@ impl Builder<'_> {
                 let value = Value::String(text.to_owned());
                 self.anchors.insert(
                     anchor,
-                    Anchor {
+                    AnchoredNode {
                         node: Node { value, span },
                         size: 1,
                     },
@@ -181,7 +182,7 @@ impl Builder<'_> {
         self.finish(Node { value, span }, anchor)
     }
 
-    fn key(&mut self, text: &str, plain: bool, span: Span) -> Key {
+    fn key(&mut self, text: &str, plain: bool, span: Span) -> MapKey {
         let boolean = (plain && self.dialect == Dialect::Kubernetes)
             .then(|| scalar::yaml_1_1_bool(text))
             .flatten();
@@ -198,45 +199,45 @@ impl Builder<'_> {
         } else {
             text.to_owned()
         };
-        Key { name, span }
+        MapKey { name, span }
     }
 
-    fn alias(&mut self, id: usize, span: Span) -> Result<(), Stop> {
+    fn alias(&mut self, id: usize, span: Span) -> Result<(), ParseStop> {
         let Some(anchor) = self.anchors.get(&id) else {
-            self.refuse(
+            self.report(
                 Code::BadAlias,
                 "this alias refers to a value that contains it",
                 span,
             );
-            return Err(Stop::Reported);
+            return Err(ParseStop::Reported);
         };
         self.aliased += anchor.size;
         if self.aliased > MAX_ALIASED {
-            self.refuse(
+            self.report(
                 Code::BadAlias,
-                "the aliases of this text add up to too much",
+                "the aliases of this text add up to too many values",
                 span,
             );
-            return Err(Stop::Reported);
+            return Err(ParseStop::Reported);
         }
         let node = anchor.node.clone();
         if self.expects_key() {
             match node.value {
-                Value::String(name) => self.set_key(OpenKey::Named(Key { name, span })),
-                _ => self.refuse_key(span),
+                Value::String(name) => self.set_key(OpenKey::Named(MapKey { name, span })),
+                _ => self.report_key(span),
             }
             return Ok(());
         }
         self.finish(node, 0)
     }
 
-    fn push(&mut self, anchor: usize, span: Span, items: Items) -> Result<(), Stop> {
+    fn push(&mut self, anchor: usize, span: Span, items: CollectionItems) -> Result<(), ParseStop> {
         if self.open.len() >= MAX_DEPTH {
             let message = format!("nested more than {MAX_DEPTH} levels deep");
-            self.refuse(Code::TooDeep, &message, span);
-            return Err(Stop::Reported);
+            self.report(Code::TooDeep, &message, span);
+            return Err(ParseStop::Reported);
         }
-        self.open.push(Open {
+        self.open.push(OpenCollection {
             anchor,
             span,
             items,
@@ -244,36 +245,36 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn close(&mut self, end: Span) -> Result<(), Stop> {
+    fn close(&mut self, end: Span) -> Result<(), ParseStop> {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
         let (value, last) = match open.items {
-            Items::Seq(items) => {
+            CollectionItems::Seq(items) => {
                 let last = items.last().map(|item| item.span);
                 (Value::Seq(items), last)
             }
-            Items::Map {
+            CollectionItems::Map {
                 entries, merged, ..
             } => {
                 let last = entries.last().map(|entry| entry.value.span);
                 (Value::Map(self.map(entries, merged)), last)
             }
         };
-        // Block collections end where the next token starts, so their last item tells more.
+        // A block collection ends where the next token starts, so the end of its last item is better.
         let flow = end.end > end.start;
         let span = open
             .span
             .to(if flow { end } else { last.unwrap_or(open.span) });
         if self.expects_key() {
-            self.refuse_key(span);
+            self.report_key(span);
             return Ok(());
         }
         self.finish(Node { value, span }, open.anchor)
     }
 
     /// Reports duplicates and adds the entries of `<<`, which never override.
-    fn map(&mut self, entries: Vec<Entry>, merged: Vec<Node>) -> Vec<Entry> {
+    fn map(&mut self, entries: Vec<MapEntry>, merged: Vec<Node>) -> Vec<MapEntry> {
         let mut seen = HashSet::with_capacity(entries.len());
         let mut twice = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -299,7 +300,7 @@ impl Builder<'_> {
         all
     }
 
-    fn duplicate(&self, entries: &[Entry], index: usize) -> Diagnostic {
+    fn duplicate(&self, entries: &[MapEntry], index: usize) -> Diagnostic {
         let key = &entries[index].key;
         let first = entries.iter().find(|entry| entry.key.name == key.name);
         let mut diagnostic = Diagnostic::error(
@@ -313,7 +314,7 @@ impl Builder<'_> {
         diagnostic.help("remove one of the two")
     }
 
-    fn mergeable(&mut self, node: Node) -> Vec<Entry> {
+    fn mergeable(&mut self, node: Node) -> Vec<MapEntry> {
         match node.value {
             Value::Map(entries) => entries,
             Value::Seq(items) => items
@@ -322,19 +323,19 @@ impl Builder<'_> {
                 .collect(),
             _ => {
                 let message = format!("`<<` merges mappings, but this is {}", node.kind());
-                self.refuse(Code::BadAlias, &message, node.span);
+                self.report(Code::BadAlias, &message, node.span);
                 Vec::new()
             }
         }
     }
 
-    /// Hands a complete node to the collection around it, or to the documents.
-    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
+    /// Adds a complete node to the collection around it, or to the documents.
+    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), ParseStop> {
         if anchor != 0 {
             let size = size(&node);
             self.anchors.insert(
                 anchor,
-                Anchor {
+                AnchoredNode {
                     node: node.clone(),
                     size,
                 },
@@ -342,13 +343,13 @@ impl Builder<'_> {
         }
         match self.open.last_mut().map(|open| &mut open.items) {
             None => self.documents.push(node),
-            Some(Items::Seq(items)) => items.push(node),
-            Some(Items::Map {
+            Some(CollectionItems::Seq(items)) => items.push(node),
+            Some(CollectionItems::Map {
                 entries,
                 merged,
                 key,
             }) => match key.take() {
-                Some(OpenKey::Named(key)) => entries.push(Entry { key, value: node }),
+                Some(OpenKey::Named(key)) => entries.push(MapEntry { key, value: node }),
                 Some(OpenKey::Merge) => merged.push(node),
                 Some(OpenKey::Refused) | None => {}
             },
@@ -359,17 +360,19 @@ impl Builder<'_> {
     fn expects_key(&self) -> bool {
         matches!(
             self.open.last().map(|open| &open.items),
-            Some(Items::Map { key: None, .. })
+            Some(CollectionItems::Map { key: None, .. })
         )
     }
 
     fn set_key(&mut self, new: OpenKey) {
-        if let Some(Items::Map { key, .. }) = self.open.last_mut().map(|open| &mut open.items) {
+        if let Some(CollectionItems::Map { key, .. }) =
+            self.open.last_mut().map(|open| &mut open.items)
+        {
             *key = Some(new);
         }
     }
 
-    fn refuse_key(&mut self, span: Span) {
+    fn report_key(&mut self, span: Span) {
         let template = self.text[span.start..span.end].starts_with('{');
         self.diagnostics.push(
             Diagnostic::error(Code::KeyNotString, "a key must be a string")
@@ -379,14 +382,14 @@ impl Builder<'_> {
         self.set_key(OpenKey::Refused);
     }
 
-    fn refuse(&mut self, code: Code, message: &str, span: Span) {
+    fn report(&mut self, code: Code, message: &str, span: Span) {
         self.diagnostics
             .push(Diagnostic::error(code, message).at(self.source, span, ""));
     }
 
-    fn syntax(&mut self, error: &ScanError) -> Stop {
-        let at = self.body.original(error.marker().index());
-        let (span, template) = blame(self.text, at);
+    fn syntax(&mut self, error: &ScanError) -> ParseStop {
+        let at = self.input.original(error.marker().index());
+        let (span, template) = error_span(self.text, at);
         let help = template.then(|| RENDER_FIRST.to_owned());
         self.diagnostics.push(
             Diagnostic::error(Code::YamlSyntax, "this is not valid YAML")
@@ -394,17 +397,17 @@ impl Builder<'_> {
                 .maybe_help(help),
         );
         if error.info() == OUTDENTED {
-            return Stop::Outdented(self.body.byte(error.marker().index()));
+            return ParseStop::Outdented(self.input.byte(error.marker().index()));
         }
-        Stop::Reported
+        ParseStop::Reported
     }
 
     fn span(&self, marks: Marks) -> Span {
-        let start = self.body.original(marks.start.index());
+        let start = self.input.original(marks.start.index());
         if marks.is_empty() {
             return Span::new(start, start);
         }
-        Span::new(start, self.body.original(marks.end.index()).max(start))
+        Span::new(start, self.input.original(marks.end.index()).max(start))
     }
 
     fn trimmed(&self, span: Span) -> Span {
@@ -415,8 +418,8 @@ impl Builder<'_> {
 
 const RENDER_FIRST: &str = "this looks like a Helm template: render it first, with `helm template`";
 
-/// Where to point for a syntax error: the first template of the line before, or the place itself.
-fn blame(text: &str, at: usize) -> (Span, bool) {
+/// The span to mark for a syntax error: the first template since the line before, or the place itself.
+fn error_span(text: &str, at: usize) -> (Span, bool) {
     let before = &text[..at];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let from = before[..line_start.saturating_sub(1)]
@@ -437,7 +440,7 @@ fn blame(text: &str, at: usize) -> (Span, bool) {
     }
 }
 
-/// Whether a tag leaves the scalar to be resolved; `!!str` and private tags make it a string.
+/// Whether a scalar with this tag is resolved; `!!str` and private tags make it a string.
 fn resolves(tag: &Tag) -> bool {
     tag.is_yaml_core_schema() && matches!(tag.suffix.as_str(), "int" | "float" | "bool" | "null")
 }

@@ -1,7 +1,9 @@
-//! Strict JSON, which YAML readers do not always accept: tabs, surrogate pairs.
+//! Reads strict JSON, which the YAML parser does not always accept: tabs, surrogate pairs.
+//!
+//! Written by hand, because serde_json gives no spans; it decodes the strings and the numbers.
 
-use super::Dialect;
-use super::{Entry, Key, Node, Value, scalar};
+use super::node::{Dialect, MapEntry, MapKey, Node, Value};
+use super::scalar;
 use crate::diagnostic::Span;
 
 /// Deeper values are left to the YAML reader, which reports them.
@@ -10,7 +12,7 @@ const MAX_DEPTH: usize = 200;
 /// The value of a text that is one JSON object or array; `None` if it is anything else.
 pub(super) fn document(text: &str) -> Option<Node> {
     let body = text.trim_start_matches('\u{feff}');
-    let mut reader = Reader {
+    let mut reader = JsonReader {
         text,
         at: text.len() - body.len(),
     };
@@ -23,12 +25,12 @@ pub(super) fn document(text: &str) -> Option<Node> {
     (reader.at == text.len()).then_some(node)
 }
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     fn value(&mut self, depth: usize) -> Option<Node> {
         self.space();
         let start = self.at;
@@ -46,11 +48,11 @@ impl Reader<'_> {
     }
 
     fn map(&mut self, depth: usize) -> Option<Value> {
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<MapEntry> = Vec::new();
         self.list(b'}', |reader| {
             let start = reader.at;
             let name = reader.string()?;
-            let key = Key {
+            let key = MapKey {
                 name,
                 span: Span::new(start, reader.at),
             };
@@ -61,7 +63,7 @@ impl Reader<'_> {
             if entries.iter().any(|entry| entry.key.name == key.name) {
                 return None;
             }
-            entries.push(Entry { key, value });
+            entries.push(MapEntry { key, value });
             Some(())
         })?;
         Some(Value::Map(entries))

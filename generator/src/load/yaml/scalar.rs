@@ -1,8 +1,8 @@
-//! Plain scalars as the values that they stand for.
+//! Converts plain YAML scalars to values.
 
-use super::{Dialect, Value};
+use super::node::{Dialect, Value};
 
-/// What a scalar without quotes and without a tag means.
+/// The value of a scalar without quotes and without a tag.
 pub(super) fn plain(text: &str, dialect: Dialect) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,

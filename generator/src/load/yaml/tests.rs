@@ -1,4 +1,4 @@
-//! What the reader makes of odd texts.
+//! Unusual YAML and JSON texts.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn report(text: &str, dialect: Dialect) -> String {
 }
 
 #[test]
-fn scalars_mean_what_kubectl_thinks() {
+fn scalars_are_read_as_kubectl_reads_them() {
     assert_eq!(
         value("[1, -2, 0x1f, 0644, 0.5, 1e3, yes, off, ~, '1', 1.2.3, 12ab, 0o17, '', !!str 5]"),
         json!([
@@ -45,7 +45,7 @@ fn scalars_mean_what_kubectl_thinks() {
 }
 
 #[test]
-fn core_dialect_knows_only_true_and_false() {
+fn the_core_dialect_has_only_true_and_false_as_booleans() {
     let (documents, diagnostics, _) = read("{on: create, y: no, z: true}", Dialect::Core);
     assert!(diagnostics.is_empty());
     assert_eq!(
@@ -131,7 +131,7 @@ fn json_is_read_as_json() {
 }
 
 #[test]
-fn mistakes_are_shown_with_a_caret() {
+fn syntax_errors_have_a_caret() {
     insta::assert_snapshot!("duplicate_key", report("a: 1\nb: 2\na: 3\n", Dialect::Core));
     insta::assert_snapshot!(
         "boolean_key",
@@ -157,7 +157,7 @@ fn mistakes_are_shown_with_a_caret() {
 }
 
 #[test]
-fn exponential_aliases_are_refused() {
+fn exponential_aliases_are_errors() {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for n in 1..12 {
         let p = n - 1;
@@ -173,7 +173,7 @@ fn exponential_aliases_are_refused() {
 }
 
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_an_error() {
     let (_, diagnostics, _) = read(&"- ".repeat(10_000), Dialect::Core);
     assert_eq!(
         diagnostics.iter().map(|d| d.code).collect::<Vec<_>>(),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::holds_int_or_string;
-use crate::load::schema::{Additional, Kind, Schema};
+use crate::load::schema::{AdditionalProperties, Schema, SchemaType};
 use crate::model::map::{integer, is_int_or_string};
 use crate::model::name::{singular, words};
 use crate::model::options::Builtins;
@@ -196,43 +196,45 @@ impl Table {
         let kind = if mixed { None } else { schema.kind };
         let compatible = builtins == Builtins::Compatible;
         match ty {
-            Type::String => kind == Some(Kind::String),
-            Type::Bool => kind == Some(Kind::Boolean),
+            Type::String => kind == Some(SchemaType::String),
+            Type::Bool => kind == Some(SchemaType::Boolean),
             Type::I32 => {
-                kind == Some(Kind::Integer)
+                kind == Some(SchemaType::Integer)
                     && matches!(integer(schema), Int::I32 | Int::I16 | Int::I8)
             }
-            Type::I64 => kind == Some(Kind::Integer) && integer(schema) != Int::U64,
-            Type::F64 => matches!(kind, Some(Kind::Number | Kind::Integer)),
-            Type::Bytes => kind == Some(Kind::String) && schema.format.as_deref() == Some("byte"),
-            Type::Json | Type::Raw => kind == Some(Kind::Object) && schema.preserve_unknown,
+            Type::I64 => kind == Some(SchemaType::Integer) && integer(schema) != Int::U64,
+            Type::F64 => matches!(kind, Some(SchemaType::Number | SchemaType::Integer)),
+            Type::Bytes => {
+                kind == Some(SchemaType::String) && schema.format.as_deref() == Some("byte")
+            }
+            Type::Json | Type::Raw => kind == Some(SchemaType::Object) && schema.preserve_unknown,
             Type::Time => {
                 compatible
-                    && kind == Some(Kind::String)
+                    && kind == Some(SchemaType::String)
                     && schema.format.as_deref() == Some("date-time")
             }
-            Type::Quantity => kind == Some(Kind::String) || (compatible && mixed),
+            Type::Quantity => kind == Some(SchemaType::String) || (compatible && mixed),
             Type::IntOrString => mixed && holds_int_or_string(schema, builtins),
             Type::Vec(inner) => {
-                kind == Some(Kind::Array)
+                kind == Some(SchemaType::Array)
                     && schema
                         .items
                         .as_ref()
                         .is_some_and(|items| !items.nullable && self.fits(items, inner, builtins))
             }
             Type::Map(inner) => {
-                kind == Some(Kind::Object)
+                kind == Some(SchemaType::Object)
                     && schema.properties.is_empty()
                     && !schema.preserve_unknown
                     && match &schema.additional {
-                        Some(Additional::Schema(values)) => {
+                        Some(AdditionalProperties::Schema(values)) => {
                             !values.nullable && self.fits(values, inner, builtins)
                         }
                         _ => false,
                     }
             }
             Type::Struct(path) => {
-                kind == Some(Kind::Object)
+                kind == Some(SchemaType::Object)
                     && self.by_path.get(path).is_some_and(|index| {
                         self.fits_struct(schema, &self.entries[*index], builtins)
                     })

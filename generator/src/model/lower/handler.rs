@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, SourceId, Span};
 use crate::load::manifest::{
-    Filters, HandlerSection, InitialDelay, ManifestDuration, OneOrMany, Spanned, Trigger,
+    HandlerSection, InitialDelay, ManifestDuration, MetadataFilters, OneOrMany, Spanned, Trigger,
     ValueFilter,
 };
 use crate::load::schema::Schema;
@@ -220,7 +220,7 @@ impl Lowering<'_> {
             };
             filters.extend(expected.map(|expected| Filter { subject, expected }));
         };
-        let listed = |filters: &Option<Filters>| filters.clone().unwrap_or_default().list;
+        let listed = |filters: &Option<MetadataFilters>| filters.clone().unwrap_or_default().list;
         for (key, filter) in listed(&section.labels) {
             add(self, Subject::Label(key.value), &filter.value);
         }

@@ -2,7 +2,7 @@
 
 use super::handler::{Limits, Lowering};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::load::manifest::{HookSection, Manifest, Moment, Spanned};
+use crate::load::manifest::{HookKind, HookSection, Manifest, Spanned};
 use crate::model::handler::Policy;
 use crate::model::hook::Hook;
 
@@ -13,7 +13,7 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
         let Some((moment, name)) = section.function() else {
             continue;
         };
-        if moment == Moment::Probe {
+        if moment == HookKind::Probe {
             let repeated = [
                 ("retries", section.retries.as_ref().map(|it| it.span)),
                 ("backoff", section.backoff.as_ref().map(|it| it.span)),
@@ -55,7 +55,7 @@ pub(super) fn hooks(manifest: &Manifest, diagnostics: &mut Diagnostics) -> Vec<H
     hooks.into_iter().map(|(hook, _)| hook).collect()
 }
 
-fn hook(section: &HookSection, moment: Moment, name: &Spanned<String>, method: String) -> Hook {
+fn hook(section: &HookSection, moment: HookKind, name: &Spanned<String>, method: String) -> Hook {
     Hook {
         id: section.id.as_ref().unwrap_or(name).value.clone(),
         method,
@@ -70,11 +70,11 @@ fn hook(section: &HookSection, moment: Moment, name: &Spanned<String>, method: S
     }
 }
 
-fn key(moment: Moment) -> &'static str {
+fn key(moment: HookKind) -> &'static str {
     match moment {
-        Moment::Startup => "`startup`",
-        Moment::Cleanup => "`cleanup`",
-        Moment::Login => "`login`",
-        Moment::Probe => "`probe`",
+        HookKind::Startup => "`startup`",
+        HookKind::Cleanup => "`cleanup`",
+        HookKind::Login => "`login`",
+        HookKind::Probe => "`probe`",
     }
 }

@@ -6,7 +6,7 @@ use super::Kinds;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Span};
 use crate::load::crd::Scope;
 use crate::load::manifest::{
-    Likeness, Manifest, ResourceSection, SelectSection, Spanned, Tracking,
+    KindSelector, Manifest, ResourceSection, SelectSection, Spanned, Tracking,
 };
 use crate::model::handler::Handler;
 use crate::model::kind::Status;
@@ -44,7 +44,7 @@ impl Kinds<'_> {
         }
         let selector = match select {
             SelectSection::Everything(_) => Selector::everything(),
-            SelectSection::Like(likeness) => self.selector(likeness)?,
+            SelectSection::Selector(likeness) => self.selector(likeness)?,
         };
         let name = match &section.alias {
             Some(alias) => self.alias(alias)?,
@@ -70,7 +70,7 @@ impl Kinds<'_> {
         })
     }
 
-    fn selector(&mut self, likeness: &Likeness) -> Option<Selector> {
+    fn selector(&mut self, likeness: &KindSelector) -> Option<Selector> {
         let sorts: [(&Option<Spanned<String>>, MakeName); 6] = [
             (&likeness.kind, ResourceName::Kind),
             (&likeness.plural, ResourceName::Plural),

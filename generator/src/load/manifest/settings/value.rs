@@ -1,4 +1,4 @@
-//! The values that settings can have, as they are written and as the runtime takes them.
+//! The types of setting values: reads them, and converts them for the runtime.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::load::manifest::fields::Reader;
-use crate::load::manifest::peers::whole;
-use crate::load::manifest::{ManifestDuration, Spanned};
+use crate::load::manifest::duration::ManifestDuration;
+use crate::load::manifest::reader::{ManifestReader, whole_number};
+use crate::load::manifest::spanned::Spanned;
 use crate::load::yaml::Node;
 
 /// A value for the runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SettingValue {
-    /// A time.
+    /// A duration.
     Duration(Duration),
-    /// Several times.
+    /// Several durations.
     Durations(Vec<Duration>),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
     /// A number.
     Count(u32),
@@ -30,9 +30,9 @@ pub enum SettingValue {
     Variant(&'static str),
 }
 
-/// What can be read from the manifest.
+/// A type of setting values.
 pub(super) trait Setting: Sized {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self>;
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self>;
     fn value(&self) -> SettingValue;
 }
 
@@ -40,13 +40,13 @@ pub(super) trait Setting: Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Positive(pub u32);
 
-/// A time that is not zero.
+/// A duration that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositiveDuration(pub Duration);
 
-/// What the names of annotations begin with, without the slash.
+/// The prefix of annotation names, without the slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prefix(pub String);
+pub struct AnnotationPrefix(pub String);
 
 /// The name of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) trait Words: Copy + 'static {
     fn variant(self) -> &'static str;
 }
 
-/// Defines words and what they are in the runtime.
+/// Defines words and their values in the runtime.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal => $rust:literal,)* }) => {
         $(#[$doc])*
@@ -94,7 +94,7 @@ macro_rules! words {
 }
 
 words! {
-    /// Which of several handlers run first, and how many before the next write.
+    /// The order of handlers, and how many run before the next write.
     LifecycleWord {
         /// One at a time, those with the fewest attempts first.
         Asap = "asap" => "Lifecycle::Asap",
@@ -110,11 +110,11 @@ words! {
 }
 
 words! {
-    /// How serious something is.
+    /// The level of an event.
     PostingLevelWord {
-        /// Of interest to whoever looks for a mistake.
+        /// For debugging.
         Debug = "debug" => "PostingLevel::Debug",
-        /// As it should be.
+        /// Normal operation.
         Info = "info" => "PostingLevel::Info",
         /// Needs attention.
         Warning = "warning" => "PostingLevel::Warning",
@@ -124,21 +124,21 @@ words! {
 }
 
 words! {
-    /// What is told about calls of handlers.
-    ProgressWord {
+    /// The calls of handlers that are posted.
+    ProgressPostingWord {
         /// Nothing.
         Nothing = "nothing" => "ProgressPosting::Nothing",
-        /// That a call failed.
+        /// Failures.
         Failures = "failures" => "ProgressPosting::Failures",
-        /// Also that one succeeded, and that all are done.
+        /// Failures, successes, and the end of all handlers.
         Everything = "everything" => "ProgressPosting::Everything",
     }
 }
 
 words! {
-    /// Where the progress of handlers is kept.
-    ProgressPlaceWord {
-        /// In annotations; what is in the status is read and removed.
+    /// The store for the progress of handlers.
+    ProgressStoreWord {
+        /// Annotations; progress in the status is read and removed.
         Smart = "smart" => "ProgressStore::Smart",
         /// In annotations.
         Annotations = "annotations" => "ProgressStore::Annotations",
@@ -148,8 +148,8 @@ words! {
 }
 
 words! {
-    /// Where the state that was handled last is kept.
-    DiffBaseWord {
+    /// The store for the last handled state.
+    DiffBaseStoreWord {
         /// In an annotation.
         Annotations = "annotations" => "DiffBaseStore::Annotations",
         /// In the status.
@@ -160,7 +160,7 @@ words! {
 // === impl Setting ===
 
 impl Setting for ManifestDuration {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         reader.duration_of(node, key).map(|it| it.value)
     }
 
@@ -170,11 +170,11 @@ impl Setting for ManifestDuration {
 }
 
 impl Setting for PositiveDuration {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let Spanned { value, span } = reader.duration_of(node, key)?;
         if value.0.is_zero() {
-            let message = format!("`{key}` must be longer than nothing");
-            reader.error(Code::ManifestValue, span, message, "no time at all");
+            let message = format!("`{key}` must be longer than zero");
+            reader.error(Code::ManifestValue, span, message, "zero");
             return None;
         }
         Some(Self(value.0))
@@ -186,8 +186,8 @@ impl Setting for PositiveDuration {
 }
 
 impl Setting for PauseList {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
-        let item = |reader: &mut Reader<'_>, node: &Node| reader.duration_of(node, key);
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let item = |reader: &mut ManifestReader<'_>, node: &Node| reader.duration_of(node, key);
         let pauses = reader.list(node, &format!("`{key}`"), item)?;
         Some(Self(pauses.into_iter().map(|it| it.value.0).collect()))
     }
@@ -198,8 +198,8 @@ impl Setting for PauseList {
 }
 
 impl Setting for Positive {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
-        match whole(node).map(u32::try_from) {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
+        match whole_number(node).map(u32::try_from) {
             Some(Ok(value)) if value > 0 => Some(Self(value)),
             Some(_) => {
                 let message = format!("`{key}` must be between 1 and {}", u32::MAX);
@@ -219,7 +219,7 @@ impl Setting for Positive {
 }
 
 impl Setting for bool {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let value = node.as_bool();
         if value.is_none() {
             reader.wrong_type(node, &format!("`{key}`"), "true or false");
@@ -233,7 +233,7 @@ impl Setting for bool {
 }
 
 impl Setting for String {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let text = reader.string(node, &format!("`{key}`"))?.value;
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
         if text.is_empty() || text.len() > 128 || !text.chars().all(fits) {
@@ -253,8 +253,8 @@ impl Setting for String {
     }
 }
 
-impl Setting for Prefix {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+impl Setting for AnnotationPrefix {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let text = reader.string(node, &format!("`{key}`"))?.value;
         let is_part = |part: &str| {
             let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -262,7 +262,7 @@ impl Setting for Prefix {
                 && part.ends_with(inner)
                 && part.chars().all(|c| inner(c) || c == '-')
         };
-        // The name after the slash has room of its own.
+        // The length of the name after the slash does not count.
         if text.len() > 253 || !text.split('.').all(is_part) {
             let message = format!("`{key}` cannot be {text:?}");
             reader.push(
@@ -281,7 +281,7 @@ impl Setting for Prefix {
 }
 
 impl Setting for FieldName {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let text = reader.string(node, &format!("`{key}`"))?.value;
         if !is_field_name(&text) {
             let message = format!("`{key}` cannot be {text:?}");
@@ -301,8 +301,8 @@ impl Setting for FieldName {
 }
 
 impl Setting for FieldList {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
-        let item = |reader: &mut Reader<'_>, node: &Node| {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
+        let item = |reader: &mut ManifestReader<'_>, node: &Node| {
             let path = reader.string(node, &format!("`{key}`"))?.value;
             if path.split('.').all(is_field_name) {
                 return Some(path);
@@ -329,7 +329,7 @@ fn is_field_name(text: &str) -> bool {
 }
 
 impl<W: Words> Setting for Word<W> {
-    fn read(reader: &mut Reader<'_>, node: &Node, key: &str) -> Option<Self> {
+    fn read(reader: &mut ManifestReader<'_>, node: &Node, key: &str) -> Option<Self> {
         let word = reader.word(node, &format!("`{key}`"), W::ALL)?;
         Some(Self(word.value))
     }
@@ -361,7 +361,7 @@ impl JsonSchema for PositiveDuration {
     }
 }
 
-impl JsonSchema for Prefix {
+impl JsonSchema for AnnotationPrefix {
     fn schema_name() -> Cow<'static, str> {
         "Prefix".into()
     }

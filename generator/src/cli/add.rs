@@ -1,0 +1,57 @@
+//! `kopf-gen add`: adds an entry to the manifest, then generates.
+
+use clap::{Args, Subcommand};
+
+use super::add_args::{DaemonArgs, HandlerArgs, IndexArgs, TimerArgs, WebhookArgs};
+use super::console::Console;
+use super::hook::{self, HookArgs, ProbeArgs};
+use super::manifest_edit::edit_kind;
+use super::status::CommandStatus;
+use crate::edit;
+
+/// Add something to kopf.yaml, keeping its comments, then generate
+#[derive(Debug, Args)]
+pub(super) struct AddArgs {
+    #[command(subcommand)]
+    what: Addition,
+}
+
+#[derive(Debug, Subcommand)]
+enum Addition {
+    /// A function that is called for objects of a kind
+    Handler(Box<HandlerArgs>),
+    /// A function that is called at intervals
+    Timer(Box<TimerArgs>),
+    /// A function that runs as long as an object exists
+    Daemon(Box<DaemonArgs>),
+    /// Objects found by a key, in memory
+    Index(Box<IndexArgs>),
+    /// A function that validates or mutates objects
+    Webhook(Box<WebhookArgs>),
+    /// A function that must succeed before the operator sends its first request
+    Startup(HookArgs),
+    /// A function that is called when the operator stops
+    Cleanup(HookArgs),
+    /// A function that finds credentials for the cluster
+    Login(HookArgs),
+    /// A function that reports the health of the operator
+    Probe(ProbeArgs),
+}
+
+pub(super) fn run(args: &AddArgs, console: &mut Console) -> CommandStatus {
+    let entry = match &args.what {
+        Addition::Handler(args) => args.entry(),
+        Addition::Timer(args) => args.entry(),
+        Addition::Daemon(args) => args.entry(),
+        Addition::Index(args) => args.entry(),
+        Addition::Webhook(args) => args.entry(),
+        Addition::Startup(args) => return hook::add("startup", args, console),
+        Addition::Cleanup(args) => return hook::add("cleanup", args, console),
+        Addition::Login(args) => return hook::add("login", args, console),
+        Addition::Probe(args) => return hook::add_probe(args, console),
+    };
+    edit_kind(entry.manifest, entry.kind, console, |text, index, _| {
+        let list = (entry.list)(index);
+        edit::append(text, list, &entry.item).map_err(|error| error.to_string())
+    })
+}

@@ -1,0 +1,85 @@
+//! The folder of an operator crate: finds it, names the operator after it, and checks whether it is free.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::load::manifest::FILE_NAME;
+use crate::model::lower::is_operator_name;
+use crate::write::{self, TOOL_FOLDER};
+
+/// Finds the folder of the operator crate: that of `manifest`, or the nearest with a manifest.
+pub(super) fn find_root(manifest: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(manifest) = manifest {
+        let folder = if manifest.is_dir() {
+            Some(manifest)
+        } else if manifest.file_name().is_some_and(|name| name == FILE_NAME) {
+            manifest.parent()
+        } else {
+            let manifest = manifest.display();
+            return Err(format!(
+                "{manifest} is neither a {FILE_NAME} nor a folder with one"
+            ));
+        };
+        let folder = folder
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        return Ok(folder.to_path_buf());
+    }
+    let here = std::env::current_dir()
+        .map_err(|error| format!("the current folder cannot be found: {error}"))?;
+    let found = here
+        .ancestors()
+        .find(|folder| folder.join(FILE_NAME).is_file());
+    found.map(Path::to_path_buf).ok_or_else(|| {
+        format!(
+            "there is no {FILE_NAME} here or above; `kopf-gen new DIR --crd FILE` creates an operator"
+        )
+    })
+}
+
+/// The given name, or else that of the folder.
+pub(super) fn operator_name(given: Option<&str>, dir: &Path) -> Result<String, String> {
+    let name = match given {
+        Some(name) => name.to_owned(),
+        None => std::path::absolute(dir)
+            .ok()
+            .and_then(|dir| {
+                dir.file_name()
+                    .map(|name| name.to_string_lossy().into_owned())
+            })
+            .unwrap_or_default(),
+    };
+    if is_operator_name(&name) {
+        return Ok(name);
+    }
+    Err(format!(
+        "`{name}` cannot name an operator: use lower-case letters, digits and dashes, \
+         starting with a letter, and give it with --name"
+    ))
+}
+
+/// Whether the folder is missing or has nothing but what git and an interrupted run leave.
+pub(super) fn is_free(dir: &Path) -> io::Result<bool> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        let unfinished = name == TOOL_FOLDER && !write::is_interrupted(dir);
+        if name != ".git" && !unfinished {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a folder above is the root of a workspace, so that cargo makes the crate a member.
+pub(super) fn is_in_workspace(root: &Path) -> bool {
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf());
+    root.ancestors().skip(1).any(|folder| {
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml"));
+        manifest.is_ok_and(|text| text.lines().any(|line| line.starts_with("[workspace")))
+    })
+}

@@ -1,0 +1,35 @@
+//! Reads `operator.namespaces`.
+
+use kopf_core::scope::NamespacePattern;
+
+use super::mapping::MappingFields;
+use super::reader::ManifestReader;
+use super::spanned::{OneOrMany, Spanned};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::load::yaml::Node;
+
+impl ManifestReader<'_> {
+    pub(super) fn namespaces(
+        &mut self,
+        fields: &mut MappingFields<'_>,
+    ) -> Option<OneOrMany<String>> {
+        let node = fields.optional("namespaces")?;
+        self.one_or_many(node, Self::namespace)
+    }
+
+    fn namespace(&mut self, node: &Node) -> Option<Spanned<String>> {
+        let text = self.string(node, "a namespace")?;
+        if let Some(flaw) = NamespacePattern::new(&text.value).flaw() {
+            self.push(
+                Diagnostic::error(
+                    Code::ManifestValue,
+                    format!("`{}` cannot be a pattern of namespaces", text.value),
+                )
+                .at(self.source, node.span, flaw.to_string())
+                .help("write a name, or a pattern such as `myapp-*,!*-pr-*`"),
+            );
+            return None;
+        }
+        Some(text)
+    }
+}
