@@ -11,7 +11,7 @@ pub type PatchFn = Arc<dyn Fn(&mut Value) + Send + Sync>;
 
 /// Everything that one handling wants to write, accumulated.
 #[derive(Clone, Default)]
-pub struct Patch {
+pub struct ObjectPatch {
     merge: Map<String, Value>,
     edits: Vec<PatchFn>,
 }
@@ -74,9 +74,9 @@ pub enum JsonOp {
     },
 }
 
-// === impl Patch ===
+// === impl ObjectPatch ===
 
-impl Patch {
+impl ObjectPatch {
     /// Nothing to write.
     #[must_use]
     pub fn new() -> Self {
@@ -189,7 +189,7 @@ impl Patch {
     }
 
     /// Delivers the result of a handler into the status, under the id as it is.
-    pub fn deliver(&mut self, id: &str, result: &Value) {
+    pub fn store_result(&mut self, id: &str, result: &Value) {
         let path = FieldPath::new(["status", id]);
         match (result, self.get(&path)) {
             (Value::Null, _) => {}
@@ -223,9 +223,9 @@ impl Patch {
     }
 }
 
-impl fmt::Debug for Patch {
+impl fmt::Debug for ObjectPatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Patch")
+        f.debug_struct("ObjectPatch")
             .field("merge", &self.merge)
             .field("edits", &self.edits.len())
             .finish()

@@ -273,7 +273,7 @@ fn nothing_is_repeated(world: &World) -> Result<(), TestCaseError> {
 /// At rest the object carries nothing but the newest state.
 fn nothing_is_left(world: &World) -> Result<(), TestCaseError> {
     let view = ObjectView::new(&world.body);
-    if world.registry.is_stealthy(&Subject::object(view)) {
+    if world.registry.ignores(&Subject::object(view)) {
         return Ok(());
     }
     let annotations = world.body["metadata"]["annotations"].as_object();

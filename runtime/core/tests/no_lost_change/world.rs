@@ -16,7 +16,7 @@ use kopf_core::{
         ANNOTATIONS_LIMIT, ObjectView,
         diff::Baseline,
         essence::Essence,
-        patch::{Patch, apply_json, apply_merge, edit_requests},
+        patch::{ObjectPatch, apply_json, apply_merge, edit_requests},
         path::FieldPath,
     },
     outcome::{HandlerFailure, Outcome},
@@ -94,7 +94,7 @@ pub(crate) struct World {
 
 #[derive(Default)]
 struct Process {
-    acquaintance: Option<ObjectHistory>,
+    history: Option<ObjectHistory>,
     expectation: Option<Expectation>,
     wake_at: Option<Timestamp>,
 }
@@ -208,8 +208,8 @@ impl World {
         for call in &mut self.calls[first_call..] {
             call.persisted = true;
         }
-        if ended && let Some(acquaintance) = &mut self.process.acquaintance {
-            acquaintance.handled_once = true;
+        if ended && let Some(history) = &mut self.process.history {
+            history.handled_once = true;
         }
         if let Next::WakeAfter(delay) = schedule::next(patched, delay) {
             self.process.wake_at = Some(time::after(self.now, delay));
@@ -224,11 +224,11 @@ impl World {
         event: EventKind,
         body: &Value,
         version: Option<&str>,
-    ) -> (Patch, bool, Option<Duration>) {
-        let nothing = (Patch::new(), false, None);
-        let acquaintance = *self
+    ) -> (ObjectPatch, bool, Option<Duration>) {
+        let nothing = (ObjectPatch::new(), false, None);
+        let history = *self
             .process
-            .acquaintance
+            .history
             .get_or_insert_with(|| ObjectHistory::begin(event));
         if let Some(expectation) = &self.process.expectation {
             match expectation.freshness(version, self.now) {
@@ -237,84 +237,85 @@ impl World {
             }
         }
         let view = ObjectView::new(body);
-        let sight = self
+        let change = self
             .persistence
-            .sight(view, event, acquaintance, &self.registry);
-        let situation = CycleInput::new(
+            .observe_change(view, event, history, &self.registry);
+        let input = CycleInput::new(
             Arc::new(body.clone()),
-            Arc::new(sight),
+            Arc::new(change),
             Arc::clone(&self.registry),
             Arc::clone(&self.persistence),
         );
-        let mut patch = Patch::new();
-        let (ended, delay) = match decide(&situation, false, self.now) {
+        let mut patch = ObjectPatch::new();
+        let (ended, delay) = match decide(&input, false, self.now) {
             Decision::Leave => (false, None),
             Decision::Finalizer(need) => {
                 need.request(&self.persistence.finalizer, &mut patch);
                 (false, None)
             }
-            Decision::Tidy(tidy) => {
+            Decision::CloseReverted(tidy) => {
                 patch.absorb(tidy);
                 (false, None)
             }
             Decision::Handle(mut cycle) => {
                 self.run(&mut cycle);
                 let conclusion = cycle.conclude(self.now, &mut patch);
-                if conclusion.ahead == RemainingWork::Nothing {
-                    self.assert_left_alone(body, patch.clone(), acquaintance);
+                if conclusion.remaining == RemainingWork::Nothing {
+                    self.assert_left_alone(body, patch.clone(), history);
                 }
-                match conclusion.ahead {
+                match conclusion.remaining {
                     RemainingWork::Handlers(delay) => (false, delay),
-                    RemainingWork::FollowUp | RemainingWork::Look | RemainingWork::Nothing => {
+                    RemainingWork::FollowUp | RemainingWork::Recheck | RemainingWork::Nothing => {
                         (true, None)
                     }
                 }
             }
         };
-        self.persistence.seal(view, &mut patch);
+        self.persistence.purge_touch(view, &mut patch);
         (patch, ended, delay)
     }
 
     /// Another look at an object that nobody else has changed must find nothing to do.
-    fn assert_left_alone(&self, body: &Value, mut patch: Patch, acquaintance: ObjectHistory) {
-        self.persistence.seal(ObjectView::new(body), &mut patch);
+    fn assert_left_alone(&self, body: &Value, mut patch: ObjectPatch, history: ObjectHistory) {
+        self.persistence
+            .purge_touch(ObjectView::new(body), &mut patch);
         let mut written = body.clone();
         apply_merge(&mut written, &Value::Object(patch.merge_patch().clone()));
         let afterwards = ObjectHistory {
             handled_once: true,
-            ..acquaintance
+            ..history
         };
-        let sight = self.persistence.sight(
+        let change = self.persistence.observe_change(
             ObjectView::new(&written),
             EventKind::Changed,
             afterwards,
             &self.registry,
         );
-        let situation = CycleInput::new(
+        let input = CycleInput::new(
             Arc::new(written),
-            Arc::new(sight),
+            Arc::new(change),
             Arc::clone(&self.registry),
             Arc::clone(&self.persistence),
         );
-        let decision = decide(&situation, false, self.now);
+        let decision = decide(&input, false, self.now);
         assert!(matches!(decision, Decision::Leave), "{decision:?}");
     }
 
     fn run(&mut self, cycle: &mut Cycle) {
         for spec in cycle.due(&self.lifecycle, self.seed, self.now) {
-            let situation = cycle.situation().clone();
+            let input = cycle.input().clone();
             let outcome = match cycle.begin(&spec.id, self.now) {
                 Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
                 Ok(_) if spec.id.as_str() == PARENT => self.run_parent(cycle, &spec.id),
                 Ok(_) => self.act(),
             };
-            let verdict = cycle.finish(&spec.id, outcome, BACKOFF, self.now);
-            self.log(&spec.id, &situation, verdict.is_final());
+            let consequence = cycle.finish(&spec.id, outcome, BACKOFF, self.now);
+            self.log(&spec.id, &input, consequence.is_final());
         }
     }
 
     fn run_parent(&mut self, cycle: &mut Cycle, parent: &HandlerId) -> Outcome {
-        let situation = cycle.situation().clone();
+        let input = cycle.input().clone();
         let specs =
             SUBS.map(|sub| HandlerSpec::new(parent.sub(sub), Trigger::Sub { changing: false }));
         let mut sub = cycle.sub(parent, specs, self.now);
@@ -323,8 +324,8 @@ impl World {
                 Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
                 Ok(_) => self.act(),
             };
-            let verdict = sub.finish(&spec.id, outcome, BACKOFF, self.now);
-            self.log(&spec.id, &situation, verdict.is_final());
+            let consequence = sub.finish(&spec.id, outcome, BACKOFF, self.now);
+            self.log(&spec.id, &input, consequence.is_final());
         }
         let outcome = sub.outcome(Value::Null, self.now);
         cycle.absorb(sub);
@@ -348,15 +349,15 @@ impl World {
         }
     }
 
-    fn log(&mut self, id: &HandlerId, situation: &CycleInput, finished: bool) {
-        let reason = situation.sight.reason;
+    fn log(&mut self, id: &HandlerId, input: &CycleInput, finished: bool) {
+        let reason = input.change.reason;
         self.story
             .push(Happening::Called(id.clone(), reason, finished));
         self.calls.push(Call {
             id: id.clone(),
-            state: situation.sight.new.as_value().clone(),
+            state: input.change.new.as_value().clone(),
             creating: reason == Reason::Create,
-            initial: situation.sight.initial,
+            initial: input.change.initial,
             finished,
             persisted: false,
             by_kopf: false,
@@ -374,21 +375,21 @@ impl World {
             noticed_by_listing: true,
             handled_once: true,
         };
-        let sight = self
-            .persistence
-            .sight(view, EventKind::Changed, seen, &self.registry);
-        let cause = sight.cause(view);
-        if sight.reason.is_handled() {
+        let change =
+            self.persistence
+                .observe_change(view, EventKind::Changed, seen, &self.registry);
+        let cause = change.cause(view);
+        if change.reason.is_handled() {
             let selected = self.registry.selected(&Subject::change(&cause));
             let progress = &self.persistence.progress;
-            let mut patch = Patch::new();
+            let mut patch = ObjectPatch::new();
             let record = |id: &HandlerId| progress.fetch(id, view);
             let open: Vec<_> = selected
                 .iter()
                 .filter(|spec| record(&spec.id).is_none_or(|record| !record.is_finished()))
                 .collect();
             if let Some(spec) = open.first() {
-                let begun = record(&spec.id).unwrap_or(Record::begin(sight.reason, now));
+                let begun = record(&spec.id).unwrap_or(Record::begin(change.reason, now));
                 let done = Record {
                     stopped: Some(time::to_micros(now)),
                     success: true,
@@ -398,8 +399,8 @@ impl World {
                 progress.store(&spec.id, &done, view, &mut patch);
                 self.calls.push(Call {
                     id: spec.id.clone(),
-                    state: sight.new.as_value().clone(),
-                    creating: sight.reason == Reason::Create,
+                    state: change.new.as_value().clone(),
+                    creating: change.reason == Reason::Create,
                     initial: false,
                     finished: true,
                     persisted: true,
@@ -414,10 +415,10 @@ impl World {
                         progress.purge(id, view, &mut patch);
                     }
                 }
-                let newest = Baseline::Known(sight.new.clone());
+                let newest = Baseline::Known(change.new.clone());
                 self.persistence.diffbase.store(&newest, view, &mut patch);
             }
-            self.persistence.seal(view, &mut patch);
+            self.persistence.purge_touch(view, &mut patch);
             self.write(patch);
         }
         self.crash();
@@ -447,7 +448,7 @@ impl World {
         self.write(patch);
     }
 
-    fn write(&mut self, patch: Patch) {
+    fn write(&mut self, patch: ObjectPatch) {
         let requests = patch.into_requests(false);
         if let Some(merge) = requests.body {
             let mut body = self.body.clone();

@@ -131,7 +131,7 @@ fn an_answer_tells_no_more_than_it_has_to() {
 #[test]
 fn a_mutation_adds_maps_that_are_missing_and_removes_only_what_is_there() {
     let sent = json!({"spec": {"size": 1, "a/b": 1}});
-    let mut patch = Patch::new();
+    let mut patch = ObjectPatch::new();
     patch.merge(json!({
         "metadata": {"labels": {"tier": "gold"}}, "spec": {"size": null, "other": null, "a/b": 2},
     }));
@@ -146,7 +146,7 @@ fn a_mutation_adds_maps_that_are_missing_and_removes_only_what_is_there() {
             {"op": "add", "path": "/metadata", "value": {"labels": {"tier": "gold"}}},
         ])
     );
-    let mut same = Patch::new();
+    let mut same = ObjectPatch::new();
     same.merge(json!({"spec": {"size": 1, "other": null}}));
     assert_eq!(mutation(&sent, same), None);
 }
@@ -184,7 +184,7 @@ proptest! {
     fn a_mutation_makes_of_what_was_sent_what_the_patch_says(
         sent in any_state(), merge in any_state(),
     ) {
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         patch.merge(merge.clone());
         let mut expected = sent.clone();
         apply_merge(&mut expected, &merge);
