@@ -28,7 +28,6 @@
 pub mod admission;
 pub mod background;
 pub mod cause;
-pub mod consistency;
 pub mod cycle;
 pub mod diffbase;
 pub mod election;
@@ -44,8 +43,6 @@ pub mod persistence;
 pub mod posting;
 pub mod progress;
 pub mod reverts;
-pub mod schedule;
 pub mod scope;
 pub mod selection;
-pub mod settings;
 pub mod time;

@@ -20,7 +20,6 @@ use crate::{
         path::FieldPath,
     },
     progress::{ProgressStorage, multi::MultiProgress},
-    time,
 };
 
 /// Where facts are kept; the default is Kopf's.
@@ -112,15 +111,6 @@ impl Persistence {
         if !patch.is_empty() {
             self.progress.touch(None, view, patch);
         }
-    }
-
-    /// The patch that does nothing but wake the object up.
-    #[must_use]
-    pub fn wake_up(&self, view: ObjectView<'_>, now: jiff::Timestamp) -> ObjectPatch {
-        let mut patch = ObjectPatch::new();
-        self.progress
-            .touch(Some(&time::format(now)), view, &mut patch);
-        patch
     }
 }
 

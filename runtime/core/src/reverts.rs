@@ -84,12 +84,6 @@ impl WriteRate {
     pub fn set_has_history(&mut self, has_history: bool) {
         self.has_history = has_history;
     }
-
-    /// Whether there is a [`RevertHistory`] about the object.
-    #[must_use]
-    pub fn is_contested(self) -> bool {
-        self.has_history
-    }
 }
 
 /// The last bits are enough to tell a short time.

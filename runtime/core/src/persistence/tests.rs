@@ -53,14 +53,12 @@ fn secrets_are_kept_as_digests_only() {
 fn the_touch_annotation_goes_with_the_next_write() {
     let persistence = Persistence::default();
     let mut body = json!({"metadata": {}});
-    let now = "2020-01-01T00:00:00Z".parse().expect("valid");
-    let patch = persistence.wake_up(ObjectView::new(&body), now);
+    let mut patch = ObjectPatch::new();
+    let progress = &persistence.progress;
+    progress.touch(Some("now"), ObjectView::new(&body), &mut patch);
     apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
     let key = "kopf.zalando.org/touch-dummy";
-    assert_eq!(
-        body["metadata"]["annotations"][key],
-        "2020-01-01T00:00:00.000000+00:00"
-    );
+    assert_eq!(body["metadata"]["annotations"][key], "now");
 
     let mut nothing = ObjectPatch::new();
     persistence.purge_touch(ObjectView::new(&body), &mut nothing);

@@ -1,38 +1,37 @@
-//! Whether an event shows the effect of our own last write, or an older state.
+//! Decides whether an event shows the effect of the model's own last write, or an older state.
+//!
+//! The runtime takes this decision in its queue.
 
 use jiff::Timestamp;
 
-/// Our last write to an object, whose event has not come yet.
+/// The last write to an object, until its event arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expectation {
-    /// The version that the write returned.
-    pub version: String,
-    /// When to give up waiting for it, if versions cannot be compared.
-    pub deadline: Timestamp,
+pub(crate) struct ExpectedWrite {
+    /// The resource version that the write returned.
+    pub(crate) version: String,
+    /// When to stop waiting for it, if resource versions cannot be compared.
+    pub(crate) deadline: Timestamp,
 }
 
-/// How an event relates to our last write.
+/// How an event relates to the last write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freshness {
-    /// It shows our write, or something later.
+pub(crate) enum Freshness {
+    /// It shows the write, or something later.
     Fresh,
-    /// It is older than our write: not news.
+    /// It is older than the write.
     Stale,
-    /// The versions cannot be compared: it may be either until the deadline.
+    /// The resource versions cannot be compared: it may be either until the deadline.
     Unclear,
 }
 
-// === impl Expectation ===
+// === impl ExpectedWrite ===
 
-impl Expectation {
+impl ExpectedWrite {
     /// Relates an event to the write.
     ///
-    /// Versions of etcd are numbers that grow, so that an older event is never news, however
-    /// late it comes; other versions are only equal or not, and the deadline decides. A list
-    /// that was requested after the write shows it whatever its versions say: forget the
-    /// expectation then.
-    #[must_use]
-    pub fn freshness(&self, event_version: Option<&str>, now: Timestamp) -> Freshness {
+    /// Resource versions of etcd are growing numbers, so an older event stays stale however late
+    /// it comes. Other versions are only equal or not, and the deadline decides.
+    pub(crate) fn freshness(&self, event_version: Option<&str>, now: Timestamp) -> Freshness {
         let event_version = event_version.unwrap_or_default();
         if event_version == self.version {
             return Freshness::Fresh;
@@ -47,25 +46,20 @@ impl Expectation {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_before_our_write_are_stale_and_unclear_ones_wait_for_the_deadline() {
-        let now = Timestamp::UNIX_EPOCH;
-        let later = crate::time::after(now, std::time::Duration::from_secs(5));
-        let expectation = Expectation {
-            version: "100".to_owned(),
-            deadline: later,
-        };
-        assert_eq!(expectation.freshness(Some("99"), now), Freshness::Stale);
-        assert_eq!(expectation.freshness(Some("100"), now), Freshness::Fresh);
-        assert_eq!(expectation.freshness(Some("101"), now), Freshness::Fresh);
-        assert_eq!(expectation.freshness(Some("9"), now), Freshness::Stale);
-        assert_eq!(expectation.freshness(Some("abc"), now), Freshness::Unclear);
-        assert_eq!(expectation.freshness(None, now), Freshness::Unclear);
-        assert_eq!(expectation.freshness(Some("99"), later), Freshness::Stale);
-        assert_eq!(expectation.freshness(Some("abc"), later), Freshness::Fresh);
-    }
+#[test]
+fn events_before_the_write_are_stale_and_unclear_ones_wait_for_the_deadline() {
+    let now = Timestamp::UNIX_EPOCH;
+    let later = kopf_core::time::after(now, std::time::Duration::from_secs(5));
+    let expected = ExpectedWrite {
+        version: "100".to_owned(),
+        deadline: later,
+    };
+    assert_eq!(expected.freshness(Some("99"), now), Freshness::Stale);
+    assert_eq!(expected.freshness(Some("100"), now), Freshness::Fresh);
+    assert_eq!(expected.freshness(Some("101"), now), Freshness::Fresh);
+    assert_eq!(expected.freshness(Some("9"), now), Freshness::Stale);
+    assert_eq!(expected.freshness(Some("abc"), now), Freshness::Unclear);
+    assert_eq!(expected.freshness(None, now), Freshness::Unclear);
+    assert_eq!(expected.freshness(Some("99"), later), Freshness::Stale);
+    assert_eq!(expected.freshness(Some("abc"), later), Freshness::Fresh);
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::object::{
     diff::tests::{any_json, any_state},
-    patch::apply_json,
+    patch::tests::applied,
 };
 
 fn review(request: &Value) -> Vec<u8> {
@@ -189,7 +189,7 @@ proptest! {
         let mut expected = sent.clone();
         apply_merge(&mut expected, &merge);
         let made = match mutation(&sent, patch) {
-            Some(ops) => apply_json(&sent, &ops).expect("it fits"),
+            Some(patch) => applied(&sent, &patch),
             None => sent,
         };
         prop_assert_eq!(made, expected);
