@@ -22,7 +22,7 @@ use futures::FutureExt as _;
 use kopf_core::cause::Subject as Matched;
 use kopf_core::cause::detect::{EventKind, ObjectHistory};
 use kopf_core::object::ObjectView;
-use kopf_core::object::patch::Patch;
+use kopf_core::object::patch::ObjectPatch;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error, warn};
@@ -318,7 +318,7 @@ impl Case<'_> {
         if self.kind.keep() == Keep::Newest {
             return Ok(());
         }
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         'events: for watch_event in batch.all() {
             let Some(object) = self.read(watch_event)? else {
                 continue;
@@ -349,7 +349,7 @@ impl Case<'_> {
                     (Some(complaint), _) => {
                         error!("Handler '{}' {complaint}", spec.id);
                     }
-                    (None, Some(result)) => patch.deliver(spec.id.as_str(), &result),
+                    (None, Some(result)) => patch.store_result(spec.id.as_str(), &result),
                     (None, None) => {}
                 }
             }

@@ -180,8 +180,8 @@ impl HandledKind {
     pub fn may_overlap(&self, other: &Self) -> bool {
         match (self.selector(), other.selector()) {
             (Some(one), Some(other)) => one.may_overlap(other),
-            (Some(selector), None) => selector.may_mean(&other.group, &other.kind, &other.plural),
-            (None, Some(selector)) => selector.may_mean(&self.group, &self.kind, &self.plural),
+            (Some(selector), None) => selector.may_select(&other.group, &other.kind, &other.plural),
+            (None, Some(selector)) => selector.may_select(&self.group, &self.kind, &self.plural),
             (None, None) => (&self.group, &self.plural) == (&other.group, &other.plural),
         }
     }

@@ -2,7 +2,7 @@
 
 pub mod certificate;
 pub mod configuration;
-pub mod host;
+pub mod local_cluster;
 pub mod review;
 pub mod rotation;
 pub mod serving_replicas;
@@ -243,15 +243,15 @@ impl WebhookSpec {
 
     /// Whether the object is one that the webhook is about.
     #[must_use]
-    pub fn matches(&self, operation: Operation, sight: &ReviewedObject<'_>) -> bool {
+    pub fn matches(&self, operation: Operation, reviewed: &ReviewedObject<'_>) -> bool {
         let diff = Diff::default();
-        let body = ObjectView::new(sight.body);
+        let body = ObjectView::new(reviewed.body);
         let cause = Cause {
             reason: operation.reason(),
             initial: false,
             body,
-            old: sight.old,
-            new: sight.new,
+            old: reviewed.old,
+            new: reviewed.new,
             diff: &diff,
         };
         self.filters.matches(&Subject::change(&cause), false)

@@ -17,19 +17,18 @@ use crate::{
     cause::{Cause, Reason, Subject, detect::ObservedChange},
     cycle::{
         sub::SubCycle,
-        tracker::{Attempt, Tracker},
+        tracker::{HandlerAttempt, Tracker},
     },
     handled_states::HandledStates,
     handler::{
-        HandlerId, HandlerSpec, Trigger,
-        registry::{FinalizerNeed, Registry},
+        HandlerId, HandlerSpec, Trigger, finalizer_need::FinalizerNeed, registry::Registry,
         retry::RetryLimit,
     },
     lifecycle::Lifecycle,
     object::{
         ObjectView,
         diff::{Baseline, Diff},
-        patch::Patch,
+        patch::ObjectPatch,
         path::FieldPath,
     },
     outcome::{Consequence, Outcome},
@@ -43,7 +42,7 @@ pub struct CycleInput {
     /// The object as the event brought it.
     pub body: Arc<Value>,
     /// What the event means.
-    pub sight: Arc<ObservedChange>,
+    pub change: Arc<ObservedChange>,
     /// The handlers of the kind.
     pub registry: Arc<Registry>,
     /// Where facts are kept.
@@ -61,7 +60,7 @@ pub enum Decision {
     Finalizer(FinalizerNeed),
     /// Records of a cycle whose change was taken back are to be settled; the event of that
     /// write brings the rest.
-    Tidy(Patch),
+    CloseReverted(ObjectPatch),
     /// Handlers, or at least the closing write of a cycle without any.
     Handle(Box<Cycle>),
 }
@@ -69,10 +68,10 @@ pub enum Decision {
 /// An open turn.
 #[derive(Debug)]
 pub struct Cycle {
-    situation: CycleInput,
+    input: CycleInput,
     selected: Vec<Arc<HandlerSpec>>,
     tracker: Tracker,
-    seen: Arc<HandledStates>,
+    handled: Arc<HandledStates>,
     superseded: Vec<Reason>,
     dropped: Vec<HandlerId>,
 }
@@ -81,7 +80,7 @@ pub struct Cycle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CycleOutcome {
     /// What is left to be done about the object.
-    pub ahead: RemainingWork,
+    pub remaining: RemainingWork,
     /// How many handlers succeeded so far.
     pub succeeded: usize,
     /// How many handlers failed for good so far.
@@ -96,7 +95,7 @@ pub enum RemainingWork {
     /// An update, for handlers that have not seen the newest state.
     FollowUp,
     /// The cycle is over; another look tells whether it has left anything to do.
-    Look,
+    Recheck,
     /// The cycle is over, and has left nothing to do unless somebody else changed the object.
     Nothing,
 }
@@ -104,17 +103,17 @@ pub enum RemainingWork {
 // === impl CycleInput ===
 
 impl CycleInput {
-    /// A situation without a context for predicates.
+    /// A input without a context for predicates.
     #[must_use]
     pub fn new(
         body: Arc<Value>,
-        sight: Arc<ObservedChange>,
+        change: Arc<ObservedChange>,
         registry: Arc<Registry>,
         persistence: Arc<Persistence>,
     ) -> Self {
         Self {
             body,
-            sight,
+            change,
             registry,
             persistence,
             context: Arc::new(()),
@@ -130,7 +129,7 @@ impl CycleInput {
     /// The cause.
     #[must_use]
     pub fn cause(&self) -> Cause<'_> {
-        self.sight.cause(self.view())
+        self.change.cause(self.view())
     }
 
     /// Asks something about the object and its change.
@@ -141,7 +140,7 @@ impl CycleInput {
 
     /// The handlers that an update from another state to the present one would call.
     fn selected_since(&self, old: &Baseline) -> Vec<Arc<HandlerSpec>> {
-        let diff = old.diff(&self.sight.new);
+        let diff = old.diff(&self.change.new);
         self.selected_for_update(old, &diff)
     }
 
@@ -154,7 +153,7 @@ impl CycleInput {
             initial: false,
             body: self.view(),
             old,
-            new: &self.sight.new,
+            new: &self.change.new,
             diff,
         };
         self.registry
@@ -178,7 +177,7 @@ impl CycleInput {
 impl fmt::Debug for CycleInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Situation")
-            .field("sight", &self.sight)
+            .field("change", &self.change)
             .finish_non_exhaustive()
     }
 }
@@ -188,29 +187,26 @@ impl fmt::Debug for CycleInput {
 /// `background` says whether a daemon or a timer needs the finalizer. The decision is only
 /// sound for an event that is not older than our own last write to the object.
 #[must_use]
-pub fn decide(situation: &CycleInput, background: bool, now: Timestamp) -> Decision {
-    let reason = situation.sight.reason;
+pub fn decide(input: &CycleInput, background: bool, now: Timestamp) -> Decision {
+    let reason = input.change.reason;
     if reason == Reason::Gone {
         return Decision::Leave;
     }
-    let finalizer = &situation.persistence.finalizer;
-    let need = situation.ask(|subject| {
-        situation
-            .registry
-            .finalizer_need(subject, finalizer, background)
-    });
+    let finalizer = &input.persistence.finalizer;
+    let need =
+        input.ask(|subject| FinalizerNeed::decide(&input.registry, subject, finalizer, background));
     if need != FinalizerNeed::Settled {
         return Decision::Finalizer(need);
     }
-    if situation.ask(|subject| situation.registry.is_stealthy(subject)) {
+    if input.ask(|subject| input.registry.ignores(subject)) {
         return Decision::Leave;
     }
     match reason {
         Reason::Gone | Reason::Free => Decision::Leave,
         Reason::Noop | Reason::Resume => {
-            let cycle = Cycle::open(situation.clone(), now);
-            if cycle.has_leftovers() {
-                Decision::Tidy(cycle.tidy(now))
+            let cycle = Cycle::open(input.clone(), now);
+            if cycle.has_stale_records() {
+                Decision::CloseReverted(cycle.close_reverted(now))
             } else if reason == Reason::Resume {
                 Decision::Handle(Box::new(cycle))
             } else {
@@ -218,7 +214,7 @@ pub fn decide(situation: &CycleInput, background: bool, now: Timestamp) -> Decis
             }
         }
         Reason::Create | Reason::Update | Reason::Delete => {
-            Decision::Handle(Box::new(Cycle::open(situation.clone(), now)))
+            Decision::Handle(Box::new(Cycle::open(input.clone(), now)))
         }
     }
 }
@@ -229,59 +225,62 @@ impl CycleOutcome {
     /// Whether all selected handlers are done, so that resume handlers are not due any more.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        !matches!(self.ahead, RemainingWork::Handlers(_))
+        !matches!(self.remaining, RemainingWork::Handlers(_))
     }
 }
 
 // === impl Cycle ===
 
 impl Cycle {
-    fn open(situation: CycleInput, now: Timestamp) -> Self {
-        let reason = situation.sight.reason;
+    fn open(input: CycleInput, now: Timestamp) -> Self {
+        let reason = input.change.reason;
         let selected = if reason.is_handled() {
-            situation.ask(|subject| situation.registry.selected(subject))
+            input.ask(|subject| input.registry.selected(subject))
         } else {
             Vec::new()
         };
         let tracker = Tracker::open(
             reason,
-            &situation.registry.owned_ids(),
+            &input.registry.owned_ids(),
             &selected,
-            &*situation.persistence.progress,
-            situation.view(),
+            &*input.persistence.progress,
+            input.view(),
             now,
         );
-        let notes = situation.persistence.progress.fetch_seen(situation.view());
-        let seen = notes
-            .and_then(|notes| HandledStates::decode(&notes, &situation.sight.old, situation.salt()))
+        let notes = input
+            .persistence
+            .progress
+            .fetch_handled_states(input.view());
+        let handled = notes
+            .and_then(|notes| HandledStates::decode(&notes, &input.change.old, input.salt()))
             .unwrap_or_default()
             .filtered(|id, stamp| tracker.stamp(id) == Some(stamp));
         let mut cycle = Self {
             superseded: tracker.foreign_purposes(),
-            situation,
+            input,
             selected,
             tracker,
-            seen: Arc::new(seen),
+            handled: Arc::new(handled),
             dropped: Vec::new(),
         };
         cycle.supersede();
         if reason == Reason::Update {
             cycle.reset_outdated(now);
         }
-        cycle.spare();
+        cycle.skip_up_to_date();
         cycle
     }
 
     /// Why the handlers run.
     #[must_use]
     pub fn reason(&self) -> Reason {
-        self.situation.sight.reason
+        self.input.change.reason
     }
 
     /// What is known.
     #[must_use]
-    pub fn situation(&self) -> &CycleInput {
-        &self.situation
+    pub fn input(&self) -> &CycleInput {
+        &self.input
     }
 
     /// All handlers selected for this cause, in declared order.
@@ -312,7 +311,7 @@ impl Cycle {
     ///
     /// # Errors
     /// If a limit forbids the call; report that as [`crate::outcome::HandlerFailure::Exhausted`].
-    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, RetryLimit> {
+    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<HandlerAttempt, RetryLimit> {
         self.tracker.begin(id, now)
     }
 
@@ -338,9 +337,9 @@ impl Cycle {
         now: Timestamp,
     ) -> SubCycle {
         SubCycle::open(
-            self.situation.clone(),
-            Arc::clone(&self.seen),
-            self.situation.scope(parent),
+            self.input.clone(),
+            Arc::clone(&self.handled),
+            self.input.scope(parent),
             parent.clone(),
             specs,
             now,
@@ -354,24 +353,24 @@ impl Cycle {
     }
 
     /// Writes what came of the turn.
-    pub fn conclude(self, now: Timestamp, patch: &mut Patch) -> CycleOutcome {
+    pub fn conclude(self, now: Timestamp, patch: &mut ObjectPatch) -> CycleOutcome {
         for id in &self.dropped {
             self.purge(id, patch);
         }
         let (succeeded, failed) = self.tracker.tally();
-        let ahead = if self.tracker.is_done() {
+        let remaining = if self.tracker.is_done() {
             let inert = self.is_inert(patch);
             match self.close(now, patch) {
                 true => RemainingWork::FollowUp,
                 false if inert => RemainingWork::Nothing,
-                false => RemainingWork::Look,
+                false => RemainingWork::Recheck,
             }
         } else {
             self.store_progress(patch);
             RemainingWork::Handlers(self.tracker.delay(now))
         };
         CycleOutcome {
-            ahead,
+            remaining,
             succeeded,
             failed,
         }
@@ -379,7 +378,7 @@ impl Cycle {
 
     /// Writes what came of the turn, but leaves the cycle open even if all handlers are done:
     /// the object is not to be let go yet, and they must not run again when it is.
-    pub fn hold(self, now: Timestamp, patch: &mut Patch) -> CycleOutcome {
+    pub fn hold(self, now: Timestamp, patch: &mut ObjectPatch) -> CycleOutcome {
         for id in &self.dropped {
             self.purge(id, patch);
         }
@@ -391,45 +390,54 @@ impl Cycle {
             self.tracker.delay(now)
         };
         CycleOutcome {
-            ahead: RemainingWork::Handlers(delay),
+            remaining: RemainingWork::Handlers(delay),
             succeeded,
             failed,
         }
     }
 
     /// Whether what handlers want written cannot matter to any handler.
-    fn is_inert(&self, writes: &Patch) -> bool {
+    fn is_inert(&self, writes: &ObjectPatch) -> bool {
         self.reason() != Reason::Delete
             && writes.is_confined_to("status")
-            && !self.situation.registry.heeds_traces()
+            && !self.input.registry.reacts_to_own_writes()
     }
 
-    fn store_progress(&self, patch: &mut Patch) {
-        let view = self.situation.view();
-        let progress = &self.situation.persistence.progress;
+    fn store_progress(&self, patch: &mut ObjectPatch) {
+        let view = self.input.view();
+        let progress = &self.input.persistence.progress;
         for (id, record) in self.tracker.changed() {
             progress.store(id, record, view, patch);
         }
-        self.store_seen(&self.seen_now(), &self.situation.sight.old, patch);
+        self.store_handled_states(
+            &self.current_handled_states(),
+            &self.input.change.old,
+            patch,
+        );
     }
 
     /// Notes what handlers saw, unless no handler could ever miss a change.
-    fn store_seen(&self, seen: &HandledStates, base: &Baseline, patch: &mut Patch) {
-        let view = self.situation.view();
-        let progress = &self.situation.persistence.progress;
+    fn store_handled_states(
+        &self,
+        handled: &HandledStates,
+        base: &Baseline,
+        patch: &mut ObjectPatch,
+    ) {
+        let view = self.input.view();
+        let progress = &self.input.persistence.progress;
         let needed =
-            !seen.is_empty() && self.reason() != Reason::Delete && self.follow_ups_possible();
+            !handled.is_empty() && self.reason() != Reason::Delete && self.follow_ups_possible();
         let notes = needed.then(|| {
-            let budget = progress.seen_budget(view, patch);
-            seen.encode(base, self.situation.salt(), budget)
+            let budget = progress.handled_states_budget(view, patch);
+            handled.encode(base, self.input.salt(), budget)
         });
-        if progress.fetch_seen(view) != notes {
-            progress.store_seen(notes.as_deref(), view, patch);
+        if progress.fetch_handled_states(view) != notes {
+            progress.store_handled_states(notes.as_deref(), view, patch);
         }
     }
 
     fn follow_ups_possible(&self) -> bool {
-        self.situation
+        self.input
             .registry
             .change_handlers()
             .any(|handler| matches!(handler.trigger, Trigger::Update | Trigger::Field))
@@ -439,22 +447,20 @@ impl Cycle {
     ///
     /// A handler that finished without a note was run by Kopf, or by a version without notes:
     /// it is taken to have seen what is there now.
-    fn seen_now(&self) -> HandledStates {
-        let mut seen = self.seen.advanced(|id| self.tracker.record(id));
+    fn current_handled_states(&self) -> HandledStates {
+        let mut handled = self.handled.advanced(|id| self.tracker.record(id));
         let present = self.present();
         for (id, stamp) in self.tracker.finished() {
-            if seen.state(id, stamp).is_none() {
-                seen.note(id.clone(), stamp, &present);
+            if handled.state(id, stamp).is_none() {
+                handled.note(id.clone(), stamp, &present);
             }
         }
-        seen
+        handled
     }
 
     fn present(&self) -> Baseline {
-        let situation = &self.situation;
-        situation
-            .persistence
-            .keepable(&situation.sight.new, situation.view())
+        let input = &self.input;
+        input.persistence.storable(&input.change.new, input.view())
     }
 
     /// Selected records go on for the new reason; others of another reason are over.
@@ -471,16 +477,16 @@ impl Cycle {
     /// Handlers that finished on the last handled state itself, by resuming, have not seen
     /// the change at all: they run in this very cycle.
     fn reset_outdated(&mut self, now: Timestamp) {
-        let sight = &self.situation.sight;
-        let concerned = self.situation.selected_for_update(&sight.old, &sight.diff);
+        let change = &self.input.change;
+        let concerned = self.input.selected_for_update(&change.old, &change.diff);
         for handler in concerned {
             let scope = handler.field().cloned().unwrap_or_default();
             let unaware = |id: &HandlerId| {
                 self.tracker
-                    .state_seen(id, &self.seen)
+                    .finished_state(id, &self.handled)
                     .filter(|_| self.tracker.is_finished(id))
                     .is_some_and(|state| {
-                        !state.same_at(&scope, &sight.new) && equal_at(state, &sight.old, &scope)
+                        !state.same_at(&scope, &change.new) && equal_at(state, &change.old, &scope)
                     })
             };
             if !unaware(&handler.id) {
@@ -502,38 +508,35 @@ impl Cycle {
 
     /// Spares handlers that are to run once more, if what is there now is what they saw, and
     /// what all their sub-handlers saw.
-    fn spare(&mut self) {
-        let (situation, seen) = (&self.situation, &self.seen);
+    fn skip_up_to_date(&mut self) {
+        let (input, handled) = (&self.input, &self.handled);
         let current: Vec<HandlerId> = self
             .selected
             .iter()
             .map(|handler| handler.id.clone())
             .filter(|id| {
-                let scope = situation.scope(id);
+                let scope = input.scope(id);
                 let mut family = std::iter::once(id).chain(self.tracker.subrefs(id));
                 family.all(|id| {
-                    let present = &situation.sight.new;
-                    self.tracker.sees(id, seen, &scope, present) == Some(true)
+                    let present = &input.change.new;
+                    self.tracker.has_finished_on(id, handled, &scope, present) == Some(true)
                 })
             })
             .collect();
-        self.tracker.spare(&current);
+        self.tracker.finish_unchanged(&current);
     }
 
     /// Whether there are records of a change although there is no change any more.
-    fn has_leftovers(&self) -> bool {
+    fn has_stale_records(&self) -> bool {
         let reason = self.reason();
         self.tracker
             .stored()
             .any(|record| reason == Reason::Noop || record.purpose != Some(Reason::Resume))
     }
 
-    fn purge(&self, id: &HandlerId, patch: &mut Patch) {
-        let situation = &self.situation;
-        situation
-            .persistence
-            .progress
-            .purge(id, situation.view(), patch);
+    fn purge(&self, id: &HandlerId, patch: &mut ObjectPatch) {
+        let input = &self.input;
+        input.persistence.progress.purge(id, input.view(), patch);
     }
 }
 

@@ -7,7 +7,7 @@ pub mod status;
 
 use std::fmt::Debug;
 
-use crate::object::{ObjectView, diff::Baseline, essence::Essence, patch::Patch};
+use crate::object::{ObjectView, diff::Baseline, essence::Essence, patch::ObjectPatch};
 
 /// A place on the object for the last handled state; users may bring their own.
 pub trait DiffBaseStorage: Debug + Send + Sync {
@@ -17,7 +17,7 @@ pub trait DiffBaseStorage: Debug + Send + Sync {
     fn fetch(&self, view: ObjectView<'_>) -> Baseline;
 
     /// Writes a state; with an absent one, removes what is there.
-    fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut Patch);
+    fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut ObjectPatch);
 
     /// Takes everything of this storage out of an essence.
     fn clear(&self, essence: &mut Essence, view: ObjectView<'_>);

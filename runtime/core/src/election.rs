@@ -36,7 +36,7 @@ pub enum Error {
 pub struct Lease {
     /// Who holds it; nobody after it was given back.
     pub holder: Option<String>,
-    /// How long it lasts without renewal, in the terms of its holder.
+    /// How long it lasts without renewal, in the timings of its holder.
     pub duration: Duration,
     /// The version of the object: any write changes it.
     pub version: String,
@@ -57,9 +57,9 @@ pub enum ElectionStep {
 #[derive(Clone, Debug)]
 pub struct Candidate {
     identity: String,
-    terms: LeaseTimings,
-    seen: Option<(Lease, Duration)>,
-    tenure: Option<HeldLease>,
+    timings: LeaseTimings,
+    observed: Option<(Lease, Duration)>,
+    held: Option<HeldLease>,
     not_before: Duration,
 }
 
@@ -82,7 +82,7 @@ impl Default for LeaseTimings {
 }
 
 impl LeaseTimings {
-    /// Whether these terms can work.
+    /// Whether these timings can work.
     ///
     /// # Errors
     /// If they cannot.
@@ -105,12 +105,12 @@ impl LeaseTimings {
 impl Candidate {
     /// A replica that knows nothing yet.
     #[must_use]
-    pub fn new(identity: String, terms: LeaseTimings) -> Self {
+    pub fn new(identity: String, timings: LeaseTimings) -> Self {
         Self {
             identity,
-            terms,
-            seen: None,
-            tenure: None,
+            timings,
+            observed: None,
+            held: None,
             not_before: Duration::ZERO,
         }
     }
@@ -123,60 +123,62 @@ impl Candidate {
 
     /// Takes in the Lease as it was seen; `None` if there is none.
     pub fn observe(&mut self, lease: Option<Lease>, now: Duration) {
-        match (&self.seen, lease) {
+        match (&self.observed, lease) {
             (Some((known, _)), Some(lease)) if known.version == lease.version => {}
-            (_, lease) => self.seen = lease.map(|lease| (lease, now)),
+            (_, lease) => self.observed = lease.map(|lease| (lease, now)),
         }
     }
 
     /// The server accepted what was sent at `sent`: the lease is ours, from then on.
     pub fn granted(&mut self, lease: Lease, sent: Duration, now: Duration) {
         self.observe(Some(lease), now);
-        self.tenure = Some(HeldLease {
-            until: sent.saturating_add(self.terms.renew_deadline),
-            renew_at: sent.saturating_add(self.terms.retry_period),
+        self.held = Some(HeldLease {
+            until: sent.saturating_add(self.timings.renew_deadline),
+            renew_at: sent.saturating_add(self.timings.retry_period),
         });
     }
 
     /// What was sent did not do, or nobody knows.
     pub fn refused(&mut self, now: Duration) {
-        let again = now.saturating_add(self.terms.retry_period);
+        let again = now.saturating_add(self.timings.retry_period);
         self.not_before = again;
-        if let Some(tenure) = &mut self.tenure {
-            tenure.renew_at = again;
+        if let Some(held) = &mut self.held {
+            held.renew_at = again;
         }
     }
 
     /// Until when this replica may act; `None` if it may not.
     #[must_use]
     pub fn holds_until(&self, now: Duration) -> Option<Duration> {
-        let until = self.tenure?.until;
+        let until = self.held?.until;
         (now < until && self.is_holder()).then_some(until)
     }
 
     /// Gives up: nothing may be done any more.
     pub fn resign(&mut self) {
-        self.tenure = None;
+        self.held = None;
     }
 
     /// The other replica that holds the lease, as far as this one knows.
     #[must_use]
     pub fn other_holder(&self) -> Option<&str> {
-        let (lease, _) = self.seen.as_ref()?;
+        let (lease, _) = self.observed.as_ref()?;
         lease.holder.as_deref().filter(|it| *it != self.identity)
     }
 
     /// The version of the Lease that was seen last.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
-        self.seen.as_ref().map(|(lease, _)| lease.version.as_str())
+        self.observed
+            .as_ref()
+            .map(|(lease, _)| lease.version.as_str())
     }
 
     /// What to do now.
     #[must_use]
     pub fn step(&self, now: Duration) -> ElectionStep {
         if let Some(until) = self.holds_until(now) {
-            let renew_at = self.tenure.map_or(now, |tenure| tenure.renew_at);
+            let renew_at = self.held.map_or(now, |held| held.renew_at);
             let wait = renew_at.min(until).saturating_sub(now);
             return if now >= renew_at {
                 ElectionStep::Renew
@@ -184,9 +186,9 @@ impl Candidate {
                 ElectionStep::Wait(wait)
             };
         }
-        let free_at = match &self.seen {
-            Some((lease, seen)) if self.other_holder().is_some() => {
-                seen.saturating_add(lease.duration)
+        let free_at = match &self.observed {
+            Some((lease, observed_at)) if self.other_holder().is_some() => {
+                observed_at.saturating_add(lease.duration)
             }
             _ => now,
         };
@@ -200,7 +202,7 @@ impl Candidate {
 
     fn is_holder(&self) -> bool {
         let holder = self
-            .seen
+            .observed
             .as_ref()
             .and_then(|(lease, _)| lease.holder.as_deref());
         holder == Some(self.identity.as_str())

@@ -43,18 +43,18 @@ pub struct RecordStamp {
 
 /// What is known about a handler that finished, or is to be called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HandledStanding {
+pub enum NoteKind {
     /// It has seen the state.
-    Seen,
+    Finished,
     /// It has to be called in any case: the state was created without it, or an attempt for
     /// another state has failed since.
-    Owed,
+    CallRequired,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct HandledEntry {
     stamp: RecordStamp,
-    standing: HandledStanding,
+    kind: NoteKind,
     state: usize,
 }
 
@@ -99,38 +99,28 @@ impl HandledStates {
 
     /// What is known about a handler with that stamp.
     #[must_use]
-    pub fn standing(&self, id: &HandlerId, stamp: RecordStamp) -> Option<HandledStanding> {
+    pub fn kind(&self, id: &HandlerId, stamp: RecordStamp) -> Option<NoteKind> {
         let entry = self.entries.get(id).filter(|entry| entry.stamp == stamp)?;
-        Some(entry.standing)
+        Some(entry.kind)
     }
 
     /// Notes that a handler finished on a state; states must come in the order of their age.
     pub fn note(&mut self, id: HandlerId, stamp: RecordStamp, state: &Baseline) {
-        self.insert(id, stamp, HandledStanding::Seen, state);
+        self.insert(id, stamp, NoteKind::Finished, state);
     }
 
     /// Notes that a handler has to be called although it has not finished.
-    pub fn note_owed(&mut self, id: HandlerId, stamp: RecordStamp, state: &Baseline) {
-        self.insert(id, stamp, HandledStanding::Owed, state);
+    pub fn note_call_required(&mut self, id: HandlerId, stamp: RecordStamp, state: &Baseline) {
+        self.insert(id, stamp, NoteKind::CallRequired, state);
     }
 
-    fn insert(
-        &mut self,
-        id: HandlerId,
-        stamp: RecordStamp,
-        standing: HandledStanding,
-        state: &Baseline,
-    ) {
+    fn insert(&mut self, id: HandlerId, stamp: RecordStamp, kind: NoteKind, state: &Baseline) {
         let known = self.states.iter().position(|known| known == state);
         let state = known.unwrap_or_else(|| {
             self.states.push(state.clone());
             self.states.len() - 1
         });
-        let entry = HandledEntry {
-            stamp,
-            standing,
-            state,
-        };
+        let entry = HandledEntry { stamp, kind, state };
         self.entries.insert(id, entry);
     }
 
@@ -157,10 +147,10 @@ impl HandledStates {
             };
             match RecordStamp::of(record) {
                 Some(stamp) if stamp == entry.stamp => {
-                    advanced.insert(id.clone(), stamp, entry.standing, state);
+                    advanced.insert(id.clone(), stamp, entry.kind, state);
                 }
                 Some(stamp) if stamp.at == entry.stamp.at && !record.is_finished() => {
-                    advanced.insert(id.clone(), stamp, HandledStanding::Owed, state);
+                    advanced.insert(id.clone(), stamp, NoteKind::CallRequired, state);
                 }
                 _ => {}
             }
@@ -176,7 +166,7 @@ impl HandledStates {
             if keep(id, entry.stamp)
                 && let Some(state) = self.states.get(entry.state)
             {
-                filtered.insert(id.clone(), entry.stamp, entry.standing, state);
+                filtered.insert(id.clone(), entry.stamp, entry.kind, state);
             }
         }
         filtered
@@ -227,7 +217,7 @@ impl HandledStates {
             .iter()
             .map(|(id, entry)| {
                 let at = time::format(entry.stamp.at);
-                let owed = entry.standing == HandledStanding::Owed;
+                let owed = entry.kind == NoteKind::CallRequired;
                 let entry = json!([at, entry.stamp.retries, entry.state, owed]);
                 (id.to_string(), entry)
             })
@@ -301,9 +291,9 @@ fn decode_entry(json: &Value, states: usize) -> Option<HandledEntry> {
             at: time::parse(at.as_str()?)?,
             retries: retries.as_u64()?.try_into().ok()?,
         },
-        standing: match owed.as_bool()? {
-            true => HandledStanding::Owed,
-            false => HandledStanding::Seen,
+        kind: match owed.as_bool()? {
+            true => NoteKind::CallRequired,
+            false => NoteKind::Finished,
         },
         state,
     })

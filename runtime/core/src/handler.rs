@@ -1,6 +1,7 @@
 //! Declared handlers: their identity, what triggers them, and under which conditions.
 
 pub mod filter;
+pub mod finalizer_need;
 pub mod registry;
 pub mod retry;
 pub mod selector;

@@ -1,6 +1,6 @@
-//! An index: values of objects found by their keys, with each object in as many places as it has keys.
+//! An index: values of objects found by their keys, with each object in as many locations as it has keys.
 //!
-//! A shelf holds all values of one key, one slot for each object. For every object its places are
+//! A entry holds all values of one key, one slot for each object. For every object its locations are
 //! known, so that an update costs as much as the object has keys, however many others there are.
 
 use std::borrow::Borrow;
@@ -11,11 +11,11 @@ use hashbrown::HashTable;
 
 /// The values of objects `O` by their keys.
 #[derive(Clone, Debug)]
-pub struct Index<O, K, V, S = RandomState> {
-    shelves: Vec<Option<KeyEntry<O, K, V>>>,
+pub struct IndexTable<O, K, V, S = RandomState> {
+    key_entries: Vec<Option<KeyEntry<O, K, V>>>,
     /// Shelves without a key, to be used again.
-    free: Vec<ShelfNumber>,
-    by_key: HashTable<ShelfNumber>,
+    free: Vec<EntryNumber>,
+    by_key: HashTable<EntryNumber>,
     by_object: HashMap<O, ValueLocations, S>,
     hasher: S,
 }
@@ -34,16 +34,16 @@ enum KeyValues<O, V> {
     Many(Vec<(O, V)>),
 }
 
-type ShelfNumber = u32;
+type EntryNumber = u32;
 
 /// Where one value of an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ValueLocation {
-    shelf: ShelfNumber,
+    entry: EntryNumber,
     slot: u32,
 }
 
-/// Where all values of an object are, in the order of the shelves.
+/// Where all values of an object are, in the order of the key_entries.
 #[derive(Clone, Debug)]
 enum ValueLocations {
     One(ValueLocation),
@@ -56,12 +56,12 @@ pub struct Values<'a, O, V> {
     slots: std::slice::Iter<'a, (O, V)>,
 }
 
-// === impl Index ===
+// === impl IndexTable ===
 
-impl<O, K, V> Default for Index<O, K, V> {
+impl<O, K, V> Default for IndexTable<O, K, V> {
     fn default() -> Self {
         Self {
-            shelves: Vec::new(),
+            key_entries: Vec::new(),
             free: Vec::new(),
             by_key: HashTable::new(),
             by_object: HashMap::default(),
@@ -70,7 +70,7 @@ impl<O, K, V> Default for Index<O, K, V> {
     }
 }
 
-impl<O, K, V, S> Index<O, K, V, S> {
+impl<O, K, V, S> IndexTable<O, K, V, S> {
     /// How many keys there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -91,17 +91,17 @@ impl<O, K, V, S> Index<O, K, V, S> {
 
     /// The keys that have values, in no particular order.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
-        self.shelves.iter().flatten().map(|shelf| &shelf.key)
+        self.key_entries.iter().flatten().map(|entry| &entry.key)
     }
 
     /// The keys with their values, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, Values<'_, O, V>)> {
-        let shelves = self.shelves.iter().flatten();
-        shelves.map(|shelf| (&shelf.key, shelf.slots.values()))
+        let key_entries = self.key_entries.iter().flatten();
+        key_entries.map(|entry| (&entry.key, entry.slots.values()))
     }
 }
 
-impl<O, K, V, S> Index<O, K, V, S>
+impl<O, K, V, S> IndexTable<O, K, V, S>
 where
     O: Eq + Hash + Clone,
     K: Eq + Hash,
@@ -114,7 +114,7 @@ where
         Q: Eq + Hash + ?Sized,
     {
         let slots = match self.find(key) {
-            Some(number) => self.shelf(number).slots.as_slice(),
+            Some(number) => self.entry(number).slots.as_slice(),
             None => &[],
         };
         Values {
@@ -140,129 +140,129 @@ where
         for (key, value) in entries {
             let Some(number) = self.find(&key) else {
                 let slots = KeyValues::One((object.clone(), value));
-                let shelf = self.add(KeyEntry { key, slots });
-                now.push(ValueLocation { shelf, slot: 0 });
+                let entry = self.add(KeyEntry { key, slots });
+                now.push(ValueLocation { entry, slot: 0 });
                 continue;
             };
             let known = at(before, number).map(|at| before[at]);
-            let slots = &mut self.shelf_mut(number).slots;
-            // What was added a moment ago for the same key is at the end of its shelf.
+            let slots = &mut self.entry_mut(number).slots;
+            // What was added a moment ago for the same key is at the end of its entry.
             let again = slots.last().is_some_and(|(owner, _)| owner == object);
             match known {
-                Some(place) => {
-                    slots.set(place, value);
-                    now.push(place);
+                Some(location) => {
+                    slots.set(location, value);
+                    now.push(location);
                 }
                 None if again => slots.set_last(value),
                 None => {
                     let slot = slots.push((object.clone(), value));
-                    let shelf = number;
-                    now.push(ValueLocation { shelf, slot });
+                    let entry = number;
+                    now.push(ValueLocation { entry, slot });
                 }
             }
         }
-        now.sort_unstable_by_key(|place| place.shelf);
+        now.sort_unstable_by_key(|location| location.entry);
         now.dedup();
-        for place in before {
-            if at(&now, place.shelf).is_none() {
-                self.clear(*place);
+        for location in before {
+            if at(&now, location.entry).is_none() {
+                self.clear(*location);
             }
         }
-        if let Some(places) = ValueLocations::new(now) {
-            self.by_object.insert(object.clone(), places);
+        if let Some(locations) = ValueLocations::new(now) {
+            self.by_object.insert(object.clone(), locations);
         }
     }
 
     /// Takes an object out, with all its entries.
     pub fn discard(&mut self, object: &O) {
-        if let Some(places) = self.by_object.remove(object) {
-            for place in places.as_slice() {
-                self.clear(*place);
+        if let Some(locations) = self.by_object.remove(object) {
+            for location in locations.as_slice() {
+                self.clear(*location);
             }
         }
     }
 
-    fn find<Q>(&self, key: &Q) -> Option<ShelfNumber>
+    fn find<Q>(&self, key: &Q) -> Option<EntryNumber>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let is_it = |number: &ShelfNumber| self.shelf(*number).key.borrow() == key;
+        let is_it = |number: &EntryNumber| self.entry(*number).key.borrow() == key;
         self.by_key.find(self.hasher.hash_one(key), is_it).copied()
     }
 
-    fn add(&mut self, shelf: KeyEntry<O, K, V>) -> ShelfNumber {
-        let hash = self.hasher.hash_one(&shelf.key);
+    fn add(&mut self, entry: KeyEntry<O, K, V>) -> EntryNumber {
+        let hash = self.hasher.hash_one(&entry.key);
         let number = match self.free.pop() {
             Some(number) => {
-                self.shelves[number as usize] = Some(shelf);
+                self.key_entries[number as usize] = Some(entry);
                 number
             }
             None => {
-                self.shelves.push(Some(shelf));
-                number(self.shelves.len() - 1)
+                self.key_entries.push(Some(entry));
+                number(self.key_entries.len() - 1)
             }
         };
-        let (shelves, hasher) = (&self.shelves, &self.hasher);
+        let (key_entries, hasher) = (&self.key_entries, &self.hasher);
         self.by_key.insert_unique(hash, number, |number| {
-            hasher.hash_one(&shelf_at(shelves, *number).key)
+            hasher.hash_one(&entry_at(key_entries, *number).key)
         });
         number
     }
 
-    /// Empties one slot; the last one of the shelf takes its place.
-    fn clear(&mut self, place: ValueLocation) {
-        match self.shelf_mut(place.shelf).slots.remove(place) {
+    /// Empties one slot; the last one of the entry takes its location.
+    fn clear(&mut self, location: ValueLocation) {
+        match self.entry_mut(location.entry).slots.remove(location) {
             Removed::Last => {
-                let hash = self.hasher.hash_one(&self.shelf(place.shelf).key);
-                if let Ok(entry) = self.by_key.find_entry(hash, |it| *it == place.shelf) {
+                let hash = self.hasher.hash_one(&self.entry(location.entry).key);
+                if let Ok(entry) = self.by_key.find_entry(hash, |it| *it == location.entry) {
                     entry.remove();
                 }
-                self.shelves[place.shelf as usize] = None;
-                self.free.push(place.shelf);
+                self.key_entries[location.entry as usize] = None;
+                self.free.push(location.entry);
             }
             Removed::OneOfMany { moved: Some(moved) } => {
                 // An object whose entries are being replaced is not moved: it has one slot here.
-                if let Some(places) = self.by_object.get_mut(&moved) {
-                    places.moved(place);
+                if let Some(locations) = self.by_object.get_mut(&moved) {
+                    locations.moved(location);
                 }
             }
             Removed::OneOfMany { moved: None } => {}
         }
     }
 
-    fn shelf(&self, number: ShelfNumber) -> &KeyEntry<O, K, V> {
-        shelf_at(&self.shelves, number)
+    fn entry(&self, number: EntryNumber) -> &KeyEntry<O, K, V> {
+        entry_at(&self.key_entries, number)
     }
 
-    fn shelf_mut(&mut self, number: ShelfNumber) -> &mut KeyEntry<O, K, V> {
-        let shelf = self.shelves[number as usize].as_mut();
-        shelf.expect(NUMBERED)
+    fn entry_mut(&mut self, number: EntryNumber) -> &mut KeyEntry<O, K, V> {
+        let entry = self.key_entries[number as usize].as_mut();
+        entry.expect(NUMBERED)
     }
 }
 
-const NUMBERED: &str = "only shelves with a key are referred to";
+const NUMBERED: &str = "only key_entries with a key are referred to";
 
-fn shelf_at<O, K, V>(
-    shelves: &[Option<KeyEntry<O, K, V>>],
-    number: ShelfNumber,
+fn entry_at<O, K, V>(
+    key_entries: &[Option<KeyEntry<O, K, V>>],
+    number: EntryNumber,
 ) -> &KeyEntry<O, K, V> {
-    shelves[number as usize].as_ref().expect(NUMBERED)
+    key_entries[number as usize].as_ref().expect(NUMBERED)
 }
 
 fn number(length: usize) -> u32 {
     u32::try_from(length).expect("an index has less than four billion entries")
 }
 
-/// Where the place on a shelf is in a sorted list of places.
-fn at(places: &[ValueLocation], shelf: ShelfNumber) -> Option<usize> {
-    let found = places.binary_search_by_key(&shelf, |place| place.shelf);
+/// Where the location on a entry is in a sorted list of locations.
+fn at(locations: &[ValueLocation], entry: EntryNumber) -> Option<usize> {
+    let found = locations.binary_search_by_key(&entry, |location| location.entry);
     found.ok()
 }
 
 // === impl KeyValues ===
 
-/// What became of a shelf when a slot was emptied.
+/// What became of a entry when a slot was emptied.
 enum Removed<O> {
     /// There is nothing left on it, and it must go.
     Last,
@@ -301,8 +301,8 @@ impl<O, V> KeyValues<O, V> {
         }
     }
 
-    fn set(&mut self, place: ValueLocation, value: V) {
-        self.as_mut_slice()[place.slot as usize].1 = value;
+    fn set(&mut self, location: ValueLocation, value: V) {
+        self.as_mut_slice()[location.slot as usize].1 = value;
     }
 
     fn push(&mut self, slot: (O, V)) -> u32 {
@@ -320,14 +320,14 @@ impl<O, V> KeyValues<O, V> {
 }
 
 impl<O: Clone, V> KeyValues<O, V> {
-    fn remove(&mut self, place: ValueLocation) -> Removed<O> {
+    fn remove(&mut self, location: ValueLocation) -> Removed<O> {
         let slots = match self {
             Self::One(_) => return Removed::Last,
             Self::Many(slots) if slots.len() == 1 => return Removed::Last,
             Self::Many(slots) => slots,
         };
-        slots.swap_remove(place.slot as usize);
-        let moved = slots.get(place.slot as usize);
+        slots.swap_remove(location.slot as usize);
+        let moved = slots.get(location.slot as usize);
         Removed::OneOfMany {
             moved: moved.map(|(object, _)| object.clone()),
         }
@@ -348,19 +348,19 @@ impl ValueLocations {
 
     fn as_slice(&self) -> &[ValueLocation] {
         match self {
-            Self::One(place) => std::slice::from_ref(place),
-            Self::Many(places) => places,
+            Self::One(location) => std::slice::from_ref(location),
+            Self::Many(locations) => locations,
         }
     }
 
-    /// The value on that shelf is in another slot now.
+    /// The value on that entry is in another slot now.
     fn moved(&mut self, to: ValueLocation) {
-        let places = match self {
-            Self::One(place) => std::slice::from_mut(place),
-            Self::Many(places) => places,
+        let locations = match self {
+            Self::One(location) => std::slice::from_mut(location),
+            Self::Many(locations) => locations,
         };
-        if let Some(at) = at(places, to.shelf) {
-            places[at] = to;
+        if let Some(at) = at(locations, to.entry) {
+            locations[at] = to;
         }
     }
 }

@@ -12,11 +12,11 @@
 //! 4. [`cycle::decide`] tells what the change handlers' side demands: nothing, the
 //!    finalizer, a tidying write, or a [`cycle::Cycle`].
 //! 5. The cycle: [`cycle::Cycle::due`] → for each [`cycle::Cycle::begin`], the call,
-//!    [`cycle::Cycle::finish`], [`object::patch::Patch::deliver`] of the result →
+//!    [`cycle::Cycle::finish`], [`object::patch::ObjectPatch::deliver`] of the result →
 //!    [`cycle::Cycle::conclude`]. Sub-handlers: [`cycle::Cycle::sub`], the same steps on the
 //!    [`cycle::sub::SubCycle`], its `outcome` for the parent, [`cycle::Cycle::absorb`].
 //! 6. [`cycle::CycleOutcome::ahead`] tells what is left to be done when all that is written.
-//! 7. [`persistence::Persistence::seal`], then [`object::patch::Patch::into_requests`] and
+//! 7. [`persistence::Persistence::seal`], then [`object::patch::ObjectPatch::into_requests`] and
 //!    [`object::patch::edit_requests`] give the requests in their order.
 //! 8. [`schedule::next`] tells when to look again; [`persistence::Persistence::wake_up`] is
 //!    the write that makes the API server send an event.
@@ -28,7 +28,6 @@
 pub mod admission;
 pub mod background;
 pub mod cause;
-pub mod consistency;
 pub mod cycle;
 pub mod diffbase;
 pub mod election;
@@ -44,8 +43,6 @@ pub mod persistence;
 pub mod posting;
 pub mod progress;
 pub mod reverts;
-pub mod schedule;
 pub mod scope;
 pub mod selection;
-pub mod settings;
 pub mod time;

@@ -9,39 +9,15 @@ pub mod patch;
 pub mod path;
 pub mod write_effect;
 
-use std::fmt;
-
 use serde_json::{Map, Value};
 
 /// What the API server allows for all annotations of one object together.
 pub const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// What distinguishes one object of a kind from every other, recreated ones included.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectKey {
-    /// Namespace, none for cluster-scoped objects.
-    pub namespace: Option<String>,
-    /// Name within the namespace.
-    pub name: String,
-    /// The `metadata.uid`; empty for the few objects that have none.
-    pub uid: String,
-}
-
 /// A cheap view over the JSON of an object; reads what is there, expects nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectView<'a> {
     body: &'a Value,
-}
-
-// === impl ObjectKey ===
-
-impl fmt::Display for ObjectKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{namespace}/{}", self.name),
-            None => f.write_str(&self.name),
-        }
-    }
 }
 
 // === impl ObjectView ===
@@ -57,16 +33,6 @@ impl<'a> ObjectView<'a> {
     #[must_use]
     pub fn body(self) -> &'a Value {
         self.body
-    }
-
-    /// The identity of the object.
-    #[must_use]
-    pub fn key(self) -> ObjectKey {
-        ObjectKey {
-            namespace: self.namespace().map(str::to_owned),
-            name: self.name().unwrap_or_default().to_owned(),
-            uid: self.uid().unwrap_or_default().to_owned(),
-        }
     }
 
     /// Top-level `apiVersion`.
@@ -190,8 +156,8 @@ mod tests {
             "ownerReferences": [{"kind": "Deployment"}],
         }});
         let view = ObjectView::new(&body);
-        assert_eq!(view.key().to_string(), "ns/n");
-        assert_eq!(view.key().uid, "u");
+        assert_eq!((view.namespace(), view.name()), (Some("ns"), Some("n")));
+        assert_eq!(view.uid(), Some("u"));
         assert_eq!(view.resource_version(), Some("7"));
         assert_eq!(view.label("a"), Some("b"));
         assert_eq!(view.annotation("c"), Some("d"));

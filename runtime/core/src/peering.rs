@@ -65,7 +65,7 @@ pub struct ClockReading {
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
     records: BTreeMap<String, PeerObservation>,
-    looked: bool,
+    observed_once: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ struct PeerObservation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeeringDecision {
     /// Whether it may run.
-    pub stance: PeeringStance,
+    pub action: PeeringAction,
     /// How many others are alive.
     pub alive: usize,
     /// Records of operators that are gone, which anybody may remove.
@@ -92,13 +92,13 @@ pub struct PeeringDecision {
 
 /// Whether an operator may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PeeringStance {
+pub enum PeeringAction {
     /// Nobody else wants to.
     Run,
     /// These go ahead.
-    Yield(Vec<Peer>),
+    PauseForHigher(Vec<Peer>),
     /// These have the same priority, and nothing decides between them.
-    Tie(Vec<Peer>),
+    PauseForEqual(Vec<Peer>),
 }
 
 // === impl Peer ===
@@ -198,16 +198,16 @@ impl Peers {
                     };
                 }
                 None => {
-                    let sighted = PeerObservation {
+                    let observation = PeerObservation {
                         peer,
                         since: now.uptime,
-                        renewed: self.looked,
+                        renewed: self.observed_once,
                     };
-                    self.records.insert(identity.clone(), sighted);
+                    self.records.insert(identity.clone(), observation);
                 }
             }
         }
-        self.looked = true;
+        self.observed_once = true;
     }
 
     /// Forgets everything: the object is gone.
@@ -217,7 +217,7 @@ impl Peers {
 
     /// Whether `own` may run.
     #[must_use]
-    pub fn verdict(&self, own: &OwnPeer, now: ClockReading) -> PeeringDecision {
+    pub fn decide(&self, own: &OwnPeer, now: ClockReading) -> PeeringDecision {
         let others = || {
             let records = self.records.values();
             records.filter(|it| it.peer.identity != own.identity)
@@ -240,15 +240,15 @@ impl Peers {
             |list: Vec<&PeerObservation>| list.into_iter().map(|it| it.peer.clone()).collect();
         let dead = others().filter(|it| it.is_dead(now));
         let dead = dead.map(|it| it.peer.identity.clone()).collect();
-        let stance = if !ahead.is_empty() {
-            PeeringStance::Yield(peers(ahead))
+        let action = if !ahead.is_empty() {
+            PeeringAction::PauseForHigher(peers(ahead))
         } else if !level.is_empty() {
-            PeeringStance::Tie(peers(level))
+            PeeringAction::PauseForEqual(peers(level))
         } else {
-            PeeringStance::Run
+            PeeringAction::Run
         };
         PeeringDecision {
-            stance,
+            action,
             alive: alive().count(),
             dead,
             recheck,

@@ -16,11 +16,10 @@ use crate::{
         essence::{Essence, EssenceRules},
         finalizer::KOPF_FINALIZER,
         hashed::HashedState,
-        patch::Patch,
+        patch::ObjectPatch,
         path::FieldPath,
     },
     progress::{ProgressStorage, multi::MultiProgress},
-    time,
 };
 
 /// Where facts are kept; the default is Kopf's.
@@ -52,17 +51,17 @@ impl Default for Persistence {
 impl Persistence {
     /// Looks at an event: what the object was, what it is, and what that means.
     #[must_use]
-    pub fn sight(
+    pub fn observe_change(
         &self,
         view: ObjectView<'_>,
         event: EventKind,
-        acquaintance: ObjectHistory,
+        history: ObjectHistory,
         registry: &Registry,
     ) -> ObservedChange {
         let rules = registry.essence_rules(&self.ignored);
         let new = self.essence(view, &rules);
         let old = self.baseline(view);
-        ObservedChange::detect(view, event, acquaintance, &self.finalizer, old, new)
+        ObservedChange::detect(view, event, history, &self.finalizer, old, new)
     }
 
     /// The present state, without anything that the storages keep on the object.
@@ -76,7 +75,7 @@ impl Persistence {
 
     /// Whether an annotation is one that the storages keep facts in.
     #[must_use]
-    pub fn is_own(&self, annotation: &str) -> bool {
+    pub fn owns_annotation(&self, annotation: &str) -> bool {
         let body = json!({"metadata": {"annotations": {annotation: ""}}});
         let essence = self.essence(ObjectView::new(&body), &EssenceRules::default());
         let path = FieldPath::new(["metadata", "annotations", annotation]);
@@ -97,7 +96,7 @@ impl Persistence {
 
     /// A state in the form in which it may be kept: of sensitive objects only digests.
     #[must_use]
-    pub fn keepable(&self, state: &Essence, view: ObjectView<'_>) -> Baseline {
+    pub fn storable(&self, state: &Essence, view: ObjectView<'_>) -> Baseline {
         if is_sensitive(view) {
             let salt = view.uid().unwrap_or_default();
             Baseline::Hashed(HashedState::new(state.as_value(), salt, FULL_DEPTH))
@@ -108,19 +107,10 @@ impl Persistence {
 
     /// Completes a patch before it is sent: any write wakes the object up, so that the
     /// annotation for waking up can go.
-    pub fn seal(&self, view: ObjectView<'_>, patch: &mut Patch) {
+    pub fn purge_touch(&self, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         if !patch.is_empty() {
             self.progress.touch(None, view, patch);
         }
-    }
-
-    /// The patch that does nothing but wake the object up.
-    #[must_use]
-    pub fn wake_up(&self, view: ObjectView<'_>, now: jiff::Timestamp) -> Patch {
-        let mut patch = Patch::new();
-        self.progress
-            .touch(Some(&time::format(now)), view, &mut patch);
-        patch
     }
 }
 

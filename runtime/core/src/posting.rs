@@ -41,7 +41,7 @@ pub struct EventLimits {
 
 /// An event, as somebody wants it posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventNote {
+pub struct EventContent {
     /// Such as `Normal` or `Warning`.
     pub r#type: String,
     /// Why, in one word.
@@ -152,13 +152,13 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
     }
 
     /// Notes what is to be posted. `now` is the time since any fixed moment.
-    pub fn note(&mut self, subject: S, note: EventNote, now: Duration) {
-        let mut message = shortened(&note.message);
-        let distinct = self.is_told_apart(&subject, &note, now);
+    pub fn add(&mut self, subject: S, content: EventContent, now: Duration) {
+        let mut message = shortened(&content.message);
+        let distinct = self.is_distinct(&subject, &content, now);
         let key = EventKey {
             subject,
-            r#type: note.r#type,
-            reason: note.reason,
+            r#type: content.r#type,
+            reason: content.reason,
             message: distinct.then(|| message.clone()),
         };
         if !distinct {
@@ -170,8 +170,8 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
             .or_insert_with(|| PendingEvent {
                 message: String::new(),
                 count: 0,
-                first: note.at,
-                last: note.at,
+                first: content.at,
+                last: content.at,
                 name: None,
                 waits: false,
                 failures: 0,
@@ -180,7 +180,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
             });
         entry.message = message;
         entry.count = entry.count.saturating_add(1);
-        entry.last = entry.last.max(note.at);
+        entry.last = entry.last.max(content.at);
         entry.touched = now;
         if !std::mem::replace(&mut entry.waits, true) {
             self.queue.push_back(key);
@@ -224,7 +224,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
     }
 
     /// Lets everything be sent without waiting for more of the same.
-    pub fn hurry(&mut self) {
+    pub fn skip_delays(&mut self) {
         for key in &self.queue {
             if let Some(entry) = self.entries.get_mut(key) {
                 entry.not_before = Duration::ZERO;
@@ -241,7 +241,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
     }
 
     /// The event that was to be updated is not there any more, or must not be: it begins anew.
-    pub fn renew(&mut self, key: &EventKey<S>) {
+    pub fn recreate(&mut self, key: &EventKey<S>) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.name = None;
             entry.not_before = Duration::ZERO;
@@ -284,8 +284,12 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
     }
 
     /// Whether there are few enough different messages of the sort.
-    fn is_told_apart(&mut self, subject: &S, note: &EventNote, now: Duration) -> bool {
-        let sort = (subject.clone(), note.r#type.clone(), note.reason.clone());
+    fn is_distinct(&mut self, subject: &S, content: &EventContent, now: Duration) -> bool {
+        let sort = (
+            subject.clone(),
+            content.r#type.clone(),
+            content.reason.clone(),
+        );
         let fresh = || Similar {
             messages: HashSet::new(),
             since: now,
@@ -295,7 +299,7 @@ impl<S: Clone + Eq + Hash> EventCorrelator<S> {
             *similar = fresh();
         }
         let mut hasher = DefaultHasher::new();
-        note.message.hash(&mut hasher);
+        content.message.hash(&mut hasher);
         let hash = hasher.finish();
         if similar.messages.contains(&hash) {
             return true;

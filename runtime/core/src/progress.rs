@@ -10,7 +10,7 @@ use std::fmt::Debug;
 
 use crate::{
     handler::HandlerId,
-    object::{ObjectView, essence::Essence, patch::Patch},
+    object::{ObjectView, essence::Essence, patch::ObjectPatch},
     progress::record::Record,
 };
 
@@ -22,23 +22,28 @@ pub trait ProgressStorage: Debug + Send + Sync {
     fn fetch(&self, id: &HandlerId, view: ObjectView<'_>) -> Option<Record>;
 
     /// Writes the record of a handler.
-    fn store(&self, id: &HandlerId, record: &Record, view: ObjectView<'_>, patch: &mut Patch);
+    fn store(&self, id: &HandlerId, record: &Record, view: ObjectView<'_>, patch: &mut ObjectPatch);
 
     /// Removes the record of a handler.
-    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut Patch);
+    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut ObjectPatch);
 
     /// Writes, or removes, something meaningless that makes the API server send an event.
-    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut Patch);
+    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch);
 
     /// Takes everything of this storage out of an essence.
     fn clear(&self, essence: &mut Essence);
 
     /// The notes about states that handlers saw, which Kopf does not know.
-    fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String>;
+    fn fetch_handled_states(&self, view: ObjectView<'_>) -> Option<String>;
 
     /// Writes, or removes, these notes.
-    fn store_seen(&self, notes: Option<&str>, view: ObjectView<'_>, patch: &mut Patch);
+    fn store_handled_states(
+        &self,
+        notes: Option<&str>,
+        view: ObjectView<'_>,
+        patch: &mut ObjectPatch,
+    );
 
     /// How many bytes the notes may take on this object, beside what the patch brings.
-    fn seen_budget(&self, view: ObjectView<'_>, patch: &Patch) -> usize;
+    fn handled_states_budget(&self, view: ObjectView<'_>, patch: &ObjectPatch) -> usize;
 }

@@ -22,13 +22,13 @@ use crate::{
 };
 
 /// More writes than this within the window are suspicious.
-const SUSPICIOUS: u8 = 10;
+const MAX_WRITES: u8 = 10;
 
 /// The seconds within which writes are counted.
 const WINDOW: u16 = 10;
 
 /// After so much time without a state that is there again, all is forgiven.
-const PEACE: Duration = Duration::from_secs(60);
+const QUIET_PERIOD: Duration = Duration::from_secs(60);
 
 /// Whoever changes an object to and fro with good reason is not kept waiting for longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ const REMEMBERED: usize = 16;
 pub struct WriteRate {
     since: u16,
     writes: u8,
-    contested: bool,
+    has_history: bool,
 }
 
 /// The essential part of a state: two states with the same mark call for the same write.
@@ -53,7 +53,7 @@ pub struct StateDigest(u64);
 pub struct RevertHistory {
     written_on: VecDeque<StateDigest>,
     /// How many states came back so far.
-    lost: u32,
+    reverts: u32,
     /// The end of the last pause.
     paused_until: Timestamp,
     /// The state for which that pause was made.
@@ -77,18 +77,12 @@ impl WriteRate {
     #[must_use]
     pub fn is_suspicious(self, now: Timestamp) -> bool {
         let recent = seconds(now).wrapping_sub(self.since) <= WINDOW;
-        self.contested || recent && self.writes > SUSPICIOUS
+        self.has_history || recent && self.writes > MAX_WRITES
     }
 
     /// Notes whether there is a [`RevertHistory`] about the object.
-    pub fn set_contested(&mut self, contested: bool) {
-        self.contested = contested;
-    }
-
-    /// Whether there is a [`RevertHistory`] about the object.
-    #[must_use]
-    pub fn is_contested(self) -> bool {
-        self.contested
+    pub fn set_has_history(&mut self, has_history: bool) {
+        self.has_history = has_history;
     }
 }
 
@@ -104,18 +98,18 @@ impl StateDigest {
     /// contend may leave a stamp each time.
     #[must_use]
     pub fn of(
-        sight: &ObservedChange,
+        change: &ObservedChange,
         view: ObjectView<'_>,
         registry: &Registry,
         persistence: &Persistence,
     ) -> Self {
         let mut hasher = DefaultHasher::new();
-        let mut essence = sight.new.as_value().clone();
+        let mut essence = change.new.as_value().clone();
         if let Some(meta) = essence.get_mut("metadata").and_then(Value::as_object_mut) {
             meta.shift_remove("annotations");
         }
         essence.to_string().hash(&mut hasher);
-        format!("{:?}", sight.old).hash(&mut hasher);
+        format!("{:?}", change.old).hash(&mut hasher);
         finalizer::is_present(view, &persistence.finalizer).hash(&mut hasher);
         view.is_being_deleted().hash(&mut hasher);
         let mut ids = registry.owned_ids();
@@ -134,7 +128,7 @@ impl StateDigest {
 impl RevertHistory {
     /// Whether the state was brought back, and how long to let it be: `pauses` tells the pause
     /// after so many others. After the pause, the same state may be written on again.
-    pub fn meet(
+    pub fn pause_for(
         &mut self,
         state: StateDigest,
         now: Timestamp,
@@ -149,15 +143,15 @@ impl RevertHistory {
         if !self.written_on.contains(&state) {
             return None;
         }
-        let pause = pauses(self.lost).min(LONGEST_PAUSE);
-        self.lost = self.lost.saturating_add(1);
+        let pause = pauses(self.reverts).min(LONGEST_PAUSE);
+        self.reverts = self.reverts.saturating_add(1);
         self.paused_until = time::after(now, pause);
         self.paused_on = Some(state);
         Some(pause)
     }
 
     /// Notes that something was written on a state.
-    pub fn wrote_on(&mut self, state: StateDigest, now: Timestamp) {
+    pub fn record_write(&mut self, state: StateDigest, now: Timestamp) {
         if self.written_on.is_empty() {
             self.paused_until = now;
         }
@@ -170,7 +164,7 @@ impl RevertHistory {
     /// Whether no state came back for long enough.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
-        time::elapsed(self.paused_until, now) > PEACE
+        time::elapsed(self.paused_until, now) > QUIET_PERIOD
     }
 }
 
@@ -182,8 +176,8 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + second).expect("in range")
     }
 
-    fn pauses(lost: u32) -> Duration {
-        Duration::from_secs(u64::from(lost) + 1)
+    fn pauses(reverts: u32) -> Duration {
+        Duration::from_secs(u64::from(reverts) + 1)
     }
 
     #[test]
@@ -194,14 +188,14 @@ mod tests {
             assert!(!slow.is_suspicious(at(second * 2)));
         }
         let mut quick = WriteRate::default();
-        for _ in 0..SUSPICIOUS {
+        for _ in 0..MAX_WRITES {
             quick.count(at(0));
         }
         assert!(!quick.is_suspicious(at(1)));
         quick.count(at(1));
         assert!(quick.is_suspicious(at(1)));
         assert!(!quick.is_suspicious(at(100)));
-        quick.set_contested(true);
+        quick.set_has_history(true);
         assert!(quick.is_suspicious(at(100)));
     }
 
@@ -213,48 +207,62 @@ mod tests {
     #[test]
     fn each_return_of_a_state_is_waited_for_longer_until_there_is_peace() {
         let (one, other) = (StateDigest(1), StateDigest(2));
-        let mut contest = RevertHistory::default();
+        let mut history = RevertHistory::default();
         let mut now = 0;
         for round in 0..5 {
-            let pause = contest.meet(one, at(now), pauses);
+            let pause = history.pause_for(one, at(now), pauses);
             if round > 0 {
                 let pause = pause.expect("it is there again");
                 assert_eq!(pause, Duration::from_secs(round));
                 now += i64::try_from(pause.as_secs()).expect("short");
-                assert_eq!(contest.meet(one, at(now), pauses), None, "it has waited");
+                assert_eq!(
+                    history.pause_for(one, at(now), pauses),
+                    None,
+                    "it has waited"
+                );
             }
-            contest.wrote_on(one, at(now));
-            assert_eq!(contest.meet(other, at(now), pauses), None, "it is new");
+            history.record_write(one, at(now));
+            assert_eq!(history.pause_for(other, at(now), pauses), None, "it is new");
         }
-        assert!(!contest.is_over(at(now + 60)));
-        assert!(contest.is_over(at(now + 61)));
-        assert_eq!(contest.meet(one, at(now + 61), pauses), None, "forgiven");
-        contest.wrote_on(one, at(now + 61));
-        let pause = contest.meet(one, at(now + 62), pauses);
+        assert!(!history.is_over(at(now + 60)));
+        assert!(history.is_over(at(now + 61)));
+        assert_eq!(
+            history.pause_for(one, at(now + 61), pauses),
+            None,
+            "forgiven"
+        );
+        history.record_write(one, at(now + 61));
+        let pause = history.pause_for(one, at(now + 62), pauses);
         assert_eq!(pause, Some(Duration::from_secs(1)), "from the beginning");
     }
 
     #[test]
     fn a_pause_is_never_longer_than_a_minute() {
         let (one, mut now) = (StateDigest(1), 0);
-        let mut contest = RevertHistory::default();
+        let mut history = RevertHistory::default();
         for _ in 0..100 {
-            contest.wrote_on(one, at(now));
-            let pause = contest.meet(one, at(now), pauses).expect("there again");
+            history.record_write(one, at(now));
+            let pause = history
+                .pause_for(one, at(now), pauses)
+                .expect("there again");
             assert!(pause <= LONGEST_PAUSE);
             now += i64::try_from(pause.as_secs()).expect("short");
-            assert_eq!(contest.meet(one, at(now), pauses), None, "it has waited");
+            assert_eq!(
+                history.pause_for(one, at(now), pauses),
+                None,
+                "it has waited"
+            );
         }
     }
 
     #[test]
     fn a_state_is_let_be_even_if_it_changes_to_and_fro_meanwhile() {
         let (one, other) = (StateDigest(1), StateDigest(2));
-        let mut contest = RevertHistory::default();
-        contest.wrote_on(one, at(0));
-        contest.wrote_on(other, at(0));
-        assert_eq!(contest.meet(one, at(1), pauses), Some(pauses(0)));
-        assert_eq!(contest.meet(other, at(2), pauses), Some(pauses(1)));
-        assert_eq!(contest.meet(other, at(4), pauses), None);
+        let mut history = RevertHistory::default();
+        history.record_write(one, at(0));
+        history.record_write(other, at(0));
+        assert_eq!(history.pause_for(one, at(1), pauses), Some(pauses(0)));
+        assert_eq!(history.pause_for(other, at(2), pauses), Some(pauses(1)));
+        assert_eq!(history.pause_for(other, at(4), pauses), None);
     }
 }

@@ -27,7 +27,7 @@ enum GlobEffect {
 
 /// Why a pattern cannot be what its author meant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PatternFlaw {
+pub enum PatternProblem {
     /// There is no name of no characters.
     #[error("a glob is empty")]
     Empty,
@@ -94,20 +94,20 @@ impl NamespacePattern {
 
     /// What is wrong with the pattern, though it could be used.
     #[must_use]
-    pub fn flaw(&self) -> Option<PatternFlaw> {
+    pub fn problem(&self) -> Option<PatternProblem> {
         let others = || self.others.iter();
         let globs = || std::iter::once(&self.decisive).chain(others().map(|(_, glob)| glob));
         if globs().any(|glob| glob.text().is_empty()) {
-            return Some(PatternFlaw::Empty);
+            return Some(PatternProblem::Empty);
         }
         let foreign = |letter: &char| !matches!(letter, 'a'..='z' | '0'..='9' | '-' | '.' | '*' | '?' | '[' | ']' | '!');
         if let Some(character) = globs().find_map(|glob| glob.text().chars().find(foreign)) {
-            return Some(PatternFlaw::Impossible { character });
+            return Some(PatternProblem::Impossible { character });
         }
         let first = self.decisive.literal()?;
         let vain =
             others().find(|(effect, glob)| *effect == GlobEffect::Include && !glob.matches(first));
-        vain.map(|(_, glob)| PatternFlaw::Unreachable {
+        vain.map(|(_, glob)| PatternProblem::Unreachable {
             part: glob.text().to_owned(),
             first: first.to_owned(),
         })

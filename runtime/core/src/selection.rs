@@ -4,7 +4,7 @@
 //! The server tells what it serves; [`resolve::resolve`] decides for all declarations of an
 //! operator at once what that means, so that no object is ever watched twice.
 
-pub mod expectation;
+pub mod expected_kinds;
 pub mod resolve;
 
 use std::collections::BTreeSet;
@@ -256,7 +256,7 @@ impl Selector {
 
     /// Whether a resource that is known by these names could be meant.
     #[must_use]
-    pub fn may_mean(&self, group: &str, kind: &str, plural: &str) -> bool {
+    pub fn may_select(&self, group: &str, kind: &str, plural: &str) -> bool {
         let named = match &self.name {
             ResourceName::Kind(name) => name == kind,
             ResourceName::Plural(name) => name == plural,
@@ -270,7 +270,7 @@ impl Selector {
     }
 
     /// Whether a resource is meant, versions aside.
-    fn means(&self, resource: &DiscoveredResource) -> bool {
+    fn selects(&self, resource: &DiscoveredResource) -> bool {
         let named = match &self.name {
             ResourceName::Kind(name) => *name == resource.kind,
             ResourceName::Plural(name) => *name == resource.plural,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::certificate::Certificate;
-use kopf_core::admission::host::{ClusterHints, LocalCluster};
+use kopf_core::admission::local_cluster::{ClusterHints, LocalCluster};
 use kube::config::Kubeconfig;
 use kube::{Client, Config};
 use tokio::net::TcpStream;

@@ -262,7 +262,7 @@ impl Manager {
             let presence = self.presence.get_mut(&role);
             let presence = presence.expect("there is one for each role");
             presence.observe(&marks, clock);
-            let key = format!("{REPLICA}{}", presence.me());
+            let key = format!("{REPLICA}{}", presence.name());
             let is_last = presence.is_last(clock);
             let marked = object.annotations_mut().remove(&key).is_some();
             if !is_last {
@@ -321,7 +321,7 @@ impl Manager {
         for dead in presence.dead(clock) {
             annotations.remove(&format!("{REPLICA}{dead}"));
         }
-        let key = format!("{REPLICA}{}", presence.me());
+        let key = format!("{REPLICA}{}", presence.name());
         annotations.insert(key, clock.as_millis().to_string());
         true
     }

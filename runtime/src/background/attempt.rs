@@ -97,7 +97,7 @@ impl Site {
         };
         let mut patch = effects.patch.into_writes();
         if let Outcome::Success(result) = &outcome {
-            patch.deliver(spec.id.as_str(), result);
+            patch.store_result(spec.id.as_str(), result);
         }
         if !patch.is_empty()
             && let Err(rejected) = self.delivery().deliver(patch).await

@@ -104,7 +104,7 @@ impl Timer {
                 state.place = Place::Call;
                 Due::Now
             }
-            Some(due) => Due::At(self.part.timing.strike(due)),
+            Some(due) => Due::At(self.part.timing.wake_time(due)),
         }
     }
 

@@ -173,7 +173,7 @@ impl Coverage {
             (Self::Selection(one), Self::Selection(other)) => one.may_overlap(other),
             (Self::Kind(kind), Self::Selection(selector))
             | (Self::Selection(selector), Self::Kind(kind)) => {
-                selector.may_mean(kind.group, kind.kind, kind.plural)
+                selector.may_select(kind.group, kind.kind, kind.plural)
             }
         }
     }

@@ -74,7 +74,7 @@ pub(crate) struct Slot(Mutex<Option<Value>>);
 impl ChangeFacts {
     /// The differences as a handler sees them.
     pub(crate) fn diff_for(&self, spec: &HandlerSpec) -> Arc<Diff> {
-        let sight = &self.situation.sight;
+        let sight = &self.situation.change;
         match spec.field() {
             Some(field) => Arc::new(sight.old.diff_at(field, &sight.new)),
             None => Arc::clone(&self.diff),
@@ -92,7 +92,7 @@ impl Effects {
 
     /// Puts the result of a sub-handler into the status.
     pub(super) fn deliver(&mut self, id: &HandlerId, result: &Value) {
-        self.patch.lock().deliver(id.as_str(), result);
+        self.patch.lock().store_result(id.as_str(), result);
     }
 }
 
@@ -137,7 +137,7 @@ impl<K> ChangeContext<K> {
 
     /// Why the handler is called.
     pub fn reason(&self) -> Reason {
-        self.facts.situation.sight.reason
+        self.facts.situation.change.reason
     }
 
     /// What changed since the object was handled last; for a field handler, within that field.
@@ -147,7 +147,7 @@ impl<K> ChangeContext<K> {
 
     /// The part of the object that counts, as it was handled last.
     pub fn old(&self) -> Old<&Value> {
-        match &self.facts.situation.sight.old {
+        match &self.facts.situation.change.old {
             Baseline::Absent => Old::Absent,
             Baseline::Known(essence) => Old::Known(essence.as_value()),
             Baseline::Hashed(_) => Old::Unknown,
@@ -156,7 +156,7 @@ impl<K> ChangeContext<K> {
 
     /// The part of the object that counts, as it is now.
     pub fn new_state(&self) -> &Value {
-        self.facts.situation.sight.new.as_value()
+        self.facts.situation.change.new.as_value()
     }
 
     /// How many attempts were made before this one.

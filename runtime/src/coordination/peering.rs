@@ -8,7 +8,7 @@ mod object;
 use std::time::Duration;
 
 use fastrand::Rng;
-use kopf_core::peering::{OwnPeer, Peer, PeeringStance, keepalive};
+use kopf_core::peering::{OwnPeer, Peer, PeeringAction, keepalive};
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -243,10 +243,10 @@ impl<'a> Session<'a> {
             let Some(verdict) = table.verdict(&self.own, now) else {
                 continue;
             };
-            match verdict.stance {
-                PeeringStance::Run => {}
-                PeeringStance::Yield(peers) => ahead.extend(peers),
-                PeeringStance::Tie(peers) => level.extend(peers),
+            match verdict.action {
+                PeeringAction::Run => {}
+                PeeringAction::PauseForHigher(peers) => ahead.extend(peers),
+                PeeringAction::PauseForEqual(peers) => level.extend(peers),
             }
             others += verdict.alive;
             recheck = recheck.into_iter().chain(verdict.recheck).min();

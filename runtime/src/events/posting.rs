@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::posting::{DueEvent, EventCorrelator, EventKey, EventNote};
+use kopf_core::posting::{DueEvent, EventContent, EventCorrelator, EventKey};
 use kube::Client;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -135,14 +135,14 @@ impl EventPoster {
         if subject.is_event() {
             return;
         }
-        let note = EventNote {
+        let note = EventContent {
             r#type: severity.as_str().to_owned(),
             reason: reason.into(),
             message: message.into(),
             at: Timestamp::now(),
         };
         let now = self.shared.now();
-        self.shared.ledger().note(subject.clone(), note, now);
+        self.shared.ledger().add(subject.clone(), note, now);
         // A bell that rings already need not be rung.
         let _ = self.bell.try_send(());
     }
@@ -181,7 +181,7 @@ impl Sender {
                 break;
             }
         }
-        self.shared.ledger().hurry();
+        self.shared.ledger().skip_delays();
         self.send_due().await;
     }
 
@@ -227,12 +227,12 @@ impl Sender {
         match answer {
             Ok(Ok(name)) => ledger.sent(key, &name),
             Ok(Err(kube::Error::Api(status))) if due.update.is_some() && status.code == 404 => {
-                ledger.renew(key);
+                ledger.recreate(key);
             }
             Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
                 // Repeats are new events then, as far as the budget of the object goes.
                 if due.update.is_some() {
-                    ledger.renew(key);
+                    ledger.recreate(key);
                 } else {
                     ledger.forget(key);
                 }
@@ -355,13 +355,13 @@ mod tests {
         let subject = ObjectRef::other(kind, object);
         let settings = PostingSettings::default();
         let mut ledger = EventCorrelator::new(settings.limits());
-        let note = EventNote {
+        let note = EventContent {
             r#type: "Error".to_owned(),
             reason: "Logging".to_owned(),
             message: "no".to_owned(),
             at: "2020-12-31T23:59:59.000001Z".parse().unwrap(),
         };
-        ledger.note(subject, note, Duration::ZERO);
+        ledger.add(subject, note, Duration::ZERO);
         let due = ledger.next(Duration::ZERO).unwrap();
         assert_eq!(
             creation(&due, "default", &settings),

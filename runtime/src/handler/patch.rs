@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kopf_core::object::patch::Patch as Writes;
+use kopf_core::object::patch::ObjectPatch as Writes;
 use kopf_core::object::path::FieldPath;
 use serde_json::{Value, json};
 

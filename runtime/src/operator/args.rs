@@ -5,7 +5,7 @@ mod webhooks;
 use clap::builder::{BoolishValueParser, Resettable, TypedValueParser as _};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use kopf_core::peering::DEV_PRIORITY;
-use kopf_core::scope::{NamespacePattern, PatternFlaw};
+use kopf_core::scope::{NamespacePattern, PatternProblem};
 
 use self::webhooks::WebhookArgs;
 use crate::health::endpoint::HealthEndpoint;
@@ -345,9 +345,9 @@ fn yes_or_no(value: &std::ffi::OsStr) -> Option<bool> {
     parser.parse_ref(&clap::Command::new(""), None, value).ok()
 }
 
-fn namespace_pattern(text: &str) -> Result<NamespacePattern, PatternFlaw> {
+fn namespace_pattern(text: &str) -> Result<NamespacePattern, PatternProblem> {
     let pattern = NamespacePattern::new(text);
-    match pattern.flaw() {
+    match pattern.problem() {
         Some(flaw) => Err(flaw),
         None => Ok(pattern),
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::selection::expectation::{ExpectedKinds, KindPresence};
+use kopf_core::selection::expected_kinds::{DefinitionEvent, ExpectedKinds};
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
@@ -182,11 +182,11 @@ impl DiscoveryWatcher {
             return false;
         };
         let presence = match watch_event.event_type {
-            WatchEventType::Listed => KindPresence::Known,
-            WatchEventType::Added | WatchEventType::Modified => KindPresence::Changed,
-            WatchEventType::Deleted => KindPresence::Gone,
+            WatchEventType::Listed => DefinitionEvent::Listed,
+            WatchEventType::Added | WatchEventType::Modified => DefinitionEvent::Changed,
+            WatchEventType::Deleted => DefinitionEvent::Deleted,
         };
-        self.expected.saw(name, presence, &self.catalog)
+        self.expected.observe(name, presence, &self.catalog)
     }
 
     async fn look_again(&mut self) {
@@ -202,7 +202,7 @@ impl DiscoveryWatcher {
             self.catalog = Arc::new(catalog);
             self.published.send_replace(Some(Arc::clone(&self.catalog)));
         }
-        self.expected.settle(&self.catalog);
+        self.expected.forget_deleted(&self.catalog);
         Ok(())
     }
 }

@@ -126,8 +126,8 @@ impl Follower {
                     continue;
                 };
                 let (changed, from_now_on) = match watch_event.event_type {
-                    WatchEventType::Deleted => (self.roll.went(&key.name, &key.uid), "gone"),
-                    _ => (self.roll.came(&key.name, &key.uid), "served from now on"),
+                    WatchEventType::Deleted => (self.roll.remove(&key.name, &key.uid), "gone"),
+                    _ => (self.roll.add(&key.name, &key.uid), "served from now on"),
                 };
                 if changed {
                     info!("namespace {:?} is {from_now_on}", key.name);
@@ -160,7 +160,7 @@ impl Follower {
     fn meet(&mut self, namespace: &Value) {
         let view = ObjectView::new(namespace);
         if let (Some(name), Some(uid)) = (view.name(), view.uid()) {
-            self.roll.came(name, uid);
+            self.roll.add(name, uid);
         }
     }
 }

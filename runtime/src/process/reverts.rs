@@ -43,7 +43,7 @@ impl RevertedObjects {
             return TurnAdmission::Unsuspicious;
         }
         let mark = StateDigest::of(
-            &situation.sight,
+            &situation.change,
             situation.view(),
             &situation.registry,
             &situation.persistence,
@@ -54,11 +54,11 @@ impl RevertedObjects {
         };
         if contest.is_over(now) {
             contests.remove(&*case.key.uid);
-            memory.pace.set_contested(false);
+            memory.pace.set_has_history(false);
             return TurnAdmission::Marked(mark);
         }
         let pauses = |lost| case.settings.queueing.error_delay(lost);
-        match contest.meet(mark, now, pauses) {
+        match contest.pause_for(mark, now, pauses) {
             Some(pause) => TurnAdmission::Undone(pause),
             None => TurnAdmission::Marked(mark),
         }
@@ -69,12 +69,12 @@ impl RevertedObjects {
         let now = Timestamp::now();
         pace.count(now);
         if let Some(mark) = mark {
-            pace.set_contested(true);
+            pace.set_has_history(true);
             let mut contests = self.lock();
             contests
                 .entry(uid.to_owned())
                 .or_default()
-                .wrote_on(mark, now);
+                .record_write(mark, now);
         }
     }
 

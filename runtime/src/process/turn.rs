@@ -8,11 +8,11 @@ use kopf_core::background::desired::ObjectLife;
 use kopf_core::cause::Reason;
 use kopf_core::cause::detect::EventKind;
 use kopf_core::cycle::sub::SubCycle;
-use kopf_core::cycle::tracker::Attempt;
+use kopf_core::cycle::tracker::HandlerAttempt;
 use kopf_core::cycle::{Cycle, CycleInput, CycleOutcome, Decision, RemainingWork, decide};
 use kopf_core::handler::HandlerSpec;
-use kopf_core::handler::registry::FinalizerNeed;
-use kopf_core::object::patch::Patch;
+use kopf_core::handler::finalizer_need::FinalizerNeed;
+use kopf_core::object::patch::ObjectPatch;
 use kopf_core::object::{ObjectView, finalizer};
 use kopf_core::outcome::{HandlerFailure, Outcome};
 use serde_json::Value;
@@ -37,14 +37,14 @@ const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
 struct Called {
     spec: Arc<HandlerSpec>,
     outcome: Outcome,
-    writes: Patch,
+    writes: ObjectPatch,
     subs: Vec<SubCycle>,
 }
 
 /// What a turn has to write.
 #[derive(Clone)]
 struct Write {
-    patch: Patch,
+    patch: ObjectPatch,
     on_conflict: OnConflict,
     tell: Tell,
     /// What the patch does to the finalizer.
@@ -92,7 +92,7 @@ impl Case<'_> {
                 };
                 self.write_record(current, write).await
             }
-            Decision::Tidy(patch) => self.write_record(current, patch.into()).await,
+            Decision::CloseReverted(patch) => self.write_record(current, patch.into()).await,
             Decision::Handle(cycle) => self.cycle(memory, current, *cycle, attended).await,
         }
     }
@@ -135,7 +135,7 @@ impl Case<'_> {
                 history.handled_once = true;
             }
         }
-        Ok(match (turn, conclusion.ahead) {
+        Ok(match (turn, conclusion.remaining) {
             (Turn::Done, RemainingWork::Handlers(Some(delay)))
                 if nothing_called && delay.is_zero() =>
             {
@@ -146,9 +146,10 @@ impl Case<'_> {
                 debug!("changed while it was handled: an update follows");
                 turn
             }
-            (turn, RemainingWork::Handlers(_) | RemainingWork::Look | RemainingWork::Nothing) => {
-                turn
-            }
+            (
+                turn,
+                RemainingWork::Handlers(_) | RemainingWork::Recheck | RemainingWork::Nothing,
+            ) => turn,
         })
     }
 
@@ -206,13 +207,13 @@ impl Case<'_> {
         cycle: &Cycle,
         spec: &HandlerSpec,
         callee: &ChangeCallee<'_>,
-        allowance: Attempt,
+        allowance: HandlerAttempt,
     ) -> ChangeFacts {
-        let situation = cycle.situation().clone();
+        let situation = cycle.input().clone();
         let mut facts = ChangeFacts {
             scope: self.surroundings(callee.memos),
             execution: self.settings.execution.clone(),
-            diff: Arc::new(situation.sight.diff.clone()),
+            diff: Arc::new(situation.change.diff.clone()),
             situation,
             subs: Arc::new(cycle.sub(&spec.id, [], Timestamp::now())),
             handler: spec.id.clone(),
@@ -250,11 +251,11 @@ impl Case<'_> {
     ///
     /// A deletion is not concluded as long as a daemon or timer is beside the object.
     fn conclude(&self, cycle: Cycle, called: &[Called], attended: bool) -> (Write, CycleOutcome) {
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         for call in called {
             patch.absorb(call.writes.clone());
             if let Outcome::Success(result) = &call.outcome {
-                patch.deliver(call.spec.id.as_str(), result);
+                patch.store_result(call.spec.id.as_str(), result);
             }
         }
         let deleting = cycle.reason() == Reason::Delete;
@@ -299,7 +300,7 @@ impl Case<'_> {
             };
             let call = Called {
                 outcome,
-                writes: Patch::new(),
+                writes: ObjectPatch::new(),
                 subs: Vec::new(),
                 ..call
             };
@@ -314,7 +315,7 @@ impl Case<'_> {
     ///
     /// Daemons and timers always get to see the newest state.
     fn tell_after(&self, conclusion: &CycleOutcome) -> Tell {
-        if conclusion.ahead == RemainingWork::Nothing && self.kind.duties().is_empty() {
+        if conclusion.remaining == RemainingWork::Nothing && self.kind.duties().is_empty() {
             Tell::Surprises
         } else {
             Tell::All
@@ -344,7 +345,7 @@ impl Case<'_> {
 
     async fn write(&self, current: &Arc<Value>, mut write: Write) -> Result<Turn, Error> {
         let persistence = self.kind.persistence();
-        persistence.seal(ObjectView::new(current), &mut write.patch);
+        persistence.purge_touch(ObjectView::new(current), &mut write.patch);
         if write.patch.is_empty() {
             return Ok(Turn::Done);
         }
@@ -362,7 +363,9 @@ impl Case<'_> {
             WriteResult::Gone => Ok(Turn::Gone),
             WriteResult::LeaseEnded => Ok(Turn::LeaseEnded),
             WriteResult::Unchanged => Ok(Turn::Done),
-            WriteResult::Stripped(_, lost) if lost.iter().any(|name| persistence.is_own(name)) => {
+            WriteResult::Stripped(_, lost)
+                if lost.iter().any(|name| persistence.owns_annotation(name)) =>
+            {
                 Err(Error::Stripped(lost.join(", ")))
             }
             WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {
@@ -404,14 +407,14 @@ impl Case<'_> {
             key: self.key,
             duties,
             object: &situation.body,
-            essence: situation.sight.new.as_value(),
+            essence: situation.change.new.as_value(),
             life,
             listed: memory.listed,
         })
     }
 
     fn situation(&self, memory: &Memory, current: &Arc<Value>) -> CycleInput {
-        let sight = self.kind.persistence().sight(
+        let sight = self.kind.persistence().observe_change(
             ObjectView::new(current),
             EventKind::Changed,
             memory.history.unwrap_or_default(),
@@ -425,15 +428,15 @@ impl Case<'_> {
         )
     }
 
-    fn finalizer_patch(&self, need: FinalizerNeed) -> Patch {
-        let mut patch = Patch::new();
+    fn finalizer_patch(&self, need: FinalizerNeed) -> ObjectPatch {
+        let mut patch = ObjectPatch::new();
         need.request(&self.kind.persistence().finalizer, &mut patch);
         patch
     }
 }
 
-impl From<Patch> for Write {
-    fn from(patch: Patch) -> Self {
+impl From<ObjectPatch> for Write {
+    fn from(patch: ObjectPatch) -> Self {
         Self {
             patch,
             on_conflict: OnConflict::Repeat,

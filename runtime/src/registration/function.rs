@@ -127,7 +127,7 @@ where
 {
     fn call(&self, facts: ChangeFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
         Box::pin(async move {
-            let sight = &facts.situation.sight;
+            let sight = &facts.situation.change;
             let decoded = K::deserialize(&*facts.situation.body).and_then(|object| {
                 let new = self.field.resolve(sight.new.as_value());
                 let new = new.map(F::deserialize).transpose()?;

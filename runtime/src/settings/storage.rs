@@ -21,7 +21,7 @@ pub use kopf_core::handler::HandlerId;
 pub use kopf_core::object::ObjectView;
 pub use kopf_core::object::diff::Baseline;
 pub use kopf_core::object::essence::Essence;
-pub use kopf_core::object::patch::Patch as ObjectPatch;
+pub use kopf_core::object::patch::ObjectPatch;
 pub use kopf_core::object::path::FieldPath;
 pub use kopf_core::persistence::Persistence;
 pub use kopf_core::progress::ProgressStorage;

@@ -62,15 +62,20 @@ impl ProgressStorage for Drawer {
         essence.remove(&FieldPath::new(["spec", "drawer"]));
     }
 
-    fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String> {
+    fn fetch_handled_states(&self, view: ObjectView<'_>) -> Option<String> {
         Self::look(SEEN, view)
     }
 
-    fn store_seen(&self, notes: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+    fn store_handled_states(
+        &self,
+        notes: Option<&str>,
+        view: ObjectView<'_>,
+        patch: &mut ObjectPatch,
+    ) {
         Self::put(SEEN, notes, view, patch);
     }
 
-    fn seen_budget(&self, _: ObjectView<'_>, _: &ObjectPatch) -> usize {
+    fn handled_states_budget(&self, _: ObjectView<'_>, _: &ObjectPatch) -> usize {
         4096
     }
 }

@@ -19,7 +19,7 @@ impl ManifestReader<'_> {
 
     fn namespace(&mut self, node: &Node) -> Option<Spanned<String>> {
         let text = self.string(node, "a namespace")?;
-        if let Some(flaw) = NamespacePattern::new(&text.value).flaw() {
+        if let Some(flaw) = NamespacePattern::new(&text.value).problem() {
             self.push(
                 Diagnostic::error(
                     Code::ManifestValue,

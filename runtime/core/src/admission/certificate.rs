@@ -1,25 +1,30 @@
-//! The few facts of a certificate that decisions need: who, by whom, from when until when.
+//! Reads the facts of an X.509 certificate that decisions need: subject, issuer, and validity.
+//!
+//! The crate `der` reads the encoding. The fields of a certificate are read here, since crates
+//! that know them all (`x509-cert`, `x509-parser`) add six to twelve crates to every operator.
 
-use jiff::{
-    Timestamp,
-    civil::{Date, DateTime, Time},
-    tz::Offset,
+use der::{
+    Decode as _, Reader as _, SliceReader, Tag, TagNumber, Tagged as _,
+    asn1::{AnyRef, GeneralizedTime, OctetStringRef, UtcTime},
 };
+use jiff::Timestamp;
 
-/// What a certificate says about itself.
+use crate::time::after;
+
+/// The facts that a certificate states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
     /// The serial number, in hexadecimal digits.
     pub serial: String,
-    /// Who signed it.
+    /// The authority that signed it.
     pub issuer: DistinguishedName,
-    /// Whom it is about.
+    /// The holder.
     pub subject: DistinguishedName,
-    /// When it begins to count.
+    /// The beginning of its validity.
     pub not_before: Timestamp,
-    /// When it ceases to count.
+    /// The end of its validity.
     pub not_after: Timestamp,
-    /// The names of machines that it is for, besides the subject.
+    /// The DNS names among the alternative names of the subject.
     pub dns_names: Vec<String>,
 }
 
@@ -32,25 +37,8 @@ pub struct DistinguishedName(Vec<(String, String)>);
 #[error("this is not an X.509 certificate")]
 pub struct NotACertificate;
 
-const BOOLEAN: u8 = 0x01;
-const INTEGER: u8 = 0x02;
-const OCTET_STRING: u8 = 0x04;
-const OBJECT_IDENTIFIER: u8 = 0x06;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const VERSION: u8 = 0xa0;
-const EXTENSIONS: u8 = 0xa3;
-const DNS_NAME: u8 = 0x82;
-const BMP_STRING: u8 = 0x1e;
-
-/// The identifier of the extension with alternative names of the subject.
-const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
-
-/// Bytes that are taken value by value.
-#[derive(Clone, Copy)]
-struct Der<'a>(&'a [u8]);
+/// The object identifier of the extension `subjectAltName`.
+const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
 
 // === impl Certificate ===
 
@@ -58,33 +46,49 @@ impl Certificate {
     /// Reads a certificate in its binary form.
     ///
     /// # Errors
-    /// If it is not one.
+    /// If the bytes are not a certificate.
     pub fn from_der(der: &[u8]) -> Result<Self, NotACertificate> {
-        Self::read(der).ok_or(NotACertificate)
+        SliceReader::new(der)
+            .and_then(|mut reader| {
+                reader.sequence(|certificate| {
+                    let facts = certificate.sequence(Self::read)?;
+                    skip_rest(certificate)?;
+                    Ok(facts)
+                })
+            })
+            .map_err(|_| NotACertificate)
     }
 
-    fn read(der: &[u8]) -> Option<Self> {
-        let mut certificate = Der(Der(der).take(SEQUENCE)?);
-        let mut body = Der(certificate.take(SEQUENCE)?);
-        body.take_if(VERSION);
-        let serial = body.take(INTEGER)?;
-        body.take(SEQUENCE)?;
-        let issuer = DistinguishedName::read(body.take(SEQUENCE)?)?;
-        let mut validity = Der(body.take(SEQUENCE)?);
-        let not_before = validity.time()?;
-        let not_after = validity.time()?;
-        let subject = DistinguishedName::read(body.take(SEQUENCE)?)?;
-        let serial = match serial {
+    fn read(fields: &mut SliceReader<'_>) -> der::Result<Self> {
+        let mut serial: AnyRef<'_> = fields.decode()?;
+        if is_context_specific(serial, 0) {
+            // That was the version, which is optional.
+            serial = fields.decode()?;
+        }
+        serial.tag().assert_eq(Tag::Integer)?;
+        let _signature_algorithm: AnyRef<'_> = fields.decode()?;
+        let issuer = DistinguishedName::read(fields)?;
+        let (not_before, not_after) =
+            fields.sequence(|validity| Ok::<_, der::Error>((time(validity)?, time(validity)?)))?;
+        let subject = DistinguishedName::read(fields)?;
+        let mut names = Vec::new();
+        while !fields.is_finished() {
+            let field: AnyRef<'_> = fields.decode()?;
+            if is_context_specific(field, 3) {
+                names = dns_names(field.value()).unwrap_or_default();
+            }
+        }
+        let serial = match serial.value() {
             [0, rest @ ..] if !rest.is_empty() => rest,
             all => all,
         };
-        Some(Self {
+        Ok(Self {
             serial: serial.iter().map(|byte| format!("{byte:02X}")).collect(),
             issuer,
             subject,
             not_before,
             not_after,
-            dns_names: dns_names(body).unwrap_or_default(),
+            dns_names: names,
         })
     }
 }
@@ -111,97 +115,89 @@ impl DistinguishedName {
         self.get("commonName")
     }
 
-    fn read(der: &[u8]) -> Option<Self> {
-        let mut sets = Der(der);
+    fn read(reader: &mut SliceReader<'_>) -> der::Result<Self> {
         let mut attributes = Vec::new();
-        while !sets.0.is_empty() {
-            let mut set = Der(sets.take(SET)?);
-            while !set.0.is_empty() {
-                let mut pair = Der(set.take(SEQUENCE)?);
-                let attribute = attribute_name(pair.take(OBJECT_IDENTIFIER)?);
-                let (tag, value) = pair.next()?;
-                attributes.push((attribute, text(tag, value)));
+        reader.sequence(|sets| {
+            while !sets.is_finished() {
+                let set: AnyRef<'_> = sets.decode()?;
+                set.tag().assert_eq(Tag::Set)?;
+                let mut set = SliceReader::new(set.value())?;
+                while !set.is_finished() {
+                    attributes.push(set.sequence(|attribute| {
+                        let name = attribute_name(object_identifier(attribute)?);
+                        let value: AnyRef<'_> = attribute.decode()?;
+                        Ok::<_, der::Error>((name, text(value)))
+                    })?);
+                }
             }
-        }
-        Some(Self(attributes))
+            Ok::<_, der::Error>(())
+        })?;
+        Ok(Self(attributes))
     }
 }
 
-// === impl Der ===
-
-impl<'a> Der<'a> {
-    fn next(&mut self) -> Option<(u8, &'a [u8])> {
-        let (&tag, rest) = self.0.split_first()?;
-        let (&first, rest) = rest.split_first()?;
-        let (length, rest) = match first {
-            0..=0x7f => (usize::from(first), rest),
-            0x81..=0x84 => {
-                let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-                let length = digits
-                    .iter()
-                    .fold(0usize, |length, digit| length << 8 | usize::from(*digit));
-                (length, rest)
-            }
-            _ => return None,
-        };
-        let (value, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        Some((tag, value))
-    }
-
-    fn take(&mut self, expected: u8) -> Option<&'a [u8]> {
-        let mut ahead = *self;
-        let (tag, value) = ahead.next()?;
-        (tag == expected).then(|| {
-            *self = ahead;
-            value
-        })
-    }
-
-    fn take_if(&mut self, expected: u8) {
-        self.take(expected);
-    }
-
-    fn time(&mut self) -> Option<Timestamp> {
-        let (tag, value) = self.next()?;
-        let text = std::str::from_utf8(value).ok()?.strip_suffix('Z')?;
-        let (year, rest) = match tag {
-            UTC_TIME => {
-                let (year, rest) = text.split_at_checked(2)?;
-                let year: i16 = year.parse().ok()?;
-                (if year < 50 { 2000 + year } else { 1900 + year }, rest)
-            }
-            GENERALIZED_TIME => {
-                let (year, rest) = text.split_at_checked(4)?;
-                (year.parse().ok()?, rest)
-            }
-            _ => return None,
-        };
-        let part = |at: usize| rest.get(at..at + 2)?.parse::<i8>().ok();
-        let date = Date::new(year, part(0)?, part(2)?).ok()?;
-        let time = Time::new(part(4)?, part(6)?, part(8)?, 0).ok()?;
-        Offset::UTC
-            .to_timestamp(DateTime::from_parts(date, time))
-            .ok()
-    }
+fn is_context_specific(field: AnyRef<'_>, number: u32) -> bool {
+    let expected = Tag::ContextSpecific {
+        constructed: true,
+        number: TagNumber(number),
+    };
+    field.tag() == expected
 }
 
-/// The names in what follows the subject of a certificate.
-fn dns_names(mut rest: Der<'_>) -> Option<Vec<String>> {
-    let extensions = std::iter::from_fn(|| rest.next()).find(|(tag, _)| *tag == EXTENSIONS);
-    let mut extensions = Der(Der(extensions?.1).take(SEQUENCE)?);
-    while let Some(extension) = extensions.take(SEQUENCE) {
-        let mut extension = Der(extension);
-        let oid = extension.take(OBJECT_IDENTIFIER)?;
-        extension.take_if(BOOLEAN);
-        if oid != ALTERNATIVE_NAMES {
-            continue;
-        }
-        let mut names = Der(Der(extension.take(OCTET_STRING)?).take(SEQUENCE)?);
-        let names = std::iter::from_fn(|| names.next()).filter(|(tag, _)| *tag == DNS_NAME);
-        return Some(names.map(|(tag, name)| text(tag, name)).collect());
+fn skip_rest(reader: &mut SliceReader<'_>) -> der::Result<()> {
+    while !reader.is_finished() {
+        let _: AnyRef<'_> = reader.decode()?;
     }
-    None
+    Ok(())
+}
+
+fn time(reader: &mut SliceReader<'_>) -> der::Result<Timestamp> {
+    let since_epoch = match Tag::peek(reader)? {
+        Tag::UtcTime => reader.decode::<UtcTime>()?.to_unix_duration(),
+        _ => reader.decode::<GeneralizedTime>()?.to_unix_duration(),
+    };
+    Ok(after(Timestamp::UNIX_EPOCH, since_epoch))
+}
+
+fn object_identifier<'a>(reader: &mut SliceReader<'a>) -> der::Result<&'a [u8]> {
+    let oid: AnyRef<'a> = reader.decode()?;
+    oid.tag().assert_eq(Tag::ObjectIdentifier)?;
+    Ok(oid.value())
+}
+
+/// The DNS names in the extensions of a certificate.
+fn dns_names(extensions: &[u8]) -> der::Result<Vec<String>> {
+    let mut found = Vec::new();
+    SliceReader::new(extensions)?.sequence(|list| {
+        while !list.is_finished() {
+            let (oid, content) = list.sequence(|extension| {
+                let oid = object_identifier(extension)?;
+                let _critical: Option<bool> = extension.decode()?;
+                let content: &OctetStringRef = extension.decode()?;
+                Ok::<_, der::Error>((oid, content.as_bytes()))
+            })?;
+            if oid == SUBJECT_ALT_NAME {
+                found = SliceReader::new(content)?.sequence(general_dns_names)?;
+            }
+        }
+        Ok::<_, der::Error>(())
+    })?;
+    Ok(found)
+}
+
+fn general_dns_names(names: &mut SliceReader<'_>) -> der::Result<Vec<String>> {
+    let dns_name = Tag::ContextSpecific {
+        constructed: false,
+        number: TagNumber(2),
+    };
+    let mut found = Vec::new();
+    while !names.is_finished() {
+        let name = AnyRef::decode(names)?;
+        if name.tag() == dns_name {
+            found.push(text(name));
+        }
+    }
+    Ok(found)
 }
 
 fn attribute_name(oid: &[u8]) -> String {
@@ -219,16 +215,17 @@ fn attribute_name(oid: &[u8]) -> String {
     known.to_owned()
 }
 
-fn text(tag: u8, value: &[u8]) -> String {
-    if tag == BMP_STRING {
-        let units = value
+fn text(string: AnyRef<'_>) -> String {
+    let bytes = string.value();
+    if string.tag() == Tag::BmpString {
+        let units = bytes
             .chunks_exact(2)
             .map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
         return char::decode_utf16(units)
             .map(|char| char.unwrap_or(char::REPLACEMENT_CHARACTER))
             .collect();
     }
-    String::from_utf8_lossy(value).into_owned()
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -247,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_tells_whom_it_is_about_and_until_when() {
+    fn subject_issuer_and_validity_are_read() {
         let certificate = Certificate::from_der(&example()).expect("a certificate");
         assert_eq!(certificate.subject.common_name(), Some("Example"));
         assert_eq!(certificate.subject.get("organizationName"), Some("Kopf"));
@@ -261,9 +258,18 @@ mod tests {
         assert!(!certificate.serial.is_empty());
     }
 
+    #[test]
+    fn dns_names_are_read_from_the_alternative_names() {
+        let extension = [
+            0x30, 0x19, 0x30, 0x17, 0x06, 0x03, 0x55, 0x1d, 0x11, 0x01, 0x01, 0xff, 0x04, 0x0d,
+            0x30, 0x0b, 0x82, 0x03, b'a', b'.', b'b', 0x87, 0x04, 127, 0, 0, 1,
+        ];
+        assert_eq!(dns_names(&extension), Ok(vec!["a.b".to_owned()]));
+    }
+
     proptest! {
         #[test]
-        fn anything_else_is_refused_without_harm(
+        fn damaged_bytes_are_read_or_rejected_without_a_panic(
             at in any::<prop::sample::Index>(), byte in any::<u8>(), length in any::<prop::sample::Index>(),
         ) {
             let mut der = example();
@@ -271,6 +277,11 @@ mod tests {
             der[at] = byte;
             der.truncate(length.index(der.len() + 1));
             let _ = Certificate::from_der(&der);
+        }
+
+        #[test]
+        fn any_bytes_are_rejected_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            let _ = (Certificate::from_der(&bytes), dns_names(&bytes));
         }
     }
 }

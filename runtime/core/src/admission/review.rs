@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::Operation;
-use crate::object::patch::{JsonPatch, Patch, apply_merge, plain_json_patch};
+use crate::object::patch::{JsonPatch, ObjectPatch, apply_merge, plain_json_patch};
 
 /// A review whose objects are still text: most webhooks read them once, into their own type.
 #[derive(Clone, Debug)]
@@ -194,7 +194,7 @@ impl AdmissionReview {
             return Err(Malformed::Kind(envelope.kind.into_owned()));
         }
         let mut request = envelope.request.ok_or(Malformed::NoRequest)?;
-        request.tidy();
+        request.drop_empty();
         if request.body().is_none() {
             return Err(Malformed::NoObject);
         }
@@ -243,7 +243,7 @@ impl ReviewRequest {
     }
 
     /// The API server writes null and the empty text for nothing.
-    fn tidy(&mut self) {
+    fn drop_empty(&mut self) {
         for text in [&mut self.sub_resource, &mut self.name, &mut self.namespace] {
             text.take_if(|text| text.is_empty());
         }
@@ -269,7 +269,7 @@ impl ReviewAnswer {
 
 /// What a patch makes of an object exactly as it was sent; none if it stays as it is.
 #[must_use]
-pub fn mutation(sent: &Value, patch: Patch) -> Option<JsonPatch> {
+pub fn mutation(sent: &Value, patch: ObjectPatch) -> Option<JsonPatch> {
     let requests = patch.into_requests(false);
     let mut changed = sent.clone();
     if !changed.is_object() {

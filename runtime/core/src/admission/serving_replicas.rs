@@ -8,58 +8,61 @@ use std::{collections::BTreeMap, time::Duration};
 /// What one replica knows of the others.
 #[derive(Clone, Debug)]
 pub struct ServingReplicas {
-    me: String,
+    name: String,
     lifetime: Duration,
-    seen: BTreeMap<String, ReplicaMark>,
+    others: BTreeMap<String, ReplicaHeartbeat>,
 }
 
-/// The last sign of life of a replica.
+/// The last heartbeat of life of a replica.
 #[derive(Clone, Debug)]
-struct ReplicaMark {
-    mark: String,
+struct ReplicaHeartbeat {
+    value: String,
     /// On the clock of this process, from its start.
     at: Duration,
 }
 
 impl ServingReplicas {
-    /// A replica with this name, in a group whose members renew their marks within `lifetime`.
+    /// A replica with this name, in a group whose members renew their heartbeats within `lifetime`.
     #[must_use]
-    pub fn new(me: impl Into<String>, lifetime: Duration) -> Self {
+    pub fn new(name: impl Into<String>, lifetime: Duration) -> Self {
         Self {
-            me: me.into(),
+            name: name.into(),
             lifetime,
-            seen: BTreeMap::new(),
+            others: BTreeMap::new(),
         }
     }
 
     /// The name of this replica.
     #[must_use]
-    pub fn me(&self) -> &str {
-        &self.me
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// Takes notice of the marks as they are now; `clock` is the time since the process started.
-    pub fn observe(&mut self, marks: &BTreeMap<String, String>, clock: Duration) {
-        self.seen.retain(|name, _| marks.contains_key(name));
-        for (name, mark) in marks {
-            if *name == self.me {
+    /// Takes notice of the heartbeats as they are now; `clock` is the time since the process started.
+    pub fn observe(&mut self, heartbeats: &BTreeMap<String, String>, clock: Duration) {
+        self.others.retain(|name, _| heartbeats.contains_key(name));
+        for (name, value) in heartbeats {
+            if *name == self.name {
                 continue;
             }
-            let known = self.seen.get(name).is_some_and(|sign| sign.mark == *mark);
+            let known = self
+                .others
+                .get(name)
+                .is_some_and(|heartbeat| heartbeat.value == *value);
             if !known {
-                let mark = mark.clone();
-                self.seen
-                    .insert(name.clone(), ReplicaMark { mark, at: clock });
+                let value = value.clone();
+                self.others
+                    .insert(name.clone(), ReplicaHeartbeat { value, at: clock });
             }
         }
     }
 
-    /// The replicas that no longer renew their marks.
+    /// The replicas that no longer renew their heartbeats.
     #[must_use]
     pub fn dead(&self, clock: Duration) -> Vec<&str> {
-        self.seen
+        self.others
             .iter()
-            .filter(|(_, sign)| !self.is_fresh(sign, clock))
+            .filter(|(_, heartbeat)| !self.is_fresh(heartbeat, clock))
             .map(|(name, _)| name.as_str())
             .collect()
     }
@@ -67,11 +70,14 @@ impl ServingReplicas {
     /// Whether this replica is the only one alive.
     #[must_use]
     pub fn is_last(&self, clock: Duration) -> bool {
-        !self.seen.values().any(|sign| self.is_fresh(sign, clock))
+        !self
+            .others
+            .values()
+            .any(|heartbeat| self.is_fresh(heartbeat, clock))
     }
 
-    fn is_fresh(&self, sign: &ReplicaMark, clock: Duration) -> bool {
-        clock.saturating_sub(sign.at) < self.lifetime
+    fn is_fresh(&self, heartbeat: &ReplicaHeartbeat, clock: Duration) -> bool {
+        clock.saturating_sub(heartbeat.at) < self.lifetime
     }
 }
 
@@ -79,9 +85,9 @@ impl ServingReplicas {
 mod tests {
     use super::*;
 
-    fn marks<const N: usize>(marks: [(&str, &str); N]) -> BTreeMap<String, String> {
-        marks
-            .map(|(name, mark)| (name.to_owned(), mark.to_owned()))
+    fn heartbeats<const N: usize>(heartbeats: [(&str, &str); N]) -> BTreeMap<String, String> {
+        heartbeats
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into()
     }
 
@@ -91,23 +97,23 @@ mod tests {
 
     #[test]
     fn a_replica_is_alive_as_long_as_its_mark_changes() {
-        let mut presence = ServingReplicas::new("a", seconds(10));
-        assert!(presence.is_last(seconds(0)));
-        presence.observe(&marks([("a", "1"), ("b", "1")]), seconds(1));
-        assert!(!presence.is_last(seconds(2)));
-        presence.observe(&marks([("a", "2"), ("b", "2")]), seconds(9));
-        assert!(!presence.is_last(seconds(18)));
-        presence.observe(&marks([("a", "3"), ("b", "2")]), seconds(18));
-        assert!(presence.is_last(seconds(19)));
-        assert_eq!(presence.dead(seconds(19)), ["b"]);
+        let mut replicas = ServingReplicas::new("a", seconds(10));
+        assert!(replicas.is_last(seconds(0)));
+        replicas.observe(&heartbeats([("a", "1"), ("b", "1")]), seconds(1));
+        assert!(!replicas.is_last(seconds(2)));
+        replicas.observe(&heartbeats([("a", "2"), ("b", "2")]), seconds(9));
+        assert!(!replicas.is_last(seconds(18)));
+        replicas.observe(&heartbeats([("a", "3"), ("b", "2")]), seconds(18));
+        assert!(replicas.is_last(seconds(19)));
+        assert_eq!(replicas.dead(seconds(19)), ["b"]);
     }
 
     #[test]
     fn a_replica_that_left_is_forgotten_and_one_just_met_is_alive() {
-        let mut presence = ServingReplicas::new("a", seconds(10));
-        presence.observe(&marks([("b", "1")]), seconds(100));
-        assert!(!presence.is_last(seconds(100)));
-        presence.observe(&marks([]), seconds(101));
-        assert!(presence.is_last(seconds(101)));
+        let mut replicas = ServingReplicas::new("a", seconds(10));
+        replicas.observe(&heartbeats([("b", "1")]), seconds(100));
+        assert!(!replicas.is_last(seconds(100)));
+        replicas.observe(&heartbeats([]), seconds(101));
+        assert!(replicas.is_last(seconds(101)));
     }
 }

@@ -43,12 +43,12 @@ fn filters_see_the_labels_of_the_body_and_the_field_before_and_after() {
     let object =
         |size: u32, labels| json!({"metadata": {"labels": labels}, "spec": {"size": size}});
     let matches = |old: serde_json::Value, new: serde_json::Value| {
-        let sight = ReviewedObject {
+        let reviewed = ReviewedObject {
             body: &new,
             old: &Baseline::Known(Essence::from_value(old)),
             new: &Essence::from_value(new.clone()),
         };
-        spec.matches(Operation::Update, &sight)
+        spec.matches(Operation::Update, &reviewed)
     };
     let tier = json!({"tier": "gold"});
     assert!(matches(object(1, json!({})), object(2, tier.clone())));

@@ -72,12 +72,15 @@ impl TimerTiming {
 
     /// How much later the first tick comes for one of many objects that were found at once.
     ///
-    /// `crowd` timers started before it, and `chance` is from 0 to 1. A few timers tick at once;
+    /// `started_before` timers started before it, and `chance` is from 0 to 1. A few timers tick at once;
     /// many are spread over their interval, but over no more than `longest`.
     #[must_use]
-    pub fn spread(&self, crowd: u32, chance: f64, longest: Duration) -> Duration {
+    pub fn spread(&self, started_before: u32, chance: f64, longest: Duration) -> Duration {
         let period = self.period();
-        let window = SPREAD_STEP.saturating_mul(crowd).min(period).min(longest);
+        let window = SPREAD_STEP
+            .saturating_mul(started_before)
+            .min(period)
+            .min(longest);
         window.mul_f64(chance.clamp(0.0, 1.0))
     }
 
@@ -85,7 +88,7 @@ impl TimerTiming {
     ///
     /// The schedule itself is not touched, so this adds up to nothing.
     #[must_use]
-    pub fn strike(&self, due: Moment) -> Moment {
+    pub fn wake_time(&self, due: Moment) -> Moment {
         let grain = (self.period() / GRAINS).min(COARSEST_GRAIN).as_millis();
         let late = due.as_nanos() % (grain.max(1) * 1_000_000);
         if late == 0 {

@@ -72,13 +72,13 @@ impl ObservedChange {
     pub fn detect(
         view: ObjectView<'_>,
         event: EventKind,
-        acquaintance: ObjectHistory,
+        history: ObjectHistory,
         finalizer: &str,
         old: Baseline,
         new: Essence,
     ) -> Self {
         let diff = old.diff(&new);
-        let initial = acquaintance.is_initial();
+        let initial = history.is_initial();
         let reason = if event == EventKind::Deleted {
             Reason::Gone
         } else if view.is_being_deleted() && !finalizer::is_present(view, finalizer) {

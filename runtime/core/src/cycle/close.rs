@@ -11,30 +11,30 @@ use jiff::Timestamp;
 use crate::{
     cause::Reason,
     cycle::{Cycle, equal_at},
-    handled_states::{HandledStanding, HandledStates, RecordStamp},
+    handled_states::{HandledStates, NoteKind, RecordStamp},
     handler::{HandlerId, Trigger},
-    object::{diff::Baseline, patch::Patch, path::FieldPath},
+    object::{diff::Baseline, patch::ObjectPatch, path::FieldPath},
     progress::record::Record,
 };
 
 /// An update that has to follow.
 struct FollowUp {
     from: Baseline,
-    called: Vec<HandlerId>,
-    excused: Vec<HandlerId>,
-    postponed: Vec<HandlerId>,
+    to_call: Vec<HandlerId>,
+    up_to_date: Vec<HandlerId>,
+    later: Vec<HandlerId>,
 }
 
 /// A record that outlives the cycle, with what its handler saw if there is no note of it.
 struct KeptRecord {
     id: HandlerId,
     record: Record,
-    state: Remembered,
+    state: NotedState,
 }
 
-enum Remembered {
-    Seen(Baseline),
-    Owed(Baseline),
+enum NotedState {
+    Finished(Baseline),
+    CallRequired(Baseline),
 }
 
 // === impl KeptRecord ===
@@ -44,7 +44,7 @@ impl KeptRecord {
         Self {
             id: id.clone(),
             record,
-            state: Remembered::Seen(state.clone()),
+            state: NotedState::Finished(state.clone()),
         }
     }
 }
@@ -53,169 +53,173 @@ impl KeptRecord {
 
 impl Cycle {
     /// Ends the cycle; tells whether an update follows.
-    pub(super) fn close(&self, now: Timestamp, patch: &mut Patch) -> bool {
-        let seen = self.seen_now();
-        match self.follow_up(&seen) {
+    pub(super) fn close(&self, now: Timestamp, patch: &mut ObjectPatch) -> bool {
+        let handled = self.current_handled_states();
+        match self.follow_up(&handled) {
             Some(follow_up) => {
-                self.close_for(&follow_up, &seen, now, patch);
+                self.close_with_follow_up(&follow_up, &handled, now, patch);
                 true
             }
             None => {
-                self.close_plainly(patch);
+                self.close_without_follow_up(patch);
                 false
             }
         }
     }
 
     /// Settles the records of a change that was taken back before all handlers were done.
-    pub(super) fn tidy(&self, now: Timestamp) -> Patch {
-        let mut patch = Patch::new();
+    pub(super) fn close_reverted(&self, now: Timestamp) -> ObjectPatch {
+        let mut patch = ObjectPatch::new();
         self.close(now, &mut patch);
         patch
     }
 
-    fn close_plainly(&self, patch: &mut Patch) {
+    fn close_without_follow_up(&self, patch: &mut ObjectPatch) {
         self.purge_all(patch, &[]);
-        let situation = &self.situation;
-        self.store_seen(&HandledStates::default(), &situation.sight.old, patch);
-        if situation.sight.old.is_absent() || !situation.sight.diff.is_empty() {
-            let storage = &situation.persistence.diffbase;
-            storage.store(&self.present(), situation.view(), patch);
+        let input = &self.input;
+        self.store_handled_states(&HandledStates::default(), &input.change.old, patch);
+        if input.change.old.is_absent() || !input.change.diff.is_empty() {
+            let storage = &input.persistence.diffbase;
+            storage.store(&self.present(), input.view(), patch);
         }
     }
 
-    fn close_for(
+    fn close_with_follow_up(
         &self,
         follow_up: &FollowUp,
-        seen: &HandledStates,
+        handled: &HandledStates,
         now: Timestamp,
-        patch: &mut Patch,
+        patch: &mut ObjectPatch,
     ) {
-        let situation = &self.situation;
+        let input = &self.input;
         let present = self.present();
         let mut kept: Vec<KeptRecord> = Vec::new();
-        for id in &follow_up.excused {
+        for id in &follow_up.up_to_date {
             kept.push(KeptRecord::new(id, self.finished_record(id, now), &present));
             kept.extend(self.finished_subs(id));
         }
-        for id in &follow_up.postponed {
+        for id in &follow_up.later {
             let record = self.tracker.record(id);
             let noted = record.filter(|record| RecordStamp::of(record).is_some());
-            let record = noted.map_or_else(|| self.finished_record(id, now), due);
-            kept.push(KeptRecord::new(id, record, &situation.sight.old));
+            let record = noted.map_or_else(|| self.finished_record(id, now), for_update);
+            kept.push(KeptRecord::new(id, record, &input.change.old));
             kept.extend(self.finished_subs(id));
         }
-        for id in &follow_up.called {
-            kept.extend(self.recalled(id, seen, now));
+        for id in &follow_up.to_call {
+            kept.extend(self.records_to_call_again(id, handled, now));
         }
         let ids: Vec<HandlerId> = kept.iter().map(|kept| kept.id.clone()).collect();
         self.purge_all(patch, &ids);
-        let mut notes = seen.filtered(|id, _| ids.contains(id));
+        let mut notes = handled.filtered(|id, _| ids.contains(id));
         for KeptRecord { id, record, state } in &kept {
-            let progress = &situation.persistence.progress;
-            if progress.fetch(id, situation.view()).as_ref() != Some(record) {
-                progress.store(id, record, situation.view(), patch);
+            let progress = &input.persistence.progress;
+            if progress.fetch(id, input.view()).as_ref() != Some(record) {
+                progress.store(id, record, input.view(), patch);
             }
             if let Some(stamp) = RecordStamp::of(record) {
                 if !notes.restamp(id, stamp) {
                     match state {
-                        Remembered::Seen(state) => notes.note(id.clone(), stamp, state),
-                        Remembered::Owed(state) => notes.note_owed(id.clone(), stamp, state),
+                        NotedState::Finished(state) => notes.note(id.clone(), stamp, state),
+                        NotedState::CallRequired(state) => {
+                            notes.note_call_required(id.clone(), stamp, state)
+                        }
                     }
                 }
-                self.keep_owed(id, stamp, &mut notes, &follow_up.from);
+                self.keep_call_required(id, stamp, &mut notes, &follow_up.from);
             }
         }
-        self.store_seen(&notes, &follow_up.from, patch);
-        let storage = &situation.persistence.diffbase;
-        storage.store(&follow_up.from, situation.view(), patch);
+        self.store_handled_states(&notes, &follow_up.from, patch);
+        let storage = &input.persistence.diffbase;
+        storage.store(&follow_up.from, input.view(), patch);
     }
 
     /// A handler that is owed a call must find a difference whatever comes: if its state is to
     /// become the last handled one, it remembers the present one of these instead.
-    fn keep_owed(
+    fn keep_call_required(
         &self,
         id: &HandlerId,
         stamp: RecordStamp,
         notes: &mut HandledStates,
         from: &Baseline,
     ) {
-        let old = &self.situation.sight.old;
-        let scope = self.situation.scope(id);
+        let old = &self.input.change.old;
+        let scope = self.input.scope(id);
         let same = |state: &Baseline| equal_at(state, from, &scope);
-        if notes.standing(id, stamp) == Some(HandledStanding::Owed)
+        if notes.kind(id, stamp) == Some(NoteKind::CallRequired)
             && notes.state(id, stamp).is_some_and(same)
             && !old.is_absent()
             && !same(old)
         {
-            notes.note_owed(id.clone(), stamp, old);
+            notes.note_call_required(id.clone(), stamp, old);
         }
     }
 
     /// The oldest state from which a handler still has to be led to the present one.
-    fn follow_up(&self, seen: &HandledStates) -> Option<FollowUp> {
+    fn follow_up(&self, handled: &HandledStates) -> Option<FollowUp> {
         if self.reason() == Reason::Delete || !self.follow_ups_possible() {
             return None;
         }
-        let situation = &self.situation;
-        let outdated = self.outdated(seen);
-        let states = seen.states().iter();
+        let input = &self.input;
+        let outdated = self.outdated(handled);
+        let states = handled.states().iter();
         states
             .filter(|from| outdated.contains(from))
             .find_map(|from| {
-                let matching: Vec<HandlerId> = situation
+                let matching: Vec<HandlerId> = input
                     .selected_since(from)
                     .iter()
                     .map(|handler| handler.id.clone())
                     .collect();
-                let (excused, called): (Vec<_>, Vec<_>) = matching
+                let (up_to_date, to_call): (Vec<_>, Vec<_>) = matching
                     .into_iter()
-                    .partition(|id| self.is_up_to_date(id, seen));
-                if called.is_empty() {
+                    .partition(|id| self.is_up_to_date(id, handled));
+                if to_call.is_empty() {
                     return None;
                 }
-                let postponed = situation
+                let later = input
                     .registry
                     .owned_ids()
                     .into_iter()
-                    .filter(|id| !called.contains(id) && !excused.contains(id))
-                    .filter(|id| self.is_elsewhere(id, from, seen))
+                    .filter(|id| !to_call.contains(id) && !up_to_date.contains(id))
+                    .filter(|id| self.is_misrepresented_by(id, from, handled))
                     .collect();
                 Some(FollowUp {
                     from: from.clone(),
-                    called,
-                    excused,
-                    postponed,
+                    to_call,
+                    up_to_date,
+                    later,
                 })
             })
     }
 
     /// The states of handlers for which the present one differs from what they saw.
-    fn outdated<'a>(&self, seen: &'a HandledStates) -> Vec<&'a Baseline> {
+    fn outdated<'a>(&self, handled: &'a HandledStates) -> Vec<&'a Baseline> {
         let mut outdated = Vec::new();
-        for id in self.situation.registry.owned_ids() {
-            let scope = self.situation.scope(&id);
+        for id in self.input.registry.owned_ids() {
+            let scope = self.input.scope(&id);
             let family = std::iter::once(&id).chain(self.tracker.subrefs(&id));
             outdated.extend(
                 family
-                    .filter_map(|id| self.tracker.state_seen(id, seen))
-                    .filter(|state| !state.same_at(&scope, &self.situation.sight.new)),
+                    .filter_map(|id| self.tracker.finished_state(id, handled))
+                    .filter(|state| !state.same_at(&scope, &self.input.change.new)),
             );
         }
         outdated
     }
 
-    /// Whether a handler need not be called for the present state again.
+    /// Whether a handler need not be to_call for the present state again.
     ///
     /// One that did not finish in this cycle has been led to the last handled state, from
     /// which the present one does not differ for it; in a creation there is no such state.
-    fn is_up_to_date(&self, id: &HandlerId, seen: &HandledStates) -> bool {
+    fn is_up_to_date(&self, id: &HandlerId, handled: &HandledStates) -> bool {
         let Some(record) = self.tracker.record(id) else {
             return self.reason() != Reason::Create;
         };
-        let scope = self.situation.scope(id);
+        let scope = self.input.scope(id);
         let settled = |id: &HandlerId| match self.tracker.record(id) {
-            Some(record) if RecordStamp::of(record).is_some() => self.is_current(id, &scope, seen),
+            Some(record) if RecordStamp::of(record).is_some() => {
+                self.is_current(id, &scope, handled)
+            }
             Some(_) => self.reason() != Reason::Create,
             None => true,
         };
@@ -223,31 +227,36 @@ impl Cycle {
     }
 
     /// Whether a handler saw what is there now when it finished.
-    fn is_current(&self, id: &HandlerId, scope: &FieldPath, seen: &HandledStates) -> bool {
+    fn is_current(&self, id: &HandlerId, scope: &FieldPath, handled: &HandledStates) -> bool {
         self.tracker
-            .sees(id, seen, scope, &self.situation.sight.new)
+            .has_finished_on(id, handled, scope, &self.input.change.new)
             .unwrap_or(true)
     }
 
     /// Whether the state from which an update follows would misrepresent what a handler saw
     /// that this update will not call.
-    fn is_elsewhere(&self, id: &HandlerId, from: &Baseline, seen: &HandledStates) -> bool {
-        let handlers = self.situation.registry.change_handlers();
+    fn is_misrepresented_by(
+        &self,
+        id: &HandlerId,
+        from: &Baseline,
+        handled: &HandledStates,
+    ) -> bool {
+        let handlers = self.input.registry.change_handlers();
         let reacts = handlers
             .filter(|handler| handler.id == *id)
             .any(|handler| matches!(handler.trigger, Trigger::Update | Trigger::Field));
-        let state = match self.tracker.state_seen(id, seen) {
+        let state = match self.tracker.finished_state(id, handled) {
             None if self.reason() == Reason::Create => return false,
-            None => &self.situation.sight.old,
+            None => &self.input.change.old,
             Some(state) => state,
         };
-        reacts && !equal_at(state, from, &self.situation.scope(id))
+        reacts && !equal_at(state, from, &self.input.scope(id))
     }
 
-    /// A finished record for a handler that is not to be called, made up if it has none.
+    /// A finished record for a handler that is not to be to_call, made up if it has none.
     fn finished_record(&self, id: &HandlerId, now: Timestamp) -> Record {
         match self.tracker.record(id) {
-            Some(record) if record.is_finished() => due(record),
+            Some(record) if record.is_finished() => for_update(record),
             unfinished => {
                 let begun = Record::begin(Reason::Update, now);
                 Record {
@@ -260,23 +269,28 @@ impl Cycle {
         }
     }
 
-    /// The records of a handler that is to be called again, and of its sub-handlers: those
+    /// The records of a handler that is to be to_call again, and of its sub-handlers: those
     /// that saw the present state stay finished, the others remember what they saw.
-    fn recalled(&self, id: &HandlerId, seen: &HandledStates, now: Timestamp) -> Vec<KeptRecord> {
-        let scope = self.situation.scope(id);
+    fn records_to_call_again(
+        &self,
+        id: &HandlerId,
+        handled: &HandledStates,
+        now: Timestamp,
+    ) -> Vec<KeptRecord> {
+        let scope = self.input.scope(id);
         let mut family: Vec<KeptRecord> = self.finished_subs(id).collect();
         for sub in &mut family {
-            if !self.is_current(&sub.id, &scope, seen) {
-                sub.record = again(&sub.record, now);
+            if !self.is_current(&sub.id, &scope, handled) {
+                sub.record = restarted(&sub.record, now);
             }
         }
         let fresh = Record::begin(Reason::Update, now);
-        let mut own = again(self.tracker.record(id).unwrap_or(&fresh), now);
+        let mut own = restarted(self.tracker.record(id).unwrap_or(&fresh), now);
         own.subrefs = family.iter().map(|sub| sub.id.clone()).collect();
         own.stopped.get_or_insert(own.started);
         let state = match self.reason() {
-            Reason::Create => Remembered::Owed(self.present()),
-            _ => Remembered::Seen(self.situation.sight.old.clone()),
+            Reason::Create => NotedState::CallRequired(self.present()),
+            _ => NotedState::Finished(self.input.change.old.clone()),
         };
         family.push(KeptRecord {
             id: id.clone(),
@@ -290,12 +304,12 @@ impl Cycle {
         self.tracker.subrefs(id).filter_map(|sub| {
             let record = self.tracker.record(sub)?;
             RecordStamp::of(record)
-                .map(|_| KeptRecord::new(sub, due(record), &self.situation.sight.old))
+                .map(|_| KeptRecord::new(sub, for_update(record), &self.input.change.old))
         })
     }
 
-    fn purge_all(&self, patch: &mut Patch, except: &[HandlerId]) {
-        let mut ids = self.situation.registry.owned_ids();
+    fn purge_all(&self, patch: &mut ObjectPatch, except: &[HandlerId]) {
+        let mut ids = self.input.registry.owned_ids();
         ids.extend(self.tracker.ids().cloned());
         ids.sort();
         ids.dedup();
@@ -306,7 +320,7 @@ impl Cycle {
 }
 
 /// The record under the purpose of the follow-up.
-fn due(record: &Record) -> Record {
+fn for_update(record: &Record) -> Record {
     Record {
         purpose: Some(Reason::Update),
         ..record.clone()
@@ -314,7 +328,7 @@ fn due(record: &Record) -> Record {
 }
 
 /// A record that starts anew, but remembers when its handler finished last.
-fn again(record: &Record, now: Timestamp) -> Record {
+fn restarted(record: &Record, now: Timestamp) -> Record {
     Record {
         stopped: RecordStamp::of(record).map(|stamp| stamp.at),
         ..Record::begin(Reason::Update, now)

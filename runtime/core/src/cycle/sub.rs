@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     cycle::{
         CycleInput,
-        tracker::{Attempt, Tracker},
+        tracker::{HandlerAttempt, Tracker},
     },
     handled_states::HandledStates,
     handler::{HandlerId, HandlerSpec, retry::RetryLimit},
@@ -21,8 +21,8 @@ use crate::{
 /// The sub-handlers of one handler during one turn; independent of the cycle until absorbed.
 #[derive(Clone, Debug)]
 pub struct SubCycle {
-    situation: CycleInput,
-    seen: Arc<HandledStates>,
+    input: CycleInput,
+    handled: Arc<HandledStates>,
     scope: FieldPath,
     parent: HandlerId,
     tracker: Tracker,
@@ -32,8 +32,8 @@ pub struct SubCycle {
 
 impl SubCycle {
     pub(crate) fn open(
-        situation: CycleInput,
-        seen: Arc<HandledStates>,
+        input: CycleInput,
+        handled: Arc<HandledStates>,
         scope: FieldPath,
         parent: HandlerId,
         specs: impl IntoIterator<Item = HandlerSpec>,
@@ -41,7 +41,7 @@ impl SubCycle {
     ) -> Self {
         let specs: Vec<Arc<HandlerSpec>> = specs.into_iter().map(Arc::new).collect();
         let owned: Vec<HandlerId> = specs.iter().map(|spec| spec.id.clone()).collect();
-        let selected: Vec<Arc<HandlerSpec>> = situation.ask(|subject| {
+        let selected: Vec<Arc<HandlerSpec>> = input.ask(|subject| {
             specs
                 .iter()
                 .filter(|spec| spec.matches(subject))
@@ -49,22 +49,24 @@ impl SubCycle {
                 .collect()
         });
         let mut tracker = Tracker::open(
-            situation.sight.reason,
+            input.change.reason,
             &owned,
             &selected,
-            &*situation.persistence.progress,
-            situation.view(),
+            &*input.persistence.progress,
+            input.view(),
             now,
         );
         tracker.supersede();
         let current: Vec<HandlerId> = owned
             .into_iter()
-            .filter(|id| tracker.sees(id, &seen, &scope, &situation.sight.new) == Some(true))
+            .filter(|id| {
+                tracker.has_finished_on(id, &handled, &scope, &input.change.new) == Some(true)
+            })
             .collect();
-        tracker.spare(&current);
+        tracker.finish_unchanged(&current);
         Self {
-            situation,
-            seen,
+            input,
+            handled,
             scope,
             parent,
             tracker,
@@ -93,7 +95,7 @@ impl SubCycle {
     ///
     /// # Errors
     /// If a limit forbids the call.
-    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, RetryLimit> {
+    pub fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<HandlerAttempt, RetryLimit> {
         self.tracker.begin(id, now)
     }
 
@@ -117,8 +119,8 @@ impl SubCycle {
         now: Timestamp,
     ) -> Self {
         Self::open(
-            self.situation.clone(),
-            Arc::clone(&self.seen),
+            self.input.clone(),
+            Arc::clone(&self.handled),
             self.scope.clone(),
             parent.clone(),
             specs,

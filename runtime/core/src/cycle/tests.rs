@@ -16,24 +16,24 @@ fn now() -> Timestamp {
     "2020-01-01T00:00:00Z".parse().expect("valid")
 }
 
-fn situation(specs: Vec<HandlerSpec>, body: Value, event: EventKind) -> CycleInput {
+fn input(specs: Vec<HandlerSpec>, body: Value, event: EventKind) -> CycleInput {
     let registry = Arc::new(Registry::new(specs).expect("sound"));
     let persistence = Arc::new(Persistence::default());
-    let acquaintance = ObjectHistory::begin(event);
-    let sight = persistence.sight(ObjectView::new(&body), event, acquaintance, &registry);
-    CycleInput::new(Arc::new(body), Arc::new(sight), registry, persistence)
+    let history = ObjectHistory::begin(event);
+    let change = persistence.observe_change(ObjectView::new(&body), event, history, &registry);
+    CycleInput::new(Arc::new(body), Arc::new(change), registry, persistence)
 }
 
-fn handle(situation: &CycleInput) -> Cycle {
-    match decide(situation, false, now()) {
+fn handle(input: &CycleInput) -> Cycle {
+    match decide(input, false, now()) {
         Decision::Handle(cycle) => *cycle,
         other => panic!("expected a cycle, not {other:?}"),
     }
 }
 
 fn concluded(cycle: Cycle) -> (CycleOutcome, Value) {
-    let mut body = (*cycle.situation().body).clone();
-    let mut patch = Patch::new();
+    let mut body = (*cycle.input().body).clone();
+    let mut patch = ObjectPatch::new();
     let conclusion = cycle.conclude(now(), &mut patch);
     apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
     (conclusion, body)
@@ -51,17 +51,17 @@ const BACKOFF: Duration = Duration::from_secs(60);
 fn objects_that_match_nothing_are_left_without_a_trace() {
     let mut spec = HandlerSpec::new("create", Trigger::Create);
     spec.filters.labels = vec![("on".to_owned(), TextTest::Present.into())];
-    let situation = situation(vec![spec], json!({"spec": 1}), EventKind::Changed);
-    assert!(matches!(decide(&situation, false, now()), Decision::Leave));
+    let input = input(vec![spec], json!({"spec": 1}), EventKind::Changed);
+    assert!(matches!(decide(&input, false, now()), Decision::Leave));
 }
 
 #[test]
 fn gone_and_released_objects_are_left() {
     let specs = || vec![HandlerSpec::new("create", Trigger::Create)];
-    let gone = situation(specs(), json!({"spec": 1}), EventKind::Deleted);
+    let gone = input(specs(), json!({"spec": 1}), EventKind::Deleted);
     assert!(matches!(decide(&gone, true, now()), Decision::Leave));
     let body = json!({"metadata": {"deletionTimestamp": "now", "finalizers": ["other"]}});
-    let free = situation(specs(), body, EventKind::Changed);
+    let free = input(specs(), body, EventKind::Changed);
     assert!(matches!(decide(&free, true, now()), Decision::Leave));
 }
 
@@ -71,8 +71,8 @@ fn the_finalizer_comes_before_the_handlers() {
         HandlerSpec::new("create", Trigger::Create),
         HandlerSpec::new("delete", Trigger::Delete { optional: false }),
     ];
-    let situation = situation(specs, json!({"metadata": {}}), EventKind::Changed);
-    let decision = decide(&situation, false, now());
+    let input = input(specs, json!({"metadata": {}}), EventKind::Changed);
+    let decision = decide(&input, false, now());
     assert!(matches!(decision, Decision::Finalizer(FinalizerNeed::Add)));
 }
 
@@ -88,14 +88,14 @@ fn deletion_overtakes_a_creation_in_the_middle() {
         HandlerSpec::new("create", Trigger::Create),
         HandlerSpec::new("delete", Trigger::Delete { optional: false }),
     ];
-    let situation = situation(specs, body, EventKind::Changed);
-    let mut cycle = handle(&situation);
+    let input = input(specs, body, EventKind::Changed);
+    let mut cycle = handle(&input);
     assert_eq!(cycle.superseded(), [Reason::Create]);
     let due = cycle.due(&Lifecycle::Asap, 0, now());
     assert_eq!(due.len(), 1);
     cycle.finish(&due[0].id, error("oops"), BACKOFF, now());
     let (conclusion, body) = concluded(cycle);
-    assert_eq!(conclusion.ahead, RemainingWork::Handlers(Some(BACKOFF)));
+    assert_eq!(conclusion.remaining, RemainingWork::Handlers(Some(BACKOFF)));
     let annotations = &body["metadata"]["annotations"];
     assert_eq!(annotations.get(format!("{KOPF}/create")), None);
     assert_eq!(
@@ -121,7 +121,7 @@ fn a_deletion_that_daemons_hold_up_keeps_its_records_until_they_are_gone() {
         ]
     };
     let Decision::Handle(mut cycle) = decide(
-        &situation(specs(), body.clone(), EventKind::Changed),
+        &input(specs(), body.clone(), EventKind::Changed),
         true,
         now(),
     ) else {
@@ -129,12 +129,12 @@ fn a_deletion_that_daemons_hold_up_keeps_its_records_until_they_are_gone() {
     };
     let due = cycle.due(&Lifecycle::Asap, 0, now());
     cycle.finish(&due[0].id, Outcome::Success(Value::Null), BACKOFF, now());
-    let (mut held, mut patch) = (body, Patch::new());
+    let (mut held, mut patch) = (body, ObjectPatch::new());
     let conclusion = cycle.hold(now(), &mut patch);
-    assert_eq!(conclusion.ahead, RemainingWork::Handlers(None));
+    assert_eq!(conclusion.remaining, RemainingWork::Handlers(None));
     apply_merge(&mut held, &Value::Object(patch.merge_patch().clone()));
 
-    let later = handle(&situation(specs(), held, EventKind::Changed));
+    let later = handle(&input(specs(), held, EventKind::Changed));
     assert!(later.due(&Lifecycle::Asap, 0, now()).is_empty());
     let (conclusion, _) = concluded(later);
     assert!(conclusion.has_ended());
@@ -145,14 +145,14 @@ fn sleeping_handlers_wait_for_their_time() {
     let record = r#"{"started":"2020-01-01T00:00:00+00:00","delayed":"2020-01-01T00:00:30+00:00","purpose":"create","retries":1}"#;
     let body = json!({"metadata": {"annotations": {format!("{KOPF}/create"): record}}});
     let specs = vec![HandlerSpec::new("create", Trigger::Create)];
-    let cycle = handle(&situation(specs, body, EventKind::Changed));
+    let cycle = handle(&input(specs, body, EventKind::Changed));
     assert!(cycle.due(&Lifecycle::AllAtOnce, 0, now()).is_empty());
     let later = crate::time::after(now(), Duration::from_secs(30));
     assert_eq!(cycle.due(&Lifecycle::AllAtOnce, 0, later).len(), 1);
-    let mut patch = Patch::new();
+    let mut patch = ObjectPatch::new();
     let conclusion = cycle.conclude(now(), &mut patch);
     assert_eq!(
-        conclusion.ahead,
+        conclusion.remaining,
         RemainingWork::Handlers(Some(Duration::from_secs(30)))
     );
     assert!(patch.is_empty());
@@ -165,7 +165,7 @@ fn limits_are_checked_before_a_call_and_told_to_the_handler() {
     let cycle = |timeout| {
         let mut spec = HandlerSpec::new("create", Trigger::Create);
         spec.policy.timeout = Some(Duration::from_secs(timeout));
-        handle(&situation(vec![spec], body.clone(), EventKind::Changed))
+        handle(&input(vec![spec], body.clone(), EventKind::Changed))
     };
     let id = HandlerId::new("create");
     let attempt = cycle(100).begin(&id, now()).expect("time is left");
@@ -176,10 +176,10 @@ fn limits_are_checked_before_a_call_and_told_to_the_handler() {
     let mut late = cycle(60);
     let limit = late.begin(&id, now()).expect_err("time is over");
     let outcome = Outcome::Error(HandlerFailure::Exhausted(limit));
-    let verdict = late.finish(&id, outcome, BACKOFF, now());
-    assert!(matches!(verdict, Consequence::Failed { .. }));
+    let consequence = late.finish(&id, outcome, BACKOFF, now());
+    assert!(matches!(consequence, Consequence::Failed { .. }));
     let (conclusion, body) = concluded(late);
-    assert_eq!(conclusion.ahead, RemainingWork::Nothing);
+    assert_eq!(conclusion.remaining, RemainingWork::Nothing);
     assert_eq!(
         body["metadata"]["annotations"]
             .as_object()
@@ -191,11 +191,7 @@ fn limits_are_checked_before_a_call_and_told_to_the_handler() {
 #[test]
 fn nested_sub_handlers_are_remembered_by_all_their_ancestors() {
     let specs = vec![HandlerSpec::new("create", Trigger::Create)];
-    let mut cycle = handle(&situation(
-        specs,
-        json!({"metadata": {}}),
-        EventKind::Changed,
-    ));
+    let mut cycle = handle(&input(specs, json!({"metadata": {}}), EventKind::Changed));
     let parent = HandlerId::new("create");
     let child = parent.sub("child");
     let grandchild = child.sub("grandchild");
@@ -219,7 +215,7 @@ fn nested_sub_handlers_are_remembered_by_all_their_ancestors() {
     assert_eq!(record.subrefs, [child.clone(), grandchild.clone()]);
     assert_eq!(record.retries, 0);
     let (conclusion, body) = concluded(cycle);
-    assert_eq!(conclusion.ahead, RemainingWork::Handlers(Some(BACKOFF)));
+    assert_eq!(conclusion.remaining, RemainingWork::Handlers(Some(BACKOFF)));
     let stored: Value = body["metadata"]["annotations"][format!("{KOPF}/create.child.grandchild")]
         .as_str()
         .and_then(|text| serde_json::from_str(text).ok())
@@ -233,7 +229,7 @@ fn legacy_progress_in_the_status_is_continued_and_purged() {
         "started": "2020-01-01T00:00:00+00:00", "purpose": "create", "retries": 4,
     }}}}});
     let specs = vec![HandlerSpec::new("create", Trigger::Create)];
-    let mut cycle = handle(&situation(specs, body, EventKind::Changed));
+    let mut cycle = handle(&input(specs, body, EventKind::Changed));
     let id = HandlerId::new("create");
     assert_eq!(cycle.begin(&id, now()).map(|attempt| attempt.retry), Ok(4));
     cycle.finish(&id, Outcome::Success(Value::Null), BACKOFF, now());
@@ -244,17 +240,17 @@ fn legacy_progress_in_the_status_is_continued_and_purged() {
 
 #[test]
 fn a_cycle_that_wrote_only_results_leaves_nothing_to_do() {
-    let ahead = |specs: Vec<HandlerSpec>, writes: Value| {
+    let remaining = |specs: Vec<HandlerSpec>, writes: Value| {
         let mut body = json!({"metadata": {"finalizers": [KOPF_FINALIZER]}, "spec": {"x": 1}});
         if !specs.iter().any(|spec| spec.trigger.needs_finalizer()) {
             body["metadata"] = json!({});
         }
-        let mut cycle = handle(&situation(specs, body, EventKind::Changed));
+        let mut cycle = handle(&input(specs, body, EventKind::Changed));
         let id = HandlerId::new("create");
         cycle.finish(&id, Outcome::Success(Value::Null), BACKOFF, now());
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         patch.merge(writes);
-        cycle.conclude(now(), &mut patch).ahead
+        cycle.conclude(now(), &mut patch).remaining
     };
     let create = || HandlerSpec::new("create", Trigger::Create);
     let delete = |filters| HandlerSpec {
@@ -268,30 +264,30 @@ fn a_cycle_that_wrote_only_results_leaves_nothing_to_do() {
     };
     let result = || json!({"status": {"create": 1}});
 
-    assert_eq!(ahead(vec![create()], result()), RemainingWork::Nothing);
+    assert_eq!(remaining(vec![create()], result()), RemainingWork::Nothing);
     assert_eq!(
-        ahead(vec![create(), field("spec.x")], result()),
+        remaining(vec![create(), field("spec.x")], result()),
         RemainingWork::Nothing
     );
     assert_eq!(
-        ahead(vec![create(), delete(Filters::default())], result()),
+        remaining(vec![create(), delete(Filters::default())], result()),
         RemainingWork::Nothing
     );
 
     assert_eq!(
-        ahead(vec![create()], json!({"spec": {"x": 2}})),
-        RemainingWork::Look
+        remaining(vec![create()], json!({"spec": {"x": 2}})),
+        RemainingWork::Recheck
     );
     assert_eq!(
-        ahead(vec![create(), field("status.create")], result()),
-        RemainingWork::Look
+        remaining(vec![create(), field("status.create")], result()),
+        RemainingWork::Recheck
     );
     assert_eq!(
-        ahead(vec![create(), field("metadata.labels")], result()),
-        RemainingWork::Look
+        remaining(vec![create(), field("metadata.labels")], result()),
+        RemainingWork::Recheck
     );
     assert_eq!(
-        ahead(vec![create(), delete(by_field)], result()),
-        RemainingWork::Look
+        remaining(vec![create(), delete(by_field)], result()),
+        RemainingWork::Recheck
     );
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     cause::Reason,
-    handled_states::{HandledStanding, HandledStates, RecordStamp},
+    handled_states::{HandledStates, NoteKind, RecordStamp},
     handler::{HandlerId, HandlerSpec, retry::RetryLimit},
     lifecycle::{DueHandler, Lifecycle},
     object::{ObjectView, diff::Baseline, essence::Essence, path::FieldPath},
@@ -16,7 +16,7 @@ use crate::{
 
 /// What a handler is told about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
+pub struct HandlerAttempt {
     /// Calls made before this one.
     pub retry: u32,
     /// When the handler was first selected.
@@ -157,25 +157,25 @@ impl Tracker {
     }
 
     /// The state that a handler saw when it finished, if it was not called since.
-    pub(crate) fn state_seen<'a>(
+    pub(crate) fn finished_state<'a>(
         &self,
         id: &HandlerId,
-        seen: &'a HandledStates,
+        handled: &'a HandledStates,
     ) -> Option<&'a Baseline> {
-        seen.state(id, self.stamp(id)?)
+        handled.state(id, self.stamp(id)?)
     }
 
     /// Whether a handler saw at a path what is there now; none if nothing is known.
-    pub(crate) fn sees(
+    pub(crate) fn has_finished_on(
         &self,
         id: &HandlerId,
-        seen: &HandledStates,
+        handled: &HandledStates,
         scope: &FieldPath,
         present: &Essence,
     ) -> Option<bool> {
         let stamp = self.stamp(id)?;
-        let state = seen.state(id, stamp)?;
-        let owed = seen.standing(id, stamp) == Some(HandledStanding::Owed);
+        let state = handled.state(id, stamp)?;
+        let owed = handled.kind(id, stamp) == Some(NoteKind::CallRequired);
         Some(!owed && state.same_at(scope, present))
     }
 
@@ -188,7 +188,7 @@ impl Tracker {
     }
 
     /// Spares handlers that were to run again, but have seen what is there now.
-    pub(crate) fn spare(&mut self, current: &[HandlerId]) {
+    pub(crate) fn finish_unchanged(&mut self, current: &[HandlerId]) {
         for tracked in &mut self.tracked {
             if matches!(tracked.role, TrackedRole::Active(_))
                 && !tracked.record.is_finished()
@@ -313,7 +313,11 @@ impl Tracker {
             .fold(tracked.record.retries, u32::saturating_add)
     }
 
-    pub(crate) fn begin(&self, id: &HandlerId, now: Timestamp) -> Result<Attempt, RetryLimit> {
+    pub(crate) fn begin(
+        &self,
+        id: &HandlerId,
+        now: Timestamp,
+    ) -> Result<HandlerAttempt, RetryLimit> {
         let (record, policy) = match self.find(id) {
             Some(Tracked {
                 role: TrackedRole::Active(spec),
@@ -325,7 +329,7 @@ impl Tracker {
         };
         let runtime = record.runtime(now);
         policy.allow(record.retries, runtime)?;
-        Ok(Attempt {
+        Ok(HandlerAttempt {
             retry: record.retries,
             started: record.started,
             runtime,
@@ -351,9 +355,9 @@ impl Tracker {
             TrackedRole::Active(spec) => spec.policy,
             TrackedRole::Passive | TrackedRole::Sub => Default::default(),
         };
-        let verdict = Consequence::of(outcome, &policy, default_backoff, &tracked.record, now);
-        tracked.record = verdict.apply(&tracked.record, now);
-        verdict
+        let consequence = Consequence::of(outcome, &policy, default_backoff, &tracked.record, now);
+        tracked.record = consequence.apply(&tracked.record, now);
+        consequence
     }
 
     /// Takes over the records of sub-handlers under their parent.

@@ -9,7 +9,7 @@ use crate::{
         ANNOTATIONS_LIMIT, ObjectView,
         diff::Baseline,
         essence::{Essence, KOPF_PREFIX},
-        patch::Patch,
+        patch::ObjectPatch,
     },
     progress::key::KeyForm,
 };
@@ -47,7 +47,7 @@ impl AnnotationsDiffBase {
     }
 }
 
-fn put(keys: &[String], text: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+fn put(keys: &[String], text: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
     for key in keys {
         match text {
             Some(text) => patch.set_annotation(key, text),
@@ -78,7 +78,7 @@ impl DiffBaseStorage for AnnotationsDiffBase {
         }
     }
 
-    fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut Patch) {
+    fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         let plain = match state {
             Baseline::Known(essence) => Some(json::to_ascii(essence.as_value()) + "\n"),
             Baseline::Absent | Baseline::Hashed(_) => None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     diffbase::DiffBaseStorage,
-    object::{ObjectView, diff::Baseline, essence::Essence, patch::Patch},
+    object::{ObjectView, diff::Baseline, essence::Essence, patch::ObjectPatch},
 };
 
 /// Writes to all storages; the first that holds a state is read.
@@ -32,7 +32,7 @@ impl DiffBaseStorage for MultiDiffBase {
             .unwrap_or(Baseline::Absent)
     }
 
-    fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut Patch) {
+    fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         for storage in &self.storages {
             storage.store(state, view, patch);
         }
@@ -62,7 +62,7 @@ mod tests {
         let body = json!({"status": {"kopf": {"last-handled-configuration": r#"{"spec":1}"#}}});
         assert_eq!(storage.fetch(ObjectView::new(&body)), state);
         assert_eq!(storage.fetch(ObjectView::new(&json!({}))), Baseline::Absent);
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         storage.store(&state, ObjectView::new(&json!({})), &mut patch);
         let written: Vec<&String> = patch.merge_patch().keys().collect();
         assert_eq!(written, ["metadata", "status"]);

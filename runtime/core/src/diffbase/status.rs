@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     diffbase::{DiffBaseStorage, packed},
     json,
-    object::{ObjectView, diff::Baseline, essence::Essence, patch::Patch, path::FieldPath},
+    object::{ObjectView, diff::Baseline, essence::Essence, patch::ObjectPatch, path::FieldPath},
 };
 
 /// The last handled state in one field of the status.
@@ -55,7 +55,7 @@ impl DiffBaseStorage for StatusDiffBase {
         }
     }
 
-    fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut Patch) {
+    fn store(&self, state: &Baseline, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         let salt = view.uid().unwrap_or_default();
         match state {
             Baseline::Known(essence) => {
@@ -93,7 +93,7 @@ mod tests {
         let hashed = Baseline::Hashed(HashedState::new(&json!({"spec": 1}), "", 9));
         let mut body = json!({});
         for state in [&known, &hashed, &known, &Baseline::Absent] {
-            let mut patch = Patch::new();
+            let mut patch = ObjectPatch::new();
             storage.store(state, ObjectView::new(&body), &mut patch);
             apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
             assert_eq!(storage.fetch(ObjectView::new(&body)), *state);

@@ -65,16 +65,22 @@ fn whoever_sees_another_holder_is_none_any_more() {
 
 #[test]
 fn terms_that_cannot_work_are_refused() {
-    let terms = |duration, renew_deadline, retry_period| LeaseTimings {
+    let timings = |duration, renew_deadline, retry_period| LeaseTimings {
         duration: Duration::from_millis(duration),
         renew_deadline: Duration::from_millis(renew_deadline),
         retry_period: Duration::from_millis(retry_period),
     };
     assert_eq!(LeaseTimings::default().check(), Ok(()));
-    assert_eq!(terms(3000, 3000, 500).check(), Err(Error::DeadlineTooLong));
-    assert_eq!(terms(3000, 2000, 2000).check(), Err(Error::RetryTooLong));
-    assert_eq!(terms(3000, 2000, 0).check(), Err(Error::RetryTooLong));
-    assert_eq!(terms(2500, 2000, 500).check(), Err(Error::NotWholeSeconds));
+    assert_eq!(
+        timings(3000, 3000, 500).check(),
+        Err(Error::DeadlineTooLong)
+    );
+    assert_eq!(timings(3000, 2000, 2000).check(), Err(Error::RetryTooLong));
+    assert_eq!(timings(3000, 2000, 0).check(), Err(Error::RetryTooLong));
+    assert_eq!(
+        timings(2500, 2000, 500).check(),
+        Err(Error::NotWholeSeconds)
+    );
 }
 
 /// What happens to one request, or to a replica before its next step, in milliseconds.

@@ -1,4 +1,4 @@
-//! Notes about seen states: storage, belief, and room.
+//! Notes about handled states: storage, belief, and room.
 
 use std::time::Duration;
 
@@ -19,42 +19,42 @@ fn known(value: Value) -> Baseline {
 }
 
 fn notes(states: &[Value]) -> HandledStates {
-    let mut seen = HandledStates::default();
+    let mut handled = HandledStates::default();
     for (index, state) in states.iter().enumerate() {
         let id = HandlerId::new(&format!("h{index}"));
-        seen.note(id, at(index as u64), &known(state.clone()));
+        handled.note(id, at(index as u64), &known(state.clone()));
     }
-    seen
+    handled
 }
 
 #[test]
 fn equal_states_are_kept_once_and_in_order() {
-    let seen = notes(&[json!({"a": 1}), json!({"a": 2}), json!({"a": 1})]);
+    let handled = notes(&[json!({"a": 1}), json!({"a": 2}), json!({"a": 1})]);
     assert_eq!(
-        seen.states(),
+        handled.states(),
         [known(json!({"a": 1})), known(json!({"a": 2}))]
     );
     assert_eq!(
-        seen.state(&"h2".into(), at(2)),
+        handled.state(&"h2".into(), at(2)),
         Some(&known(json!({"a": 1})))
     );
-    assert_eq!(seen.state(&"h2".into(), at(3)), None);
+    assert_eq!(handled.state(&"h2".into(), at(3)), None);
     let called_since = RecordStamp {
         retries: 2,
         ..at(2)
     };
-    assert_eq!(seen.state(&"h2".into(), called_since), None);
-    let later = seen.filtered(|id, _| id.as_str() == "h1");
+    assert_eq!(handled.state(&"h2".into(), called_since), None);
+    let later = handled.filtered(|id, _| id.as_str() == "h1");
     assert_eq!(later.states(), [known(json!({"a": 2}))]);
-    assert!(seen.filtered(|_, _| false).is_empty());
+    assert!(handled.filtered(|_, _| false).is_empty());
 }
 
 #[test]
 fn notes_for_another_last_state_are_not_believed() {
-    let seen = notes(&[json!({"a": 1})]);
+    let handled = notes(&[json!({"a": 1})]);
     let base = known(json!({"a": 0}));
-    let text = seen.encode(&base, "uid", usize::MAX);
-    assert_eq!(HandledStates::decode(&text, &base, "uid"), Some(seen));
+    let text = handled.encode(&base, "uid", usize::MAX);
+    assert_eq!(HandledStates::decode(&text, &base, "uid"), Some(handled));
     assert_eq!(
         HandledStates::decode(&text, &known(json!({"a": 7})), "uid"),
         None
@@ -68,8 +68,8 @@ fn notes_for_another_last_state_are_not_believed() {
 #[test]
 fn only_the_difference_to_the_last_state_is_written() {
     let big = "x".repeat(10_000);
-    let seen = notes(&[json!({"big": big, "a": 1})]);
-    let text = seen.encode(&known(json!({"big": big, "a": 0})), "uid", usize::MAX);
+    let handled = notes(&[json!({"big": big, "a": 1})]);
+    let text = handled.encode(&known(json!({"big": big, "a": 0})), "uid", usize::MAX);
     assert!(text.len() < 200, "{text}");
 }
 
@@ -78,10 +78,10 @@ proptest! {
     fn notes_survive_storage(
         base in prop::option::of(any_state()), states in prop::collection::vec(any_state(), 1..4),
     ) {
-        let seen = notes(&states);
+        let handled = notes(&states);
         let base = base.map_or(Baseline::Absent, known);
-        for budget in [usize::MAX, seen.encode(&base, "uid", usize::MAX).len() - 1] {
-            let text = seen.encode(&base, "uid", budget);
+        for budget in [usize::MAX, handled.encode(&base, "uid", usize::MAX).len() - 1] {
+            let text = handled.encode(&base, "uid", budget);
             let back = HandledStates::decode(&text, &base, "uid").expect("believed");
             for (index, state) in states.iter().enumerate() {
                 let id = HandlerId::new(&format!("h{index}"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     cause::Subject,
     handler::{HandlerId, HandlerSpec, Trigger},
-    object::{essence::EssenceRules, finalizer, patch::Patch, path::FieldPath},
+    object::{essence::EssenceRules, path::FieldPath},
 };
 
 /// All handlers declared for one kind of objects.
@@ -34,17 +34,6 @@ pub enum Error {
     /// A demand on a field needs one.
     #[error("handler `{0}` reacts to a field, but names none")]
     MissingField(HandlerId),
-}
-
-/// What is to be done about the finalizer before anything else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FinalizerNeed {
-    /// It is as it should be.
-    Settled,
-    /// It must be added, and nothing else done in this turn.
-    Add,
-    /// It must be removed, and nothing else done in this turn.
-    Remove,
 }
 
 // === impl Registry ===
@@ -140,7 +129,7 @@ impl Registry {
 
     /// Whether nobody cares for the object, so that it must not be touched.
     #[must_use]
-    pub fn is_stealthy(&self, subject: &Subject<'_>) -> bool {
+    pub fn ignores(&self, subject: &Subject<'_>) -> bool {
         !self.tracks_all()
             && !self
                 .change_handlers()
@@ -152,33 +141,13 @@ impl Registry {
     /// They do if a handler watches the places where they are kept. And whether an object is to
     /// be held may be a matter of its former state, which the record of success ends.
     #[must_use]
-    pub fn heeds_traces(&self) -> bool {
+    pub fn reacts_to_own_writes(&self) -> bool {
         let untouched = |stanza: &String| stanza != "status" && stanza != "metadata";
         self.handlers.iter().any(|handler| {
             let holds_some = handler.trigger.needs_finalizer() && !handler.filters.is_empty();
             let field = handler.field().map(FieldPath::parts);
             holds_some || field.is_some_and(|parts| !parts.first().is_some_and(untouched))
         })
-    }
-
-    /// What to do about the finalizer; `background` tells whether a daemon or timer needs it.
-    #[must_use]
-    pub fn finalizer_need(
-        &self,
-        subject: &Subject<'_>,
-        finalizer: &str,
-        background: bool,
-    ) -> FinalizerNeed {
-        let needed = background
-            || self
-                .change_handlers()
-                .any(|handler| handler.trigger.needs_finalizer() && handler.prematches(subject));
-        let present = finalizer::is_present(subject.body, finalizer);
-        match (needed, present) {
-            (true, false) if !subject.body.is_being_deleted() => FinalizerNeed::Add,
-            (false, true) => FinalizerNeed::Remove,
-            _ => FinalizerNeed::Settled,
-        }
     }
 
     /// The rules of the essence for this kind: fields of handlers count wherever they are.
@@ -213,20 +182,6 @@ impl Registry {
             }
         }
         matching
-    }
-}
-
-// === impl FinalizerNeed ===
-
-impl FinalizerNeed {
-    /// Adds the edit to a patch, precise to the version of the body it is applied to.
-    pub fn request(self, finalizer: &str, patch: &mut Patch) {
-        let finalizer = finalizer.to_owned();
-        match self {
-            Self::Settled => {}
-            Self::Add => patch.edit(move |body| finalizer::insert(body, &finalizer)),
-            Self::Remove => patch.edit(move |body| finalizer::remove(body, &finalizer)),
-        }
     }
 }
 

@@ -48,7 +48,7 @@ fn sorted(values: impl IntoIterator<Item = u32>) -> Vec<u32> {
     values
 }
 
-fn check(index: &Index<u8, u8, u32>, model: &Model) {
+fn check(index: &IndexTable<u8, u8, u32>, model: &Model) {
     for key in 0..6 {
         let expected = values(model, key);
         assert_eq!(index.get(&key).len(), expected.len());
@@ -69,7 +69,7 @@ fn check(index: &Index<u8, u8, u32>, model: &Model) {
 proptest! {
     #[test]
     fn it_says_what_all_objects_say_together(steps in any_steps()) {
-        let mut index = Index::default();
+        let mut index = IndexTable::default();
         let mut model = Model::new();
         for step in &steps {
             match step {
@@ -83,24 +83,24 @@ proptest! {
 
     #[test]
     fn nothing_is_left_of_objects_that_are_gone(steps in any_steps()) {
-        let mut index: Index<u8, u8, u32> = Index::default();
+        let mut index: IndexTable<u8, u8, u32> = IndexTable::default();
         for step in &steps {
             if let Step::Replace(object, entries) = step {
                 index.replace(object, entries.iter().copied());
             }
         }
-        let shelves = index.shelves.len();
+        let key_entries = index.key_entries.len();
         for object in 0..8 {
             index.discard(&object);
         }
         prop_assert!(index.is_empty());
-        prop_assert_eq!(index.free.len(), shelves);
+        prop_assert_eq!(index.free.len(), key_entries);
     }
 }
 
 #[test]
 fn keys_are_found_by_what_they_borrow_as() {
-    let mut index = Index::default();
+    let mut index = IndexTable::default();
     index.replace(&1, [("claim".to_owned(), "pod")]);
     assert_eq!(index.get("claim").collect::<Vec<_>>(), [&"pod"]);
     assert_eq!(index.get("other").len(), 0);
@@ -108,12 +108,16 @@ fn keys_are_found_by_what_they_borrow_as() {
 
 #[test]
 fn shelves_are_used_again() {
-    let mut index = Index::default();
+    let mut index = IndexTable::default();
     for round in 0..1000 {
         index.replace(&"object", [(round, ())]);
     }
     assert_eq!(index.len(), 1);
-    assert!(index.shelves.len() <= 2, "{} shelves", index.shelves.len());
+    assert!(
+        index.key_entries.len() <= 2,
+        "{} key_entries",
+        index.key_entries.len()
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub type PatchFn = Arc<dyn Fn(&mut Value) + Send + Sync>;
 
 /// Everything that one handling wants to write, accumulated.
 #[derive(Clone, Default)]
-pub struct Patch {
+pub struct ObjectPatch {
     merge: Map<String, Value>,
     edits: Vec<PatchFn>,
 }
@@ -28,15 +28,6 @@ pub struct PatchRequests {
     pub body: Option<Value>,
     /// Edits for [`edit_requests`], to be applied to the newest body known after the above.
     pub edits: Vec<PatchFn>,
-}
-
-/// JSON patches made of edits, in the order in which they must be sent.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EditRequests {
-    /// For the object itself.
-    pub body: Option<JsonPatch>,
-    /// For `/status`, only where that subresource exists.
-    pub status: Option<JsonPatch>,
 }
 
 /// An RFC 6902 patch.
@@ -74,9 +65,9 @@ pub enum JsonOp {
     },
 }
 
-// === impl Patch ===
+// === impl ObjectPatch ===
 
-impl Patch {
+impl ObjectPatch {
     /// Nothing to write.
     #[must_use]
     pub fn new() -> Self {
@@ -189,7 +180,7 @@ impl Patch {
     }
 
     /// Delivers the result of a handler into the status, under the id as it is.
-    pub fn deliver(&mut self, id: &str, result: &Value) {
+    pub fn store_result(&mut self, id: &str, result: &Value) {
         let path = FieldPath::new(["status", id]);
         match (result, self.get(&path)) {
             (Value::Null, _) => {}
@@ -223,9 +214,9 @@ impl Patch {
     }
 }
 
-impl fmt::Debug for Patch {
+impl fmt::Debug for ObjectPatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Patch")
+        f.debug_struct("ObjectPatch")
             .field("merge", &self.merge)
             .field("edits", &self.edits.len())
             .finish()
@@ -245,12 +236,6 @@ impl fmt::Debug for PatchRequests {
 // === impl JsonPatch ===
 
 impl JsonPatch {
-    /// The operations, the test of the version first.
-    #[must_use]
-    pub fn ops(&self) -> &[JsonOp] {
-        &self.0
-    }
-
     /// The patch as it is sent.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -259,17 +244,6 @@ impl JsonPatch {
 }
 
 impl JsonOp {
-    /// Where the operation acts, as a JSON pointer.
-    #[must_use]
-    pub fn path(&self) -> &str {
-        match self {
-            Self::Test { path, .. }
-            | Self::Add { path, .. }
-            | Self::Replace { path, .. }
-            | Self::Remove { path } => path,
-        }
-    }
-
     fn to_json(&self) -> Value {
         match self {
             Self::Test { path, value } => json!({"op": "test", "path": path, "value": value}),
@@ -279,10 +253,6 @@ impl JsonOp {
             }
             Self::Remove { path } => json!({"op": "remove", "path": path}),
         }
-    }
-
-    fn is_status(&self) -> bool {
-        self.path() == "/status" || self.path().starts_with("/status/")
     }
 }
 
@@ -332,24 +302,6 @@ pub fn merge_between(old: &Value, new: &Value) -> Value {
     Value::Object(removed.chain(changed).collect())
 }
 
-/// The edits applied to the freshest body, as patches that insist on its version.
-#[must_use]
-pub fn edit_requests(edits: &[PatchFn], fresh: &Value, status_subresource: bool) -> EditRequests {
-    let mut edited = fresh.clone();
-    for edit in edits {
-        edit(&mut edited);
-    }
-    let mut ops = Vec::new();
-    json_ops(&mut ops, String::new(), fresh, &edited);
-    let (status, body): (Vec<_>, Vec<_>) = ops
-        .into_iter()
-        .partition(|op| status_subresource && op.is_status());
-    EditRequests {
-        body: guarded(fresh, body),
-        status: guarded(fresh, status),
-    }
-}
-
 /// The JSON patch between two bodies, guarded by the version of the first; none if equal.
 #[must_use]
 pub fn json_patch(old: &Value, new: &Value) -> Option<JsonPatch> {
@@ -364,16 +316,6 @@ pub fn plain_json_patch(old: &Value, new: &Value) -> Option<JsonPatch> {
     let mut ops = Vec::new();
     json_ops(&mut ops, String::new(), old, new);
     (!ops.is_empty()).then_some(JsonPatch(ops))
-}
-
-/// Applies JSON operations; none if one of them does not fit.
-#[must_use]
-pub fn apply_json(target: &Value, patch: &JsonPatch) -> Option<Value> {
-    let mut edited = target.clone();
-    for op in &patch.0 {
-        apply_op(&mut edited, op)?;
-    }
-    Some(edited)
 }
 
 fn combine(earlier: &mut Map<String, Value>, later: Map<String, Value>) {
@@ -467,52 +409,5 @@ fn pointer(parent: &str, key: &str) -> String {
     format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-fn apply_op(target: &mut Value, op: &JsonOp) -> Option<()> {
-    match op {
-        JsonOp::Test { path, value } => (target.pointer(path)? == value).then_some(()),
-        JsonOp::Replace { path, value } => {
-            *target.pointer_mut(path)? = value.clone();
-            Some(())
-        }
-        JsonOp::Add { path, value } => {
-            let (parent, last) = split_pointer(path)?;
-            match target.pointer_mut(parent)? {
-                Value::Object(map) => {
-                    map.insert(last, value.clone());
-                }
-                Value::Array(items) => {
-                    let index = index_in(&last, items.len())?;
-                    items.insert(index, value.clone());
-                }
-                _ => return None,
-            }
-            Some(())
-        }
-        JsonOp::Remove { path } => {
-            let (parent, last) = split_pointer(path)?;
-            match target.pointer_mut(parent)? {
-                Value::Object(map) => map.shift_remove(&last).map(drop),
-                Value::Array(items) => {
-                    let index: usize = last.parse().ok()?;
-                    (index < items.len()).then(|| drop(items.remove(index)))
-                }
-                _ => None,
-            }
-        }
-    }
-}
-
-fn index_in(text: &str, length: usize) -> Option<usize> {
-    match text {
-        "-" => Some(length),
-        _ => text.parse().ok().filter(|index| *index <= length),
-    }
-}
-
-fn split_pointer(path: &str) -> Option<(&str, String)> {
-    let (parent, last) = path.rsplit_once('/')?;
-    Some((parent, last.replace("~1", "/").replace("~0", "~")))
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

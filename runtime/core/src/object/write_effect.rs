@@ -14,7 +14,7 @@ use serde_json::{Map, Value, map};
 /// What the server itself keeps about changes, the versions and the managers of fields, may
 /// differ. None if anything else does, and also if that cannot be told.
 #[must_use]
-pub fn version_if_foreseen<'t>(text: &'t str, known: &Value, patch: &Value) -> Option<&'t str> {
+pub fn version_if_expected<'t>(text: &'t str, known: &Value, patch: &Value) -> Option<&'t str> {
     let object = Members {
         level: Level::Object,
         known: known.as_object(),
@@ -52,8 +52,8 @@ enum ExpectedValue<'e> {
 /// A member of an object in the text, by its name.
 enum KnownMember<'e> {
     Version,
-    OfTheServer,
-    Foreseen(ExpectedValue<'e>),
+    ServerManaged,
+    Expected(ExpectedValue<'e>),
 }
 
 /// Finds the member that is named in the text.
@@ -76,7 +76,7 @@ impl Level {
         }
     }
 
-    fn is_of_the_server(self, name: &str) -> bool {
+    fn is_server_managed(self, name: &str) -> bool {
         self == Self::Metadata && matches!(name, "resourceVersion" | "managedFields" | "generation")
     }
 }
@@ -85,7 +85,7 @@ impl Level {
 
 impl<'e> Members<'e> {
     fn count(&self) -> usize {
-        let counts = |name: &str| !self.level.is_of_the_server(name);
+        let counts = |name: &str| !self.level.is_server_managed(name);
         let known = self.known.into_iter().flatten();
         let kept = known.filter(|(name, _)| counts(name) && self.patched(name).is_none());
         let patch = self.patch.into_iter().flatten();
@@ -143,8 +143,8 @@ impl<'de> Visitor<'de> for Members<'_> {
         })? {
             match member {
                 KnownMember::Version => version = Some(text.next_value()?),
-                KnownMember::OfTheServer => drop(text.next_value::<IgnoredAny>()?),
-                KnownMember::Foreseen(expected) => {
+                KnownMember::ServerManaged => drop(text.next_value::<IgnoredAny>()?),
+                KnownMember::Expected(expected) => {
                     found += 1;
                     match expected {
                         ExpectedValue::Members(members) => {
@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for Members<'_> {
         if found == self.count() {
             Ok(version)
         } else {
-            Err(surprise())
+            Err(unexpected())
         }
     }
 }
@@ -182,15 +182,15 @@ impl<'e> Visitor<'_> for MemberName<'_, 'e> {
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
         let known = find(self.members.known, self.next, name);
-        if self.members.level.is_of_the_server(name) {
+        if self.members.level.is_server_managed(name) {
             return Ok(match name {
                 "resourceVersion" => KnownMember::Version,
-                _ => KnownMember::OfTheServer,
+                _ => KnownMember::ServerManaged,
             });
         }
         match self.members.expected(name, known) {
-            Some(expected) => Ok(KnownMember::Foreseen(expected)),
-            None => Err(surprise()),
+            Some(expected) => Ok(KnownMember::Expected(expected)),
+            None => Err(unexpected()),
         }
     }
 }
@@ -213,41 +213,41 @@ impl<'de> Visitor<'de> for Same<'_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        foreseen_if(self.0.as_bool() == Some(value))
+        expect(self.0.as_bool() == Some(value))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
-        foreseen_if(self.0.as_i64() == Some(value))
+        expect(self.0.as_i64() == Some(value))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
-        foreseen_if(self.0.as_u64() == Some(value))
+        expect(self.0.as_u64() == Some(value))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
-        foreseen_if(self.0.is_f64() && *self.0 == value)
+        expect(self.0.is_f64() && *self.0 == value)
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
-        foreseen_if(self.0.as_str() == Some(value))
+        expect(self.0.as_str() == Some(value))
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        foreseen_if(self.0.is_null())
+        expect(self.0.is_null())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut text: A) -> Result<(), A::Error> {
-        let items = self.0.as_array().ok_or_else(surprise)?;
+        let items = self.0.as_array().ok_or_else(unexpected)?;
         for item in items {
-            text.next_element_seed(Same(item))?.ok_or_else(surprise)?;
+            text.next_element_seed(Same(item))?.ok_or_else(unexpected)?;
         }
-        foreseen_if(text.next_element::<IgnoredAny>()?.is_none())
+        expect(text.next_element::<IgnoredAny>()?.is_none())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, text: A) -> Result<(), A::Error> {
         let members = Members {
             level: Level::Inner,
-            known: Some(self.0.as_object().ok_or_else(surprise)?),
+            known: Some(self.0.as_object().ok_or_else(unexpected)?),
             patch: None,
         };
         members.visit_map(text).map(drop)
@@ -266,11 +266,11 @@ fn find<'e>(
     }
 }
 
-fn foreseen_if<E: Error>(same: bool) -> Result<(), E> {
-    if same { Ok(()) } else { Err(surprise()) }
+fn expect<E: Error>(same: bool) -> Result<(), E> {
+    if same { Ok(()) } else { Err(unexpected()) }
 }
 
-fn surprise<E: Error>() -> E {
+fn unexpected<E: Error>() -> E {
     E::custom("not what the write was meant to leave")
 }
 

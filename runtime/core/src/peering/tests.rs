@@ -31,7 +31,7 @@ fn record(priority: i64, lifetime: u64, lastseen: ClockReading) -> Value {
     peer.record()
 }
 
-fn seen(status: &Value, now: ClockReading) -> Peers {
+fn observed(status: &Value, now: ClockReading) -> Peers {
     let mut peers = Peers::default();
     peers.observe(&json!({"status": status}), now);
     peers
@@ -76,65 +76,67 @@ fn records_are_read_with_the_defaults_of_kopf() {
 
 #[test]
 fn the_higher_priority_goes_ahead_until_it_expires() {
-    let peers = seen(
+    let peers = observed(
         &json!({"dev": record(666, 60, at(0)), "low": record(-1, 60, at(0))}),
         at(10),
     );
-    let verdict = peers.verdict(&own(0), at(10));
-    assert!(matches!(&verdict.stance, PeeringStance::Yield(them) if them[0].identity == "dev"));
-    assert_eq!(verdict.recheck, Some(Duration::from_secs(50)));
-    let later = peers.verdict(&own(0), at(60));
-    assert_eq!(later.stance, PeeringStance::Run);
+    let decision = peers.decide(&own(0), at(10));
+    assert!(
+        matches!(&decision.action, PeeringAction::PauseForHigher(them) if them[0].identity == "dev")
+    );
+    assert_eq!(decision.recheck, Some(Duration::from_secs(50)));
+    let later = peers.decide(&own(0), at(60));
+    assert_eq!(later.action, PeeringAction::Run);
     assert_eq!(later.dead, ["dev", "low"]);
 }
 
 #[test]
 fn equals_pause_unless_their_names_decide() {
-    let peers = seen(
+    let peers = observed(
         &json!({"a": record(0, 60, at(0)), "z": record(0, 60, at(0))}),
         at(0),
     );
     assert!(
-        matches!(peers.verdict(&own(0), at(0)).stance, PeeringStance::Tie(them) if them.len() == 2)
+        matches!(peers.decide(&own(0), at(0)).action, PeeringAction::PauseForEqual(them) if them.len() == 2)
     );
     let decided = OwnPeer {
         ties: Ties::FirstIdentity,
         ..own(0)
     };
     assert!(matches!(
-        peers.verdict(&decided, at(0)).stance,
-        PeeringStance::Yield(them) if them.len() == 1 && them[0].identity == "a"
+        peers.decide(&decided, at(0)).action,
+        PeeringAction::PauseForHigher(them) if them.len() == 1 && them[0].identity == "a"
     ));
     let first = OwnPeer {
         identity: "A".to_owned(),
         ..decided
     };
-    assert_eq!(peers.verdict(&first, at(0)).stance, PeeringStance::Run);
+    assert_eq!(peers.decide(&first, at(0)).action, PeeringAction::Run);
 }
 
 #[test]
 fn a_peer_that_is_seen_to_renew_is_alive_whatever_its_clock_says() {
-    let mut peers = seen(&json!({"slow": record(1, 60, at(0))}), at(1000));
-    assert_eq!(peers.verdict(&own(0), at(1000)).dead, ["slow"]);
+    let mut peers = observed(&json!({"slow": record(1, 60, at(0))}), at(1000));
+    assert_eq!(peers.decide(&own(0), at(1000)).dead, ["slow"]);
     peers.observe(
         &json!({"status": {"slow": record(1, 60, at(50))}}),
         at(1050),
     );
     assert!(matches!(
-        peers.verdict(&own(0), at(1100)).stance,
-        PeeringStance::Yield(_)
+        peers.decide(&own(0), at(1100)).action,
+        PeeringAction::PauseForHigher(_)
     ));
-    assert_eq!(peers.verdict(&own(0), at(1110)).dead, ["slow"]);
+    assert_eq!(peers.decide(&own(0), at(1110)).dead, ["slow"]);
 }
 
 #[test]
 fn a_record_from_the_future_does_not_outlast_its_lifetime() {
-    let peers = seen(&json!({"fast": record(1, 60, at(100_000))}), at(0));
+    let peers = observed(&json!({"fast": record(1, 60, at(100_000))}), at(0));
     assert!(matches!(
-        peers.verdict(&own(0), at(59)).stance,
-        PeeringStance::Yield(_)
+        peers.decide(&own(0), at(59)).action,
+        PeeringAction::PauseForHigher(_)
     ));
-    assert_eq!(peers.verdict(&own(0), at(60)).stance, PeeringStance::Run);
+    assert_eq!(peers.decide(&own(0), at(60)).action, PeeringAction::Run);
 }
 
 #[test]
@@ -176,8 +178,8 @@ proptest! {
             .map(|it| (it.identity.clone(), record(it.priority, 60, at(0))))
             .collect();
         let now = at(age);
-        let peers = seen(&Value::Object(status), now);
-        let running = all.iter().filter(|it| peers.verdict(it, now).stance == PeeringStance::Run).count();
+        let peers = observed(&Value::Object(status), now);
+        let running = all.iter().filter(|it| peers.decide(it, now).action == PeeringAction::Run).count();
         let highest = all.iter().map(|it| it.priority).max();
         let sharing = all.iter().filter(|it| Some(it.priority) == highest).count();
         let decided = sharing == 1 || all[0].ties == Ties::FirstIdentity;
@@ -204,16 +206,16 @@ proptest! {
         for renewal in 1..=renewals {
             let seconds = renewal * pace;
             if renewal > 1 {
-                let stance = peers.verdict(&own(0), at(seconds)).stance;
-                prop_assert!(matches!(stance, PeeringStance::Yield(_)), "alive at {}", seconds);
+                let stance = peers.decide(&own(0), at(seconds)).action;
+                prop_assert!(matches!(stance, PeeringAction::PauseForHigher(_)), "alive at {}", seconds);
             }
             peers.observe(&json!({"status": {"them": record(1, 60, stamp(seconds))}}), at(seconds));
         }
         let last = renewals * pace;
-        prop_assert!(matches!(peers.verdict(&own(0), at(last + 59)).stance, PeeringStance::Yield(_)));
-        let verdict = peers.verdict(&own(0), at(last + 60));
-        prop_assert_eq!(verdict.stance, PeeringStance::Run);
-        prop_assert_eq!(verdict.dead, ["them"]);
+        prop_assert!(matches!(peers.decide(&own(0), at(last + 59)).action, PeeringAction::PauseForHigher(_)));
+        let decision = peers.decide(&own(0), at(last + 60));
+        prop_assert_eq!(decision.action, PeeringAction::Run);
+        prop_assert_eq!(decision.dead, ["them"]);
     }
 
     /// Deciding again at the announced time brings the change that was announced.
@@ -224,16 +226,16 @@ proptest! {
             .enumerate()
             .map(|(number, lifetime)| (format!("p{number}"), record(1, *lifetime, at(0))))
             .collect();
-        let peers = seen(&Value::Object(status), at(0));
+        let peers = observed(&Value::Object(status), at(0));
         let mut now = 0;
         let mut rounds = 0;
-        while let Some(wait) = peers.verdict(&own(0), at(now)).recheck {
+        while let Some(wait) = peers.decide(&own(0), at(now)).recheck {
             prop_assert!(!wait.is_zero());
             now += wait.as_secs();
             rounds += 1;
             prop_assert!(rounds <= lifetimes.len());
         }
         prop_assert_eq!(Some(now), lifetimes.iter().max().copied());
-        prop_assert_eq!(peers.verdict(&own(0), at(now)).stance, PeeringStance::Run);
+        prop_assert_eq!(peers.decide(&own(0), at(now)).action, PeeringAction::Run);
     }
 }

@@ -13,9 +13,14 @@ fn registry() -> Registry {
     Registry::new([HandlerSpec::new("fn", Trigger::Update)]).expect("sound")
 }
 
-fn sight(persistence: &Persistence, body: &Value) -> ObservedChange {
-    let seen = ObjectHistory::begin(EventKind::Changed);
-    persistence.sight(ObjectView::new(body), EventKind::Changed, seen, &registry())
+fn observe(persistence: &Persistence, body: &Value) -> ObservedChange {
+    let history = ObjectHistory::begin(EventKind::Changed);
+    persistence.observe_change(
+        ObjectView::new(body),
+        EventKind::Changed,
+        history,
+        &registry(),
+    )
 }
 
 #[test]
@@ -23,24 +28,24 @@ fn a_stored_state_is_not_a_change() {
     let persistence = Persistence::default();
     let mut body =
         json!({"metadata": {"uid": "u", "labels": {"a": "1"}}, "spec": {"x": null, "y": [1]}});
-    let first = sight(&persistence, &body);
+    let first = observe(&persistence, &body);
     assert_eq!(first.reason, Reason::Create);
-    let mut patch = Patch::new();
-    let state = persistence.keepable(&first.new, ObjectView::new(&body));
+    let mut patch = ObjectPatch::new();
+    let state = persistence.storable(&first.new, ObjectView::new(&body));
     persistence
         .diffbase
         .store(&state, ObjectView::new(&body), &mut patch);
     apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
-    assert_eq!(sight(&persistence, &body).reason, Reason::Noop);
+    assert_eq!(observe(&persistence, &body).reason, Reason::Noop);
     body["spec"]["y"] = json!([2]);
-    assert_eq!(sight(&persistence, &body).reason, Reason::Update);
+    assert_eq!(observe(&persistence, &body).reason, Reason::Update);
 }
 
 #[test]
 fn secrets_are_kept_as_digests_only() {
     let persistence = Persistence::default();
     let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"uid": "u"}, "data": {"p": "c2VjcmV0"}});
-    let state = persistence.keepable(&sight(&persistence, &body).new, ObjectView::new(&body));
+    let state = persistence.storable(&observe(&persistence, &body).new, ObjectView::new(&body));
     assert!(matches!(state, Baseline::Hashed(_)));
 }
 
@@ -48,21 +53,19 @@ fn secrets_are_kept_as_digests_only() {
 fn the_touch_annotation_goes_with_the_next_write() {
     let persistence = Persistence::default();
     let mut body = json!({"metadata": {}});
-    let now = "2020-01-01T00:00:00Z".parse().expect("valid");
-    let patch = persistence.wake_up(ObjectView::new(&body), now);
+    let mut patch = ObjectPatch::new();
+    let progress = &persistence.progress;
+    progress.touch(Some("now"), ObjectView::new(&body), &mut patch);
     apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
     let key = "kopf.zalando.org/touch-dummy";
-    assert_eq!(
-        body["metadata"]["annotations"][key],
-        "2020-01-01T00:00:00.000000+00:00"
-    );
+    assert_eq!(body["metadata"]["annotations"][key], "now");
 
-    let mut nothing = Patch::new();
-    persistence.seal(ObjectView::new(&body), &mut nothing);
+    let mut nothing = ObjectPatch::new();
+    persistence.purge_touch(ObjectView::new(&body), &mut nothing);
     assert!(nothing.is_empty());
-    let mut something = Patch::new();
+    let mut something = ObjectPatch::new();
     something.merge(json!({"spec": {"x": 1}}));
-    persistence.seal(ObjectView::new(&body), &mut something);
+    persistence.purge_touch(ObjectView::new(&body), &mut something);
     apply_merge(&mut body, &Value::Object(something.merge_patch().clone()));
     assert_eq!(body["metadata"]["annotations"].get(key), None);
 }
@@ -99,8 +102,8 @@ fn the_state_is_stored_to_the_byte_as_kopf_stores_it() {
     let persistence = Persistence::default();
     let view = ObjectView::new(&body);
     let essence = persistence.essence(view, &registry.essence_rules(&[]));
-    let mut patch = Patch::new();
-    let state = persistence.keepable(&essence, view);
+    let mut patch = ObjectPatch::new();
+    let state = persistence.storable(&essence, view);
     persistence.diffbase.store(&state, view, &mut patch);
     let key = "kopf.zalando.org/last-handled-configuration";
     let stored = patch.get(&crate::object::patch::annotation(key));

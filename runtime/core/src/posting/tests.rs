@@ -1,11 +1,11 @@
-//! The ledger by example, and what holds for every history.
+//! The correlator by example, and what holds for every history.
 
 use proptest::prelude::*;
 
 use super::*;
 
-fn note(reason: &str, message: &str) -> EventNote {
-    EventNote {
+fn note(reason: &str, message: &str) -> EventContent {
+    EventContent {
         r#type: "Normal".to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
@@ -13,7 +13,7 @@ fn note(reason: &str, message: &str) -> EventNote {
     }
 }
 
-fn ledger() -> EventCorrelator<&'static str> {
+fn correlator() -> EventCorrelator<&'static str> {
     EventCorrelator::new(EventLimits::default())
 }
 
@@ -23,30 +23,30 @@ const fn at(seconds: u64) -> Duration {
 
 #[test]
 fn repeats_become_a_count_of_the_same_event() {
-    let mut ledger = ledger();
-    ledger.note("one", note("Said", "hello"), at(0));
-    let created = ledger.next(at(0)).unwrap();
+    let mut correlator = correlator();
+    correlator.add("one", note("Said", "hello"), at(0));
+    let created = correlator.next(at(0)).unwrap();
     assert_eq!((created.count, &created.update), (1, &None));
-    ledger.sent(&created.key, "event-1");
+    correlator.sent(&created.key, "event-1");
     for _ in 0..9_999 {
-        ledger.note("one", note("Said", "hello"), at(0));
+        correlator.add("one", note("Said", "hello"), at(0));
     }
-    assert_eq!(ledger.next(at(0)), None);
-    assert_eq!(ledger.wait(at(0)), Some(at(1)));
-    let updated = ledger.next(at(1)).unwrap();
+    assert_eq!(correlator.next(at(0)), None);
+    assert_eq!(correlator.wait(at(0)), Some(at(1)));
+    let updated = correlator.next(at(1)).unwrap();
     assert_eq!(updated.count, 10_000);
     assert_eq!(updated.update.as_deref(), Some("event-1"));
-    assert_eq!(ledger.next(at(2)), None);
+    assert_eq!(correlator.next(at(2)), None);
 }
 
 #[test]
 fn what_comes_while_an_event_is_on_its_way_updates_it_later() {
-    let mut ledger = ledger();
-    ledger.note("one", note("Said", "hello"), at(0));
-    let created = ledger.next(at(0)).unwrap();
-    ledger.note("one", note("Said", "hello"), at(0));
-    ledger.sent(&created.key, "event-1");
-    let updated = ledger.next(at(1)).unwrap();
+    let mut correlator = correlator();
+    correlator.add("one", note("Said", "hello"), at(0));
+    let created = correlator.next(at(0)).unwrap();
+    correlator.add("one", note("Said", "hello"), at(0));
+    correlator.sent(&created.key, "event-1");
+    let updated = correlator.next(at(1)).unwrap();
     assert_eq!(
         (updated.count, updated.update.as_deref()),
         (2, Some("event-1"))
@@ -55,11 +55,11 @@ fn what_comes_while_an_event_is_on_its_way_updates_it_later() {
 
 #[test]
 fn many_similar_events_become_one() {
-    let mut ledger = ledger();
+    let mut correlator = correlator();
     for number in 0..1_000 {
-        ledger.note("one", note("Said", &format!("number {number}")), at(0));
+        correlator.add("one", note("Said", &format!("number {number}")), at(0));
     }
-    let sent: Vec<DueEvent<&str>> = std::iter::from_fn(|| ledger.next(at(0))).collect();
+    let sent: Vec<DueEvent<&str>> = std::iter::from_fn(|| correlator.next(at(0))).collect();
     assert_eq!(sent.len(), 11);
     assert_eq!(
         sent[10].message,
@@ -67,18 +67,18 @@ fn many_similar_events_become_one() {
     );
     assert_eq!(sent[10].count, 990);
     // After a while they are told apart again.
-    ledger.note("one", note("Said", "number 2000"), at(601));
-    assert_eq!(ledger.next(at(601)).unwrap().message, "number 2000");
+    correlator.add("one", note("Said", "number 2000"), at(601));
+    assert_eq!(correlator.next(at(601)).unwrap().message, "number 2000");
 }
 
 #[test]
 fn an_object_that_says_too_much_does_not_silence_others() {
-    let mut ledger = ledger();
+    let mut correlator = correlator();
     for number in 0..100 {
-        ledger.note("loud", note(&format!("Reason{number}"), "hello"), at(0));
+        correlator.add("loud", note(&format!("Reason{number}"), "hello"), at(0));
     }
-    ledger.note("quiet", note("Said", "hello"), at(0));
-    let sent: Vec<&str> = std::iter::from_fn(|| ledger.next(at(0)))
+    correlator.add("quiet", note("Said", "hello"), at(0));
+    let sent: Vec<&str> = std::iter::from_fn(|| correlator.next(at(0)))
         .map(|due| due.key.subject)
         .collect();
     assert_eq!(
@@ -86,51 +86,51 @@ fn an_object_that_says_too_much_does_not_silence_others() {
         25
     );
     assert_eq!(sent.last(), Some(&"quiet"));
-    let wait = ledger.wait(at(0)).unwrap();
+    let wait = correlator.wait(at(0)).unwrap();
     assert!(wait > at(299) && wait < at(301), "{wait:?}");
-    assert!(ledger.next(wait).is_some());
-    assert!(ledger.next(wait).is_none());
+    assert!(correlator.next(wait).is_some());
+    assert!(correlator.next(wait).is_none());
 }
 
 #[test]
 fn an_event_that_expired_is_created_anew_with_its_count() {
-    let mut ledger = ledger();
-    ledger.note("one", note("Said", "hello"), at(0));
-    let created = ledger.next(at(0)).unwrap();
-    ledger.sent(&created.key, "event-1");
-    ledger.note("one", note("Said", "hello"), at(5000));
-    let update = ledger.next(at(5000)).unwrap();
-    ledger.renew(&update.key);
-    let renewed = ledger.next(at(5000)).unwrap();
+    let mut correlator = correlator();
+    correlator.add("one", note("Said", "hello"), at(0));
+    let created = correlator.next(at(0)).unwrap();
+    correlator.sent(&created.key, "event-1");
+    correlator.add("one", note("Said", "hello"), at(5000));
+    let update = correlator.next(at(5000)).unwrap();
+    correlator.recreate(&update.key);
+    let renewed = correlator.next(at(5000)).unwrap();
     assert_eq!((renewed.count, renewed.update), (2, None));
 }
 
 #[test]
 fn a_failure_is_retried_and_then_given_up() {
-    let mut ledger = ledger();
-    ledger.note("one", note("Said", "hello"), at(0));
+    let mut correlator = correlator();
+    correlator.add("one", note("Said", "hello"), at(0));
     let mut now = at(0);
     for _ in 0..8 {
-        let due = ledger.next(now).unwrap();
-        assert!(ledger.failed(&due.key, now));
-        now += ledger.wait(now).unwrap();
+        let due = correlator.next(now).unwrap();
+        assert!(correlator.failed(&due.key, now));
+        now += correlator.wait(now).unwrap();
     }
-    let due = ledger.next(now).unwrap();
-    assert!(!ledger.failed(&due.key, now));
-    assert_eq!(ledger.wait(now), None);
+    let due = correlator.next(now).unwrap();
+    assert!(!correlator.failed(&due.key, now));
+    assert_eq!(correlator.wait(now), None);
     assert_eq!(now, at(54));
 }
 
 #[test]
 fn at_the_end_nothing_waits_for_more_of_the_same() {
-    let mut ledger = ledger();
-    ledger.note("one", note("Said", "hello"), at(0));
-    let created = ledger.next(at(0)).unwrap();
-    ledger.sent(&created.key, "event-1");
-    ledger.note("one", note("Said", "hello"), at(0));
-    assert_eq!(ledger.next(at(0)), None);
-    ledger.hurry();
-    assert_eq!(ledger.next(at(0)).unwrap().count, 2);
+    let mut correlator = correlator();
+    correlator.add("one", note("Said", "hello"), at(0));
+    let created = correlator.next(at(0)).unwrap();
+    correlator.sent(&created.key, "event-1");
+    correlator.add("one", note("Said", "hello"), at(0));
+    assert_eq!(correlator.next(at(0)), None);
+    correlator.skip_delays();
+    assert_eq!(correlator.next(at(0)).unwrap().count, 2);
 }
 
 #[test]
@@ -152,53 +152,53 @@ proptest! {
     #[test]
     fn every_note_is_counted_once_and_the_budget_holds(history in history()) {
         let limits = EventLimits::default();
-        let mut ledger = EventCorrelator::new(limits.clone());
+        let mut correlator = EventCorrelator::new(limits.clone());
         let mut now = Duration::ZERO;
         let mut requests: HashMap<u8, u32> = HashMap::new();
         let mut counts: HashMap<EventKey<u8>, u32> = HashMap::new();
-        let mut drain = |ledger: &mut EventCorrelator<u8>, now: Duration, requests: &mut HashMap<u8, u32>| {
-            while let Some(due) = ledger.next(now) {
+        let mut drain = |correlator: &mut EventCorrelator<u8>, now: Duration, requests: &mut HashMap<u8, u32>| {
+            while let Some(due) = correlator.next(now) {
                 *requests.entry(due.key.subject).or_default() += 1;
                 let known = counts.insert(due.key.clone(), due.count);
                 assert_eq!(due.update.is_some(), known.is_some());
                 assert!(known.is_none_or(|known| known < due.count));
                 assert!(due.message.chars().count() <= LONGEST_MESSAGE);
-                ledger.sent(&due.key, "name");
+                correlator.sent(&due.key, "name");
             }
             counts.values().map(|&count| u64::from(count)).sum::<u64>()
         };
         for (noted, &(subject, reason, message, pause)) in history.iter().enumerate() {
             now += at(pause.into());
-            ledger.note(subject, note(&reason.to_string(), &message.to_string()), now);
-            let told = drain(&mut ledger, now, &mut requests);
+            correlator.add(subject, note(&reason.to_string(), &message.to_string()), now);
+            let told = drain(&mut correlator, now, &mut requests);
             prop_assert!(told <= noted as u64 + 1);
             let refilled = now.as_secs() / limits.refill.as_secs();
             let most = requests.values().copied().max().unwrap_or_default();
             prop_assert!(u64::from(most) <= u64::from(limits.burst) + refilled);
         }
         for _ in 0..history.len() {
-            let Some(wait) = ledger.wait(now) else { break };
+            let Some(wait) = correlator.wait(now) else { break };
             now += wait;
-            drain(&mut ledger, now, &mut requests);
+            drain(&mut correlator, now, &mut requests);
         }
-        prop_assert_eq!(ledger.wait(now), None);
-        prop_assert_eq!(drain(&mut ledger, now, &mut requests), history.len() as u64);
+        prop_assert_eq!(correlator.wait(now), None);
+        prop_assert_eq!(drain(&mut correlator, now, &mut requests), history.len() as u64);
     }
 
     #[test]
     fn what_waits_and_what_is_remembered_is_bounded(history in history()) {
         let limits = EventLimits { waiting: 5, remembered: 10, ..EventLimits::default() };
-        let mut ledger = EventCorrelator::new(limits);
+        let mut correlator = EventCorrelator::new(limits);
         let mut dropped = 0;
         for (step, (subject, reason, message, pause)) in history.into_iter().enumerate() {
             let now = at(u64::from(pause));
-            ledger.note(subject, note(&reason.to_string(), &message.to_string()), now);
-            if step % 3 == 0 && let Some(due) = ledger.next(now) {
-                ledger.sent(&due.key, "name");
+            correlator.add(subject, note(&reason.to_string(), &message.to_string()), now);
+            if step % 3 == 0 && let Some(due) = correlator.next(now) {
+                correlator.sent(&due.key, "name");
             }
-            prop_assert!(ledger.queue.len() <= 5);
-            prop_assert!(ledger.entries.len() <= 10);
-            dropped += ledger.dropped();
+            prop_assert!(correlator.queue.len() <= 5);
+            prop_assert!(correlator.entries.len() <= 10);
+            dropped += correlator.dropped();
         }
         prop_assert!(dropped <= 300);
     }

@@ -8,7 +8,7 @@ use crate::{
     object::{
         ANNOTATIONS_LIMIT, ObjectView,
         essence::{Essence, KOPF_PREFIX},
-        patch::Patch,
+        patch::ObjectPatch,
     },
     progress::{ProgressStorage, key::KeyForm, record::Record},
 };
@@ -23,7 +23,7 @@ pub struct AnnotationsProgress {
     /// The name of the annotation that wakes objects up.
     pub touch_key: String,
     /// The name of the annotation with the states that handlers saw.
-    pub seen_key: String,
+    pub handled_states_key: String,
 }
 
 /// Beyond this length notes are packed, to leave room for the last handled state.
@@ -42,11 +42,11 @@ impl AnnotationsProgress {
             form: KeyForm::new(prefix),
             verbose: false,
             touch_key: "touch-dummy".to_owned(),
-            seen_key: "last-seen-states".to_owned(),
+            handled_states_key: "last-seen-states".to_owned(),
         }
     }
 
-    fn put(&self, name: &str, value: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+    fn put(&self, name: &str, value: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         for key in self.form.keys(name, view) {
             match value {
                 Some(value) => patch.set_annotation(&key, value),
@@ -73,7 +73,13 @@ impl ProgressStorage for AnnotationsProgress {
         })
     }
 
-    fn store(&self, id: &HandlerId, record: &Record, view: ObjectView<'_>, patch: &mut Patch) {
+    fn store(
+        &self,
+        id: &HandlerId,
+        record: &Record,
+        view: ObjectView<'_>,
+        patch: &mut ObjectPatch,
+    ) {
         let json = if self.verbose {
             record.to_json_with_nulls()
         } else {
@@ -82,11 +88,11 @@ impl ProgressStorage for AnnotationsProgress {
         self.put(id.as_str(), Some(&json::to_ascii(&json)), view, patch);
     }
 
-    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut Patch) {
+    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         self.put(id.as_str(), None, view, patch);
     }
 
-    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         self.put(&self.touch_key, value, view, patch);
     }
 
@@ -94,19 +100,24 @@ impl ProgressStorage for AnnotationsProgress {
         essence.retain_annotations(|key| !self.form.owns(key));
     }
 
-    fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String> {
+    fn fetch_handled_states(&self, view: ObjectView<'_>) -> Option<String> {
         self.form
-            .read(&self.seen_key, view)
+            .read(&self.handled_states_key, view)
             .next()
             .map(str::to_owned)
     }
 
-    fn store_seen(&self, notes: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
-        self.put(&self.seen_key, notes, view, patch);
+    fn store_handled_states(
+        &self,
+        notes: Option<&str>,
+        view: ObjectView<'_>,
+        patch: &mut ObjectPatch,
+    ) {
+        self.put(&self.handled_states_key, notes, view, patch);
     }
 
-    fn seen_budget(&self, view: ObjectView<'_>, patch: &Patch) -> usize {
-        let keys = self.form.keys(&self.seen_key, view);
+    fn handled_states_budget(&self, view: ObjectView<'_>, patch: &ObjectPatch) -> usize {
+        let keys = self.form.keys(&self.handled_states_key, view);
         let taken = patch.annotations_size(view, |key| keys.contains(key)) + RESERVE;
         let room = ANNOTATIONS_LIMIT.saturating_sub(taken) / keys.len();
         room.min(LONGEST_NOTES)

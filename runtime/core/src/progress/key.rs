@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crate::object::{
     ObjectView,
     essence::{MARKER_NAME, is_kopf_prefix},
-    patch::Patch,
+    patch::ObjectPatch,
 };
 
 /// How keys are made: under which prefix, and whether in the old form, too.
@@ -109,7 +109,7 @@ impl KeyForm {
     /// Marks the prefix, so that other operators do not take our notes for changes.
     ///
     /// Kopf forgets this for prefixes such as `kopf.dev`, which it does not recognise itself.
-    pub fn mark(&self, view: ObjectView<'_>, patch: &mut Patch) {
+    pub fn mark(&self, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         let key = format!("{}/{MARKER_NAME}", self.prefix);
         if !is_kopf_prefix(&self.prefix) && view.annotation(&key).is_none() {
             patch.set_annotation(&key, "yes");

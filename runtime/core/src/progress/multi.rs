@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     handler::HandlerId,
-    object::{ObjectView, essence::Essence, patch::Patch},
+    object::{ObjectView, essence::Essence, patch::ObjectPatch},
     progress::{
         ProgressStorage, annotations::AnnotationsProgress, record::Record, status::StatusProgress,
     },
@@ -54,19 +54,25 @@ impl ProgressStorage for MultiProgress {
         self.all().find_map(|storage| storage.fetch(id, view))
     }
 
-    fn store(&self, id: &HandlerId, record: &Record, view: ObjectView<'_>, patch: &mut Patch) {
+    fn store(
+        &self,
+        id: &HandlerId,
+        record: &Record,
+        view: ObjectView<'_>,
+        patch: &mut ObjectPatch,
+    ) {
         for storage in &self.written {
             storage.store(id, record, view, patch);
         }
     }
 
-    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut Patch) {
+    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         for storage in self.all() {
             storage.purge(id, view, patch);
         }
     }
 
-    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         for storage in &self.written {
             storage.touch(value, view, patch);
         }
@@ -81,22 +87,27 @@ impl ProgressStorage for MultiProgress {
         }
     }
 
-    fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String> {
+    fn fetch_handled_states(&self, view: ObjectView<'_>) -> Option<String> {
         self.written
             .iter()
-            .find_map(|storage| storage.fetch_seen(view))
+            .find_map(|storage| storage.fetch_handled_states(view))
     }
 
-    fn store_seen(&self, notes: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+    fn store_handled_states(
+        &self,
+        notes: Option<&str>,
+        view: ObjectView<'_>,
+        patch: &mut ObjectPatch,
+    ) {
         for storage in &self.written {
-            storage.store_seen(notes, view, patch);
+            storage.store_handled_states(notes, view, patch);
         }
     }
 
-    fn seen_budget(&self, view: ObjectView<'_>, patch: &Patch) -> usize {
+    fn handled_states_budget(&self, view: ObjectView<'_>, patch: &ObjectPatch) -> usize {
         self.written
             .iter()
-            .map(|storage| storage.seen_budget(view, patch))
+            .map(|storage| storage.handled_states_budget(view, patch))
             .min()
             .unwrap_or(0)
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     handler::HandlerId,
-    object::{ObjectView, essence::Essence, patch::Patch, path::FieldPath},
+    object::{ObjectView, essence::Essence, patch::ObjectPatch, path::FieldPath},
     progress::{ProgressStorage, record::Record},
 };
 
@@ -16,10 +16,10 @@ pub struct StatusProgress {
     /// The field that wakes objects up.
     pub touch_field: FieldPath,
     /// The field with the states that handlers saw.
-    pub seen_field: FieldPath,
+    pub handled_states_field: FieldPath,
 }
 
-const SEEN_BUDGET: usize = 512 * 1024;
+const HANDLED_STATES_BUDGET: usize = 512 * 1024;
 
 // === impl StatusProgress ===
 
@@ -30,11 +30,11 @@ impl StatusProgress {
         Self {
             field: FieldPath::new(["status", name, "progress"]),
             touch_field: FieldPath::new(["status", name, "dummy"]),
-            seen_field: FieldPath::new(["status", name, "seen"]),
+            handled_states_field: FieldPath::new(["status", name, "seen"]),
         }
     }
 
-    fn put(path: &FieldPath, value: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+    fn put(path: &FieldPath, value: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         match value {
             Some(value) => patch.set(path, value.into()),
             None => patch.purge(path, view),
@@ -53,37 +53,48 @@ impl ProgressStorage for StatusProgress {
         Record::from_json(self.field.child(id.as_str()).resolve(view.body())?)
     }
 
-    fn store(&self, id: &HandlerId, record: &Record, _view: ObjectView<'_>, patch: &mut Patch) {
+    fn store(
+        &self,
+        id: &HandlerId,
+        record: &Record,
+        _view: ObjectView<'_>,
+        patch: &mut ObjectPatch,
+    ) {
         patch.set(&self.field.child(id.as_str()), record.to_json_with_nulls());
     }
 
-    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut Patch) {
+    fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         patch.purge(&self.field.child(id.as_str()), view);
     }
 
-    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
+    fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         Self::put(&self.touch_field, value, view, patch);
     }
 
     fn clear(&self, essence: &mut Essence) {
-        for field in [&self.field, &self.touch_field, &self.seen_field] {
+        for field in [&self.field, &self.touch_field, &self.handled_states_field] {
             essence.remove(field);
         }
     }
 
-    fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String> {
-        self.seen_field
+    fn fetch_handled_states(&self, view: ObjectView<'_>) -> Option<String> {
+        self.handled_states_field
             .resolve(view.body())
             .and_then(Value::as_str)
             .map(str::to_owned)
     }
 
-    fn store_seen(&self, notes: Option<&str>, view: ObjectView<'_>, patch: &mut Patch) {
-        Self::put(&self.seen_field, notes, view, patch);
+    fn store_handled_states(
+        &self,
+        notes: Option<&str>,
+        view: ObjectView<'_>,
+        patch: &mut ObjectPatch,
+    ) {
+        Self::put(&self.handled_states_field, notes, view, patch);
     }
 
-    fn seen_budget(&self, _view: ObjectView<'_>, _patch: &Patch) -> usize {
-        SEEN_BUDGET
+    fn handled_states_budget(&self, _view: ObjectView<'_>, _patch: &ObjectPatch) -> usize {
+        HANDLED_STATES_BUDGET
     }
 }
 

@@ -24,7 +24,7 @@ impl MatchingNamespaces {
     }
 
     /// A namespace exists; `true` if it is served from now on.
-    pub fn came(&mut self, name: &str, uid: &str) -> bool {
+    pub fn add(&mut self, name: &str, uid: &str) -> bool {
         let wanted = self.patterns.iter().any(|pattern| pattern.matches(name));
         wanted
             && self
@@ -36,7 +36,7 @@ impl MatchingNamespaces {
     /// A namespace is gone; `true` if it is no longer served.
     ///
     /// A list may tell of a namesake that came later before it turns out that this one went.
-    pub fn went(&mut self, name: &str, uid: &str) -> bool {
+    pub fn remove(&mut self, name: &str, uid: &str) -> bool {
         let present = self.served.get(name).is_some_and(|it| it == uid);
         present && self.served.remove(name).is_some()
     }

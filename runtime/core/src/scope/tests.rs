@@ -89,14 +89,14 @@ fn a_name_is_known_without_looking() {
 
 #[test]
 fn a_pattern_that_cannot_be_meant_says_why() {
-    let flaw = |pattern| NamespacePattern::new(pattern).flaw();
-    assert_eq!(flaw(""), Some(PatternFlaw::Empty));
-    assert_eq!(flaw("a,"), Some(PatternFlaw::Empty));
+    let flaw = |pattern| NamespacePattern::new(pattern).problem();
+    assert_eq!(flaw(""), Some(PatternProblem::Empty));
+    assert_eq!(flaw("a,"), Some(PatternProblem::Empty));
     assert_eq!(
         flaw("Prod"),
-        Some(PatternFlaw::Impossible { character: 'P' })
+        Some(PatternProblem::Impossible { character: 'P' })
     );
-    let unreachable = PatternFlaw::Unreachable {
+    let unreachable = PatternProblem::Unreachable {
         part: "b".to_owned(),
         first: "a".to_owned(),
     };
@@ -108,15 +108,15 @@ fn a_pattern_that_cannot_be_meant_says_why() {
 
 #[test]
 fn a_namesake_that_came_before_the_other_went_stays() {
-    let mut roll = MatchingNamespaces::new(vec!["a*".into(), "b".into()]);
-    assert!(roll.came("a1", "first"));
-    assert!(!roll.came("c", "other"));
-    assert!(!roll.came("a1", "second"));
-    assert!(!roll.went("a1", "first"));
-    assert_eq!(roll.names(), BTreeSet::from(["a1".to_owned()]));
-    assert!(roll.went("a1", "second"));
-    assert_eq!(roll.literals(), BTreeSet::from(["b".to_owned()]));
-    let globs: Vec<String> = roll.globs().map(ToString::to_string).collect();
+    let mut namespaces = MatchingNamespaces::new(vec!["a*".into(), "b".into()]);
+    assert!(namespaces.add("a1", "first"));
+    assert!(!namespaces.add("c", "other"));
+    assert!(!namespaces.add("a1", "second"));
+    assert!(!namespaces.remove("a1", "first"));
+    assert_eq!(namespaces.names(), BTreeSet::from(["a1".to_owned()]));
+    assert!(namespaces.remove("a1", "second"));
+    assert_eq!(namespaces.literals(), BTreeSet::from(["b".to_owned()]));
+    let globs: Vec<String> = namespaces.globs().map(ToString::to_string).collect();
     assert_eq!(globs, ["a*"]);
 }
 
@@ -156,6 +156,6 @@ proptest! {
     #[test]
     fn no_text_is_too_strange(pattern in ".*", name in ".*") {
         let pattern = NamespacePattern::new(&pattern);
-        let _ = (pattern.matches(&name), pattern.flaw());
+        let _ = (pattern.matches(&name), pattern.problem());
     }
 }

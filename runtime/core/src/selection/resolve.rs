@@ -103,7 +103,7 @@ impl ResourceDemand {
         let mut picked = Vec::new();
         let meant = catalog
             .iter()
-            .filter(|it| selector.means(it) && selector.wants_version(it));
+            .filter(|it| selector.selects(it) && selector.wants_version(it));
         for resource in meant {
             if !resource.is_watchable() {
                 findings.push(SelectionFinding::NotWatchable(resource.name()));

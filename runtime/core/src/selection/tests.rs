@@ -363,7 +363,7 @@ proptest! {
             prop_assert!(served.resource.is_watchable());
             prop_assert!(!served.resource.plural.contains('/'));
             prop_assert!(!writes || served.resource.is_patchable());
-            prop_assert!(selector.means(&served.resource));
+            prop_assert!(selector.selects(&served.resource));
         }
         if selector.is_specific() {
             prop_assert!(resolution.served.len() <= 1);
@@ -377,10 +377,10 @@ proptest! {
         catalog in any_catalog(),
     ) {
         for resource in &catalog {
-            let both = one.means(resource) && other.means(resource);
+            let both = one.selects(resource) && other.selects(resource);
             prop_assert!(!both || one.may_overlap(&other));
-            let may = one.may_mean(&resource.group, &resource.kind, &resource.plural);
-            prop_assert!(!one.means(resource) || may);
+            let may = one.may_select(&resource.group, &resource.kind, &resource.plural);
+            prop_assert!(!one.selects(resource) || may);
         }
     }
 }

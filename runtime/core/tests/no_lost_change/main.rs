@@ -1,7 +1,9 @@
 //! The guarantee of `docs/guarantees.md`, checked on random histories of one object.
 
+mod consistency;
 mod scenarios;
-mod world;
+mod schedule;
+mod simulation;
 
 use kopf_core::{
     cause::Subject,
@@ -11,7 +13,7 @@ use kopf_core::{
 };
 use proptest::prelude::*;
 use serde_json::Value;
-use world::{Act, Call, Crash, Edit, World};
+use simulation::{Act, Crash, Edit, HandlerCall, Simulation};
 
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
@@ -19,7 +21,7 @@ const LAST_DIGESTS: &str = "kopf.zalando.org/last-handled-packed";
 
 /// What happens next in a history.
 #[derive(Clone, Debug)]
-enum Step {
+enum HistoryStep {
     Edit(Edit),
     Turn(Vec<Edit>, Crash),
     Crash,
@@ -70,7 +72,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-fn step(kopf: bool) -> impl Strategy<Value = Step> {
+fn step(kopf: bool) -> impl Strategy<Value = HistoryStep> {
     let crash = prop_oneof![
         6 => Just(Crash::Never),
         1 => Just(Crash::BeforeWrite),
@@ -78,11 +80,11 @@ fn step(kopf: bool) -> impl Strategy<Value = Step> {
     ];
     let turn = (prop::collection::vec(edit(), 0..2), crash);
     prop_oneof![
-        3 => edit().prop_map(Step::Edit),
-        9 => turn.prop_map(|(edits, crash)| Step::Turn(edits, crash)),
-        1 => Just(Step::Crash),
-        1 => (1u64..20).prop_map(Step::Pass),
-        u32::from(kopf) => Just(Step::Kopf),
+        3 => edit().prop_map(HistoryStep::Edit),
+        9 => turn.prop_map(|(edits, crash)| HistoryStep::Turn(edits, crash)),
+        1 => Just(HistoryStep::Crash),
+        1 => (1u64..20).prop_map(HistoryStep::Pass),
+        u32::from(kopf) => Just(HistoryStep::Kopf),
     ]
 }
 
@@ -110,34 +112,34 @@ fn play(
     handlers: &[usize],
     lifecycle: Lifecycle,
     acts: Vec<Act>,
-    steps: Vec<Step>,
-) -> World {
+    steps: Vec<HistoryStep>,
+) -> Simulation {
     let pool = pool();
     let specs = handlers.iter().flat_map(|index| pool[*index].clone());
-    let mut world = World::new(kind, specs.collect(), lifecycle);
-    world.plan = acts.into();
+    let mut simulation = Simulation::new(kind, specs.collect(), lifecycle);
+    simulation.plan = acts.into();
     for step in steps {
         match step {
-            Step::Edit(edit) => world.edit(&edit),
-            Step::Turn(edits, crash) => world.turn(&edits, crash),
-            Step::Crash => world.crash(),
-            Step::Pass(seconds) => world.pass(seconds),
-            Step::Kopf => world.kopf_turn(),
+            HistoryStep::Edit(edit) => simulation.edit(&edit),
+            HistoryStep::Turn(edits, crash) => simulation.turn(&edits, crash),
+            HistoryStep::Crash => simulation.crash(),
+            HistoryStep::Pass(seconds) => simulation.pass(seconds),
+            HistoryStep::Kopf => simulation.kopf_turn(),
         }
     }
-    world.settle();
-    world
+    simulation.settle();
+    simulation
 }
 
-fn has(world: &World, id: &HandlerId, wanted: impl Fn(Trigger) -> bool) -> bool {
-    let handlers = world.registry.handlers();
+fn has(simulation: &Simulation, id: &HandlerId, wanted: impl Fn(Trigger) -> bool) -> bool {
+    let handlers = simulation.registry.handlers();
     handlers
         .iter()
         .any(|spec| spec.id == *id && wanted(spec.trigger))
 }
 
-fn scope(world: &World, id: &HandlerId) -> FieldPath {
-    let handlers = world.registry.handlers();
+fn scope(simulation: &Simulation, id: &HandlerId) -> FieldPath {
+    let handlers = simulation.registry.handlers();
     handlers
         .iter()
         .find(|spec| spec.id == *id)
@@ -154,57 +156,62 @@ fn reacts_to_updates(trigger: Trigger) -> bool {
 }
 
 /// Every matching update or field handler has seen the final state.
-fn nothing_is_lost(world: &World) -> Result<(), TestCaseError> {
-    let last = world.essence().into_value();
-    let labelled = world.body["metadata"]["labels"].is_object();
-    for spec in world.registry.handlers() {
+fn nothing_is_lost(simulation: &Simulation) -> Result<(), TestCaseError> {
+    let last = simulation.essence().into_value();
+    let labelled = simulation.body["metadata"]["labels"].is_object();
+    for spec in simulation.registry.handlers() {
         let id = &spec.id;
-        if !has(world, id, reacts_to_updates) || (id.as_str() == "labelled" && !labelled) {
+        if !has(simulation, id, reacts_to_updates) || (id.as_str() == "labelled" && !labelled) {
             continue;
         }
-        let path = scope(world, id);
-        let finished = |call: &&Call| call.persisted && call.finished;
-        let own = world
+        let path = scope(simulation, id);
+        let finished = |call: &&HandlerCall| call.persisted && call.finished;
+        let own = simulation
             .calls
             .iter()
             .filter(finished)
             .rfind(|call| call.id == *id);
         // One that was never called relies on what was done at creation: on the oldest state
         // that was seen then, unless nobody who saw an older one missed anything.
-        let creation = world
+        let creation = simulation
             .calls
             .iter()
             .filter(finished)
             .filter(|call| call.creating);
         let seen = match (own, creation.clone().next()) {
             (Some(own), _) => Some(&own.state),
-            (None, None) => world.created.as_ref(),
+            (None, None) => simulation.created.as_ref(),
             (None, Some(oldest)) if alike(&path, &oldest.state, &last) => None,
             (None, Some(_)) => creation
                 .filter(|call| {
-                    !world
+                    !simulation
                         .calls
                         .iter()
                         .any(|later| later.id == call.id && !later.creating)
                 })
-                .find(|call| !alike(&scope(world, &call.id), &call.state, &last))
+                .find(|call| !alike(&scope(simulation, &call.id), &call.state, &last))
                 .map(|call| &call.state),
         };
         if let Some(seen) = seen {
             let message = format!("{id} saw {seen}, not {last}");
-            prop_assert!(alike(&path, seen, &last), "{}:\n{}", message, world.story());
+            prop_assert!(
+                alike(&path, seen, &last),
+                "{}:\n{}",
+                message,
+                simulation.history()
+            );
         }
     }
     for sub in ["parent/s1", "parent/s2"] {
         let sub = HandlerId::new(sub);
-        let mut calls = world.calls.iter().filter(|call| call.id == sub);
+        let mut calls = simulation.calls.iter().filter(|call| call.id == sub);
         let seen = calls.rfind(|call| call.persisted && call.finished);
         if let Some(seen) = seen {
             prop_assert!(
                 same(Some(&seen.state), Some(&last)),
                 "{} is stale:\n{}",
                 sub,
-                world.story()
+                simulation.history()
             );
         }
     }
@@ -212,9 +219,13 @@ fn nothing_is_lost(world: &World) -> Result<(), TestCaseError> {
 }
 
 /// A create handler is not called again once it is done.
-fn creation_is_not_repeated(world: &World) -> Result<(), TestCaseError> {
+fn creation_is_not_repeated(simulation: &Simulation) -> Result<(), TestCaseError> {
     for id in ["create1", "create2"].map(HandlerId::new) {
-        let calls: Vec<&Call> = world.calls.iter().filter(|call| call.id == id).collect();
+        let calls: Vec<&HandlerCall> = simulation
+            .calls
+            .iter()
+            .filter(|call| call.id == id)
+            .collect();
         let done = calls
             .iter()
             .position(|call| call.finished && call.persisted);
@@ -224,26 +235,26 @@ fn creation_is_not_repeated(world: &World) -> Result<(), TestCaseError> {
                 calls.len(),
                 "{} was repeated:\n{}",
                 id,
-                world.story()
+                simulation.history()
             );
         }
-        let declared = has(world, &id, |_| true);
+        let declared = has(simulation, &id, |_| true);
         prop_assert_eq!(
             declared,
             done.is_some(),
             "{} is not done:\n{}",
             id,
-            world.story()
+            simulation.history()
         );
     }
     Ok(())
 }
 
 /// Nothing runs again for a state on which its end was persisted.
-fn nothing_is_repeated(world: &World) -> Result<(), TestCaseError> {
-    let mut last: std::collections::BTreeMap<&HandlerId, &Call> = Default::default();
-    for call in &world.calls {
-        let resumes = has(world, &call.id, |trigger| {
+fn nothing_is_repeated(simulation: &Simulation) -> Result<(), TestCaseError> {
+    let mut last: std::collections::BTreeMap<&HandlerId, &HandlerCall> = Default::default();
+    for call in &simulation.calls {
+        let resumes = has(simulation, &call.id, |trigger| {
             matches!(trigger, Trigger::Resume { .. })
         });
         let resumed = call.initial && resumes;
@@ -262,26 +273,31 @@ fn nothing_is_repeated(world: &World) -> Result<(), TestCaseError> {
             && !parent
             && !(forgetful && before.cycle != call.cycle)
         {
-            let path = scope(world, &call.id);
+            let path = scope(simulation, &call.id);
             let repeated = alike(&path, &before.state, &call.state);
-            prop_assert!(!repeated, "{} was repeated:\n{}", call.id, world.story());
+            prop_assert!(
+                !repeated,
+                "{} was repeated:\n{}",
+                call.id,
+                simulation.history()
+            );
         }
     }
     Ok(())
 }
 
 /// At rest the object carries nothing but the newest state.
-fn nothing_is_left(world: &World) -> Result<(), TestCaseError> {
-    let view = ObjectView::new(&world.body);
-    if world.registry.is_stealthy(&Subject::object(view)) {
+fn nothing_is_left(simulation: &Simulation) -> Result<(), TestCaseError> {
+    let view = ObjectView::new(&simulation.body);
+    if simulation.registry.ignores(&Subject::object(view)) {
         return Ok(());
     }
-    let annotations = world.body["metadata"]["annotations"].as_object();
+    let annotations = simulation.body["metadata"]["annotations"].as_object();
     let keys: Vec<&String> = annotations.into_iter().flat_map(|map| map.keys()).collect();
-    let secret = world.body["kind"] == "Secret";
+    let secret = simulation.body["kind"] == "Secret";
     prop_assert_eq!(keys, [if secret { LAST_DIGESTS } else { LAST_HANDLED }]);
-    let stored = world.persistence.baseline(view);
-    prop_assert!(stored.diff(&world.essence()).is_empty());
+    let stored = simulation.persistence.baseline(view);
+    prop_assert!(stored.diff(&simulation.essence()).is_empty());
     Ok(())
 }
 
@@ -293,11 +309,11 @@ proptest! {
         acts in prop::collection::vec(act(), 0..20),
         steps in prop::collection::vec(step(false), 0..40),
     ) {
-        let world = play("Example", &handlers, lifecycle, acts, steps);
-        nothing_is_lost(&world)?;
-        creation_is_not_repeated(&world)?;
-        nothing_is_repeated(&world)?;
-        nothing_is_left(&world)?;
+        let simulation = play("Example", &handlers, lifecycle, acts, steps);
+        nothing_is_lost(&simulation)?;
+        creation_is_not_repeated(&simulation)?;
+        nothing_is_repeated(&simulation)?;
+        nothing_is_left(&simulation)?;
     }
 
     #[test]
@@ -307,11 +323,11 @@ proptest! {
         acts in prop::collection::vec(act(), 0..20),
         steps in prop::collection::vec(step(false), 0..40),
     ) {
-        let world = play("Secret", &handlers, lifecycle, acts, steps);
-        nothing_is_lost(&world)?;
-        creation_is_not_repeated(&world)?;
-        nothing_is_repeated(&world)?;
-        nothing_is_left(&world)?;
+        let simulation = play("Secret", &handlers, lifecycle, acts, steps);
+        nothing_is_lost(&simulation)?;
+        creation_is_not_repeated(&simulation)?;
+        nothing_is_repeated(&simulation)?;
+        nothing_is_left(&simulation)?;
     }
 
     #[test]
@@ -320,8 +336,8 @@ proptest! {
         acts in prop::collection::vec(act(), 0..20),
         steps in prop::collection::vec(step(true), 0..40),
     ) {
-        let world = play("Example", &handlers, Lifecycle::Asap, acts, steps);
-        creation_is_not_repeated(&world)?;
-        nothing_is_left(&world)?;
+        let simulation = play("Example", &handlers, Lifecycle::Asap, acts, steps);
+        creation_is_not_repeated(&simulation)?;
+        nothing_is_left(&simulation)?;
     }
 }

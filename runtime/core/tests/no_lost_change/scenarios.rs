@@ -7,10 +7,10 @@ use kopf_core::{
 };
 use serde_json::{Value, json};
 
-use crate::world::{Act, Crash, Edit, World};
+use crate::simulation::{Act, Crash, Edit, Simulation};
 
-fn world(specs: Vec<HandlerSpec>, lifecycle: Lifecycle) -> World {
-    World::new("Example", specs, lifecycle)
+fn simulation(specs: Vec<HandlerSpec>, lifecycle: Lifecycle) -> Simulation {
+    Simulation::new("Example", specs, lifecycle)
 }
 
 fn creators_and_updater() -> Vec<HandlerSpec> {
@@ -21,105 +21,109 @@ fn creators_and_updater() -> Vec<HandlerSpec> {
     ]
 }
 
-fn turn(world: &mut World) {
-    world.turn(&[], Crash::Never);
+fn turn(simulation: &mut Simulation) {
+    simulation.turn(&[], Crash::Never);
 }
 
-fn called(world: &World) -> Vec<&str> {
-    world.calls.iter().map(|call| call.id.as_str()).collect()
+fn called(simulation: &Simulation) -> Vec<&str> {
+    simulation
+        .calls
+        .iter()
+        .map(|call| call.id.as_str())
+        .collect()
 }
 
-fn annotation(world: &World, name: &str) -> Option<Value> {
+fn annotation(simulation: &Simulation, name: &str) -> Option<Value> {
     let text =
-        world.body["metadata"]["annotations"][format!("kopf.zalando.org/{name}")].as_str()?;
+        simulation.body["metadata"]["annotations"][format!("kopf.zalando.org/{name}")].as_str()?;
     serde_json::from_str(text).ok()
 }
 
-fn base(world: &World) -> Option<Value> {
-    annotation(world, "last-handled-configuration")
+fn base(simulation: &Simulation) -> Option<Value> {
+    annotation(simulation, "last-handled-configuration")
 }
 
 #[test]
 fn a_single_handler_costs_a_single_write_and_leaves_no_notes() {
-    let mut world = world(
+    let mut simulation = simulation(
         vec![
             HandlerSpec::new("create", Trigger::Create),
             HandlerSpec::new("update", Trigger::Update),
         ],
         Lifecycle::Asap,
     );
-    turn(&mut world);
-    assert_eq!(world.writes, 1);
-    let annotations = world.body["metadata"]["annotations"].as_object();
+    turn(&mut simulation);
+    assert_eq!(simulation.writes, 1);
+    let annotations = simulation.body["metadata"]["annotations"].as_object();
     assert_eq!(annotations.map(|annotations| annotations.len()), Some(1));
-    assert_eq!(base(&world), Some(json!({"spec": {"a": 0, "b": 0}})));
-    world.edit(&Edit::Set("a", 1));
-    world.settle();
-    assert_eq!(world.writes, 2);
-    assert_eq!(called(&world), ["create", "update"]);
+    assert_eq!(base(&simulation), Some(json!({"spec": {"a": 0, "b": 0}})));
+    simulation.edit(&Edit::Set("a", 1));
+    simulation.settle();
+    assert_eq!(simulation.writes, 2);
+    assert_eq!(called(&simulation), ["create", "update"]);
 }
 
 #[test]
 fn one_write_per_finished_handler_and_none_beside() {
-    let mut world = world(creators_and_updater(), Lifecycle::Asap);
-    turn(&mut world);
+    let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
+    turn(&mut simulation);
     assert_eq!(
-        annotation(&world, "create1").map(|record| record["success"].clone()),
+        annotation(&simulation, "create1").map(|record| record["success"].clone()),
         Some(json!(true))
     );
     assert_eq!(
-        annotation(&world, "create2").map(|record| record["retries"].clone()),
+        annotation(&simulation, "create2").map(|record| record["retries"].clone()),
         Some(json!(0))
     );
-    assert!(annotation(&world, "last-seen-states").is_some());
-    world.settle();
-    assert_eq!(world.writes, 2);
-    assert_eq!(annotation(&world, "last-seen-states"), None);
+    assert!(annotation(&simulation, "last-seen-states").is_some());
+    simulation.settle();
+    assert_eq!(simulation.writes, 2);
+    assert_eq!(annotation(&simulation, "last-seen-states"), None);
 }
 
 #[test]
 fn all_at_once_is_one_write() {
-    let mut world = world(creators_and_updater(), Lifecycle::AllAtOnce);
-    world.settle();
-    assert_eq!(called(&world), ["create1", "create2"]);
-    assert_eq!(world.writes, 1);
+    let mut simulation = simulation(creators_and_updater(), Lifecycle::AllAtOnce);
+    simulation.settle();
+    assert_eq!(called(&simulation), ["create1", "create2"]);
+    assert_eq!(simulation.writes, 1);
 }
 
 #[test]
 fn without_update_handlers_nothing_is_noted() {
     let mut specs = creators_and_updater();
     specs.pop();
-    let mut world = world(specs, Lifecycle::Asap);
-    world.turn(&[Edit::Set("a", 1)], Crash::Never);
-    assert_eq!(annotation(&world, "last-seen-states"), None);
-    world.settle();
-    assert_eq!(world.writes, 2);
-    assert_eq!(base(&world), Some(json!({"spec": {"a": 1, "b": 0}})));
+    let mut simulation = simulation(specs, Lifecycle::Asap);
+    simulation.turn(&[Edit::Set("a", 1)], Crash::Never);
+    assert_eq!(annotation(&simulation, "last-seen-states"), None);
+    simulation.settle();
+    assert_eq!(simulation.writes, 2);
+    assert_eq!(base(&simulation), Some(json!({"spec": {"a": 1, "b": 0}})));
 }
 
 #[test]
 fn without_any_handler_for_the_cause_only_the_state_is_written() {
-    let mut world = world(
+    let mut simulation = simulation(
         vec![HandlerSpec::new("update", Trigger::Update)],
         Lifecycle::Asap,
     );
-    world.settle();
-    assert_eq!((world.writes, world.calls.len()), (1, 0));
-    assert!(base(&world).is_some());
+    simulation.settle();
+    assert_eq!((simulation.writes, simulation.calls.len()), (1, 0));
+    assert!(base(&simulation).is_some());
 }
 
 #[test]
 fn an_edit_in_the_middle_of_a_creation_becomes_an_update_from_the_oldest_state() {
-    let mut world = world(creators_and_updater(), Lifecycle::Asap);
-    world.turn(&[Edit::Set("a", 1)], Crash::Never);
-    turn(&mut world);
-    turn(&mut world);
-    assert_eq!(called(&world), ["create1", "create2"]);
-    assert_eq!(base(&world), Some(json!({"spec": {"a": 0, "b": 0}})));
-    world.settle();
-    assert_eq!(called(&world), ["create1", "create2", "update"]);
-    assert_eq!(base(&world), Some(json!({"spec": {"a": 1, "b": 0}})));
-    assert_eq!(world.writes, 3);
+    let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
+    simulation.turn(&[Edit::Set("a", 1)], Crash::Never);
+    turn(&mut simulation);
+    turn(&mut simulation);
+    assert_eq!(called(&simulation), ["create1", "create2"]);
+    assert_eq!(base(&simulation), Some(json!({"spec": {"a": 0, "b": 0}})));
+    simulation.settle();
+    assert_eq!(called(&simulation), ["create1", "create2", "update"]);
+    assert_eq!(base(&simulation), Some(json!({"spec": {"a": 1, "b": 0}})));
+    assert_eq!(simulation.writes, 3);
 }
 
 #[test]
@@ -129,14 +133,14 @@ fn only_those_who_missed_an_edit_are_called_again() {
         HandlerSpec::new("update2", Trigger::Update),
         HandlerSpec::for_field("field", Trigger::Field, FieldPath::from("spec.b")),
     ];
-    let mut world = world(specs, Lifecycle::Asap);
-    world.settle();
-    world.calls.clear();
-    world.edit(&Edit::Set("a", 1));
-    world.turn(&[Edit::Set("a", 2)], Crash::Never);
-    world.settle();
-    assert_eq!(called(&world), ["update1", "update2", "update1"]);
-    assert_eq!(base(&world), Some(json!({"spec": {"a": 2, "b": 0}})));
+    let mut simulation = simulation(specs, Lifecycle::Asap);
+    simulation.settle();
+    simulation.calls.clear();
+    simulation.edit(&Edit::Set("a", 1));
+    simulation.turn(&[Edit::Set("a", 2)], Crash::Never);
+    simulation.settle();
+    assert_eq!(called(&simulation), ["update1", "update2", "update1"]);
+    assert_eq!(base(&simulation), Some(json!({"spec": {"a": 2, "b": 0}})));
 }
 
 #[test]
@@ -145,32 +149,36 @@ fn a_change_taken_back_is_told_to_those_who_saw_it() {
         HandlerSpec::new("update1", Trigger::Update),
         HandlerSpec::new("update2", Trigger::Update),
     ];
-    let mut world = world(specs, Lifecycle::Asap);
-    world.settle();
-    world.edit(&Edit::Set("a", 1));
-    world.turn(&[Edit::Set("a", 0)], Crash::Never);
-    world.settle();
-    assert_eq!(called(&world), ["update1", "update1"]);
-    assert_eq!(base(&world), Some(json!({"spec": {"a": 0, "b": 0}})));
+    let mut simulation = simulation(specs, Lifecycle::Asap);
+    simulation.settle();
+    simulation.edit(&Edit::Set("a", 1));
+    simulation.turn(&[Edit::Set("a", 0)], Crash::Never);
+    simulation.settle();
+    assert_eq!(called(&simulation), ["update1", "update1"]);
+    assert_eq!(base(&simulation), Some(json!({"spec": {"a": 0, "b": 0}})));
 }
 
 #[test]
 fn sub_handlers_do_not_use_up_the_retries_of_their_parent() {
     let mut parent = HandlerSpec::new("parent", Trigger::Update);
     parent.policy.retries = Some(1);
-    let mut world = world(vec![parent], Lifecycle::Asap);
-    world.settle();
-    world.edit(&Edit::Set("a", 1));
-    world.plan = [Act::RetryLater, Act::RetryNow, Act::Succeed].into();
-    turn(&mut world);
-    let record = annotation(&world, "parent").unwrap_or_default();
+    let mut simulation = simulation(vec![parent], Lifecycle::Asap);
+    simulation.settle();
+    simulation.edit(&Edit::Set("a", 1));
+    simulation.plan = [Act::RetryLater, Act::RetryNow, Act::Succeed].into();
+    turn(&mut simulation);
+    let record = annotation(&simulation, "parent").unwrap_or_default();
     assert_eq!(record["retries"], 0);
     assert_eq!(record["subrefs"], json!(["parent/s1", "parent/s2"]));
-    world.settle();
-    let succeeded: Vec<_> = world.calls.iter().filter(|call| call.finished).collect();
+    simulation.settle();
+    let succeeded: Vec<_> = simulation
+        .calls
+        .iter()
+        .filter(|call| call.finished)
+        .collect();
     assert_eq!(succeeded.len(), 3);
     assert_eq!(
-        world.body["metadata"]["annotations"]
+        simulation.body["metadata"]["annotations"]
             .as_object()
             .map(|map| map.len()),
         Some(1)
@@ -183,49 +191,49 @@ fn resume_handlers_run_once_in_a_process() {
         "resume",
         Trigger::Resume { deleted: false },
     )];
-    let mut world = world(specs, Lifecycle::Asap);
-    world.settle();
-    assert_eq!(world.calls.len(), 0);
-    world.plan = [Act::RetryNow].into();
-    world.crash();
-    turn(&mut world);
-    world.settle();
-    assert_eq!(called(&world), ["resume", "resume"]);
-    world.edit(&Edit::Set("a", 1));
-    world.settle();
-    assert_eq!(world.calls.len(), 2);
-    world.crash();
-    world.settle();
-    assert_eq!(world.calls.len(), 3);
+    let mut simulation = simulation(specs, Lifecycle::Asap);
+    simulation.settle();
+    assert_eq!(simulation.calls.len(), 0);
+    simulation.plan = [Act::RetryNow].into();
+    simulation.crash();
+    turn(&mut simulation);
+    simulation.settle();
+    assert_eq!(called(&simulation), ["resume", "resume"]);
+    simulation.edit(&Edit::Set("a", 1));
+    simulation.settle();
+    assert_eq!(simulation.calls.len(), 2);
+    simulation.crash();
+    simulation.settle();
+    assert_eq!(simulation.calls.len(), 3);
 }
 
 #[test]
 fn a_restart_over_a_handled_object_writes_nothing() {
-    let mut world = world(creators_and_updater(), Lifecycle::Asap);
-    world.settle();
-    let writes = world.writes;
-    world.crash();
-    world.settle();
-    assert_eq!(world.writes, writes);
+    let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
+    simulation.settle();
+    let writes = simulation.writes;
+    simulation.crash();
+    simulation.settle();
+    assert_eq!(simulation.writes, writes);
 }
 
 #[test]
 fn what_kopf_finished_is_not_run_again() {
-    let mut world = world(creators_and_updater(), Lifecycle::Asap);
-    world.kopf_turn();
-    world.settle();
-    assert_eq!(called(&world), ["create1", "create2"]);
-    assert!(world.calls[0].by_kopf && !world.calls[1].by_kopf);
+    let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
+    simulation.kopf_turn();
+    simulation.settle();
+    assert_eq!(called(&simulation), ["create1", "create2"]);
+    assert!(simulation.calls[0].by_kopf && !simulation.calls[1].by_kopf);
 }
 
 #[test]
 fn kopf_goes_on_where_we_stopped() {
-    let mut world = world(creators_and_updater(), Lifecycle::Asap);
-    turn(&mut world);
-    world.kopf_turn();
-    world.settle();
-    assert_eq!(called(&world), ["create1", "create2"]);
-    assert_eq!(annotation(&world, "last-seen-states"), None);
+    let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
+    turn(&mut simulation);
+    simulation.kopf_turn();
+    simulation.settle();
+    assert_eq!(called(&simulation), ["create1", "create2"]);
+    assert_eq!(annotation(&simulation, "last-seen-states"), None);
 }
 
 #[test]
@@ -242,14 +250,18 @@ fn objects_of_any_size_are_handled_within_the_limit_on_annotations() {
             .collect()
     };
     for length in [1_000, 130_000, 400_000] {
-        let mut world = world(creators_and_updater(), Lifecycle::Asap);
-        world.body["spec"]["blob"] = noise(length).into();
-        world.crash();
-        world.turn(&[Edit::Set("a", 1)], Crash::Never);
-        world.settle();
-        assert_eq!(called(&world), ["create1", "create2", "update"], "{length}");
-        world.edit(&Edit::Set("b", 1));
-        world.settle();
-        assert_eq!(world.calls.len(), 4, "{length}");
+        let mut simulation = simulation(creators_and_updater(), Lifecycle::Asap);
+        simulation.body["spec"]["blob"] = noise(length).into();
+        simulation.crash();
+        simulation.turn(&[Edit::Set("a", 1)], Crash::Never);
+        simulation.settle();
+        assert_eq!(
+            called(&simulation),
+            ["create1", "create2", "update"],
+            "{length}"
+        );
+        simulation.edit(&Edit::Set("b", 1));
+        simulation.settle();
+        assert_eq!(simulation.calls.len(), 4, "{length}");
     }
 }

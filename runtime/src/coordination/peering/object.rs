@@ -242,7 +242,7 @@ impl Table {
 
     pub(super) fn verdict(&self, own: &OwnPeer, now: ClockReading) -> Option<PeeringDecision> {
         match &self.presence {
-            Presence::Found(peers) => Some(peers.verdict(own, now)),
+            Presence::Found(peers) => Some(peers.decide(own, now)),
             _ => None,
         }
     }

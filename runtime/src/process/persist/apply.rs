@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::object::ObjectView;
-use kopf_core::object::patch::{Patch, PatchFn, apply_merge, json_patch};
-use kopf_core::object::write_effect::version_if_foreseen;
+use kopf_core::object::patch::{ObjectPatch, PatchFn, apply_merge, json_patch};
+use kopf_core::object::write_effect::version_if_expected;
 use serde_json::{Value, json};
 use tracing::warn;
 
@@ -125,7 +125,7 @@ enum Failure {
 pub(crate) async fn apply(
     place: &Place<'_>,
     known: &Arc<Value>,
-    patch: Patch,
+    patch: ObjectPatch,
     on_conflict: OnConflict,
     tell: Tell,
 ) -> Result<WriteResult, WriteRejected> {
@@ -348,7 +348,7 @@ impl Place<'_> {
 
     fn compare(&self, text: &str, foreseen: Option<Foreseen<'_>>) -> Read<Answer> {
         let version =
-            foreseen.and_then(|Foreseen { known, patch }| version_if_foreseen(text, known, patch));
+            foreseen.and_then(|Foreseen { known, patch }| version_if_expected(text, known, patch));
         match version {
             Some(version) => Ok(Some(Answer::Foreseen(ResourceVersion::new(version)))),
             None => Ok(self.read(text)?.map(Answer::Object)),
@@ -431,7 +431,7 @@ mod tests {
             "metadata": {"resourceVersion": "5", "finalizers": ["ours"]},
             "status": {"seen": [1]},
         });
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         patch.set_annotation("note", "new");
         patch.edit(|body| {
             if let Some(meta) = body["metadata"].as_object_mut() {

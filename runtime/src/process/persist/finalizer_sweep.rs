@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::object::patch::Patch;
+use kopf_core::object::patch::ObjectPatch;
 use kopf_core::object::{ObjectView, finalizer};
 use serde_json::Value;
 use tracing::{info, warn};
@@ -77,7 +77,7 @@ impl Sweep {
             status: StatusSubresource::Absent,
             pause_gate: &self.pause_gate,
         };
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         let name = self.finalizer.clone();
         patch.edit(move |body| finalizer::remove(body, &name));
         // Whoever leads next looks again.

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::sync::{Arc, RwLock};
 
-use kopf_core::index::Index;
+use kopf_core::index::IndexTable;
 use rustix::time::{ClockId, clock_gettime};
 
 /// What the runtime knows of every object anyway, and shares with the indices.
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let identities: Vec<Arc<Identity>> = (0..objects).map(identity).collect();
     let mut random = fastrand::Rng::with_seed(1);
     let before = resident()?;
-    let index = RwLock::new(Index::default());
+    let index = RwLock::new(IndexTable::default());
     for (number, identity) in identities.iter().enumerate() {
         let entry = (key(number % keys), identity.name.to_string());
         index

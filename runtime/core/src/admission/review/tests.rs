@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::object::{
     diff::tests::{any_json, any_state},
-    patch::apply_json,
+    patch::tests::applied,
 };
 
 fn review(request: &Value) -> Vec<u8> {
@@ -131,7 +131,7 @@ fn an_answer_tells_no_more_than_it_has_to() {
 #[test]
 fn a_mutation_adds_maps_that_are_missing_and_removes_only_what_is_there() {
     let sent = json!({"spec": {"size": 1, "a/b": 1}});
-    let mut patch = Patch::new();
+    let mut patch = ObjectPatch::new();
     patch.merge(json!({
         "metadata": {"labels": {"tier": "gold"}}, "spec": {"size": null, "other": null, "a/b": 2},
     }));
@@ -146,7 +146,7 @@ fn a_mutation_adds_maps_that_are_missing_and_removes_only_what_is_there() {
             {"op": "add", "path": "/metadata", "value": {"labels": {"tier": "gold"}}},
         ])
     );
-    let mut same = Patch::new();
+    let mut same = ObjectPatch::new();
     same.merge(json!({"spec": {"size": 1, "other": null}}));
     assert_eq!(mutation(&sent, same), None);
 }
@@ -184,12 +184,12 @@ proptest! {
     fn a_mutation_makes_of_what_was_sent_what_the_patch_says(
         sent in any_state(), merge in any_state(),
     ) {
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         patch.merge(merge.clone());
         let mut expected = sent.clone();
         apply_merge(&mut expected, &merge);
         let made = match mutation(&sent, patch) {
-            Some(ops) => apply_json(&sent, &ops).expect("it fits"),
+            Some(patch) => applied(&sent, &patch),
             None => sent,
         };
         prop_assert_eq!(made, expected);

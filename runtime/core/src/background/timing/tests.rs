@@ -160,14 +160,14 @@ fn few_timers_tick_at_once_and_many_are_spread() {
 #[test]
 fn timers_are_called_together_and_hardly_late() {
     let minute = every(s(60));
-    assert_eq!(minute.strike(s(120)), s(120));
-    assert_eq!(minute.strike(ms(120_001)), ms(120_100));
-    assert_eq!(minute.strike(ms(120_099)), ms(120_100));
+    assert_eq!(minute.wake_time(s(120)), s(120));
+    assert_eq!(minute.wake_time(ms(120_001)), ms(120_100));
+    assert_eq!(minute.wake_time(ms(120_099)), ms(120_100));
     let second = every(s(1));
-    assert_eq!(second.strike(ms(1_000)), ms(1_002), "a grid of 3 ms");
+    assert_eq!(second.wake_time(ms(1_000)), ms(1_002), "a grid of 3 ms");
     let quick = every(ms(10));
-    assert_eq!(quick.strike(ms(1_001)), ms(1_001));
-    assert_eq!(quick.strike(Duration::from_micros(1_500)), ms(2));
+    assert_eq!(quick.wake_time(ms(1_001)), ms(1_001));
+    assert_eq!(quick.wake_time(Duration::from_micros(1_500)), ms(2));
 }
 
 /// What happens to a timer next.
@@ -288,7 +288,7 @@ proptest! {
         for happening in happenings {
             prop_assert_eq!(ticker.due(&timing), model.due().map(ms));
             if let Some(due) = ticker.due(&timing) {
-                let late = timing.strike(due) - due;
+                let late = timing.wake_time(due) - due;
                 prop_assert!(late <= ms(100) && late <= timing.period().max(ms(1)));
             }
             let due = model.due().map(|due| due.max(now));

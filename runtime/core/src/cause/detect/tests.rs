@@ -13,15 +13,15 @@ fn detect(
     event: EventKind,
     meta: &Value,
     old: Option<&Value>,
-    seen: ObjectHistory,
+    history: ObjectHistory,
 ) -> (Reason, bool) {
     let body = json!({"metadata": meta, "spec": 1});
     let old = old.map_or(Baseline::Absent, |old| {
         Baseline::Known(Essence::from_value(old.clone()))
     });
     let new = Essence::from_value(json!({"spec": 1}));
-    let sight = ObservedChange::detect(ObjectView::new(&body), event, seen, OURS, old, new);
-    (sight.reason, sight.initial)
+    let change = ObservedChange::detect(ObjectView::new(&body), event, history, OURS, old, new);
+    (change.reason, change.initial)
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn the_first_rule_that_holds_decides() {
         ),
         (Listed, &plain, Some(&other), listed, Reason::Update, true),
     ];
-    for (event, meta, old, seen, reason, initial) in cases {
+    for (event, meta, old, history, reason, initial) in cases {
         assert_eq!(
-            detect(event, meta, old, seen),
+            detect(event, meta, old, history),
             (reason, initial),
             "{reason}"
         );

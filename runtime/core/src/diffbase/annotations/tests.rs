@@ -6,7 +6,7 @@ use super::*;
 use crate::object::{hashed::HashedState, patch::apply_merge};
 
 fn stored(state: &Baseline, body: &Value) -> Value {
-    let mut patch = Patch::new();
+    let mut patch = ObjectPatch::new();
     AnnotationsDiffBase::default().store(state, ObjectView::new(body), &mut patch);
     let mut body = body.clone();
     apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
@@ -113,7 +113,7 @@ fn what_kopf_wrote_last_wins_and_garbage_is_a_change_of_everything() {
 #[test]
 fn own_annotations_never_count_as_changes_under_any_prefix() {
     let storage = AnnotationsDiffBase::new("example.com");
-    let mut patch = Patch::new();
+    let mut patch = ObjectPatch::new();
     let empty = json!({});
     storage.store(&known(json!({"a": 1})), ObjectView::new(&empty), &mut patch);
     let mut body = empty;

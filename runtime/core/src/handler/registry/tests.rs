@@ -119,7 +119,7 @@ fn objects_that_match_nothing_may_be_tracked_all_the_same() {
     let handlers = vec![labelled(HandlerSpec::new("update", Trigger::Update))];
     let tracked = registry(handlers.clone()).tracking(Tracking::Always);
     let plain = json!({});
-    assert!(!tracked.is_stealthy(&Subject::object(ObjectView::new(&plain))));
+    assert!(!tracked.ignores(&Subject::object(ObjectView::new(&plain))));
     assert!(Selectors::derive(&tracked).is_empty());
     assert!(!Selectors::derive(&registry(handlers)).is_empty());
 }
@@ -131,7 +131,7 @@ fn objects_that_match_nothing_are_left_alone() {
         HandlerSpec::new("event", Trigger::Event),
     ]);
     let (plain, on) = (json!({}), json!({"metadata": {"labels": {"on": ""}}}));
-    let stealthy = |body| registry.is_stealthy(&Subject::object(ObjectView::new(body)));
+    let stealthy = |body| registry.ignores(&Subject::object(ObjectView::new(body)));
     assert!(stealthy(&plain));
     assert!(!stealthy(&on));
     assert_eq!(
@@ -140,46 +140,6 @@ fn objects_that_match_nothing_are_left_alone() {
             .len(),
         1
     );
-}
-
-#[test]
-fn the_finalizer_follows_the_need_for_it() {
-    let needy = registry(vec![labelled(HandlerSpec::new(
-        "delete",
-        Trigger::Delete { optional: false },
-    ))]);
-    let relaxed = registry(vec![HandlerSpec::new(
-        "delete",
-        Trigger::Delete { optional: true },
-    )]);
-    let need = |registry: &Registry, body, background| {
-        registry.finalizer_need(&Subject::object(ObjectView::new(body)), "f", background)
-    };
-    let plain = json!({"metadata": {}});
-    let on = json!({"metadata": {"labels": {"on": "1"}}});
-    let on_with = json!({"metadata": {"labels": {"on": "1"}, "finalizers": ["f"]}});
-    let with = json!({"metadata": {"finalizers": ["f"]}});
-    let going = json!({"metadata": {"labels": {"on": "1"}, "deletionTimestamp": "now"}});
-    assert_eq!(need(&needy, &plain, false), FinalizerNeed::Settled);
-    assert_eq!(need(&needy, &on, false), FinalizerNeed::Add);
-    assert_eq!(need(&needy, &on_with, false), FinalizerNeed::Settled);
-    assert_eq!(need(&needy, &with, false), FinalizerNeed::Remove);
-    assert_eq!(need(&needy, &going, false), FinalizerNeed::Settled);
-    assert_eq!(need(&relaxed, &plain, false), FinalizerNeed::Settled);
-    assert_eq!(need(&relaxed, &plain, true), FinalizerNeed::Add);
-    assert_eq!(need(&relaxed, &with, true), FinalizerNeed::Settled);
-}
-
-#[test]
-fn a_finalizer_is_removed_by_an_edit_of_the_newest_state() {
-    let going = json!({"metadata": {"deletionTimestamp": "now", "finalizers": ["f"]}});
-    let mut patch = Patch::new();
-    FinalizerNeed::Remove.request("f", &mut patch);
-    let mut body = going;
-    for edit in patch.into_requests(false).edits {
-        edit(&mut body);
-    }
-    assert_eq!(body["metadata"].get("finalizers"), None);
 }
 
 #[test]

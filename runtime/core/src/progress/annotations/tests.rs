@@ -12,8 +12,8 @@ fn record() -> Record {
     Record::begin(Reason::Create, now)
 }
 
-fn written(change: impl FnOnce(ObjectView<'_>, &mut Patch), body: &Value) -> Value {
-    let mut patch = Patch::new();
+fn written(change: impl FnOnce(ObjectView<'_>, &mut ObjectPatch), body: &Value) -> Value {
+    let mut patch = ObjectPatch::new();
     change(ObjectView::new(body), &mut patch);
     let mut body = body.clone();
     apply_merge(&mut body, &Value::Object(patch.merge_patch().clone()));
@@ -70,7 +70,7 @@ fn other_prefixes_are_marked_and_invisible() {
         |view, patch| {
             storage.store(&"fn".into(), &record(), view, patch);
             storage.touch(Some("now"), view, patch);
-            storage.store_seen(Some("notes"), view, patch);
+            storage.store_handled_states(Some("notes"), view, patch);
         },
         &json!({"metadata": {"annotations": {"mine": "1"}}}),
     );
@@ -83,7 +83,9 @@ fn other_prefixes_are_marked_and_invisible() {
         "now"
     );
     assert_eq!(
-        storage.fetch_seen(ObjectView::new(&body)).as_deref(),
+        storage
+            .fetch_handled_states(ObjectView::new(&body))
+            .as_deref(),
         Some("notes")
     );
     let mut essence = Essence::from_value(body);
@@ -97,9 +99,12 @@ fn other_prefixes_are_marked_and_invisible() {
 #[test]
 fn notes_get_what_other_annotations_leave() {
     let storage = AnnotationsProgress::default();
-    let patch = Patch::new();
-    let empty = storage.seen_budget(ObjectView::new(&json!({})), &patch);
+    let patch = ObjectPatch::new();
+    let empty = storage.handled_states_budget(ObjectView::new(&json!({})), &patch);
     assert_eq!(empty, 64 * 1024);
     let body = json!({"metadata": {"annotations": {"big": "x".repeat(300 * 1024)}}});
-    assert_eq!(storage.seen_budget(ObjectView::new(&body), &patch), 0);
+    assert_eq!(
+        storage.handled_states_budget(ObjectView::new(&body), &patch),
+        0
+    );
 }

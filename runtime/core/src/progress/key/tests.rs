@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::KeyForm;
-use crate::object::{ObjectView, patch::Patch};
+use crate::object::{ObjectView, patch::ObjectPatch};
 
 const PREFIX: &str = "kopf.zalando.org";
 
@@ -136,7 +136,7 @@ fn replica_sets_of_deployments_have_keys_of_their_own() {
 #[test]
 fn prefixes_that_operators_do_not_recognise_are_marked_once() {
     let mark = |prefix: &str, body: serde_json::Value| {
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         KeyForm::new(prefix).mark(ObjectView::new(&body), &mut patch);
         !patch.is_empty()
     };

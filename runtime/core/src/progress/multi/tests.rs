@@ -19,12 +19,12 @@ fn the_default_reads_and_purges_the_status_but_writes_annotations() {
         .expect("a record in the status");
     assert_eq!(record.retries, 5);
 
-    let mut patch = Patch::new();
+    let mut patch = ObjectPatch::new();
     storage.store(&"fn".into(), &record, view, &mut patch);
     assert!(patch.merge_patch().contains_key("metadata"));
     assert!(!patch.merge_patch().contains_key("status"));
 
-    let mut patch = Patch::new();
+    let mut patch = ObjectPatch::new();
     storage.purge(&"fn".into(), view, &mut patch);
     storage.touch(None, view, &mut patch);
     assert_eq!(
@@ -49,7 +49,7 @@ fn all_of_several_equal_storages_are_written() {
         Arc::new(StatusProgress::default()),
     ]);
     let now = "2020-01-01T00:00:00Z".parse().expect("valid");
-    let mut patch = Patch::new();
+    let mut patch = ObjectPatch::new();
     let empty = json!({});
     let view = ObjectView::new(&empty);
     storage.store(
@@ -58,8 +58,8 @@ fn all_of_several_equal_storages_are_written() {
         view,
         &mut patch,
     );
-    storage.store_seen(Some("notes"), view, &mut patch);
+    storage.store_handled_states(Some("notes"), view, &mut patch);
     assert!(patch.merge_patch().contains_key("metadata"));
     assert!(patch.merge_patch().contains_key("status"));
-    assert!(storage.seen_budget(view, &patch) > 0);
+    assert!(storage.handled_states_budget(view, &patch) > 0);
 }

@@ -11,7 +11,7 @@ fn records_are_plain_objects_under_the_raw_id() {
     let now = "2020-01-01T00:00:00Z".parse().expect("valid");
     let record = Record::begin(Reason::Create, now);
     let id = HandlerId::new("fn/spec.x");
-    let mut patch = Patch::new();
+    let mut patch = ObjectPatch::new();
     storage.store(&id, &record, ObjectView::new(&json!({})), &mut patch);
     storage.touch(Some("now"), ObjectView::new(&json!({})), &mut patch);
     let merge = Value::Object(patch.merge_patch().clone());
@@ -25,7 +25,7 @@ fn records_are_plain_objects_under_the_raw_id() {
     apply_merge(&mut body, &merge);
     assert_eq!(storage.fetch(&id, ObjectView::new(&body)), Some(record));
 
-    let mut purge = Patch::new();
+    let mut purge = ObjectPatch::new();
     storage.purge(&id, ObjectView::new(&body), &mut purge);
     assert_eq!(
         Value::Object(purge.merge_patch().clone()),

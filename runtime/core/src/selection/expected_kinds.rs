@@ -10,31 +10,31 @@ use super::DiscoveredResource;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedKinds {
     /// By the name of the definition, which is that of the resource.
-    kinds: BTreeMap<Box<str>, KindPresence>,
+    kinds: BTreeMap<Box<str>, DefinitionEvent>,
 }
 
 /// Whether there should be a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KindPresence {
+pub enum DefinitionEvent {
     /// Its definition was there when one began to look.
-    Known,
+    Listed,
     /// Its definition has come or changed.
     Changed,
     /// Its definition has gone.
-    Gone,
+    Deleted,
 }
 
 impl ExpectedKinds {
     /// Takes in what was seen of a definition; whether the server has to be asked because of it.
-    pub fn saw(
+    pub fn observe(
         &mut self,
         name: &str,
-        presence: KindPresence,
+        presence: DefinitionEvent,
         catalog: &[Arc<DiscoveredResource>],
     ) -> bool {
         self.kinds.insert(name.into(), presence);
         // What was there before has been read along with everything else.
-        presence != KindPresence::Known || !catalog.iter().any(|it| it.name() == name)
+        presence != DefinitionEvent::Listed || !catalog.iter().any(|it| it.name() == name)
     }
 
     /// Whether the server serves what the definitions say.
@@ -42,14 +42,17 @@ impl ExpectedKinds {
     pub fn is_met_by(&self, catalog: &[Arc<DiscoveredResource>]) -> bool {
         let served = names(catalog);
         let mut kinds = self.kinds.iter();
-        kinds.all(|(name, presence)| served.contains(&**name) == (*presence != KindPresence::Gone))
+        kinds.all(|(name, presence)| {
+            served.contains(&**name) == (*presence != DefinitionEvent::Deleted)
+        })
     }
 
     /// Forgets the kinds that are gone on both sides.
-    pub fn settle(&mut self, catalog: &[Arc<DiscoveredResource>]) {
+    pub fn forget_deleted(&mut self, catalog: &[Arc<DiscoveredResource>]) {
         let served = names(catalog);
-        self.kinds
-            .retain(|name, presence| *presence != KindPresence::Gone || served.contains(&**name));
+        self.kinds.retain(|name, presence| {
+            *presence != DefinitionEvent::Deleted || served.contains(&**name)
+        });
     }
 }
 
@@ -74,19 +77,19 @@ mod tests {
     fn what_was_there_before_is_no_reason_to_ask_unless_it_is_not_known() {
         let mut expectation = ExpectedKinds::default();
         let catalog = served(&["dolls"]);
-        assert!(!expectation.saw("dolls.example.com", KindPresence::Known, &catalog));
-        assert!(expectation.saw("kites.example.com", KindPresence::Known, &catalog));
-        assert!(expectation.saw("dolls.example.com", KindPresence::Changed, &catalog));
+        assert!(!expectation.observe("dolls.example.com", DefinitionEvent::Listed, &catalog));
+        assert!(expectation.observe("kites.example.com", DefinitionEvent::Listed, &catalog));
+        assert!(expectation.observe("dolls.example.com", DefinitionEvent::Changed, &catalog));
     }
 
     #[test]
     fn the_server_is_asked_until_it_agrees_with_the_definitions() {
         let mut expectation = ExpectedKinds::default();
         assert!(expectation.is_met_by(&served(&["others"])));
-        expectation.saw("dolls.example.com", KindPresence::Changed, &[]);
+        expectation.observe("dolls.example.com", DefinitionEvent::Changed, &[]);
         assert!(!expectation.is_met_by(&served(&["others"])));
         assert!(expectation.is_met_by(&served(&["dolls", "others"])));
-        expectation.saw("dolls.example.com", KindPresence::Gone, &[]);
+        expectation.observe("dolls.example.com", DefinitionEvent::Deleted, &[]);
         assert!(!expectation.is_met_by(&served(&["dolls"])));
         assert!(expectation.is_met_by(&served(&[])));
     }
@@ -94,10 +97,10 @@ mod tests {
     #[test]
     fn kinds_that_are_gone_are_forgotten_when_the_server_has_noticed() {
         let mut expectation = ExpectedKinds::default();
-        expectation.saw("dolls.example.com", KindPresence::Gone, &[]);
-        expectation.settle(&served(&["dolls"]));
+        expectation.observe("dolls.example.com", DefinitionEvent::Deleted, &[]);
+        expectation.forget_deleted(&served(&["dolls"]));
         assert!(!expectation.is_met_by(&served(&["dolls"])));
-        expectation.settle(&served(&[]));
+        expectation.forget_deleted(&served(&[]));
         assert_eq!(expectation, ExpectedKinds::default());
     }
 }

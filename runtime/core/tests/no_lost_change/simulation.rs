@@ -1,4 +1,4 @@
-//! A simulated object on an API server, and an operator made of the pure functions alone.
+//! The model: one simulated object on an API server, and an operator made of the pure functions.
 
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
@@ -8,7 +8,6 @@ use kopf_core::{
         Reason, Subject,
         detect::{EventKind, ObjectHistory},
     },
-    consistency::{Expectation, Freshness},
     cycle::{Cycle, CycleInput, Decision, RemainingWork, decide},
     handler::{HandlerId, HandlerSpec, Trigger, registry::Registry},
     lifecycle::Lifecycle,
@@ -16,18 +15,22 @@ use kopf_core::{
         ANNOTATIONS_LIMIT, ObjectView,
         diff::Baseline,
         essence::Essence,
-        patch::{Patch, apply_json, apply_merge, edit_requests},
+        patch::{ObjectPatch, apply_merge, json_patch},
         path::FieldPath,
     },
     outcome::{HandlerFailure, Outcome},
     persistence::Persistence,
     progress::record::Record,
-    schedule::{self, Next},
     time,
 };
 use serde_json::{Value, json};
 
-/// What somebody else does to the object.
+use crate::{
+    consistency::{ExpectedWrite, Freshness},
+    schedule::{NextTurn, next_turn},
+};
+
+/// An edit of the object by a user.
 #[derive(Clone, Debug)]
 pub(crate) enum Edit {
     Set(&'static str, u8),
@@ -35,7 +38,7 @@ pub(crate) enum Edit {
     Label(bool),
 }
 
-/// How a call of a handler ends.
+/// How a call of a handler ends in the model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     Succeed,
@@ -44,7 +47,7 @@ pub(crate) enum Act {
     Fail,
 }
 
-/// Where the process dies in a turn.
+/// The point of a turn at which the operator crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crash {
     Never,
@@ -54,7 +57,7 @@ pub(crate) enum Crash {
 
 /// One call of a handler.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct HandlerCall {
     pub(crate) id: HandlerId,
     pub(crate) state: Value,
     pub(crate) creating: bool,
@@ -66,25 +69,25 @@ pub(crate) struct Call {
     pub(crate) cycle: usize,
 }
 
-/// What is told about a history that went wrong.
-enum Happening {
-    Landed(Value),
+/// A line of the history in the message of a failed test.
+enum HistoryLine {
+    Stored(Value),
     Called(HandlerId, Reason, bool),
     Crashed,
 }
 
-pub(crate) struct World {
+pub(crate) struct Simulation {
     pub(crate) body: Value,
     pub(crate) now: Timestamp,
     pub(crate) registry: Arc<Registry>,
     pub(crate) persistence: Arc<Persistence>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) plan: VecDeque<Act>,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<HandlerCall>,
     pub(crate) writes: usize,
     /// The first state that was stored as handled.
     pub(crate) created: Option<Value>,
-    story: Vec<Happening>,
+    history: Vec<HistoryLine>,
     cycle: usize,
     version: u64,
     seed: u64,
@@ -94,8 +97,8 @@ pub(crate) struct World {
 
 #[derive(Default)]
 struct Process {
-    acquaintance: Option<ObjectHistory>,
-    expectation: Option<Expectation>,
+    object_history: Option<ObjectHistory>,
+    expected_write: Option<ExpectedWrite>,
     wake_at: Option<Timestamp>,
 }
 
@@ -103,10 +106,10 @@ const SUBS: [&str; 2] = ["s1", "s2"];
 const PARENT: &str = "parent";
 const BACKOFF: Duration = Duration::from_secs(60);
 
-impl fmt::Display for Happening {
+impl fmt::Display for HistoryLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Landed(body) => write!(f, "  {body}"),
+            Self::Stored(body) => write!(f, "  {body}"),
             Self::Called(id, reason, true) => write!(f, "{reason}: {id} finished"),
             Self::Called(id, reason, false) => write!(f, "{reason}: {id} not finished"),
             Self::Crashed => f.write_str("crash"),
@@ -114,7 +117,7 @@ impl fmt::Display for Happening {
     }
 }
 
-impl World {
+impl Simulation {
     pub(crate) fn new(kind: &str, specs: Vec<HandlerSpec>, lifecycle: Lifecycle) -> Self {
         let body = json!({
             "apiVersion": "v1", "kind": kind,
@@ -125,14 +128,14 @@ impl World {
             events: VecDeque::from([(EventKind::Changed, body.clone())]),
             body,
             now: "2020-01-01T00:00:00Z".parse().expect("valid"),
-            registry: Arc::new(Registry::new(specs).expect("sound")),
+            registry: Arc::new(Registry::new(specs).expect("declarations are valid")),
             persistence: Arc::new(Persistence::default()),
             lifecycle,
             plan: VecDeque::new(),
             calls: Vec::new(),
             writes: 0,
             created: None,
-            story: Vec::new(),
+            history: Vec::new(),
             cycle: 0,
             version: 1,
             seed: 0,
@@ -140,9 +143,9 @@ impl World {
         }
     }
 
-    /// Everything that happened, for the reader of a failure.
-    pub(crate) fn story(&self) -> String {
-        let lines: Vec<String> = self.story.iter().map(ToString::to_string).collect();
+    /// All steps so far, for the message of a failed test.
+    pub(crate) fn history(&self) -> String {
+        let lines: Vec<String> = self.history.iter().map(ToString::to_string).collect();
         lines.join("\n")
     }
 
@@ -167,11 +170,11 @@ impl World {
                 FieldPath::from("metadata.labels").remove(&mut body);
             }
         }
-        self.land(body);
+        self.store_body(body);
     }
 
     pub(crate) fn crash(&mut self) {
-        self.story.push(Happening::Crashed);
+        self.history.push(HistoryLine::Crashed);
         self.process = Process::default();
         self.events = VecDeque::from([(EventKind::Listed, self.body.clone())]);
     }
@@ -183,7 +186,7 @@ impl World {
         }
     }
 
-    /// Handles one event, while `edits` come in before the write lands.
+    /// Handles one event; the API server stores `edits` before the write of the turn.
     pub(crate) fn turn(&mut self, edits: &[Edit], crash: Crash) {
         let Some((event, body)) = self.events.pop_front() else {
             return;
@@ -208,10 +211,10 @@ impl World {
         for call in &mut self.calls[first_call..] {
             call.persisted = true;
         }
-        if ended && let Some(acquaintance) = &mut self.process.acquaintance {
-            acquaintance.handled_once = true;
+        if ended && let Some(history) = &mut self.process.object_history {
+            history.handled_once = true;
         }
-        if let Next::WakeAfter(delay) = schedule::next(patched, delay) {
+        if let NextTurn::AfterDelay(delay) = next_turn(patched, delay) {
             self.process.wake_at = Some(time::after(self.now, delay));
         }
         if crash == Crash::AfterWrite {
@@ -224,97 +227,98 @@ impl World {
         event: EventKind,
         body: &Value,
         version: Option<&str>,
-    ) -> (Patch, bool, Option<Duration>) {
-        let nothing = (Patch::new(), false, None);
-        let acquaintance = *self
+    ) -> (ObjectPatch, bool, Option<Duration>) {
+        let nothing = (ObjectPatch::new(), false, None);
+        let history = *self
             .process
-            .acquaintance
+            .object_history
             .get_or_insert_with(|| ObjectHistory::begin(event));
-        if let Some(expectation) = &self.process.expectation {
-            match expectation.freshness(version, self.now) {
+        if let Some(expected_write) = &self.process.expected_write {
+            match expected_write.freshness(version, self.now) {
                 Freshness::Stale | Freshness::Unclear => return nothing,
-                Freshness::Fresh => self.process.expectation = None,
+                Freshness::Fresh => self.process.expected_write = None,
             }
         }
         let view = ObjectView::new(body);
-        let sight = self
+        let change = self
             .persistence
-            .sight(view, event, acquaintance, &self.registry);
-        let situation = CycleInput::new(
+            .observe_change(view, event, history, &self.registry);
+        let input = CycleInput::new(
             Arc::new(body.clone()),
-            Arc::new(sight),
+            Arc::new(change),
             Arc::clone(&self.registry),
             Arc::clone(&self.persistence),
         );
-        let mut patch = Patch::new();
-        let (ended, delay) = match decide(&situation, false, self.now) {
+        let mut patch = ObjectPatch::new();
+        let (ended, delay) = match decide(&input, false, self.now) {
             Decision::Leave => (false, None),
             Decision::Finalizer(need) => {
                 need.request(&self.persistence.finalizer, &mut patch);
                 (false, None)
             }
-            Decision::Tidy(tidy) => {
+            Decision::CloseReverted(tidy) => {
                 patch.absorb(tidy);
                 (false, None)
             }
             Decision::Handle(mut cycle) => {
                 self.run(&mut cycle);
                 let conclusion = cycle.conclude(self.now, &mut patch);
-                if conclusion.ahead == RemainingWork::Nothing {
-                    self.assert_left_alone(body, patch.clone(), acquaintance);
+                if conclusion.remaining == RemainingWork::Nothing {
+                    self.assert_left_alone(body, patch.clone(), history);
                 }
-                match conclusion.ahead {
+                match conclusion.remaining {
                     RemainingWork::Handlers(delay) => (false, delay),
-                    RemainingWork::FollowUp | RemainingWork::Look | RemainingWork::Nothing => {
+                    RemainingWork::FollowUp | RemainingWork::Recheck | RemainingWork::Nothing => {
                         (true, None)
                     }
                 }
             }
         };
-        self.persistence.seal(view, &mut patch);
+        self.persistence.purge_touch(view, &mut patch);
         (patch, ended, delay)
     }
 
-    /// Another look at an object that nobody else has changed must find nothing to do.
-    fn assert_left_alone(&self, body: &Value, mut patch: Patch, acquaintance: ObjectHistory) {
-        self.persistence.seal(ObjectView::new(body), &mut patch);
+    /// Asserts that the next turn finds nothing to do if no user edits the object.
+    fn assert_left_alone(&self, body: &Value, mut patch: ObjectPatch, history: ObjectHistory) {
+        self.persistence
+            .purge_touch(ObjectView::new(body), &mut patch);
         let mut written = body.clone();
         apply_merge(&mut written, &Value::Object(patch.merge_patch().clone()));
         let afterwards = ObjectHistory {
             handled_once: true,
-            ..acquaintance
+            ..history
         };
-        let sight = self.persistence.sight(
+        let change = self.persistence.observe_change(
             ObjectView::new(&written),
             EventKind::Changed,
             afterwards,
             &self.registry,
         );
-        let situation = CycleInput::new(
+        let input = CycleInput::new(
             Arc::new(written),
-            Arc::new(sight),
+            Arc::new(change),
             Arc::clone(&self.registry),
             Arc::clone(&self.persistence),
         );
-        let decision = decide(&situation, false, self.now);
+        let decision = decide(&input, false, self.now);
         assert!(matches!(decision, Decision::Leave), "{decision:?}");
     }
 
     fn run(&mut self, cycle: &mut Cycle) {
         for spec in cycle.due(&self.lifecycle, self.seed, self.now) {
-            let situation = cycle.situation().clone();
+            let input = cycle.input().clone();
             let outcome = match cycle.begin(&spec.id, self.now) {
                 Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
                 Ok(_) if spec.id.as_str() == PARENT => self.run_parent(cycle, &spec.id),
                 Ok(_) => self.act(),
             };
-            let verdict = cycle.finish(&spec.id, outcome, BACKOFF, self.now);
-            self.log(&spec.id, &situation, verdict.is_final());
+            let consequence = cycle.finish(&spec.id, outcome, BACKOFF, self.now);
+            self.log(&spec.id, &input, consequence.is_final());
         }
     }
 
     fn run_parent(&mut self, cycle: &mut Cycle, parent: &HandlerId) -> Outcome {
-        let situation = cycle.situation().clone();
+        let input = cycle.input().clone();
         let specs =
             SUBS.map(|sub| HandlerSpec::new(parent.sub(sub), Trigger::Sub { changing: false }));
         let mut sub = cycle.sub(parent, specs, self.now);
@@ -323,8 +327,8 @@ impl World {
                 Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
                 Ok(_) => self.act(),
             };
-            let verdict = sub.finish(&spec.id, outcome, BACKOFF, self.now);
-            self.log(&spec.id, &situation, verdict.is_final());
+            let consequence = sub.finish(&spec.id, outcome, BACKOFF, self.now);
+            self.log(&spec.id, &input, consequence.is_final());
         }
         let outcome = sub.outcome(Value::Null, self.now);
         cycle.absorb(sub);
@@ -348,15 +352,15 @@ impl World {
         }
     }
 
-    fn log(&mut self, id: &HandlerId, situation: &CycleInput, finished: bool) {
-        let reason = situation.sight.reason;
-        self.story
-            .push(Happening::Called(id.clone(), reason, finished));
-        self.calls.push(Call {
+    fn log(&mut self, id: &HandlerId, input: &CycleInput, finished: bool) {
+        let reason = input.change.reason;
+        self.history
+            .push(HistoryLine::Called(id.clone(), reason, finished));
+        self.calls.push(HandlerCall {
             id: id.clone(),
-            state: situation.sight.new.as_value().clone(),
+            state: input.change.new.as_value().clone(),
             creating: reason == Reason::Create,
-            initial: situation.sight.initial,
+            initial: input.change.initial,
             finished,
             persisted: false,
             by_kopf: false,
@@ -364,31 +368,34 @@ impl World {
         });
     }
 
-    /// Lets Python Kopf handle one event as it does: newest state at the end, no notes.
+    /// Handles one event as Python Kopf does: it stores the newest state at the end, and no notes.
     pub(crate) fn kopf_turn(&mut self) {
         self.crash();
         self.events.clear();
         let (body, now) = (self.body.clone(), self.now);
         let view = ObjectView::new(&body);
-        let seen = ObjectHistory {
+        let object_history = ObjectHistory {
             noticed_by_listing: true,
             handled_once: true,
         };
-        let sight = self
-            .persistence
-            .sight(view, EventKind::Changed, seen, &self.registry);
-        let cause = sight.cause(view);
-        if sight.reason.is_handled() {
+        let change = self.persistence.observe_change(
+            view,
+            EventKind::Changed,
+            object_history,
+            &self.registry,
+        );
+        let cause = change.cause(view);
+        if change.reason.is_handled() {
             let selected = self.registry.selected(&Subject::change(&cause));
             let progress = &self.persistence.progress;
-            let mut patch = Patch::new();
+            let mut patch = ObjectPatch::new();
             let record = |id: &HandlerId| progress.fetch(id, view);
             let open: Vec<_> = selected
                 .iter()
                 .filter(|spec| record(&spec.id).is_none_or(|record| !record.is_finished()))
                 .collect();
             if let Some(spec) = open.first() {
-                let begun = record(&spec.id).unwrap_or(Record::begin(sight.reason, now));
+                let begun = record(&spec.id).unwrap_or(Record::begin(change.reason, now));
                 let done = Record {
                     stopped: Some(time::to_micros(now)),
                     success: true,
@@ -396,10 +403,10 @@ impl World {
                     ..begun
                 };
                 progress.store(&spec.id, &done, view, &mut patch);
-                self.calls.push(Call {
+                self.calls.push(HandlerCall {
                     id: spec.id.clone(),
-                    state: sight.new.as_value().clone(),
-                    creating: sight.reason == Reason::Create,
+                    state: change.new.as_value().clone(),
+                    creating: change.reason == Reason::Create,
                     initial: false,
                     finished: true,
                     persisted: true,
@@ -414,16 +421,16 @@ impl World {
                         progress.purge(id, view, &mut patch);
                     }
                 }
-                let newest = Baseline::Known(sight.new.clone());
+                let newest = Baseline::Known(change.new.clone());
                 self.persistence.diffbase.store(&newest, view, &mut patch);
             }
-            self.persistence.seal(view, &mut patch);
+            self.persistence.purge_touch(view, &mut patch);
             self.write(patch);
         }
         self.crash();
     }
 
-    /// Goes on without edits, crashes and failures until nothing happens any more.
+    /// Handles events without edits, crashes and failures until none is left.
     pub(crate) fn settle(&mut self) {
         self.plan.clear();
         for _ in 0..300 {
@@ -436,27 +443,32 @@ impl World {
                 return;
             }
         }
-        panic!("the operator does not come to rest:\n{}", self.story());
+        panic!("the operator does not settle:\n{}", self.history());
     }
 
     fn wake(&mut self) {
         self.process.wake_at = None;
-        let patch = self
-            .persistence
-            .wake_up(ObjectView::new(&self.body), self.now);
+        let mut patch = ObjectPatch::new();
+        let value = time::format(self.now);
+        self.persistence
+            .progress
+            .touch(Some(&value), ObjectView::new(&self.body), &mut patch);
         self.write(patch);
     }
 
-    fn write(&mut self, patch: Patch) {
+    fn write(&mut self, patch: ObjectPatch) {
         let requests = patch.into_requests(false);
         if let Some(merge) = requests.body {
             let mut body = self.body.clone();
             apply_merge(&mut body, &merge);
-            self.land(body);
+            self.store_body(body);
         }
-        if let Some(edits) = edit_requests(&requests.edits, &self.body, false).body {
-            let body = apply_json(&self.body, &edits).expect("the version is the newest");
-            self.land(body);
+        let mut edited = self.body.clone();
+        for edit in &requests.edits {
+            edit(&mut edited);
+        }
+        if json_patch(&self.body, &edited).is_some() {
+            self.store_body(edited);
         }
         self.writes += 1;
         if let Baseline::Known(stored) = self.persistence.baseline(ObjectView::new(&self.body)) {
@@ -466,15 +478,15 @@ impl World {
         if annotations.is_some_and(|annotations| annotations.len() == 1) {
             self.cycle += 1;
         }
-        self.process.expectation = Some(Expectation {
+        self.process.expected_write = Some(ExpectedWrite {
             version: self.version.to_string(),
             deadline: time::after(self.now, Duration::from_secs(5)),
         });
     }
 
-    /// A write that changes nothing makes no event and no new version, and annotations have
-    /// their limit, as on a real server.
-    fn land(&mut self, mut body: Value) {
+    /// Stores a body as the API server does: a write that changes nothing makes no event and no
+    /// new resource version, and the size of annotations is limited.
+    fn store_body(&mut self, mut body: Value) {
         if body == self.body {
             return;
         }
@@ -484,11 +496,14 @@ impl World {
             .flatten()
             .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
             .sum();
-        assert!(size <= ANNOTATIONS_LIMIT, "the server refuses {size} bytes");
+        assert!(
+            size <= ANNOTATIONS_LIMIT,
+            "the API server rejects {size} bytes of annotations"
+        );
         self.version += 1;
         body["metadata"]["resourceVersion"] = self.version.to_string().into();
         self.body = body;
-        self.story.push(Happening::Landed(self.body.clone()));
+        self.history.push(HistoryLine::Stored(self.body.clone()));
         self.events
             .push_back((EventKind::Changed, self.body.clone()));
     }
