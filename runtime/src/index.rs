@@ -13,7 +13,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
-use kopf_core::index::Index as Shelves;
+use kopf_core::index::Index as ObjectEntries;
 
 use crate::handler::error::HandlerError;
 use crate::watch::ObjectKey;
@@ -41,11 +41,11 @@ pub type IndexResult<I> = Result<Vec<(<I as Index>::Key, <I as Index>::Value)>, 
 #[derive(Clone, Default)]
 pub struct Indices {
     /// The lock is held for looking only.
-    by_type: Arc<Mutex<HashMap<TypeId, Kept>>>,
+    by_type: Arc<Mutex<HashMap<TypeId, StoredIndex>>>,
 }
 
 /// One index, whatever its type.
-struct Kept {
+struct StoredIndex {
     name: &'static str,
     /// An `Arc<Storage<I>>`.
     storage: Arc<dyn Any + Send + Sync>,
@@ -55,27 +55,27 @@ struct Kept {
 
 /// One index, always as it is now; cheap to clone, and free to be kept.
 pub struct IndexView<I: Index> {
-    storage: Arc<Storage<I>>,
+    storage: Arc<IndexStorage<I>>,
 }
 
 /// One index as it is, and stays, as long as this is kept: the index is not updated meanwhile, so
 /// do not keep it for long. It cannot be kept across an `await`.
 pub struct IndexSnapshot<'a, I: Index> {
-    shelves: RwLockReadGuard<'a, Shelves<Arc<ObjectKey>, I::Key, I::Value>>,
+    entries: RwLockReadGuard<'a, ObjectEntries<Arc<ObjectKey>, I::Key, I::Value>>,
 }
 
 /// Where the entries of one index are.
-struct Storage<I: Index> {
-    shelves: RwLock<Shelves<Arc<ObjectKey>, I::Key, I::Value>>,
+struct IndexStorage<I: Index> {
+    entries: RwLock<ObjectEntries<Arc<ObjectKey>, I::Key, I::Value>>,
 }
 
 /// The new entries of an object, on their way into an index.
-pub(crate) trait Update: Send {
+pub(crate) trait IndexUpdate: Send {
     /// Puts them there, unless somebody is reading.
     fn try_apply(&mut self, object: &Arc<ObjectKey>) -> bool;
 }
 
-struct Entries<I: Index> {
+struct NewEntries<I: Index> {
     view: IndexView<I>,
     entries: Vec<(I::Key, I::Value)>,
 }
@@ -90,12 +90,12 @@ impl Indices {
 
     pub(crate) fn view<I: Index>(&self) -> IndexView<I> {
         let mut by_type = self.by_type.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = by_type
+        let stored = by_type
             .entry(TypeId::of::<I>())
-            .or_insert_with(Kept::new::<I>);
-        let storage = Arc::clone(&kept.storage)
-            .downcast::<Storage<I>>()
-            .expect("each index is kept under its own type");
+            .or_insert_with(StoredIndex::new::<I>);
+        let storage = Arc::clone(&stored.storage)
+            .downcast::<IndexStorage<I>>()
+            .expect("each index is stored under its own type");
         IndexView { storage }
     }
 
@@ -104,16 +104,19 @@ impl Indices {
         let by_type = self.by_type.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sizes: Vec<_> = by_type
             .values()
-            .map(|kept| (kept.name, (kept.size)()))
+            .map(|stored| (stored.name, (stored.size)()))
             .collect();
         sizes.sort_unstable();
         sizes
     }
 
     /// Entries that replace all that an object has in an index.
-    pub(crate) fn update<I: Index>(&self, entries: Vec<(I::Key, I::Value)>) -> Box<dyn Update> {
+    pub(crate) fn update<I: Index>(
+        &self,
+        entries: Vec<(I::Key, I::Value)>,
+    ) -> Box<dyn IndexUpdate> {
         let view = self.view::<I>();
-        Box::new(Entries { view, entries })
+        Box::new(NewEntries { view, entries })
     }
 }
 
@@ -123,11 +126,11 @@ impl fmt::Debug for Indices {
     }
 }
 
-// === impl Kept ===
+// === impl StoredIndex ===
 
-impl Kept {
+impl StoredIndex {
     fn new<I: Index>() -> Self {
-        let storage = Arc::<Storage<I>>::default();
+        let storage = Arc::<IndexStorage<I>>::default();
         let view = IndexView {
             storage: Arc::clone(&storage),
         };
@@ -192,9 +195,9 @@ impl<I: Index> IndexView<I> {
     /// The index as it is at this moment, for several looks that have to fit together, and for
     /// values that are not to be cloned.
     pub fn read(&self) -> IndexSnapshot<'_, I> {
-        let shelves = self.storage.shelves.read();
+        let entries = self.storage.entries.read();
         IndexSnapshot {
-            shelves: shelves.unwrap_or_else(PoisonError::into_inner),
+            entries: entries.unwrap_or_else(PoisonError::into_inner),
         }
     }
 }
@@ -225,7 +228,7 @@ impl<I: Index> IndexSnapshot<'_, I> {
         I::Key: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.shelves.get(key)
+        self.entries.get(key)
     }
 
     /// Whether any object has this key.
@@ -234,29 +237,29 @@ impl<I: Index> IndexSnapshot<'_, I> {
         I::Key: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.shelves.contains_key(key)
+        self.entries.contains_key(key)
     }
 
     /// All keys, in no particular order.
     pub fn keys(&self) -> impl Iterator<Item = &I::Key> {
-        self.shelves.keys()
+        self.entries.keys()
     }
 
     /// All keys with their values, in no particular order.
     pub fn iter(
         &self,
     ) -> impl Iterator<Item = (&I::Key, impl ExactSizeIterator<Item = &I::Value>)> {
-        self.shelves.iter()
+        self.entries.iter()
     }
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.shelves.len()
+        self.entries.len()
     }
 
     /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
-        self.shelves.is_empty()
+        self.entries.is_empty()
     }
 }
 
@@ -269,26 +272,26 @@ impl<I: Index> fmt::Debug for IndexSnapshot<'_, I> {
     }
 }
 
-// === impl Storage ===
+// === impl IndexStorage ===
 
-impl<I: Index> Default for Storage<I> {
+impl<I: Index> Default for IndexStorage<I> {
     fn default() -> Self {
         Self {
-            shelves: RwLock::default(),
+            entries: RwLock::default(),
         }
     }
 }
 
-// === impl Update ===
+// === impl IndexUpdate ===
 
-impl<I: Index> Update for Entries<I> {
+impl<I: Index> IndexUpdate for NewEntries<I> {
     fn try_apply(&mut self, object: &Arc<ObjectKey>) -> bool {
-        let mut shelves = match self.view.storage.shelves.try_write() {
-            Ok(shelves) => shelves,
+        let mut entries = match self.view.storage.entries.try_write() {
+            Ok(entries) => entries,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        shelves.replace(object, self.entries.drain(..));
+        entries.replace(object, self.entries.drain(..));
         true
     }
 }

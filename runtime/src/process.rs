@@ -27,10 +27,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error, warn};
 
-use self::batch::{Batch, Keep, Room, Waiting};
-pub(crate) use self::kind::Kind;
-use self::kinds::Kinds;
-use self::reverts::RevertedObjects;
+use self::batch::{BatchMode, ByteBudget, EventBatch, QueuedEvent};
+pub(crate) use self::kind::HandledKind;
+use self::kinds::HandledKinds;
+use self::reverts::RevertTracker;
 use crate::background::Background;
 use crate::client::resource_version::ResourceVersion;
 use crate::coordination::pause::PauseGate;
@@ -40,33 +40,35 @@ use crate::events::span;
 use crate::handler::memo::Memos;
 use crate::process::execute::scope::{HandlerScope, OperatorServices};
 use crate::process::memory::Memory;
-use crate::process::persist::apply::{OnConflict, Place, Tell, WriteRejected, WriteResult, apply};
-use crate::queue::{Next, Processor};
+use crate::process::persist::apply::{
+    ObjectWriter, OnConflict, ReadBack, WriteRejected, WriteResult, apply,
+};
+use crate::queue::{NextCall, Processor};
 use crate::settings::Settings;
 use crate::task::panic_message;
 use crate::watch::{ObjectKey, QueueItem, WatchEventType};
 
 /// Everything that handling an object takes.
 pub(crate) struct Pipeline {
-    kinds: Arc<Kinds>,
+    kinds: Arc<HandledKinds>,
     background: Arc<Background>,
     services: Arc<OperatorServices>,
     settings: Arc<Settings>,
     stop: CancellationToken,
-    room: Room,
-    rivals: RevertedObjects,
+    budget: ByteBudget,
+    reverts: RevertTracker,
 }
 
 /// One object with its kind, while it is handled.
-struct Case<'a> {
-    kind: Arc<Kind>,
+struct ObjectHandling<'a> {
+    kind: Arc<HandledKind>,
     key: &'a Arc<ObjectKey>,
     background: &'a Background,
     settings: &'a Settings,
     services: &'a Arc<OperatorServices>,
     pause_gate: &'a PauseGate,
     stop: &'a CancellationToken,
-    rivals: &'a RevertedObjects,
+    reverts: &'a RevertTracker,
     subject: ObjectRef,
 }
 
@@ -79,12 +81,14 @@ enum Error {
     Unreadable(#[source] serde_json::Error),
     #[error("a write that was accepted has left no trace: does something revert it?")]
     NotKept,
-    #[error("the server accepts {0}, and does not keep it: does an admission webhook remove it?")]
+    #[error(
+        "the server accepts {0}, and does not batch_mode it: does an admission webhook remove it?"
+    )]
     Stripped(String),
     #[error("{0} is there again as soon as it is removed: does an admission webhook add it?")]
     Restored(String),
     #[error("whatever is written is undone: does somebody else bring the former state back?")]
-    Contested,
+    Reverted,
     #[error("the state demands something else than a moment ago")]
     Undecided,
     #[error("the handling panicked: {0}")]
@@ -92,11 +96,11 @@ enum Error {
 }
 
 /// What is to be done after one turn of handling.
-enum Turn {
+enum TurnResult {
     /// Go on with the state that was written.
-    Again(Arc<Value>),
+    Written(Arc<Value>),
     /// Go on with this state: the former one was outdated, and nothing was written.
-    Instead(Arc<Value>),
+    Outdated(Arc<Value>),
     /// Nothing, until then.
     Sleep(Duration),
     /// Nothing until then, whatever happens.
@@ -115,89 +119,92 @@ enum Turn {
 
 impl Pipeline {
     pub(crate) fn new(
-        kinds: Arc<Kinds>,
+        kinds: Arc<HandledKinds>,
         background: Arc<Background>,
         services: Arc<OperatorServices>,
         settings: Arc<Settings>,
         stop: CancellationToken,
     ) -> Self {
-        let room = Room::new(settings.queueing.waiting_bytes);
+        let budget = ByteBudget::new(settings.queueing.waiting_bytes);
         Self {
             kinds,
             background,
             services,
             settings,
             stop,
-            room,
-            rivals: RevertedObjects::default(),
+            budget,
+            reverts: RevertTracker::default(),
         }
     }
 
-    fn kind(&self, key: &ObjectKey) -> Arc<Kind> {
+    fn kind(&self, key: &ObjectKey) -> Arc<HandledKind> {
         self.kinds.get(key.kind)
     }
 
-    fn case<'a>(&'a self, key: &'a Arc<ObjectKey>) -> Case<'a> {
+    fn handling<'a>(&'a self, key: &'a Arc<ObjectKey>) -> ObjectHandling<'a> {
         let kind = self.kind(key);
-        Case {
+        ObjectHandling {
             key,
             background: &self.background,
             settings: &self.settings,
             services: &self.services,
             pause_gate: &self.services.pause_gate,
             stop: &self.stop,
-            rivals: &self.rivals,
+            reverts: &self.reverts,
             subject: kind.subject(key),
             kind,
         }
     }
 
-    fn after_failure(&self, key: &Arc<ObjectKey>, memory: &mut Memory, error: &Error) -> Next {
+    fn after_failure(&self, key: &Arc<ObjectKey>, memory: &mut Memory, error: &Error) -> NextCall {
         let delay = self.settings.queueing.error_delay(memory.failures.into());
         memory.failures = memory.failures.saturating_add(1);
-        self.case(key).complain(error, delay);
-        Next::Hold(delay)
+        self.handling(key).report_error(error, delay);
+        NextCall::NotBefore(delay)
     }
 }
 
 impl Processor for Pipeline {
     type Key = Arc<ObjectKey>;
     type QueueItem = QueueItem;
-    type Batch = Batch;
+    type Batch = EventBatch;
     type Memory = Memory;
 
-    fn fold(&self, key: &Self::Key, batch: &mut Batch, news: QueueItem) {
-        let watch_event = match news {
-            QueueItem::Seen(watch_event) => watch_event,
-            QueueItem::Nudge => return batch.nudge(),
+    fn fold(&self, key: &Self::Key, batch: &mut EventBatch, item: QueueItem) {
+        let watch_event = match item {
+            QueueItem::Event(watch_event) => watch_event,
+            QueueItem::Requeue => return batch.requeue(),
         };
         let kind = self.kind(key);
-        if !kind.duties().is_empty() && watch_event.event_type != WatchEventType::Deleted {
+        if !kind.background_handlers().is_empty()
+            && watch_event.event_type != WatchEventType::Deleted
+        {
             let version = watch_event.version.clone();
-            self.background.saw(key, &watch_event.text, version);
+            self.background
+                .update_latest(key, &watch_event.text, version);
         }
-        batch.push(watch_event, kind.keep(), &self.room);
+        batch.push(watch_event, kind.batch_mode(), &self.budget);
     }
 
-    fn outlasts_pause(&self, batch: &Batch) -> bool {
+    fn survives_pause(&self, batch: &EventBatch) -> bool {
         let newest = batch.newest();
         newest.is_some_and(|newest| newest.event_type == WatchEventType::Deleted)
     }
 
-    fn shelve(&self, memory: &mut Memory) {
+    fn drop_plan(&self, memory: &mut Memory) {
         memory.current = None;
     }
 
-    fn is_known(&self, key: &Self::Key, memory: &Memory, batch: &Batch) -> bool {
-        is_echo(memory, batch, self.kind(key).keep())
+    fn is_redundant(&self, key: &Self::Key, memory: &Memory, batch: &EventBatch) -> bool {
+        is_own_write(memory, batch, self.kind(key).batch_mode())
     }
 
-    async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: Batch) -> Next {
-        let case = self.case(key);
-        let span = case.subject.span();
+    async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: EventBatch) -> NextCall {
+        let handling = self.handling(key);
+        let span = handling.subject.span();
         let handled = {
             // Large enough for moves to be felt: it stays where it is made.
-            let handling = pin!(case.handle(memory, batch));
+            let handling = pin!(handling.handle(memory, batch));
             let handling = AssertUnwindSafe(handling.instrument(span));
             handling.catch_unwind().await
         };
@@ -213,10 +220,10 @@ impl Processor for Pipeline {
     }
 }
 
-// === impl Case ===
+// === impl ObjectHandling ===
 
-impl Case<'_> {
-    async fn handle(&self, memory: &mut Memory, batch: Batch) -> Result<Next, Error> {
+impl ObjectHandling<'_> {
+    async fn handle(&self, memory: &mut Memory, batch: EventBatch) -> Result<NextCall, Error> {
         if let Some(first) = batch.first() {
             let first = event_kind(first);
             memory
@@ -226,31 +233,31 @@ impl Case<'_> {
         if let Some(newest) = batch.newest() {
             memory.listed = newest.event_type == WatchEventType::Listed;
             if newest.event_type == WatchEventType::Deleted {
-                if self.has_only_left_the_view().await {
+                if self.still_exists().await {
                     return Ok(self.forget());
                 }
-                self.background.gone(self.key);
-                self.tell_event_handlers(memory, &batch).await?;
+                self.background.object_gone(self.key);
+                self.call_event_handlers(memory, &batch).await?;
                 return Ok(self.forget());
             }
-            if is_news(memory, newest) {
-                self.take_in(memory, newest).await?;
+            if is_new_state(memory, newest) {
+                self.take_event(memory, newest).await?;
             } else if newest.event_type == WatchEventType::Listed {
-                self.check_versions(memory).await;
+                self.check_restored(memory).await;
             }
-            self.tell_event_handlers(memory, &batch).await?;
+            self.call_event_handlers(memory, &batch).await?;
         }
-        if batch.is_nudged() && memory.current.is_none() {
+        if batch.is_requeued() && memory.current.is_none() {
             if memory.history.is_none() {
                 // The object is gone, and what was beside it is, too.
-                self.background.gone(self.key);
+                self.background.object_gone(self.key);
                 return Ok(self.forget());
             }
-            memory.current = self.background.newest(self.key).map(Arc::new);
+            memory.current = self.background.latest(self.key).map(Arc::new);
         }
         // Handlers may take long, and others need the room.
         drop(batch);
-        if !self.kind.registry().handles_changes() && self.kind.duties().is_empty() {
+        if !self.kind.registry().handles_changes() && self.kind.background_handlers().is_empty() {
             memory.current = None;
         }
         while let Some(current) = memory.current.clone() {
@@ -259,63 +266,71 @@ impl Case<'_> {
                 break;
             }
             match self.turn(memory, &current).await? {
-                Turn::Again(newer) | Turn::Instead(newer) if !self.stop.is_cancelled() => {
+                TurnResult::Written(newer) | TurnResult::Outdated(newer)
+                    if !self.stop.is_cancelled() =>
+                {
                     self.wrote(memory, newer);
                 }
                 // What is left to do is on the object; the next start will find it.
-                Turn::Again(_) | Turn::Instead(_) => break,
-                Turn::Sleep(delay) => return Ok(Next::Wake(delay)),
-                Turn::Hold(delay) => return Ok(Next::Hold(delay)),
-                Turn::Settled(version) => {
+                TurnResult::Written(_) | TurnResult::Outdated(_) => break,
+                TurnResult::Sleep(delay) => return Ok(NextCall::After(delay)),
+                TurnResult::Hold(delay) => return Ok(NextCall::NotBefore(delay)),
+                TurnResult::Settled(version) => {
                     memory.written = Some(version);
                     memory.current = None;
                 }
-                Turn::Done | Turn::Gone | Turn::LeaseEnded => memory.current = None,
+                TurnResult::Done | TurnResult::Gone | TurnResult::LeaseEnded => {
+                    memory.current = None
+                }
             }
         }
-        Ok(Next::Rest)
+        Ok(NextCall::AwaitChange)
     }
 
     /// The object is gone, and so is what was remembered of it.
-    fn forget(&self) -> Next {
+    fn forget(&self) -> NextCall {
         for memos in self.kind.memos() {
             memos.forget(&self.key.uid);
         }
-        self.rivals.forget(&self.key.uid);
-        Next::Forget
+        self.reverts.forget(&self.key.uid);
+        NextCall::Forget
     }
 
     /// Makes a sighting the newest state, asking for what found no room to wait.
-    async fn take_in(&self, memory: &mut Memory, newest: &Waiting) -> Result<(), Error> {
+    async fn take_event(&self, memory: &mut Memory, newest: &QueuedEvent) -> Result<(), Error> {
         if newest.text.is_some() {
             memory.current = self.read(newest)?;
-        } else if let Some(newer) = persist::apply::newest(&self.place()).await {
+        } else if let Some(newer) = persist::apply::newest(&self.writer()).await {
             self.wrote(memory, newer);
         }
         Ok(())
     }
 
     /// To a watch with selectors, an object that stops matching looks like a deleted one.
-    async fn has_only_left_the_view(&self) -> bool {
-        self.kind.api().is_selective() && persist::apply::newest(&self.place()).await.is_some()
+    async fn still_exists(&self) -> bool {
+        self.kind.api().is_selective() && persist::apply::newest(&self.writer()).await.is_some()
     }
 
     /// A list is rarely older than our last write. If the server itself is, it was restored from
     /// a backup, and its versions grow from there.
-    async fn check_versions(&self, memory: &mut Memory) {
-        if let Some(newest) = persist::apply::newest(&self.place()).await {
+    async fn check_restored(&self, memory: &mut Memory) {
+        if let Some(newest) = persist::apply::newest(&self.writer()).await {
             let version = ObjectView::new(&newest).resource_version();
             if is_stale(memory, version.map(ResourceVersion::new).as_ref()) {
                 memory.written = None;
-                self.background.restored(self.key, &newest);
+                self.background.replace_latest(self.key, &newest);
             }
             memory.current = Some(newest);
         }
     }
 
     /// Calls event handlers for each event; what they want written is written once.
-    async fn tell_event_handlers(&self, memory: &mut Memory, batch: &Batch) -> Result<(), Error> {
-        if self.kind.keep() == Keep::Newest {
+    async fn call_event_handlers(
+        &self,
+        memory: &mut Memory,
+        batch: &EventBatch,
+    ) -> Result<(), Error> {
+        if self.kind.batch_mode() == BatchMode::NewestOnly {
             return Ok(());
         }
         let mut patch = Patch::new();
@@ -325,29 +340,29 @@ impl Case<'_> {
             };
             let matched = Matched::object(ObjectView::new(&object));
             for spec in self.kind.registry().event_handlers(&matched) {
-                let Some(callee) = self.kind.event_function(&spec) else {
+                let Some(handler) = self.kind.event_function(&spec) else {
                     continue;
                 };
                 if !self.pause_gate.is_running() {
                     break 'events;
                 }
-                let scope = self.surroundings(callee.memos);
+                let scope = self.handler_scope(handler.memos);
                 let raw = Arc::clone(&object);
                 let span = span::handler(spec.id.as_str(), 0);
-                let call = callee
+                let call = handler
                     .function
                     .call(scope, raw, watch_event.event_type, spec.policy.timeout)
                     .instrument(span);
-                let measured = callee.metrics.begin(0);
+                let measured = handler.metrics.begin(0);
                 let Ok(mut attempt) = self.pause_gate.while_leading(call).await else {
                     return Ok(());
                 };
                 measured.end(attempt.verdict.counted());
                 let result = attempt.effects.result.take();
                 patch.absorb(attempt.effects.patch.into_writes());
-                match (attempt.verdict.complaint(), result) {
-                    (Some(complaint), _) => {
-                        error!("Handler '{}' {complaint}", spec.id);
+                match (attempt.verdict.ignored_failure(), result) {
+                    (Some(failure), _) => {
+                        error!("Handler '{}' {failure}", spec.id);
                     }
                     (None, Some(result)) => patch.deliver(spec.id.as_str(), &result),
                     (None, None) => {}
@@ -367,26 +382,34 @@ impl Case<'_> {
         let Some(known) = known else {
             return Ok(());
         };
-        match apply(&self.place(), &known, patch, OnConflict::Repeat, Tell::All).await {
+        match apply(
+            &self.writer(),
+            &known,
+            patch,
+            OnConflict::Repeat,
+            ReadBack::Always,
+        )
+        .await
+        {
             Ok(WriteResult::Written(newer) | WriteResult::Stripped(newer, _)) => {
                 self.wrote(memory, newer);
             }
             Ok(
                 WriteResult::Unchanged
-                | WriteResult::Foreseen(_)
+                | WriteResult::AsExpected(_)
                 | WriteResult::Outdated(_)
                 | WriteResult::Gone
                 | WriteResult::LeaseEnded,
             ) => {}
             Err(rejected) => {
                 warn!("what an event handler wants written is not accepted: {rejected}");
-                self.complain_in_event("Patching", &rejected.to_string());
+                self.post_error("Patching", &rejected.to_string());
             }
         }
         Ok(())
     }
 
-    fn read(&self, watch_event: &Waiting) -> Result<Option<Arc<Value>>, Error> {
+    fn read(&self, watch_event: &QueuedEvent) -> Result<Option<Arc<Value>>, Error> {
         let Some(text) = &watch_event.text else {
             return Ok(None);
         };
@@ -399,14 +422,14 @@ impl Case<'_> {
         if let Some(version) = ObjectView::new(&newer).resource_version() {
             memory.written = Some(ResourceVersion::new(version));
         }
-        if !self.kind.duties().is_empty() {
-            self.background.wrote(self.key, &newer);
+        if !self.kind.background_handlers().is_empty() {
+            self.background.update_written(self.key, &newer);
         }
         memory.current = Some(newer);
     }
 
-    fn place(&self) -> Place<'_> {
-        Place {
+    fn writer(&self) -> ObjectWriter<'_> {
+        ObjectWriter {
             api: self.kind.api(),
             key: self.key,
             status: self.kind.spec().status,
@@ -414,7 +437,7 @@ impl Case<'_> {
         }
     }
 
-    fn surroundings(&self, memos: Option<&Memos>) -> HandlerScope {
+    fn handler_scope(&self, memos: Option<&Memos>) -> HandlerScope {
         HandlerScope {
             services: Arc::clone(self.services),
             subject: self.subject.clone(),
@@ -424,16 +447,16 @@ impl Case<'_> {
     }
 
     /// Tells that the runtime itself cannot go on with the object for now.
-    fn complain(&self, error: &Error, delay: Duration) {
+    fn report_error(&self, error: &Error, delay: Duration) {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
-        let story = format!("{error}{}", cause.unwrap_or_default());
+        let message = format!("{error}{}", cause.unwrap_or_default());
         self.subject
             .span()
-            .in_scope(|| error!("{story}; trying again in {delay:?}"));
-        self.complain_in_event("Handling", &story);
+            .in_scope(|| error!("{message}; trying again in {delay:?}"));
+        self.post_error("Handling", &message);
     }
 
-    fn complain_in_event(&self, reason: &str, message: &str) {
+    fn post_error(&self, reason: &str, message: &str) {
         if let Some(poster) = &self.services.poster {
             poster.post(&self.subject, &EventSeverity::Error, reason, message);
         }
@@ -441,9 +464,9 @@ impl Case<'_> {
 }
 
 /// Whether nothing was seen but the effect of our own last write, to an object without plans.
-fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
-    keep == Keep::Newest
-        && !batch.is_nudged()
+fn is_own_write(memory: &Memory, batch: &EventBatch, batch_mode: BatchMode) -> bool {
+    batch_mode == BatchMode::NewestOnly
+        && !batch.is_requeued()
         && memory.current.is_none()
         && batch.newest().is_some_and(|newest| {
             matches!(
@@ -455,7 +478,7 @@ fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
 
 /// Whether a sighting shows a state that has not been taken in. A list may show the state after
 /// our last write: that is no news to handlers, but maybe nobody accompanies the object yet.
-fn is_news(memory: &Memory, newest: &Waiting) -> bool {
+fn is_new_state(memory: &Memory, newest: &QueuedEvent) -> bool {
     let relisted = newest.event_type == WatchEventType::Listed && newest.version == memory.written;
     relisted || !is_stale(memory, newest.version.as_ref())
 }
@@ -483,14 +506,14 @@ mod tests {
     use super::*;
     use crate::watch::WatchEvent;
 
-    fn seen(event_type: WatchEventType, version: &str) -> Batch {
-        let mut batch = Batch::default();
+    fn seen(event_type: WatchEventType, version: &str) -> EventBatch {
+        let mut batch = EventBatch::default();
         let watch_event = WatchEvent {
             event_type,
             version: Some(ResourceVersion::new(version)),
             text: to_raw_value("").unwrap().into(),
         };
-        batch.push(watch_event, Keep::Newest, &Room::new(1024));
+        batch.push(watch_event, BatchMode::NewestOnly, &ByteBudget::new(1024));
         batch
     }
 
@@ -505,24 +528,24 @@ mod tests {
     fn the_echo_of_our_own_write_is_no_news_unless_something_else_has_happened() {
         let memory = memory();
         let mut batch = seen(WatchEventType::Modified, "5");
-        assert!(is_echo(&memory, &batch, Keep::Newest));
-        assert!(!is_echo(&memory, &batch, Keep::Events));
-        assert!(!is_echo(
+        assert!(is_own_write(&memory, &batch, BatchMode::NewestOnly));
+        assert!(!is_own_write(&memory, &batch, BatchMode::EveryEvent));
+        assert!(!is_own_write(
             &memory,
             &seen(WatchEventType::Modified, "6"),
-            Keep::Newest
+            BatchMode::NewestOnly
         ));
-        batch.nudge();
-        assert!(!is_echo(&memory, &batch, Keep::Newest));
+        batch.requeue();
+        assert!(!is_own_write(&memory, &batch, BatchMode::NewestOnly));
     }
 
     #[test]
     fn a_list_that_shows_the_state_after_our_last_write_is_taken_in() {
         let memory = memory();
-        let news = |batch: &Batch| batch.newest().is_some_and(|it| is_news(&memory, it));
-        assert!(news(&seen(WatchEventType::Listed, "5")));
-        assert!(news(&seen(WatchEventType::Listed, "6")));
-        assert!(!news(&seen(WatchEventType::Listed, "4")));
-        assert!(!news(&seen(WatchEventType::Modified, "5")));
+        let item = |batch: &EventBatch| batch.newest().is_some_and(|it| is_new_state(&memory, it));
+        assert!(item(&seen(WatchEventType::Listed, "5")));
+        assert!(item(&seen(WatchEventType::Listed, "6")));
+        assert!(!item(&seen(WatchEventType::Listed, "4")));
+        assert!(!item(&seen(WatchEventType::Modified, "5")));
     }
 }

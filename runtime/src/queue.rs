@@ -13,7 +13,7 @@
 //! again is not: the lists that follow a pause bring it back.
 
 mod backlog;
-mod slot;
+mod entry;
 mod workers;
 
 use std::collections::HashMap;
@@ -28,13 +28,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 
-use backlog::Line;
-use slot::{Phase, Slot};
-use workers::{Finished, Job, Workers};
+use backlog::Backlog;
+use entry::{EntryPhase, QueueEntry};
+use workers::{FinishedJob, WorkerJob, Workers};
 
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::QueueMetrics;
-use crate::index::readiness::Gate;
+use crate::index::readiness::ListGate;
 use crate::task::heartbeat::Heartbeat;
 
 /// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
@@ -44,7 +44,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
 const GROUPS: usize = 4;
 
 /// How long one of many that wait may have to wait for the rest of its group.
-const COMPANY: Duration = Duration::from_millis(20);
+const GROUP_WAIT: Duration = Duration::from_millis(20);
 
 /// How often those who distribute work show that they move.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -61,16 +61,16 @@ pub(crate) trait Processor: Send + Sync + 'static {
     type Memory: Default + Send + 'static;
 
     /// Adds a report to those that wait.
-    fn fold(&self, key: &Self::Key, batch: &mut Self::Batch, news: Self::QueueItem);
+    fn fold(&self, key: &Self::Key, batch: &mut Self::Batch, items: Self::QueueItem);
 
     /// Whether these reports must not be dropped at a pause, as no list would bring them again.
-    fn outlasts_pause(&self, batch: &Self::Batch) -> bool;
+    fn survives_pause(&self, batch: &Self::Batch) -> bool;
 
     /// Forgets the plans for an object, as somebody else may have other plans during a pause.
-    fn shelve(&self, memory: &mut Self::Memory);
+    fn drop_plan(&self, memory: &mut Self::Memory);
 
     /// Whether these reports need no worker, as everything about them is known.
-    fn is_known(&self, key: &Self::Key, memory: &Self::Memory, batch: &Self::Batch) -> bool;
+    fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &Self::Batch) -> bool;
 
     /// Handles what was seen, or a wake-up if nothing was. Must not panic.
     fn process(
@@ -78,24 +78,24 @@ pub(crate) trait Processor: Send + Sync + 'static {
         key: &Self::Key,
         memory: &mut Self::Memory,
         batch: Self::Batch,
-    ) -> impl Future<Output = Next> + Send;
+    ) -> impl Future<Output = NextCall> + Send;
 }
 
 /// What a worker wants to happen next with its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextCall {
     /// Nothing until there is news.
-    Rest,
+    AwaitChange,
     /// A call after this time, or sooner if there is news.
-    Wake(Duration),
+    After(Duration),
     /// A call after this time, and none before, whatever news there is.
-    Hold(Duration),
+    NotBefore(Duration),
     /// The object is gone: its memory too.
     Forget,
 }
 
 /// When the queue ends.
-pub(crate) struct Halt {
+pub(crate) struct QueueShutdown {
     pub(crate) stop: CancellationToken,
     /// How long workers that run then may take to finish.
     pub(crate) grace: Duration,
@@ -118,10 +118,10 @@ pub(crate) struct QueueLimits {
 
 struct Queue<P: Processor> {
     processor: Arc<P>,
-    slots: HashMap<P::Key, Slot<P>>,
-    ready: Line<P::Key>,
+    entries: HashMap<P::Key, QueueEntry<P>>,
+    ready: Backlog<P::Key>,
     timers: DelayQueue<P::Key>,
-    crew: Workers<P>,
+    workers: Workers<P>,
     limits: QueueLimits,
     permits: Arc<Semaphore>,
     pause_gate: PauseGate,
@@ -133,46 +133,46 @@ struct Queue<P: Processor> {
 /// Distributes news until it is to halt, then lets running workers finish.
 pub(crate) async fn run<P: Processor>(
     processor: Arc<P>,
-    mut news: mpsc::Receiver<(P::Key, P::QueueItem)>,
+    mut items: mpsc::Receiver<(P::Key, P::QueueItem)>,
     limits: QueueLimits,
     mut pause_gate: PauseGate,
-    gate: Gate,
-    observed: QueueHealth,
-    halt: Halt,
+    gate: ListGate,
+    health: QueueHealth,
+    shutdown: QueueShutdown,
 ) {
-    let mut queue = Queue::new(processor, limits, pause_gate.clone(), observed.metrics);
+    let mut queue = Queue::new(processor, limits, pause_gate.clone(), health.metrics);
     let mut heartbeat_interval = tokio::time::interval(HEARTBEAT);
-    let mut company = std::pin::pin!(tokio::time::sleep(COMPANY));
+    let mut group_wait = std::pin::pin!(tokio::time::sleep(GROUP_WAIT));
     loop {
-        queue.obey();
+        queue.follow_pauses();
         let permits = Arc::clone(&queue.permits);
         let running = !queue.paused;
         let waiting = running && !queue.ready.is_empty();
         let open = gate.is_open(queue.epoch);
-        let group = queue.group(company.is_elapsed());
+        let group = queue.group(group_wait.is_elapsed());
         tokio::select! {
             biased;
-            () = halt.stop.cancelled() => break,
-            _ = heartbeat_interval.tick() => observed.heartbeat.within(HEARTBEAT),
-            finished = queue.crew.finished() => queue.finished(finished),
+            () = shutdown.stop.cancelled() => break,
+            _ = heartbeat_interval.tick() => health.heartbeat.within(HEARTBEAT),
+            finished = queue.workers.finished() => queue.finished(finished),
             true = pause_gate.changed() => {}
             Some(due) = queue.timers.next(), if running && !queue.timers.is_empty() => {
-                queue.due(due.into_inner());
+                queue.timer_expired(due.into_inner());
             }
             Ok(permits) = permits.acquire_many_owned(group), if waiting && open => {
                 queue.start(permits);
                 if !queue.ready.is_empty() {
-                    company.as_mut().reset(Instant::now() + COMPANY);
+                    group_wait.as_mut().reset(Instant::now() + GROUP_WAIT);
                 }
             }
-            () = &mut company, if waiting && open && group > 1 => {}
+            () = &mut group_wait, if waiting && open && group > 1 => {}
             () = gate.opened(queue.epoch), if waiting && !open => {}
-            Some((key, item)) = news.recv() => queue.noticed(key, item),
+            Some((key, item)) = items.recv() => queue.push(key, item),
             else => break,
         }
     }
-    observed.heartbeat.rest();
-    queue.crew.drain(halt.grace).await;
+    health.heartbeat.rest();
+    queue.workers.drain(shutdown.grace).await;
 }
 
 // === impl Queue ===
@@ -186,10 +186,10 @@ impl<P: Processor> Queue<P> {
     ) -> Self {
         let epoch = pause_gate.epoch();
         Self {
-            crew: Workers::new(Arc::clone(&processor), limits),
+            workers: Workers::new(Arc::clone(&processor), limits),
             processor,
-            slots: HashMap::new(),
-            ready: Line::new(metrics),
+            entries: HashMap::new(),
+            ready: Backlog::new(metrics),
             timers: DelayQueue::new(),
             limits,
             permits: Arc::new(Semaphore::new(limits.busy)),
@@ -200,30 +200,31 @@ impl<P: Processor> Queue<P> {
     }
 
     /// Follows the operator into a pause and out of it.
-    fn obey(&mut self) {
+    fn follow_pauses(&mut self) {
         let epoch = self.pause_gate.epoch();
         if self.epoch != epoch {
             self.epoch = epoch;
-            self.shelve();
+            self.drop_pending();
         }
         let paused = !self.pause_gate.is_running();
         if self.paused && !paused {
-            self.take_up();
+            self.requeue_survivors();
         }
         self.paused = paused;
     }
 
     /// Drops everything that has not begun.
-    fn shelve(&mut self) {
+    fn drop_pending(&mut self) {
         self.ready.clear();
         self.timers.clear();
         let processor = &self.processor;
-        self.slots.values_mut().for_each(|slot| {
-            slot.pending
-                .take_if(|batch| !processor.outlasts_pause(batch));
-            if !matches!(slot.phase, Phase::Working) {
-                processor.shelve(&mut slot.memory);
-                slot.phase = Phase::Resting;
+        self.entries.values_mut().for_each(|entry| {
+            entry
+                .pending
+                .take_if(|batch| !processor.survives_pause(batch));
+            if !matches!(entry.phase, EntryPhase::Working) {
+                processor.drop_plan(&mut entry.memory);
+                entry.phase = EntryPhase::Idle;
             }
         });
         // Also when the pause is over before anybody noticed, what is left has to be taken up.
@@ -231,54 +232,55 @@ impl<P: Processor> Queue<P> {
     }
 
     /// Lines up what has outlasted the pause.
-    fn take_up(&mut self) {
-        let waiting = self.slots.iter_mut().filter_map(|(key, slot)| {
-            let waits = slot.pending.is_some() && matches!(slot.phase, Phase::Resting);
+    fn requeue_survivors(&mut self) {
+        let waiting = self.entries.iter_mut().filter_map(|(key, entry)| {
+            let waits = entry.pending.is_some() && matches!(entry.phase, EntryPhase::Idle);
             waits.then(|| {
-                slot.phase = Phase::Queued;
+                entry.phase = EntryPhase::Queued;
                 key.clone()
             })
         });
         self.ready.extend(waiting);
     }
 
-    fn noticed(&mut self, key: P::Key, news: P::QueueItem) {
+    fn push(&mut self, key: P::Key, items: P::QueueItem) {
         // The stream may have noticed a pause, and its end, before the queue did.
-        self.obey();
-        let slot = self.slots.entry(key.clone()).or_default();
-        let batch = slot.pending.get_or_insert_default();
-        self.processor.fold(&key, batch, news);
+        self.follow_pauses();
+        let entry = self.entries.entry(key.clone()).or_default();
+        let batch = entry.pending.get_or_insert_default();
+        self.processor.fold(&key, batch, items);
         if self.paused {
             let processor = &self.processor;
-            slot.pending
-                .take_if(|batch| !processor.outlasts_pause(batch));
+            entry
+                .pending
+                .take_if(|batch| !processor.survives_pause(batch));
             return;
         }
-        match slot.phase {
-            Phase::Resting => {}
-            Phase::Sleeping(timer) => {
+        match entry.phase {
+            EntryPhase::Idle => {}
+            EntryPhase::Sleeping(timer) => {
                 self.timers.remove(&timer);
             }
-            Phase::Queued | Phase::Working | Phase::Held => return,
+            EntryPhase::Queued | EntryPhase::Working | EntryPhase::Held => return,
         }
-        slot.phase = Phase::Queued;
+        entry.phase = EntryPhase::Queued;
         self.ready.push(key);
     }
 
-    fn due(&mut self, key: P::Key) {
-        if let Some(slot) = self.slots.get_mut(&key) {
-            slot.phase = Phase::Queued;
+    fn timer_expired(&mut self, key: P::Key) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.phase = EntryPhase::Queued;
             self.ready.push(key);
         }
     }
 
     /// How many are to be begun together; `impatient` if they have waited for each other.
-    fn group(&self, impatient: bool) -> u32 {
+    fn group(&self, waited: bool) -> u32 {
         let full = (self.limits.busy / GROUPS).max(1);
         let free = self.permits.available_permits();
         let group = if self.ready.len() < 2 * full {
             1
-        } else if impatient {
+        } else if waited {
             free.clamp(1, full)
         } else {
             full
@@ -296,63 +298,67 @@ impl<P: Processor> Queue<P> {
         let Some(key) = self.ready.pop() else {
             return;
         };
-        let Some(slot) = self.slots.get_mut(&key) else {
+        let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
         let processor = &self.processor;
-        let known = |batch: &mut Box<P::Batch>| processor.is_known(&key, &slot.memory, batch);
-        if slot.pending.take_if(known).is_some() {
-            slot.phase = Phase::Resting;
+        let known = |batch: &mut Box<P::Batch>| processor.is_redundant(&key, &entry.memory, batch);
+        if entry.pending.take_if(known).is_some() {
+            entry.phase = EntryPhase::Idle;
             return;
         }
-        slot.phase = Phase::Working;
-        let batch = slot.pending.take().map(|batch| *batch).unwrap_or_default();
-        let memory = std::mem::take(&mut slot.memory);
-        self.crew.begin(Job {
+        entry.phase = EntryPhase::Working;
+        let batch = entry.pending.take().map(|batch| *batch).unwrap_or_default();
+        let memory = std::mem::take(&mut entry.memory);
+        self.workers.begin(WorkerJob {
             epoch: self.epoch,
             key,
             memory,
             batch,
             permit,
         });
-        self.ready.working(self.crew.working());
+        self.ready.working(self.workers.working());
     }
 
-    fn finished(&mut self, finished: Finished<P>) {
-        self.ready.working(self.crew.working());
-        self.obey();
-        let Finished {
+    fn finished(&mut self, finished: FinishedJob<P>) {
+        self.ready.working(self.workers.working());
+        self.follow_pauses();
+        let FinishedJob {
             epoch,
             key,
             memory,
             next,
         } = finished;
-        let Some(slot) = self.slots.get_mut(&key) else {
+        let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
-        slot.memory = memory;
-        if next != Next::Forget && (self.paused || epoch != self.epoch) {
-            self.processor.shelve(&mut slot.memory);
-            slot.phase = Phase::Resting;
-            if slot.pending.is_some() && !self.paused {
-                slot.phase = Phase::Queued;
+        entry.memory = memory;
+        if next != NextCall::Forget && (self.paused || epoch != self.epoch) {
+            self.processor.drop_plan(&mut entry.memory);
+            entry.phase = EntryPhase::Idle;
+            if entry.pending.is_some() && !self.paused {
+                entry.phase = EntryPhase::Queued;
                 self.ready.push(key);
             }
             return;
         }
-        slot.phase = match next {
-            Next::Hold(delay) => {
+        entry.phase = match next {
+            NextCall::NotBefore(delay) => {
                 self.timers.insert(key, delay.min(LONGEST_SLEEP));
-                Phase::Held
+                EntryPhase::Held
             }
-            Next::Rest | Next::Wake(_) | Next::Forget if slot.pending.is_some() => {
+            NextCall::AwaitChange | NextCall::After(_) | NextCall::Forget
+                if entry.pending.is_some() =>
+            {
                 self.ready.push(key);
-                Phase::Queued
+                EntryPhase::Queued
             }
-            Next::Wake(delay) => Phase::Sleeping(self.timers.insert(key, delay.min(LONGEST_SLEEP))),
-            Next::Rest => Phase::Resting,
-            Next::Forget => {
-                self.slots.remove(&key);
+            NextCall::After(delay) => {
+                EntryPhase::Sleeping(self.timers.insert(key, delay.min(LONGEST_SLEEP)))
+            }
+            NextCall::AwaitChange => EntryPhase::Idle,
+            NextCall::Forget => {
+                self.entries.remove(&key);
                 return;
             }
         };

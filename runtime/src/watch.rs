@@ -55,22 +55,22 @@ pub(crate) struct WatchEvent {
 #[derive(Debug)]
 pub(crate) enum QueueItem {
     /// A stream has brought a state of it.
-    Seen(WatchEvent),
+    Event(WatchEvent),
     /// A daemon or timer beside it has ended.
-    Nudge,
+    Requeue,
 }
 
 /// What a stream says to those who keep indices, in its order.
 #[derive(Debug)]
 pub(crate) enum StreamMessage {
     /// It has seen an object.
-    Seen(Arc<ObjectKey>, WatchEvent),
+    Event(Arc<ObjectKey>, WatchEvent),
     /// It has listed everything, in this epoch.
     Listed(u64),
     /// There is nothing to be listed in this epoch: the server does not serve the kind.
     Unserved(u64),
     /// It cannot list, for this reason, and will try again.
-    Hindered(String),
+    ListFailed(String),
 }
 
 /// What is read of an object before anybody needs the rest of it.

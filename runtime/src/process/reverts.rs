@@ -8,85 +8,87 @@ use jiff::Timestamp;
 use kopf_core::cycle::CycleInput;
 use kopf_core::reverts::{RevertHistory, StateDigest, WriteRate};
 
-use super::Case;
+use super::ObjectHandling;
 use crate::process::memory::Memory;
 
 /// The contests by the identity of the object; there is none for most operators, ever.
 #[derive(Debug, Default)]
-pub(super) struct RevertedObjects {
+pub(super) struct RevertTracker {
     // Touched for the length of a lookup, and only for objects that are written to very often.
-    contests: Mutex<HashMap<String, RevertHistory>>,
+    histories: Mutex<HashMap<String, RevertHistory>>,
 }
 
 /// How a turn may begin.
-pub(super) enum TurnAdmission {
+pub(super) enum TurnStart {
     /// As usual.
-    Unsuspicious,
+    Unrestricted,
     /// On a state that is noted if something is written on it.
-    Marked(StateDigest),
+    Tracked(StateDigest),
     /// Later: what was written on this very state was undone.
-    Undone(Duration),
+    Reverted(Duration),
 }
 
-// === impl RevertedObjects ===
+// === impl RevertTracker ===
 
-impl RevertedObjects {
+impl RevertTracker {
     /// Looks at a state before anything is done about it.
-    pub(super) fn meet(
+    pub(super) fn check(
         &self,
-        case: &Case<'_>,
+        handling: &ObjectHandling<'_>,
         memory: &mut Memory,
-        situation: &CycleInput,
-    ) -> TurnAdmission {
+        input: &CycleInput,
+    ) -> TurnStart {
         let now = Timestamp::now();
         if !memory.pace.is_suspicious(now) {
-            return TurnAdmission::Unsuspicious;
+            return TurnStart::Unrestricted;
         }
-        let mark = StateDigest::of(
-            &situation.sight,
-            situation.view(),
-            &situation.registry,
-            &situation.persistence,
+        let digest = StateDigest::of(
+            &input.sight,
+            input.view(),
+            &input.registry,
+            &input.persistence,
         );
-        let mut contests = self.lock();
-        let Some(contest) = contests.get_mut(&*case.key.uid) else {
-            return TurnAdmission::Marked(mark);
+        let mut histories = self.lock();
+        let Some(history) = histories.get_mut(&*handling.key.uid) else {
+            return TurnStart::Tracked(digest);
         };
-        if contest.is_over(now) {
-            contests.remove(&*case.key.uid);
+        if history.is_over(now) {
+            histories.remove(&*handling.key.uid);
             memory.pace.set_contested(false);
-            return TurnAdmission::Marked(mark);
+            return TurnStart::Tracked(digest);
         }
-        let pauses = |lost| case.settings.queueing.error_delay(lost);
-        match contest.meet(mark, now, pauses) {
-            Some(pause) => TurnAdmission::Undone(pause),
-            None => TurnAdmission::Marked(mark),
+        let pauses = |lost| handling.settings.queueing.error_delay(lost);
+        match history.meet(digest, now, pauses) {
+            Some(pause) => TurnStart::Reverted(pause),
+            None => TurnStart::Tracked(digest),
         }
     }
 
     /// Notes that something was written.
-    pub(super) fn wrote(&self, uid: &str, pace: &mut WriteRate, mark: Option<StateDigest>) {
+    pub(super) fn wrote(&self, uid: &str, pace: &mut WriteRate, digest: Option<StateDigest>) {
         let now = Timestamp::now();
         pace.count(now);
-        if let Some(mark) = mark {
+        if let Some(digest) = digest {
             pace.set_contested(true);
-            let mut contests = self.lock();
-            contests
+            let mut histories = self.lock();
+            histories
                 .entry(uid.to_owned())
                 .or_default()
-                .wrote_on(mark, now);
+                .wrote_on(digest, now);
         }
     }
 
     /// The object is gone.
     pub(super) fn forget(&self, uid: &str) {
-        let mut contests = self.lock();
-        if !contests.is_empty() {
-            contests.remove(uid);
+        let mut histories = self.lock();
+        if !histories.is_empty() {
+            histories.remove(uid);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, RevertHistory>> {
-        self.contests.lock().unwrap_or_else(PoisonError::into_inner)
+        self.histories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,17 +11,17 @@ use super::{KindIndex, ObjectHeader, ObjectKey, WatchEvent, WatchEventType};
 use crate::client::resource_version::ResourceVersion;
 
 /// Which object was seen, and how.
-pub(super) type Report = (Arc<ObjectKey>, WatchEvent);
+pub(super) type KeyedEvent = (Arc<ObjectKey>, WatchEvent);
 
 /// What is remembered of an object, to be told when it turns out to be gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Retain {
+pub(crate) enum Retention {
     Identity,
     /// Event handlers of the kind are shown the last state of what is gone.
     Body,
 }
 
-struct Known {
+struct KnownObject {
     key: Arc<ObjectKey>,
     epoch: u32,
     last: Option<Arc<RawValue>>,
@@ -30,15 +30,15 @@ struct Known {
 /// The objects that exist as far as the stream knows.
 pub(super) struct KnownObjects {
     kind: KindIndex,
-    retain: Retain,
+    retain: Retention,
     epoch: u32,
-    objects: HashMap<Box<str>, Known>,
+    objects: HashMap<Box<str>, KnownObject>,
 }
 
 // === impl KnownObjects ===
 
 impl KnownObjects {
-    pub(super) fn new(kind: KindIndex, retain: Retain) -> Self {
+    pub(super) fn new(kind: KindIndex, retain: Retention) -> Self {
         Self {
             kind,
             retain,
@@ -48,16 +48,16 @@ impl KnownObjects {
     }
 
     /// A new list begins: what it does not name is gone.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin_list(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    pub(super) fn saw(
+    pub(super) fn record(
         &mut self,
         event_type: WatchEventType,
         header: &ObjectHeader<'_>,
         text: Arc<RawValue>,
-    ) -> Option<Report> {
+    ) -> Option<KeyedEvent> {
         let Some(key) = header.key(self.kind) else {
             warn!("ignoring an object without a name or a uid");
             return None;
@@ -67,8 +67,8 @@ impl KnownObjects {
             known.map_or_else(|| Arc::new(key), |known| known.key)
         } else {
             let last = match self.retain {
-                Retain::Identity => None,
-                Retain::Body => Some(Arc::clone(&text)),
+                Retention::Identity => None,
+                Retention::Body => Some(Arc::clone(&text)),
             };
             match self.objects.entry(key.uid.clone()) {
                 Entry::Occupied(mut entry) => {
@@ -79,7 +79,7 @@ impl KnownObjects {
                 }
                 Entry::Vacant(entry) => {
                     let key = Arc::new(key);
-                    entry.insert(Known {
+                    entry.insert(KnownObject {
                         key: Arc::clone(&key),
                         epoch: self.epoch,
                         last,
@@ -97,13 +97,13 @@ impl KnownObjects {
     }
 
     /// Everything, as if it was deleted: what it lived in is gone.
-    pub(super) fn dissolve(&mut self) -> Vec<Report> {
-        self.begin();
-        self.vanished()
+    pub(super) fn remove_all(&mut self) -> Vec<KeyedEvent> {
+        self.begin_list();
+        self.take_missing()
     }
 
     /// The deletions that happened unseen before the list that has just ended.
-    pub(super) fn vanished(&mut self) -> Vec<Report> {
+    pub(super) fn take_missing(&mut self) -> Vec<KeyedEvent> {
         let epoch = self.epoch;
         self.objects
             .extract_if(|_, known| known.epoch != epoch)
@@ -132,19 +132,19 @@ mod tests {
         to_raw_value(&object).unwrap().into()
     }
 
-    fn saw(known_objects: &mut KnownObjects, event_type: WatchEventType, text: &Arc<RawValue>) {
+    fn record(known_objects: &mut KnownObjects, event_type: WatchEventType, text: &Arc<RawValue>) {
         let header = ObjectHeader::at(text).unwrap();
         assert!(
             known_objects
-                .saw(event_type, &header, Arc::clone(text))
+                .record(event_type, &header, Arc::clone(text))
                 .is_some()
         );
     }
 
     /// What a census reports as gone, with the states that it reports.
-    fn vanished(known_objects: &mut KnownObjects) -> Vec<(String, Value)> {
+    fn take_missing(known_objects: &mut KnownObjects) -> Vec<(String, Value)> {
         known_objects
-            .vanished()
+            .take_missing()
             .into_iter()
             .map(|(key, watch_event)| {
                 assert_eq!(watch_event.event_type, WatchEventType::Deleted);
@@ -156,59 +156,59 @@ mod tests {
 
     #[test]
     fn what_a_later_list_does_not_name_is_gone() {
-        let mut known_objects = KnownObjects::new(KindIndex(0), Retain::Body);
-        known_objects.begin();
-        saw(
+        let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Body);
+        known_objects.begin_list();
+        record(
             &mut known_objects,
             WatchEventType::Listed,
             &object("stays", 1),
         );
-        saw(
+        record(
             &mut known_objects,
             WatchEventType::Listed,
             &object("goes", 1),
         );
-        assert_eq!(vanished(&mut known_objects), []);
-        saw(
+        assert_eq!(take_missing(&mut known_objects), []);
+        record(
             &mut known_objects,
             WatchEventType::Modified,
             &object("goes", 2),
         );
-        saw(
+        record(
             &mut known_objects,
             WatchEventType::Added,
             &object("deleted", 1),
         );
-        saw(
+        record(
             &mut known_objects,
             WatchEventType::Deleted,
             &object("deleted", 1),
         );
-        known_objects.begin();
-        saw(
+        known_objects.begin_list();
+        record(
             &mut known_objects,
             WatchEventType::Listed,
             &object("stays", 1),
         );
         assert_eq!(
-            vanished(&mut known_objects),
+            take_missing(&mut known_objects),
             [("ns/goes".to_owned(), json!({"size": 2}))]
         );
-        assert_eq!(vanished(&mut known_objects), []);
+        assert_eq!(take_missing(&mut known_objects), []);
     }
 
     #[test]
     fn only_the_identity_is_kept_where_nobody_needs_the_rest() {
-        let mut known_objects = KnownObjects::new(KindIndex(0), Retain::Identity);
-        known_objects.begin();
-        saw(
+        let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Identity);
+        known_objects.begin_list();
+        record(
             &mut known_objects,
             WatchEventType::Listed,
             &object("goes", 1),
         );
-        known_objects.begin();
+        known_objects.begin_list();
         assert_eq!(
-            vanished(&mut known_objects),
+            take_missing(&mut known_objects),
             [("ns/goes".to_owned(), Value::Null)]
         );
     }

@@ -18,9 +18,9 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::known_objects::{KnownObjects, Report, Retain};
+use super::known_objects::{KeyedEvent, KnownObjects, Retention};
 use super::stream_health::StreamHealth;
-use super::unserved::{Finding, UnservedKind, UnservedReason};
+use super::unserved::{UnservedKind, UnservedReason, UnservedReport};
 use super::{KindIndex, ObjectHeader, ObjectKey, QueueItem, StreamMessage, WatchEventType};
 use crate::client::backoff::Backoff;
 use crate::client::discovery;
@@ -32,13 +32,13 @@ use crate::health::metrics::Restart;
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 
 /// What a stream watches and how.
-pub(crate) struct Stream {
+pub(crate) struct WatchStream {
     pub(crate) api: KindApi,
     pub(crate) kind: KindIndex,
     pub(crate) namespace: Option<String>,
-    pub(crate) retain: Retain,
+    pub(crate) retain: Retention,
     pub(crate) settings: StreamSettings,
-    pub(crate) observed: StreamHealth,
+    pub(crate) health: StreamHealth,
 }
 
 /// How patient a stream is.
@@ -62,7 +62,7 @@ enum Error {
     #[error("the server ended the watch with an error")]
     InStream(#[source] requests::Error),
     #[error("the server closed the watch at once")]
-    Hollow,
+    ClosedAtOnce,
     #[error("reading from the watch failed")]
     Read(#[source] std::io::Error),
     #[error("the watch sent a line that is no event")]
@@ -70,24 +70,24 @@ enum Error {
 }
 
 /// Nobody takes sightings any more.
-struct Unheard;
+struct ReceiverDropped;
 
 /// Where sightings go.
 #[derive(Debug)]
-pub(crate) enum Sink {
+pub(crate) enum StreamOutput {
     /// Straight to the queue.
     Queue(mpsc::Sender<(Arc<ObjectKey>, QueueItem)>),
     /// The same, and somebody wants to know when everything was listed.
-    Attended(
+    QueueWithObserver(
         mpsc::Sender<(Arc<ObjectKey>, QueueItem)>,
-        Box<dyn Attendance>,
+        Box<dyn ListObserver>,
     ),
     /// To those who keep the indices of the kind, and from there to the queue.
     Indices(mpsc::Sender<StreamMessage>),
 }
 
 /// Who is told when everything was listed.
-pub(crate) trait Attendance: std::fmt::Debug + Send + Sync {
+pub(crate) trait ListObserver: std::fmt::Debug + Send + Sync {
     /// All that there was in this epoch has been listed.
     fn listed(&self, epoch: u64);
 }
@@ -98,9 +98,9 @@ enum State {
 }
 
 /// Why one list or one watch was over.
-enum Pass {
+enum StreamStep {
     Continue(State),
-    NobodyListens,
+    ReceiverDropped,
 }
 
 #[derive(Deserialize)]
@@ -112,14 +112,14 @@ struct RawEvent<'a> {
 }
 
 /// Runs the stream until nobody listens.
-pub(crate) async fn run(stream: Stream, sink: Sink, pause_gate: PauseGate) {
-    run_until(stream, sink, pause_gate, CancellationToken::new()).await;
+pub(crate) async fn run(stream: WatchStream, output: StreamOutput, pause_gate: PauseGate) {
+    run_until(stream, output, pause_gate, CancellationToken::new()).await;
 }
 
 /// Runs the stream until nobody listens, or the namespace is gone and all that was in it.
 pub(crate) async fn run_until(
-    stream: Stream,
-    sink: Sink,
+    stream: WatchStream,
+    output: StreamOutput,
     pause_gate: PauseGate,
     gone: CancellationToken,
 ) {
@@ -127,32 +127,32 @@ pub(crate) async fn run_until(
     tokio::select! {
         biased;
         () = gone.cancelled() => {}
-        () = follow(&stream, &mut known_objects, &sink, &pause_gate) => return,
+        () = follow(&stream, &mut known_objects, &output, &pause_gate) => return,
     }
     // Without anybody who listens the operator stops anyway.
-    let _ = dissolve(&mut known_objects, &sink).await;
+    let _ = remove_all(&mut known_objects, &output).await;
 }
 
 async fn follow(
-    stream: &Stream,
+    stream: &WatchStream,
     known_objects: &mut KnownObjects,
-    sink: &Sink,
+    output: &StreamOutput,
     pause_gate: &PauseGate,
 ) {
     let mut state = State::Unlisted;
-    let mut absence = None;
+    let mut unserved = None;
     let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
-    let mut epoch = stream.may_run(pause_gate).await;
+    let mut epoch = stream.wait_until_running(pause_gate).await;
     loop {
         let pass = async {
             match &mut state {
                 State::Unlisted => {
-                    stream.learn().await;
-                    stream.list(known_objects, sink, epoch).await
+                    stream.describe_kind().await;
+                    stream.list(known_objects, output, epoch).await
                 }
                 State::Listed { version } => {
                     stream
-                        .watch(version, known_objects, sink, &mut backoff)
+                        .watch(version, known_objects, output, &mut backoff)
                         .await
                 }
             }
@@ -163,55 +163,57 @@ async fn follow(
             pass = pass => Some(pass),
         };
         let Some(pass) = pass else {
-            epoch = stream.may_run(pause_gate).await;
-            absence = None;
+            epoch = stream.wait_until_running(pause_gate).await;
+            unserved = None;
             state = State::Unlisted;
             backoff.reset();
             continue;
         };
         match pass {
-            Ok(Pass::NobodyListens) => return,
-            Ok(Pass::Continue(next)) => {
-                absence = None;
+            Ok(StreamStep::ReceiverDropped) => return,
+            Ok(StreamStep::Continue(next)) => {
+                unserved = None;
                 state = next;
             }
             Err(Error::List(requests::Error::NotFound)) => {
                 state = State::Unlisted;
                 stream.api.description().doubt();
-                let absence = absence.get_or_insert_with(|| UnservedKind::new(&stream.api));
-                let Finding {
-                    why,
-                    story,
-                    is_news,
-                } = absence.look().await;
-                if is_news {
-                    warn!(kind = %stream.describe(), "{story}");
+                let unserved = unserved.get_or_insert_with(|| UnservedKind::new(&stream.api));
+                let UnservedReport {
+                    reason,
+                    message,
+                    is_new,
+                } = unserved.check().await;
+                if is_new {
+                    warn!(kind = %stream.describe(), "{message}");
                     backoff.reset();
                 }
-                stream.observed.absent(story);
-                stream.observed.waits();
-                if why == UnservedReason::Gone && dissolve(known_objects, sink).await.is_err() {
+                stream.health.unserved(message);
+                stream.health.rest();
+                if reason == UnservedReason::Gone
+                    && remove_all(known_objects, output).await.is_err()
+                {
                     return;
                 }
-                let unlisted = sink.unlisted(epoch, &requests::Error::NotFound).await;
-                if unlisted.is_err() {
+                let list_failed = output.list_failed(epoch, &requests::Error::NotFound).await;
+                if list_failed.is_err() {
                     return;
                 }
                 let pause = backoff.next(None);
                 tokio::select! {
-                    () = absence.changed(pause) => {}
+                    () = unserved.wait_for_change(pause) => {}
                     () = pause_gate.paused_since(epoch) => {}
                 }
             }
             Err(error) => {
                 let pause = backoff.next(error.retry_after());
                 stream.report(&error, pause);
-                stream.observed.moves_within(pause);
+                stream.health.beat_within(pause);
                 if let Some(restart) = error.restart() {
-                    stream.observed.restarts(restart);
+                    stream.health.count_restart(restart);
                 }
                 if let Error::List(cause) = &error
-                    && sink.unlisted(epoch, cause).await.is_err()
+                    && output.list_failed(epoch, cause).await.is_err()
                 {
                     return;
                 }
@@ -228,18 +230,18 @@ async fn follow(
     }
 }
 
-// === impl Stream ===
+// === impl WatchStream ===
 
-impl Stream {
+impl WatchStream {
     /// Waits until the operator runs, and returns the epoch.
-    async fn may_run(&self, pause_gate: &PauseGate) -> u64 {
-        self.observed.paused();
+    async fn wait_until_running(&self, pause_gate: &PauseGate) -> u64 {
+        self.health.paused();
         pause_gate.running().await
     }
 
     /// Finds out what the server says about the kind, for those who handle its objects.
-    async fn learn(&self) {
-        self.observed.waits();
+    async fn describe_kind(&self) {
+        self.health.rest();
         let asked = discovery::description(self.api.client(), self.api.spec(), self.api.patience());
         if let Err(error) = self.api.description().complete(asked).await {
             debug!(kind = %self.describe(), "it cannot be described: {error}");
@@ -249,14 +251,14 @@ impl Stream {
     async fn list(
         &self,
         known_objects: &mut KnownObjects,
-        sink: &Sink,
+        output: &StreamOutput,
         epoch: u64,
-    ) -> Result<Pass, Error> {
-        known_objects.begin();
-        self.observed.listing();
+    ) -> Result<StreamStep, Error> {
+        known_objects.begin_list();
+        self.health.listing();
         let mut next = None;
         loop {
-            self.observed.waits();
+            self.health.rest();
             let page = self
                 .api
                 .list_page(self.namespace.as_deref(), self.settings.page_size, next)
@@ -267,24 +269,24 @@ impl Stream {
                     continue;
                 };
                 if let Some(report) =
-                    known_objects.saw(WatchEventType::Listed, &header, Arc::clone(text))
-                    && self.tell(sink, report).await.is_err()
+                    known_objects.record(WatchEventType::Listed, &header, Arc::clone(text))
+                    && self.send(output, report).await.is_err()
                 {
-                    return Ok(Pass::NobodyListens);
+                    return Ok(StreamStep::ReceiverDropped);
                 }
             }
             next = page.next;
             if next.is_none() {
-                for report in known_objects.vanished() {
-                    if self.tell(sink, report).await.is_err() {
-                        return Ok(Pass::NobodyListens);
+                for report in known_objects.take_missing() {
+                    if self.send(output, report).await.is_err() {
+                        return Ok(StreamStep::ReceiverDropped);
                     }
                 }
-                self.observed.listed();
-                if sink.listed(epoch).await.is_err() {
-                    return Ok(Pass::NobodyListens);
+                self.health.listed();
+                if output.listed(epoch).await.is_err() {
+                    return Ok(StreamStep::ReceiverDropped);
                 }
-                return Ok(Pass::Continue(State::Listed {
+                return Ok(StreamStep::Continue(State::Listed {
                     version: page.resource_version,
                 }));
             }
@@ -295,32 +297,32 @@ impl Stream {
         &self,
         version: &mut String,
         known_objects: &mut KnownObjects,
-        sink: &Sink,
+        output: &StreamOutput,
         backoff: &mut Backoff,
-    ) -> Result<Pass, Error> {
+    ) -> Result<StreamStep, Error> {
         let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
-        self.observed.moves_within(self.api.patience());
+        self.health.beat_within(self.api.patience());
         let opened = self
             .api
             .watch(self.namespace.as_deref(), version, server_timeout)
             .await;
-        let mut lines = Lines::new(opened.map_err(Error::Open)?);
+        let mut lines = LineReader::new(opened.map_err(Error::Open)?);
         let opened_at = Instant::now();
-        self.observed.watching();
+        self.health.watching();
         loop {
-            self.observed.moves_within(self.settings.inactivity_timeout);
+            self.health.beat_within(self.settings.inactivity_timeout);
             let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
                 debug!(kind = %self.describe(), "no news for too long, reconnecting");
-                self.observed.restarts(Restart::Silent);
+                self.health.count_restart(Restart::Silent);
                 break;
             };
             // Whoever takes the sighting may take his time.
-            self.observed.waits();
+            self.health.rest();
             let Some(line) = line.map_err(Error::Read)? else {
                 if opened_at.elapsed() < SHORTEST_WATCH {
-                    return Err(Error::Hollow);
+                    return Err(Error::ClosedAtOnce);
                 }
-                self.observed.restarts(Restart::Closed);
+                self.health.count_restart(Restart::Closed);
                 break;
             };
             let event: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
@@ -345,20 +347,24 @@ impl Stream {
                 }
             };
             let text = event.object.to_owned().into();
-            if let Some(report) = known_objects.saw(event_type, &header, text)
-                && self.tell(sink, report).await.is_err()
+            if let Some(report) = known_objects.record(event_type, &header, text)
+                && self.send(output, report).await.is_err()
             {
-                return Ok(Pass::NobodyListens);
+                return Ok(StreamStep::ReceiverDropped);
             }
         }
-        Ok(Pass::Continue(State::Listed {
+        Ok(StreamStep::Continue(State::Listed {
             version: std::mem::take(version),
         }))
     }
 
-    async fn tell(&self, sink: &Sink, (key, watch_event): Report) -> Result<(), Unheard> {
-        self.observed.saw(watch_event.event_type);
-        sink.tell((key, watch_event)).await
+    async fn send(
+        &self,
+        output: &StreamOutput,
+        (key, watch_event): KeyedEvent,
+    ) -> Result<(), ReceiverDropped> {
+        self.health.count_event(watch_event.event_type);
+        output.send((key, watch_event)).await
     }
 
     /// Looks at an object; one that has no shape must not stop the others.
@@ -373,15 +379,15 @@ impl Stream {
     fn report(&self, error: &Error, pause: Duration) {
         let kind = self.describe();
         let pause = pause.as_secs_f32();
-        let story = match std::error::Error::source(error) {
+        let message = match std::error::Error::source(error) {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         };
         if error.is_routine() {
-            info!(%kind, "{story}; trying again in {pause:.1} s");
+            info!(%kind, "{message}; trying again in {pause:.1} s");
         } else {
-            self.observed.failing(story.clone());
-            warn!(%kind, "{story}; trying again in {pause:.1} s");
+            self.health.failing(message.clone());
+            warn!(%kind, "{message}; trying again in {pause:.1} s");
         }
     }
 
@@ -398,7 +404,7 @@ impl Error {
         match self {
             Self::List(_) | Self::InStream(_) | Self::Decode(_) => true,
             Self::Open(error) => !error.is_transient(),
-            Self::Read(_) | Self::Hollow => false,
+            Self::Read(_) | Self::ClosedAtOnce => false,
         }
     }
 
@@ -409,7 +415,7 @@ impl Error {
             Self::Open(requests::Error::Expired) | Self::InStream(requests::Error::Expired) => {
                 Some(Restart::Expired)
             }
-            Self::Hollow => Some(Restart::Closed),
+            Self::ClosedAtOnce => Some(Restart::Closed),
             Self::Open(_) | Self::InStream(_) | Self::Read(_) | Self::Decode(_) => {
                 Some(Restart::Failed)
             }
@@ -420,7 +426,7 @@ impl Error {
         matches!(
             self,
             Self::Read(_)
-                | Self::Hollow
+                | Self::ClosedAtOnce
                 | Self::List(requests::Error::Expired)
                 | Self::Open(requests::Error::Expired)
                 | Self::InStream(requests::Error::Expired)
@@ -430,18 +436,18 @@ impl Error {
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::List(error) | Self::Open(error) | Self::InStream(error) => error.retry_after(),
-            Self::Read(_) | Self::Hollow | Self::Decode(_) => None,
+            Self::Read(_) | Self::ClosedAtOnce | Self::Decode(_) => None,
         }
     }
 }
 
 /// The lines of a response body, read into one buffer that is used again.
-struct Lines<R> {
+struct LineReader<R> {
     body: std::pin::Pin<Box<R>>,
     buffer: Vec<u8>,
 }
 
-impl<R: AsyncBufRead> Lines<R> {
+impl<R: AsyncBufRead> LineReader<R> {
     fn new(body: R) -> Self {
         Self {
             body: Box::pin(body),
@@ -461,49 +467,59 @@ impl<R: AsyncBufRead> Lines<R> {
 }
 
 /// Reports everything that was there as gone.
-async fn dissolve(known_objects: &mut KnownObjects, sink: &Sink) -> Result<(), Unheard> {
-    for report in known_objects.dissolve() {
-        sink.tell(report).await?;
+async fn remove_all(
+    known_objects: &mut KnownObjects,
+    output: &StreamOutput,
+) -> Result<(), ReceiverDropped> {
+    for report in known_objects.remove_all() {
+        output.send(report).await?;
     }
     Ok(())
 }
 
-// === impl Sink ===
+// === impl StreamOutput ===
 
-impl Sink {
-    async fn tell(&self, (key, watch_event): Report) -> Result<(), Unheard> {
+impl StreamOutput {
+    async fn send(&self, (key, watch_event): KeyedEvent) -> Result<(), ReceiverDropped> {
         match self {
-            Self::Queue(queue) | Self::Attended(queue, _) => {
-                let told = queue.send((key, QueueItem::Seen(watch_event))).await;
-                told.map_err(|_| Unheard)
+            Self::Queue(queue) | Self::QueueWithObserver(queue, _) => {
+                let sent = queue.send((key, QueueItem::Event(watch_event))).await;
+                sent.map_err(|_| ReceiverDropped)
             }
             Self::Indices(indices) => {
-                let told = indices.send(StreamMessage::Seen(key, watch_event)).await;
-                told.map_err(|_| Unheard)
+                let sent = indices.send(StreamMessage::Event(key, watch_event)).await;
+                sent.map_err(|_| ReceiverDropped)
             }
         }
     }
 
-    async fn listed(&self, epoch: u64) -> Result<(), Unheard> {
-        if let Self::Attended(_, attendance) = self {
+    async fn listed(&self, epoch: u64) -> Result<(), ReceiverDropped> {
+        if let Self::QueueWithObserver(_, attendance) = self {
             attendance.listed(epoch);
         }
-        self.mark(|| StreamMessage::Listed(epoch)).await
+        self.send_to_indices(|| StreamMessage::Listed(epoch)).await
     }
 
-    async fn unlisted(&self, epoch: u64, cause: &requests::Error) -> Result<(), Unheard> {
+    async fn list_failed(
+        &self,
+        epoch: u64,
+        cause: &requests::Error,
+    ) -> Result<(), ReceiverDropped> {
         let mark = || match cause {
             requests::Error::NotFound => StreamMessage::Unserved(epoch),
-            cause => StreamMessage::Hindered(cause.to_string()),
+            cause => StreamMessage::ListFailed(cause.to_string()),
         };
-        self.mark(mark).await
+        self.send_to_indices(mark).await
     }
 
     /// Says something that concerns nobody but those who keep indices.
-    async fn mark(&self, mark: impl FnOnce() -> StreamMessage) -> Result<(), Unheard> {
+    async fn send_to_indices(
+        &self,
+        mark: impl FnOnce() -> StreamMessage,
+    ) -> Result<(), ReceiverDropped> {
         match self {
-            Self::Queue(_) | Self::Attended(..) => Ok(()),
-            Self::Indices(indices) => indices.send(mark()).await.map_err(|_| Unheard),
+            Self::Queue(_) | Self::QueueWithObserver(..) => Ok(()),
+            Self::Indices(indices) => indices.send(mark()).await.map_err(|_| ReceiverDropped),
         }
     }
 }
@@ -521,7 +537,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_that_was_cut_short_is_the_end() {
-        let mut lines = Lines::new(futures::io::Cursor::new(b"one\ntwo\nthr".to_vec()));
+        let mut lines = LineReader::new(futures::io::Cursor::new(b"one\ntwo\nthr".to_vec()));
         assert_eq!(lines.next().await.unwrap(), Some(&b"one"[..]));
         assert_eq!(lines.next().await.unwrap(), Some(&b"two"[..]));
         assert_eq!(lines.next().await.unwrap(), None);

@@ -46,7 +46,7 @@ impl StreamHealth {
     }
 
     /// Others decide how long this takes.
-    pub(super) fn waits(&self) {
+    pub(super) fn rest(&self) {
         self.heartbeat.rest();
     }
 
@@ -61,17 +61,17 @@ impl StreamHealth {
     }
 
     /// The server has no such objects.
-    pub(super) fn absent(&self, story: String) {
-        self.condition.set(State::Absent(story));
+    pub(super) fn unserved(&self, message: String) {
+        self.condition.set(State::Absent(message));
     }
 
     /// The server does not answer as it should.
-    pub(super) fn failing(&self, story: String) {
-        self.condition.set(State::Failing(story));
+    pub(super) fn failing(&self, message: String) {
+        self.condition.set(State::Failing(message));
     }
 
     /// An event came.
-    pub(super) fn saw(&self, event_type: WatchEventType) {
+    pub(super) fn count_event(&self, event_type: WatchEventType) {
         self.metrics.saw(match event_type {
             WatchEventType::Listed => Event::Listed,
             WatchEventType::Added => Event::Added,
@@ -81,12 +81,12 @@ impl StreamHealth {
     }
 
     /// A watch has ended; another one follows.
-    pub(super) fn restarts(&self, restart: Restart) {
+    pub(super) fn count_restart(&self, restart: Restart) {
         self.metrics.restarted(restart);
     }
 
     /// Something happens again within this time.
-    pub(super) fn moves_within(&self, time: Duration) {
+    pub(super) fn beat_within(&self, time: Duration) {
         self.heartbeat.within(time);
     }
 }

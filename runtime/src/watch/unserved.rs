@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{KindSpec, ResourceSpec, Scope, StatusSubresource};
 
-pub(crate) const DEFINITIONS: ResourceSpec = ResourceSpec {
+pub(crate) const CUSTOM_RESOURCE_DEFINITIONS: ResourceSpec = ResourceSpec {
     group: "apiextensions.k8s.io",
     version: "v1",
     kind: "CustomResourceDefinition",
@@ -25,16 +25,16 @@ pub(crate) const DEFINITIONS: ResourceSpec = ResourceSpec {
 };
 
 /// How long the absence of a definition is believed without asking again.
-const LONGEST_FAITH: Duration = Duration::from_secs(300);
+const RECHECK_AFTER: Duration = Duration::from_secs(300);
 
 /// What is known about a kind that is not served.
 pub(super) struct UnservedKind {
     kind: KindSpec,
     name: String,
-    definitions: KindApi,
+    crds: KindApi,
     /// Where to watch the definition from, if that is allowed.
-    position: Option<String>,
-    why: Option<UnservedReason>,
+    resource_version: Option<String>,
+    reason: Option<UnservedReason>,
 }
 
 /// Why a kind is not served.
@@ -51,26 +51,26 @@ pub(super) enum UnservedReason {
 }
 
 /// What came of a look.
-pub(super) struct Finding {
-    pub(super) why: UnservedReason,
+pub(super) struct UnservedReport {
+    pub(super) reason: UnservedReason,
     /// The same for people.
-    pub(super) story: String,
+    pub(super) message: String,
     /// Whether it is not what was found last.
-    pub(super) is_news: bool,
+    pub(super) is_new: bool,
 }
 
 #[derive(Deserialize)]
-struct Definition {
-    spec: DefinitionSpec,
+struct CrdObject {
+    spec: CrdSpec,
 }
 
 #[derive(Deserialize)]
-struct DefinitionSpec {
-    versions: Vec<DefinitionVersion>,
+struct CrdSpec {
+    versions: Vec<CrdVersion>,
 }
 
 #[derive(Deserialize)]
-struct DefinitionVersion {
+struct CrdVersion {
     name: String,
     served: bool,
 }
@@ -88,21 +88,21 @@ impl UnservedKind {
         Self {
             kind,
             name,
-            definitions: KindApi::new(api.client().clone(), DEFINITIONS, selectors)
+            crds: KindApi::new(api.client().clone(), CUSTOM_RESOURCE_DEFINITIONS, selectors)
                 .within(api.patience()),
-            position: None,
-            why: None,
+            resource_version: None,
+            reason: None,
         }
     }
 
     /// Finds out why the kind is not served.
-    pub(super) async fn look(&mut self) -> Finding {
-        self.position = None;
-        let (why, hint) = match self.definitions.list_page(None, 1, None).await {
+    pub(super) async fn check(&mut self) -> UnservedReport {
+        self.resource_version = None;
+        let (reason, hint) = match self.crds.list_page(None, 1, None).await {
             Ok(page) => {
-                self.position = Some(page.resource_version);
-                let definition = page.items.first().map(|text| self.read(text));
-                (definition.unwrap_or(UnservedReason::Gone), String::new())
+                self.resource_version = Some(page.resource_version);
+                let crd = page.items.first().map(|text| self.reason_in_crd(text));
+                (crd.unwrap_or(UnservedReason::Gone), String::new())
             }
             Err(error) if error.is_forbidden() => {
                 let hint = format!(
@@ -114,26 +114,26 @@ impl UnservedKind {
             }
             Err(_) => (UnservedReason::Unknown, String::new()),
         };
-        let is_news = self.why.as_ref() != Some(&why);
-        self.why = Some(why.clone());
-        Finding {
-            story: format!("{}{hint}", self.story(&why)),
-            why,
-            is_news,
+        let is_new = self.reason.as_ref() != Some(&reason);
+        self.reason = Some(reason.clone());
+        UnservedReport {
+            message: format!("{}{hint}", self.message(&reason)),
+            reason,
+            is_new,
         }
     }
 
     /// Waits until it makes sense to ask again.
-    pub(super) async fn changed(&self, pause: Duration) {
-        let (Some(position), Some(why)) = (&self.position, &self.why) else {
+    pub(super) async fn wait_for_change(&self, pause: Duration) {
+        let (Some(resource_version), Some(reason)) = (&self.resource_version, &self.reason) else {
             return tokio::time::sleep(pause).await;
         };
-        let patience = match why {
-            UnservedReason::Gone | UnservedReason::OtherVersions(_) => LONGEST_FAITH,
+        let patience = match reason {
+            UnservedReason::Gone | UnservedReason::OtherVersions(_) => RECHECK_AFTER,
             UnservedReason::Coming | UnservedReason::Unknown => pause,
         };
-        let news = async {
-            let opened = self.definitions.watch(None, position, patience).await;
+        let changed = async {
+            let opened = self.crds.watch(None, resource_version, patience).await;
             let Ok(body) = opened else {
                 return tokio::time::sleep(pause).await;
             };
@@ -149,20 +149,20 @@ impl UnservedKind {
             }
         };
         // A silent end of this is nothing but another question.
-        let _ = timeout(patience, news).await;
+        let _ = timeout(patience, changed).await;
     }
 
-    fn read(&self, text: &RawValue) -> UnservedReason {
-        let Ok(definition) = serde_json::from_str::<Definition>(text.get()) else {
+    fn reason_in_crd(&self, text: &RawValue) -> UnservedReason {
+        let Ok(crd) = serde_json::from_str::<CrdObject>(text.get()) else {
             return UnservedReason::Unknown;
         };
-        let served = definition.spec.versions.into_iter();
-        self.among(served.filter(|it| it.served).map(|it| it.name).collect())
+        let served = crd.spec.versions.into_iter();
+        self.reason_for_versions(served.filter(|it| it.served).map(|it| it.name).collect())
     }
 
     /// What anybody may ask: in which versions of the group there is such a kind.
     async fn discover(&self) -> UnservedReason {
-        let client = self.definitions.client();
+        let client = self.crds.client();
         let KindSpec { group, plural, .. } = &self.kind;
         let Ok(groups) = client.list_api_groups().await else {
             return UnservedReason::Unknown;
@@ -182,11 +182,11 @@ impl UnservedKind {
         if served.is_empty() {
             UnservedReason::Gone
         } else {
-            self.among(served)
+            self.reason_for_versions(served)
         }
     }
 
-    fn among(&self, served: Vec<String>) -> UnservedReason {
+    fn reason_for_versions(&self, served: Vec<String>) -> UnservedReason {
         if served.iter().any(|version| **version == *self.kind.version) {
             UnservedReason::Coming
         } else {
@@ -194,9 +194,9 @@ impl UnservedKind {
         }
     }
 
-    fn story(&self, why: &UnservedReason) -> String {
+    fn message(&self, reason: &UnservedReason) -> String {
         let version = &self.kind.version;
-        match why {
+        match reason {
             UnservedReason::Gone => "the server does not serve this kind (yet)".to_owned(),
             UnservedReason::Coming => {
                 "the server does not serve this kind yet, but knows it".to_owned()
@@ -216,8 +216,8 @@ impl UnservedKind {
 
 fn is_bookmark(line: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Event<'a> {
+    struct EventLine<'a> {
         r#type: &'a str,
     }
-    serde_json::from_slice::<Event<'_>>(line).is_ok_and(|event| event.r#type == "BOOKMARK")
+    serde_json::from_slice::<EventLine<'_>>(line).is_ok_and(|event| event.r#type == "BOOKMARK")
 }

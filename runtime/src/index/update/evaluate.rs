@@ -19,7 +19,7 @@ use crate::events::object_ref::ObjectRef;
 use crate::events::span;
 use crate::handler::memo::Memos;
 use crate::health::metrics::HandlerMetrics;
-use crate::index::Update;
+use crate::index::IndexUpdate;
 use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
 use crate::process::execute::scope::{HandlerScope, OperatorServices};
@@ -27,10 +27,10 @@ use crate::registration::function::index::IndexFunction;
 use crate::watch::ObjectKey;
 
 /// How often it is tried in vain to write while somebody reads, before there is a pause.
-const EAGER_TRIES: u32 = 16;
+const IMMEDIATE_TRIES: u32 = 16;
 
 /// The pause between two tries to write while somebody reads.
-const PAUSE_FOR_READERS: Duration = Duration::from_millis(1);
+const READER_PAUSE: Duration = Duration::from_millis(1);
 
 /// One index of a kind, with the function that fills it.
 #[derive(Clone)]
@@ -44,7 +44,7 @@ pub(crate) struct Indexer {
 }
 
 /// What every attempt needs.
-pub(crate) struct Shared {
+pub(crate) struct IndexEvaluator {
     pub(crate) indexers: Vec<Indexer>,
     pub(crate) api: KindApi,
     pub(crate) services: Arc<OperatorServices>,
@@ -56,35 +56,39 @@ pub(crate) struct Shared {
     clippy::large_enum_variant,
     reason = "nearly all are of the largest variant, and none is kept"
 )]
-pub(super) enum Looking {
+pub(super) enum IndexEvaluation {
     /// It stays as it is.
-    Left,
+    Unchanged,
     /// It is not to be found.
     Unmatched,
     /// The function was called, or would have been if a limit allowed it.
     Called {
         record: Record,
         outcome: Outcome,
-        update: Option<Box<dyn Update>>,
+        update: Option<Box<dyn IndexUpdate>>,
     },
 }
 
-// === impl Shared ===
+// === impl IndexEvaluator ===
 
-impl Shared {
+impl IndexEvaluator {
     /// Looks at an object for all of its indices.
-    pub(super) async fn look(
+    pub(super) async fn evaluate(
         &self,
         key: &Arc<ObjectKey>,
         text: &RawValue,
         mut records: Vec<Option<Record>>,
         now: Timestamp,
-    ) -> Vec<Looking> {
+    ) -> Vec<IndexEvaluation> {
         let object = match self.api.read(text) {
             Ok(object) => Arc::new(object),
             Err(error) => {
                 error!(object = %key, "the object cannot be read: {error}");
-                return self.indexers.iter().map(|_| Looking::Left).collect();
+                return self
+                    .indexers
+                    .iter()
+                    .map(|_| IndexEvaluation::Unchanged)
+                    .collect();
             }
         };
         let mut results = Vec::with_capacity(self.indexers.len());
@@ -92,12 +96,12 @@ impl Shared {
         for (indexer, record) in self.indexers.iter().zip(records) {
             let rests = |record: &Record| record.is_finished() || record.is_sleeping(now);
             if record.as_ref().is_some_and(rests) {
-                results.push(Looking::Left);
+                results.push(IndexEvaluation::Unchanged);
                 continue;
             }
             let matched = Matched::object(ObjectView::new(&object));
             if !indexer.spec.matches(&matched) {
-                results.push(Looking::Unmatched);
+                results.push(IndexEvaluation::Unmatched);
                 continue;
             }
             let record = record.unwrap_or_else(|| Record::begin(Reason::Noop, now));
@@ -112,18 +116,18 @@ impl Shared {
         indexer: &Indexer,
         object: Arc<Value>,
         record: Record,
-    ) -> Looking {
+    ) -> IndexEvaluation {
         let policy = &indexer.spec.policy;
         let runtime = record.runtime(Timestamp::now());
         if let Err(limit) = policy.allow(record.retries, runtime) {
             indexer.metrics.exhausted();
-            return Looking::Called {
+            return IndexEvaluation::Called {
                 record,
                 outcome: Outcome::Error(HandlerFailure::Exhausted(limit)),
                 update: None,
             };
         }
-        let scope = self.surroundings(key, indexer.memos.as_deref());
+        let scope = self.handler_scope(key, indexer.memos.as_deref());
         let span = scope.subject.span();
         let span = span.in_scope(|| span::handler(indexer.spec.id.as_str(), record.retries));
         let facts = IndexFacts {
@@ -139,12 +143,12 @@ impl Shared {
             .timeout
             .map(|timeout| timeout.saturating_sub(runtime));
         let measured = indexer.metrics.begin(record.retries);
-        let (verdict, update) = indexer.function.call(facts, limit).instrument(span).await;
-        measured.end(verdict.counted());
-        let update = update.filter(|_| matches!(verdict, CallEnd::Returned(Ok(()))));
-        Looking::Called {
+        let (end, update) = indexer.function.call(facts, limit).instrument(span).await;
+        measured.end(end.counted());
+        let update = update.filter(|_| matches!(end, CallEnd::Returned(Ok(()))));
+        IndexEvaluation::Called {
             record,
-            outcome: verdict.into_outcome(None, Reason::Noop, policy),
+            outcome: end.into_outcome(None, Reason::Noop, policy),
             update,
         }
     }
@@ -156,7 +160,7 @@ impl Shared {
         at: usize,
         record: Record,
         outcome: Outcome,
-        update: Option<Box<dyn Update>>,
+        update: Option<Box<dyn IndexUpdate>>,
     ) -> Option<Record> {
         let indexer = &self.indexers[at];
         let policy = &indexer.spec.policy;
@@ -170,9 +174,9 @@ impl Shared {
             }
             return None;
         }
-        let scope = self.surroundings(key, indexer.memos.as_deref());
+        let scope = self.handler_scope(key, indexer.memos.as_deref());
         scope.subject.span().in_scope(|| {
-            let finished = report::Finished {
+            let finished = report::FinishedCall {
                 spec: &indexer.spec,
                 outcome: &outcome,
                 consequence: &consequence,
@@ -180,7 +184,7 @@ impl Shared {
                 default_backoff,
                 now,
             };
-            report::tell(&finished, &scope);
+            report::report_call(&finished, &scope);
         });
         match consequence {
             Consequence::Succeeded(_) | Consequence::Ignored { .. } => None,
@@ -206,7 +210,7 @@ impl Shared {
         }
     }
 
-    fn surroundings(&self, key: &Arc<ObjectKey>, memos: Option<&Memos>) -> HandlerScope {
+    fn handler_scope(&self, key: &Arc<ObjectKey>, memos: Option<&Memos>) -> HandlerScope {
         HandlerScope {
             services: Arc::clone(&self.services),
             subject: ObjectRef::handled(Arc::clone(self.api.name()), Arc::clone(key)),
@@ -217,14 +221,14 @@ impl Shared {
 }
 
 /// Waits for a moment when nobody reads, and lets all who want to read do so meanwhile.
-async fn apply(mut update: Box<dyn Update>, key: &Arc<ObjectKey>) {
+async fn apply(mut update: Box<dyn IndexUpdate>, key: &Arc<ObjectKey>) {
     let mut tries = 0;
     while !update.try_apply(key) {
         tries += 1;
-        if tries < EAGER_TRIES {
+        if tries < IMMEDIATE_TRIES {
             tokio::task::yield_now().await;
         } else {
-            tokio::time::sleep(PAUSE_FOR_READERS).await;
+            tokio::time::sleep(READER_PAUSE).await;
         }
     }
 }

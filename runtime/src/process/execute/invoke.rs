@@ -114,7 +114,7 @@ impl CallEnd {
     }
 
     /// What went wrong, if anything did, in the words for handlers on which nothing depends.
-    pub(crate) fn complaint(self) -> Option<String> {
+    pub(crate) fn ignored_failure(self) -> Option<String> {
         let exception =
             |message: &str| format!("failed with an exception and will ignore it: {message}");
         match self {
@@ -155,19 +155,19 @@ impl HandlerError {
 mod tests {
     use super::*;
 
-    fn outcome(verdict: CallEnd, reason: Reason) -> Outcome {
+    fn outcome(end: CallEnd, reason: Reason) -> Outcome {
         let policy = RetryPolicy {
             timeout: Some(Duration::from_secs(5)),
             ..RetryPolicy::default()
         };
-        verdict.into_outcome(Some(Value::from("made")), reason, &policy)
+        end.into_outcome(Some(Value::from("made")), reason, &policy)
     }
 
     #[tokio::test]
     async fn a_panic_is_an_arbitrary_error() {
-        let verdict = supervised(Box::pin(async { panic!("no {}", "way") }), None).await;
+        let end = supervised(Box::pin(async { panic!("no {}", "way") }), None).await;
         assert_eq!(
-            outcome(verdict, Reason::Create),
+            outcome(end, Reason::Create),
             Outcome::Error(HandlerFailure::Other {
                 message: "panicked: no way".to_owned()
             })
@@ -177,9 +177,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_end_of_the_time_interrupts_a_call() {
         let limit = Some(Duration::from_secs(5));
-        let verdict = supervised(Box::pin(std::future::pending()), limit).await;
+        let end = supervised(Box::pin(std::future::pending()), limit).await;
         assert_eq!(
-            outcome(verdict, Reason::Create),
+            outcome(end, Reason::Create),
             Outcome::Error(HandlerFailure::Exhausted(RetryLimit::Timeout(
                 Duration::from_secs(5)
             )))
@@ -189,15 +189,15 @@ mod tests {
     #[test]
     fn an_object_that_does_not_decode_may_be_repaired_unless_it_is_being_deleted() {
         let message = "the object does not fit its type: no size".to_owned();
-        let verdict = || CallEnd::Undecodable("no size".to_owned());
+        let end = || CallEnd::Undecodable("no size".to_owned());
         assert_eq!(
-            outcome(verdict(), Reason::Update),
+            outcome(end(), Reason::Update),
             Outcome::Error(HandlerFailure::Other {
                 message: message.clone()
             })
         );
         assert_eq!(
-            outcome(verdict(), Reason::Delete),
+            outcome(end(), Reason::Delete),
             Outcome::Error(HandlerFailure::Permanent { message })
         );
     }

@@ -13,10 +13,10 @@ use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
 use tracing::{debug, error, info};
 
-use crate::process::execute::scope::{HandlerScope, Progress};
+use crate::process::execute::scope::{HandlerScope, ProgressEvent};
 
 /// A call that is over, with all that it takes to tell about it.
-pub(crate) struct Finished<'a> {
+pub(crate) struct FinishedCall<'a> {
     pub(crate) spec: &'a HandlerSpec,
     pub(crate) outcome: &'a Outcome,
     pub(crate) consequence: &'a Consequence,
@@ -27,7 +27,7 @@ pub(crate) struct Finished<'a> {
 }
 
 /// All that decides how a failure is put into words.
-pub(crate) struct Failing<'a> {
+pub(crate) struct FailureDescription<'a> {
     pub(crate) policy: &'a RetryPolicy,
     pub(crate) consequence: &'a Consequence,
     /// The record after the call.
@@ -37,7 +37,7 @@ pub(crate) struct Failing<'a> {
 }
 
 /// Tells what became of a call; a failure is posted on the object, too.
-pub(crate) fn tell(finished: &Finished<'_>, scope: &HandlerScope) {
+pub(crate) fn report_call(finished: &FinishedCall<'_>, scope: &HandlerScope) {
     let id = &finished.spec.id;
     let noun = noun(finished.spec.trigger);
     match finished.outcome {
@@ -47,24 +47,24 @@ pub(crate) fn tell(finished: &Finished<'_>, scope: &HandlerScope) {
         }
         Outcome::Success(_) if finished.spec.trigger == Trigger::Index => {}
         Outcome::Success(_) => {
-            let news = format!("{noun} '{id}' succeeded.");
-            info!("{news}");
-            scope.tell(Progress::Success, &news);
+            let message = format!("{noun} '{id}' succeeded.");
+            info!("{message}");
+            scope.post_progress(ProgressEvent::Success, &message);
         }
         Outcome::Waiting { .. } => {}
         Outcome::Error(failure) => {
-            let complaint = format!("{noun} '{id}' {}", finished.failing().complaint(failure));
-            error!("{complaint}");
+            let message = format!("{noun} '{id}' {}", finished.description().describe(failure));
+            error!("{message}");
             // An index is about what the operator knows, not about what it does to the object.
             if finished.spec.trigger != Trigger::Index {
-                scope.tell(Progress::Failure, &complaint);
+                scope.post_progress(ProgressEvent::Failure, &message);
             }
         }
     }
 }
 
 /// Tells that all handlers of an object are done for now.
-pub(crate) fn tell_end(reason: Reason, conclusion: &CycleOutcome, scope: &HandlerScope) {
+pub(crate) fn report_cycle_end(reason: Reason, conclusion: &CycleOutcome, scope: &HandlerScope) {
     let CycleOutcome {
         succeeded, failed, ..
     } = conclusion;
@@ -81,9 +81,9 @@ pub(crate) fn tell_end(reason: Reason, conclusion: &CycleOutcome, scope: &Handle
     let tally = format!("{what} is processed: {succeeded} succeeded; {failed} failed.");
     info!("{tally}");
     if *failed == 0 {
-        scope.tell(Progress::Finished, "All handlers succeeded.");
+        scope.post_progress(ProgressEvent::Finished, "All handlers succeeded.");
     } else {
-        scope.tell(Progress::Finished, &tally);
+        scope.post_progress(ProgressEvent::Finished, &tally);
     }
 }
 
@@ -97,9 +97,9 @@ pub(crate) fn noun(trigger: Trigger) -> &'static str {
     }
 }
 
-impl Finished<'_> {
-    fn failing(&self) -> Failing<'_> {
-        Failing {
+impl FinishedCall<'_> {
+    fn description(&self) -> FailureDescription<'_> {
+        FailureDescription {
             policy: &self.spec.policy,
             consequence: self.consequence,
             record: self.record,
@@ -109,9 +109,9 @@ impl Finished<'_> {
     }
 }
 
-impl Failing<'_> {
+impl FailureDescription<'_> {
     /// What is told after the name of whoever failed.
-    pub(crate) fn complaint(&self, failure: &HandlerFailure) -> String {
+    pub(crate) fn describe(&self, failure: &HandlerFailure) -> String {
         let policy = self.policy;
         match failure {
             HandlerFailure::Permanent { message } => format!("failed permanently: {message}"),
@@ -205,7 +205,7 @@ mod tests {
         let consequence = Consequence::of(outcome.clone(), &policy, default_backoff, &before, now);
         let mut spec = HandlerSpec::new("fn", Trigger::Create);
         spec.policy = policy;
-        let finished = Finished {
+        let finished = FinishedCall {
             spec: &spec,
             outcome: &outcome,
             consequence: &consequence,
@@ -213,7 +213,7 @@ mod tests {
             default_backoff,
             now,
         };
-        finished.failing().complaint(failure)
+        finished.description().describe(failure)
     }
 
     fn temporary() -> HandlerFailure {

@@ -36,7 +36,7 @@ pub(crate) struct HandlerScope {
 
 /// How the handling of an object goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum ProgressEvent {
     /// A handler succeeded.
     Success,
     /// A handler failed.
@@ -68,22 +68,22 @@ impl HandlerScope {
     }
 
     /// Tells people in an event how the handling goes on, if they want to know that.
-    pub(crate) fn tell(&self, progress: Progress, message: &str) {
+    pub(crate) fn post_progress(&self, progress: ProgressEvent, message: &str) {
         let (least, level, severity, reason) = match progress {
-            Progress::Success => (
+            ProgressEvent::Success => (
                 ProgressPosting::Everything,
                 PostingLevel::Info,
                 EventSeverity::Normal,
                 "Success",
             ),
-            Progress::Failure => (
+            ProgressEvent::Failure => (
                 ProgressPosting::Failures,
                 PostingLevel::Error,
                 EventSeverity::Error,
                 // As Kopf has it, so that people and their alerts recognise it.
                 "Logging",
             ),
-            Progress::Finished => (
+            ProgressEvent::Finished => (
                 ProgressPosting::Everything,
                 PostingLevel::Info,
                 EventSeverity::Normal,

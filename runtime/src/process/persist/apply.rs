@@ -32,7 +32,7 @@ pub(crate) enum WriteResult {
     /// The same, but the server has not kept these annotations.
     Stripped(Arc<Value>, Vec<String>),
     /// The object is at this version what it was before, with the patch on it.
-    Foreseen(ResourceVersion),
+    AsExpected(ResourceVersion),
     /// There was nothing to change.
     Unchanged,
     /// Nothing was written: the object is not what it was taken for, but this.
@@ -59,15 +59,15 @@ pub(crate) enum OnConflict {
 
 /// What is to be told about the object after the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tell {
+pub(crate) enum ReadBack {
     /// The object.
-    All,
+    Always,
     /// The object only if it is not what the write was meant to leave.
-    Surprises,
+    IfUnexpected,
 }
 
 /// The object that is written to.
-pub(crate) struct Place<'a> {
+pub(crate) struct ObjectWriter<'a> {
     pub(crate) api: &'a KindApi,
     pub(crate) key: &'a ObjectKey,
     pub(crate) status: StatusSubresource,
@@ -76,44 +76,44 @@ pub(crate) struct Place<'a> {
 
 /// What one endpoint of the object can change.
 #[derive(Debug, Clone, Copy)]
-enum Part {
+enum ObjectPart {
     All,
     Status,
     AllButStatus,
 }
 
 #[derive(Clone, Copy)]
-enum Ask<'a> {
+enum ObjectRequest<'a> {
     Get,
     Patch(Target, &'a PatchBody<'a>),
 }
 
 /// What an object should be after a merge, if that is all that anybody wants to know.
 #[derive(Clone, Copy)]
-struct Foreseen<'a> {
+struct ExpectedState<'a> {
     known: &'a Value,
     patch: &'a Value,
 }
 
 /// What the text of an answer says; nothing if it is about a namesake of the object.
-type Read<T> = Result<Option<T>, serde_json::Error>;
+type DecodedAnswer<T> = Result<Option<T>, serde_json::Error>;
 
 /// The object after a request.
-enum Answer {
-    Foreseen(ResourceVersion),
+enum WriteAnswer {
+    AsExpected(ResourceVersion),
     Object(Arc<Value>),
 }
 
 /// Edits of the newest state, with the merge that goes with them.
 #[derive(Clone, Copy)]
-struct Edits<'a> {
+struct PatchEdits<'a> {
     merge: Option<&'a Value>,
     edits: &'a [PatchFn],
     split: bool,
     on_conflict: OnConflict,
 }
 
-enum Failure {
+enum WriteFailure {
     Gone,
     Outdated(Arc<Value>),
     Conflict,
@@ -123,37 +123,37 @@ enum Failure {
 
 /// Writes a patch; `known` is the newest state that was seen.
 pub(crate) async fn apply(
-    place: &Place<'_>,
+    writer: &ObjectWriter<'_>,
     known: &Arc<Value>,
     patch: Patch,
     on_conflict: OnConflict,
-    tell: Tell,
+    read_back: ReadBack,
 ) -> Result<WriteResult, WriteRejected> {
-    let mut split = place.status == StatusSubresource::Present;
+    let mut split = writer.status == StatusSubresource::Present;
     let mut requests = patch.into_requests(split);
     // Edits are made on the object itself.
-    let mut tell = if requests.edits.is_empty() {
-        tell
+    let mut read_back = if requests.edits.is_empty() {
+        read_back
     } else {
-        Tell::All
+        ReadBack::Always
     };
     let mut known = Arc::clone(known);
     let mut unseen = None;
     let mut answer = None;
     if let Some(status) = requests.status.take() {
-        let foreseen = tell.foreseen(&known, &status);
-        match place.merge(Target::Status, &status, foreseen).await {
-            Ok(Answer::Object(body)) => {
+        let expected = read_back.expected(&known, &status);
+        match writer.merge(Target::Status, &status, expected).await {
+            Ok(WriteAnswer::Object(body)) => {
                 // What surprises here is part of what is known for the next request.
-                tell = Tell::All;
+                read_back = ReadBack::Always;
                 known = Arc::clone(&body);
-                answer = Some(Answer::Object(body));
+                answer = Some(WriteAnswer::Object(body));
             }
-            Ok(Answer::Foreseen(version)) => {
-                answer = Some(Answer::Foreseen(version));
+            Ok(WriteAnswer::AsExpected(version)) => {
+                answer = Some(WriteAnswer::AsExpected(version));
                 unseen = Some(status);
             }
-            Err(Failure::Gone) if place.exists().await => {
+            Err(WriteFailure::Gone) if writer.exists().await => {
                 warn!(
                     "the definition of the kind has no status subresource (any more), unlike the \
                      generated code: the status is written with the rest"
@@ -161,7 +161,7 @@ pub(crate) async fn apply(
                 split = false;
                 apply_merge(requests.body.get_or_insert_with(|| json!({})), &status);
             }
-            Err(failure) => return failure.into_landing(),
+            Err(failure) => return failure.into_result(),
         }
     }
     let merge = requests.body;
@@ -169,27 +169,27 @@ pub(crate) async fn apply(
         match &merge {
             Some(body) => {
                 let both = unseen.map(|status| joined(body, status));
-                let foreseen = tell.foreseen(&known, both.as_ref().unwrap_or(body));
-                place.merge(Target::Body, body, foreseen).await.map(Some)
+                let expected = read_back.expected(&known, both.as_ref().unwrap_or(body));
+                writer.merge(Target::Body, body, expected).await.map(Some)
             }
             None => Ok(None),
         }
     } else {
-        let edits = Edits {
+        let edits = PatchEdits {
             merge: merge.as_ref(),
             edits: &requests.edits,
             split,
             on_conflict,
         };
-        let edited = place.edit(&known, edits).await;
-        edited.map(|written| written.map(Answer::Object))
+        let edited = writer.edit(&known, edits).await;
+        edited.map(|written| written.map(WriteAnswer::Object))
     };
     let written = match written {
         Ok(written) => written,
-        Err(failure) => return failure.into_landing(),
+        Err(failure) => return failure.into_result(),
     };
     Ok(match (written, merge) {
-        (Some(Answer::Object(body)), Some(merge)) => {
+        (Some(WriteAnswer::Object(body)), Some(merge)) => {
             let stripped = pruned_fields::stripped(&merge, &body);
             if stripped.is_empty() {
                 WriteResult::Written(body)
@@ -198,52 +198,57 @@ pub(crate) async fn apply(
             }
         }
         (written, _) => match written.or(answer) {
-            Some(Answer::Object(body)) => WriteResult::Written(body),
-            Some(Answer::Foreseen(version)) => WriteResult::Foreseen(version),
+            Some(WriteAnswer::Object(body)) => WriteResult::Written(body),
+            Some(WriteAnswer::AsExpected(version)) => WriteResult::AsExpected(version),
             None => WriteResult::Unchanged,
         },
     })
 }
 
 /// Reads the object as the server has it now; none if it is gone.
-pub(crate) async fn newest(place: &Place<'_>) -> Option<Arc<Value>> {
-    place.fetch().await.ok()
+pub(crate) async fn newest(writer: &ObjectWriter<'_>) -> Option<Arc<Value>> {
+    writer.fetch().await.ok()
 }
 
-// === impl Tell ===
+// === impl ReadBack ===
 
-impl Tell {
-    fn foreseen<'a>(self, known: &'a Value, patch: &'a Value) -> Option<Foreseen<'a>> {
-        (self == Self::Surprises).then_some(Foreseen { known, patch })
+impl ReadBack {
+    fn expected<'a>(self, known: &'a Value, patch: &'a Value) -> Option<ExpectedState<'a>> {
+        (self == Self::IfUnexpected).then_some(ExpectedState { known, patch })
     }
 }
 
-// === impl Place ===
+// === impl ObjectWriter ===
 
-impl Place<'_> {
+impl ObjectWriter<'_> {
     async fn merge(
         &self,
         target: Target,
         patch: &Value,
-        foreseen: Option<Foreseen<'_>>,
-    ) -> Result<Answer, Failure> {
+        expected: Option<ExpectedState<'_>>,
+    ) -> Result<WriteAnswer, WriteFailure> {
         let mut guarded = patch.clone();
         apply_merge(&mut guarded, &json!({"metadata": {"uid": &*self.key.uid}}));
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let body = PatchBody::Merge(&guarded);
-            let ask = Ask::Patch(target, &body);
-            match self.ask(ask, |text| self.compare(text, foreseen)).await {
-                Ok(Answer::Object(body)) => {
+            let request = ObjectRequest::Patch(target, &body);
+            match self
+                .request(request, |text| self.decode_or_expected(text, expected))
+                .await
+            {
+                Ok(WriteAnswer::Object(body)) => {
                     pruned_fields::warn_if_dropped(self.key, patch, &body);
-                    return Ok(Answer::Object(body));
+                    return Ok(WriteAnswer::Object(body));
                 }
-                Ok(foreseen) => return Ok(foreseen),
-                Err(Failure::Conflict | Failure::WriteRejected(_)) if !self.exists().await => {
-                    return Err(Failure::Gone);
+                Ok(expected) => return Ok(expected),
+                Err(WriteFailure::Conflict | WriteFailure::WriteRejected(_))
+                    if !self.exists().await =>
+                {
+                    return Err(WriteFailure::Gone);
                 }
                 // The patch insists on nothing: the server gave up against faster writers.
-                Err(Failure::Conflict) => tokio::time::sleep(backoff.next(None)).await,
+                Err(WriteFailure::Conflict) => tokio::time::sleep(backoff.next(None)).await,
                 Err(failure) => return Err(failure),
             }
         }
@@ -255,38 +260,38 @@ impl Place<'_> {
     async fn edit(
         &self,
         known: &Arc<Value>,
-        edits: Edits<'_>,
-    ) -> Result<Option<Arc<Value>>, Failure> {
-        let mut fresh = Arc::clone(known);
+        edits: PatchEdits<'_>,
+    ) -> Result<Option<Arc<Value>>, WriteFailure> {
+        let mut newest_state = Arc::clone(known);
         let mut written = None;
-        let parts: &[Part] = if edits.split {
-            &[Part::Status, Part::AllButStatus]
+        let parts: &[ObjectPart] = if edits.split {
+            &[ObjectPart::Status, ObjectPart::AllButStatus]
         } else {
-            &[Part::All]
+            &[ObjectPart::All]
         };
         for part in parts {
-            while let Some(patch) = part.patch(&fresh, edits) {
+            while let Some(patch) = part.patch(&newest_state, edits) {
                 let body = PatchBody::Json(&patch);
-                let ask = Ask::Patch(part.target(), &body);
-                let newer = match self.ask(ask, |text| self.read(text)).await {
+                let request = ObjectRequest::Patch(part.target(), &body);
+                let newer = match self.request(request, |text| self.decode(text)).await {
                     Ok(body) => {
-                        fresh = Arc::clone(&body);
+                        newest_state = Arc::clone(&body);
                         written = Some(body);
                         break;
                     }
-                    Err(Failure::Conflict) => self.fetch().await?,
-                    Err(Failure::WriteRejected(message)) => {
+                    Err(WriteFailure::Conflict) => self.fetch().await?,
+                    Err(WriteFailure::WriteRejected(message)) => {
                         let newer = self.fetch().await?;
-                        if version(&newer) == version(&fresh) {
-                            return Err(Failure::WriteRejected(message));
+                        if version(&newer) == version(&newest_state) {
+                            return Err(WriteFailure::WriteRejected(message));
                         }
                         newer
                     }
                     Err(failure) => return Err(failure),
                 };
                 match edits.on_conflict {
-                    OnConflict::Repeat => fresh = newer,
-                    OnConflict::Report => return Err(Failure::Outdated(newer)),
+                    OnConflict::Repeat => newest_state = newer,
+                    OnConflict::Report => return Err(WriteFailure::Outdated(newer)),
                 }
             }
         }
@@ -294,39 +299,51 @@ impl Place<'_> {
     }
 
     /// The newest state of this very object.
-    async fn fetch(&self) -> Result<Arc<Value>, Failure> {
-        self.ask(Ask::Get, |text| self.read(text)).await
+    async fn fetch(&self) -> Result<Arc<Value>, WriteFailure> {
+        self.request(ObjectRequest::Get, |text| self.decode(text))
+            .await
     }
 
     async fn exists(&self) -> bool {
-        !matches!(self.fetch().await, Err(Failure::Gone))
+        !matches!(self.fetch().await, Err(WriteFailure::Gone))
     }
 
     /// Asks until there is an answer, or until nothing may be asked any more.
-    async fn ask<T>(&self, ask: Ask<'_>, read: impl Fn(&str) -> Read<T>) -> Result<T, Failure> {
-        let answer = self.pause_gate.while_leading(self.ask_on(ask, read)).await;
-        answer.unwrap_or_else(|LeaseEnded| Err(Failure::LeaseEnded))
+    async fn request<T>(
+        &self,
+        request: ObjectRequest<'_>,
+        read: impl Fn(&str) -> DecodedAnswer<T>,
+    ) -> Result<T, WriteFailure> {
+        let answer = self
+            .pause_gate
+            .while_leading(self.request_until_answered(request, read))
+            .await;
+        answer.unwrap_or_else(|LeaseEnded| Err(WriteFailure::LeaseEnded))
     }
 
-    async fn ask_on<T>(&self, ask: Ask<'_>, read: impl Fn(&str) -> Read<T>) -> Result<T, Failure> {
+    async fn request_until_answered<T>(
+        &self,
+        request: ObjectRequest<'_>,
+        read: impl Fn(&str) -> DecodedAnswer<T>,
+    ) -> Result<T, WriteFailure> {
         let name = &self.key.name;
         let namespace = self.key.namespace.as_deref();
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
-            let answer = match ask {
-                Ask::Get => self.api.get_unread(namespace, name).await,
-                Ask::Patch(target, patch) => {
+            let answer = match request {
+                ObjectRequest::Get => self.api.get_unread(namespace, name).await,
+                ObjectRequest::Patch(target, patch) => {
                     let answer = self.api.patch_unread(namespace, name, target, patch);
                     answer.await
                 }
             };
             let answer = answer.and_then(|text| read(&text).map_err(requests::Error::Decode));
             let error = match answer {
-                Ok(answer) => return answer.ok_or(Failure::Gone),
-                Err(requests::Error::NotFound) => return Err(Failure::Gone),
-                Err(requests::Error::Conflict(_)) => return Err(Failure::Conflict),
+                Ok(answer) => return answer.ok_or(WriteFailure::Gone),
+                Err(requests::Error::NotFound) => return Err(WriteFailure::Gone),
+                Err(requests::Error::Conflict(_)) => return Err(WriteFailure::Conflict),
                 Err(requests::Error::Invalid(message)) => {
-                    return Err(Failure::WriteRejected(message));
+                    return Err(WriteFailure::WriteRejected(message));
                 }
                 Err(error) => error,
             };
@@ -339,27 +356,31 @@ impl Place<'_> {
         }
     }
 
-    fn read(&self, text: &str) -> Read<Arc<Value>> {
+    fn decode(&self, text: &str) -> DecodedAnswer<Arc<Value>> {
         let body: Value = serde_json::from_str(text)?;
         // The server takes the status of a namesake for that of the object.
         let is_meant = ObjectView::new(&body).uid() == Some(&self.key.uid);
         Ok(is_meant.then(|| Arc::new(body)))
     }
 
-    fn compare(&self, text: &str, foreseen: Option<Foreseen<'_>>) -> Read<Answer> {
-        let version =
-            foreseen.and_then(|Foreseen { known, patch }| version_if_foreseen(text, known, patch));
+    fn decode_or_expected(
+        &self,
+        text: &str,
+        expected: Option<ExpectedState<'_>>,
+    ) -> DecodedAnswer<WriteAnswer> {
+        let version = expected
+            .and_then(|ExpectedState { known, patch }| version_if_foreseen(text, known, patch));
         match version {
-            Some(version) => Ok(Some(Answer::Foreseen(ResourceVersion::new(version)))),
-            None => Ok(self.read(text)?.map(Answer::Object)),
+            Some(version) => Ok(Some(WriteAnswer::AsExpected(ResourceVersion::new(version)))),
+            None => Ok(self.decode(text)?.map(WriteAnswer::Object)),
         }
     }
 }
 
-// === impl Failure ===
+// === impl WriteFailure ===
 
-impl Failure {
-    fn into_landing(self) -> Result<WriteResult, WriteRejected> {
+impl WriteFailure {
+    fn into_result(self) -> Result<WriteResult, WriteRejected> {
         match self {
             Self::Gone => Ok(WriteResult::Gone),
             Self::LeaseEnded => Ok(WriteResult::LeaseEnded),
@@ -370,9 +391,9 @@ impl Failure {
     }
 }
 
-// === impl Part ===
+// === impl ObjectPart ===
 
-impl Part {
+impl ObjectPart {
     fn target(self) -> Target {
         match self {
             Self::Status => Target::Status,
@@ -381,8 +402,8 @@ impl Part {
     }
 
     /// The difference that the edits make to this part of the newest state.
-    fn patch(self, fresh: &Value, edits: Edits<'_>) -> Option<Value> {
-        let mut edited = fresh.clone();
+    fn patch(self, newest_state: &Value, edits: PatchEdits<'_>) -> Option<Value> {
+        let mut edited = newest_state.clone();
         if let Some(merge) = edits.merge {
             apply_merge(&mut edited, merge);
         }
@@ -391,10 +412,10 @@ impl Part {
         }
         let wanted = match self {
             Self::All => edited,
-            Self::Status => with_status_of(&edited, fresh.clone()),
-            Self::AllButStatus => with_status_of(fresh, edited),
+            Self::Status => with_status_of(&edited, newest_state.clone()),
+            Self::AllButStatus => with_status_of(newest_state, edited),
         };
-        json_patch(fresh, &wanted).map(|patch| patch.to_json())
+        json_patch(newest_state, &wanted).map(|patch| patch.to_json())
     }
 }
 
@@ -427,7 +448,7 @@ mod tests {
 
     #[test]
     fn each_endpoint_gets_its_part_of_the_edits_in_one_patch() {
-        let fresh = json!({
+        let newest_state = json!({
             "metadata": {"resourceVersion": "5", "finalizers": ["ours"]},
             "status": {"seen": [1]},
         });
@@ -442,7 +463,7 @@ mod tests {
             }
         });
         let requests = patch.into_requests(true);
-        let edits = Edits {
+        let edits = PatchEdits {
             merge: requests.body.as_ref(),
             edits: &requests.edits,
             split: true,
@@ -450,11 +471,11 @@ mod tests {
         };
         let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": "5"});
         assert_eq!(
-            Part::Status.patch(&fresh, edits),
+            ObjectPart::Status.patch(&newest_state, edits),
             Some(json!([test, {"op": "add", "path": "/status/seen/1", "value": 2}]))
         );
         assert_eq!(
-            Part::AllButStatus.patch(&fresh, edits),
+            ObjectPart::AllButStatus.patch(&newest_state, edits),
             Some(json!([
                 test,
                 {"op": "remove", "path": "/metadata/finalizers"},

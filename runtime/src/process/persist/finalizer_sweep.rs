@@ -11,7 +11,7 @@ use kopf_core::object::{ObjectView, finalizer};
 use serde_json::Value;
 use tracing::{info, warn};
 
-use super::apply::{OnConflict, Place, Tell, WriteResult, apply};
+use super::apply::{ObjectWriter, OnConflict, ReadBack, WriteResult, apply};
 use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::StatusSubresource;
@@ -23,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Where to look for objects that are held for nothing, and by what.
-pub(crate) struct Sweep {
+pub(crate) struct FinalizerSweep {
     pub(crate) api: KindApi,
     pub(crate) kind: KindIndex,
     pub(crate) namespace: Option<String>,
@@ -31,9 +31,9 @@ pub(crate) struct Sweep {
     pub(crate) finalizer: String,
 }
 
-// === impl Sweep ===
+// === impl FinalizerSweep ===
 
-impl Sweep {
+impl FinalizerSweep {
     /// Looks at all objects once, at nothing but their metadata.
     pub(crate) async fn run(self) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
@@ -70,7 +70,7 @@ impl Sweep {
         let (true, Some(key)) = (held, ObjectKey::of(self.kind, view)) else {
             return;
         };
-        let place = Place {
+        let writer = ObjectWriter {
             api: &self.api,
             key: &key,
             // Only the metadata is written.
@@ -82,7 +82,7 @@ impl Sweep {
         patch.edit(move |body| finalizer::remove(body, &name));
         // Whoever leads next looks again.
         let known = Arc::new(object);
-        match apply(&place, &known, patch, OnConflict::Repeat, Tell::All).await {
+        match apply(&writer, &known, patch, OnConflict::Repeat, ReadBack::Always).await {
             Ok(WriteResult::LeaseEnded) => {}
             Ok(_) => info!(object = %key, "released: no handler needs the finalizer any more"),
             Err(rejected) => warn!(object = %key, "the finalizer cannot be removed: {rejected}"),
