@@ -41,7 +41,7 @@ use self::timer::Timer;
 use crate::client::resource_version::ResourceVersion;
 use crate::process::execute::scope::OperatorServices;
 use crate::process::persist::background_write;
-use crate::queue::QueueLimits;
+use crate::queue::worker_limit::QueueLimits;
 use crate::settings::Settings;
 use crate::task::heartbeat::Heartbeat;
 use crate::watch::ObjectKey;

@@ -1,4 +1,4 @@
-//! One attempt of a daemon or timer: called, delivered, judged, told.
+//! One attempt of a daemon or timer: the call, the write of its patch, the report of its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::process::execute::scope::HandlerScope;
 use crate::process::persist::background_write::BackgroundObject;
 use crate::watch::latest::LatestState;
 
-/// A daemon or timer with its surroundings.
+/// A daemon or timer with the services and the object that its calls need.
 #[derive(Clone)]
 pub(super) struct InstanceRunner {
     pub(super) services: Arc<BackgroundServices>,
@@ -32,21 +32,21 @@ pub(super) struct InstanceRunner {
     pub(super) latest: Arc<LatestState>,
 }
 
-/// What follows from an attempt.
+/// The end of an attempt, as far as it decides about the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttemptEnd {
-    /// It was the last one, and a good one.
+    /// It was the last one, and succeeded or failed with an error that is ignored.
     Succeeded,
-    /// It was the last one, and a bad one.
+    /// It was the last one, and failed for good.
     Failed,
-    /// Another one follows after this time.
+    /// Another attempt follows after this time.
     Retry(Duration),
-    /// It was interrupted, for it had to stop.
+    /// The call was interrupted, as the daemon or timer had to stop.
     Interrupted,
 }
 
 impl InstanceRunner {
-    /// Makes an attempt; `alive` is kept by all work that it leaves behind.
+    /// Makes an attempt; `alive` is held by all work that outlives the call.
     pub(super) async fn attempt(
         &self,
         record: &mut Record,
@@ -55,7 +55,7 @@ impl InstanceRunner {
         let scope = self.handler_scope();
         let id = self.instance.handler.spec.id.as_str();
         let handler = scope.subject.handler_span(id, record.retries);
-        // Large enough for moves to be felt: it stays where it is made.
+        // The future is large: boxed, it is not moved.
         Box::pin(self.attempt_within(record, scope, alive))
             .instrument(handler)
             .await
@@ -67,14 +67,8 @@ impl InstanceRunner {
         scope: HandlerScope,
         alive: Arc<dyn Send + Sync>,
     ) -> AttemptEnd {
-        if !self.services.operator.pause_gate.is_running() {
-            // Whoever is to stop for a pause is told so in a moment.
-            tokio::select! {
-                _ = self.services.operator.pause_gate.running() => {}
-                () = self.instance.signal.until(|reasons| !reasons.is_empty()) => {
-                    return AttemptEnd::Interrupted;
-                }
-            }
+        if !self.wait_until_running().await {
+            return AttemptEnd::Interrupted;
         }
         let spec = &self.instance.handler.spec;
         let (mut effects, end) = match spec.policy.allow(record.retries, self.runtime(record)) {
@@ -106,7 +100,7 @@ impl InstanceRunner {
         if !patch.is_empty()
             && let Err(rejected) = self.background_object().write(patch).await
         {
-            let message = format!("the server does not accept what it wants written: {rejected}");
+            let message = format!("the API server rejects its patch: {rejected}");
             outcome = Outcome::Error(HandlerFailure::Other { message });
         }
         if interrupted {
@@ -117,6 +111,25 @@ impl InstanceRunner {
             );
             return AttemptEnd::Interrupted;
         }
+        self.conclude(record, outcome, &scope)
+    }
+
+    /// Waits out a pause of the operator; false if the daemon or timer is to stop meanwhile.
+    async fn wait_until_running(&self) -> bool {
+        let pause_gate = &self.services.operator.pause_gate;
+        if pause_gate.is_running() {
+            return true;
+        }
+        tokio::select! {
+            _ = pause_gate.running() => true,
+            // A pause stops daemons and timers a moment after it has begun.
+            () = self.instance.signal.until(|reasons| !reasons.is_empty()) => false,
+        }
+    }
+
+    /// Enters an outcome into the record and reports it.
+    fn conclude(&self, record: &mut Record, outcome: Outcome, scope: &HandlerScope) -> AttemptEnd {
+        let spec = &self.instance.handler.spec;
         let now = Timestamp::now();
         let default_backoff = self.services.settings.execution.default_backoff;
         let consequence =
@@ -130,7 +143,7 @@ impl InstanceRunner {
             default_backoff,
             now,
         };
-        report::report_call(&finished, &scope);
+        report::report_call(&finished, scope);
         match consequence {
             Consequence::Succeeded(_) | Consequence::Ignored { .. } => AttemptEnd::Succeeded,
             Consequence::Failed { .. } => AttemptEnd::Failed,

@@ -1,4 +1,4 @@
-//! A daemon from its start to its end: attempts, with pauses between them.
+//! The loop of a daemon from its start to its end: attempts, with delays between them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use kopf_core::progress::record::Record;
 use super::attempt::{AttemptEnd, InstanceRunner};
 use super::instance::InstanceEndOnDrop;
 
-/// Accompanies an object until the daemon has ended or was stopped.
+/// Runs a daemon until it has ended or was stopped.
 pub(super) async fn run(runner: InstanceRunner, delay: Duration, alive: Arc<InstanceEndOnDrop>) {
     let stop = runner.instance.stop();
     if !stop.sleep(delay).await {
@@ -25,7 +25,7 @@ pub(super) async fn run(runner: InstanceRunner, delay: Duration, alive: Arc<Inst
                     return;
                 }
             }
-            // Whoever was asked to stop may be asked to come back.
+            // A daemon that was asked to stop may be started again later.
             AttemptEnd::Succeeded | AttemptEnd::Failed if stop.is_set() => return,
             AttemptEnd::Succeeded | AttemptEnd::Failed => return runner.instance.mark_finished(),
             AttemptEnd::Interrupted => return,

@@ -1,4 +1,4 @@
-//! A declared daemon or timer, with all that running it takes.
+//! A declared daemon or timer of a kind, with everything that its runs share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct BackgroundHandler {
     pub(crate) memos: Option<Arc<Memos>>,
 }
 
-/// What is to be done.
+/// The function of a daemon or timer, with its schedule.
 pub(crate) enum RegisteredBackground {
     Daemon(RegisteredDaemon),
     Timer(Arc<RegisteredTimer>),
@@ -40,7 +40,7 @@ impl BackgroundHandler {
         }
     }
 
-    /// A tick that runs is waited for: there is nothing to interrupt that would not tick again.
+    /// A running tick is never interrupted, only waited for.
     pub(super) fn stopping(&self) -> StopPolicy {
         match &self.registered {
             RegisteredBackground::Daemon(daemon) => daemon.stopping,
@@ -48,7 +48,7 @@ impl BackgroundHandler {
         }
     }
 
-    /// Whether it matters when the object changed last.
+    /// Whether the time since the last change of the object matters.
     pub(crate) fn idles(&self) -> bool {
         match &self.registered {
             RegisteredBackground::Daemon(_) => false,

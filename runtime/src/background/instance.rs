@@ -1,4 +1,4 @@
-//! One daemon or timer beside one object: whether it is there, and how it is stopped.
+//! The state of one daemon or timer of one object, and the stages of its stop.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,15 +24,15 @@ pub(super) struct Instance {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It is there; if it has said so, it will not come back.
+    /// It runs. One that is finished does not start again.
     Running { finished: bool },
-    /// It is there, but nobody waits for it.
+    /// It still runs, but the operator no longer waits for it.
     Abandoned { finished: bool },
-    /// It is gone.
+    /// Nothing of it runs any more.
     Ended { finished: bool },
 }
 
-/// Held by everything that belongs to a daemon: when the last one is dropped, it is gone.
+/// Held by all work of a daemon: when the last holder drops it, the daemon has ended.
 pub(super) struct InstanceEndOnDrop {
     pub(super) instance: Arc<Instance>,
     pub(super) services: Arc<BackgroundServices>,
@@ -69,7 +69,7 @@ impl Instance {
         matches!(*self.lock(), State::Ended { .. })
     }
 
-    /// It has ended by itself, and is not to be started again.
+    /// Notes that it has ended by itself, and is not to be started again.
     pub(super) fn mark_finished(&self) {
         let mut state = self.lock();
         match &mut *state {
@@ -85,7 +85,7 @@ impl Instance {
         self.lock().is_finished()
     }
 
-    /// Nothing of it is left.
+    /// Notes that nothing of it runs any more.
     pub(super) fn mark_ended(&self) {
         let mut state = self.lock();
         let finished = state.is_finished();
@@ -106,7 +106,7 @@ impl Instance {
         self.signal.wake();
     }
 
-    /// Waits until it is gone, or nobody waits for it any more.
+    /// Waits until it has ended or is abandoned.
     pub(super) async fn ended_or_abandoned(&self) {
         loop {
             let woken = self.signal.woken();
@@ -123,38 +123,38 @@ impl Instance {
             .is_ok()
     }
 
-    /// Leads it, once it was asked to stop, through the stages of stopping.
+    /// Drives it through the stages of stopping, once it was asked to stop.
     pub(super) async fn drive_stop(self: Arc<Self>, services: Arc<BackgroundServices>) {
         let policy = self.handler.stopping();
         let asked = services.now();
         let polling = services.settings.background.cancellation_polling;
         loop {
-            let ended_or_abandoned = match policy.stage(polling, asked, services.now()) {
+            let ended = match policy.stage(polling, asked, services.now()) {
                 StopStage::Graceful(left) => self.ended_within(left).await,
                 StopStage::Cancelling(left) => {
                     self.signal.raise(StopReason::Cancelled);
                     self.ended_within(left).await
                 }
                 StopStage::Polling(left) => {
-                    let ended_or_abandoned = self.ended_within(left).await;
-                    if !ended_or_abandoned {
+                    let ended = self.ended_within(left).await;
+                    if !ended {
                         let age = services.now().saturating_sub(asked);
                         info!(
                             "{self} has not stopped yet, {} s after it was asked",
                             age.as_secs()
                         );
                     }
-                    ended_or_abandoned
+                    ended
                 }
                 StopStage::Abandoned => {
                     self.signal.raise(StopReason::Abandoned);
-                    warn!("{self} does not stop and is left to itself");
+                    warn!("{self} does not stop and is abandoned");
                     self.abandon();
                     services.requeue(&self.key);
                     true
                 }
             };
-            if ended_or_abandoned {
+            if ended {
                 return;
             }
         }

@@ -1,7 +1,7 @@
-//! The one task that owns all daemons and the clock of all timers.
+//! The task that owns all daemons and the delay queue of all timers.
 //!
-//! Timers are entries of a wheel, not sleeping tasks; those that are due are called under the same
-//! bound as objects are handled.
+//! Timers are entries of a delay queue, not sleeping tasks; due timers are called under the same
+//! limit as objects are processed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,24 +18,25 @@ use tracing::{error, warn};
 
 use super::timer::{Timer, TimerDue};
 use super::timer_calls::TimerCalls;
-use crate::queue::{HEARTBEAT, QueueLimits};
+use crate::queue::HEARTBEAT;
+use crate::queue::worker_limit::QueueLimits;
 use crate::task::heartbeat::Heartbeat;
 
-/// The wheel is finite; a timer that comes early is sent back.
+/// The delay queue has a maximum; a timer that expires early is scheduled again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
 
-/// How long tasks may take to be dropped.
+/// The time for aborted tasks to be dropped.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
 
-/// What the crew is asked to do.
+/// A request to the scheduler.
 pub(super) enum SchedulerCommand {
-    /// Run this beside everything else.
+    /// Run this task.
     Spawn(BoxFuture<'static, ()>),
-    /// Put a timer on the clock.
+    /// Schedule a timer.
     Arm(Arc<Timer>),
-    /// Take a timer off the clock.
+    /// Take a timer out of the delay queue.
     Disarm(Arc<Timer>),
-    /// Let somebody else call timers, too.
+    /// Start one more caller of due timers.
     AddCaller,
 }
 
@@ -46,7 +47,7 @@ struct Scheduler {
     tasks: JoinSet<()>,
 }
 
-/// Serves until `quit`; whatever still runs then is dropped.
+/// Runs until `quit`; all tasks that still run then are aborted.
 pub(super) async fn run(
     origin: Instant,
     mut commands: mpsc::UnboundedReceiver<SchedulerCommand>,
@@ -75,7 +76,7 @@ pub(super) async fn run(
             Some(done) = scheduler.tasks.join_next() => log_lost_task(done),
             Ok(permit) = permit, if needed => scheduler.start_caller(permit),
         }
-        // Timers come in crowds, and waiting for one event at a time costs more than a tick.
+        // Many timers expire together, and one `select!` for each costs more than a tick.
         while let Ok(command) = commands.try_recv() {
             scheduler.execute(command);
         }
@@ -142,7 +143,7 @@ impl Scheduler {
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(ABORT_GRACE, all).await.is_err() {
             warn!(
-                "{} daemons or timers block their threads and cannot be dropped",
+                "{} daemons or timers block their threads and cannot be aborted",
                 self.tasks.len()
             );
             self.tasks.detach_all();
@@ -152,6 +153,6 @@ impl Scheduler {
 
 fn log_lost_task(done: Result<(), JoinError>) {
     if let Err(error) = done {
-        error!("a daemon or timer was lost: {error}");
+        error!("a task of a daemon or timer panicked or was cancelled: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Daemons and timers on a paused clock, without a server: who runs when, and how it ends.
+//! Tests of daemons and timers on a paused clock, without an API server.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -25,14 +25,14 @@ const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// What handlers do, and what they have done.
+/// The state of the test operator: a log that the handlers write.
 struct HandlerLog {
     begin: Instant,
     lines: Mutex<Vec<String>>,
     running: AtomicUsize,
 }
 
-/// A crew at work, and one object.
+/// A running scheduler, and one object.
 struct BackgroundTest {
     log: Arc<HandlerLog>,
     background: Arc<Background>,
@@ -41,12 +41,12 @@ struct BackgroundTest {
     quit: CancellationToken,
     handlers: Vec<Arc<BackgroundHandler>>,
     key: Arc<ObjectKey>,
-    /// Tasks before the crew, which are the client's.
+    /// The number of tasks before the scheduler: those of the client.
     tasks: usize,
 }
 
 impl HandlerLog {
-    /// Notes what happened, with the time since the begin in seconds.
+    /// Adds a line with the time since the begin in seconds.
     fn note(&self, what: impl Into<String>) {
         let at = self.begin.elapsed().as_secs_f64();
         let line = format!("{at} {}", what.into());
@@ -101,7 +101,7 @@ impl BackgroundTest {
             metrics: KindMetrics::unobserved(),
         };
         let Coverage::Kind(spec) = resource.coverage else {
-            panic!("it is one kind");
+            panic!("the coverage is one kind");
         };
         let kind = HandledKind::new(spec.into(), &[&resource], kind_services).unwrap();
         let limits = QueueLimits {
@@ -130,7 +130,7 @@ impl BackgroundTest {
         }
     }
 
-    /// Shows a state of the object; tells whether it needs the finalizer.
+    /// Reconciles a state of the object; returns whether it needs the finalizer.
     fn reconcile_as(&self, object: &Value, life: ObjectLife, listed: bool) -> bool {
         let version = ObjectView::new(object).resource_version();
         let text = serde_json::value::to_raw_value(object).unwrap();
@@ -154,7 +154,7 @@ impl BackgroundTest {
         self.reconcile_as(object, ObjectLife::Deleting, false)
     }
 
-    /// Shows that many other objects.
+    /// Reconciles that many other objects.
     fn reconcile_many(&self, size: usize, listed: bool) {
         let object = object(1, 1);
         for number in 0..size {
@@ -175,8 +175,7 @@ impl BackgroundTest {
         }
     }
 
-    /// Lets time pass.
-    async fn pass(&self, time: Duration) {
+    async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
@@ -185,12 +184,12 @@ impl BackgroundTest {
         assert_eq!(key, self.key);
     }
 
-    /// Ends the crew, and makes sure that nothing of it is left.
+    /// Ends the scheduler, and checks that none of its tasks is left.
     async fn close(self) {
         self.quit.cancel();
         self.scheduler.await.unwrap();
         let alive = || Handle::current().metrics().num_alive_tasks();
-        // With several threads, a task that is over is counted for a moment more.
+        // With several threads, tokio counts a task for a moment after its end.
         let deadline = std::time::Instant::now() + s(5);
         while alive() != self.tasks && std::time::Instant::now() < deadline {
             tokio::task::yield_now().await;
@@ -215,7 +214,7 @@ fn unlabelled(version: u32) -> Value {
     object
 }
 
-/// A daemon that does as it is told.
+/// A daemon that stops when it is asked to.
 async fn stops_when_asked(log: &HandlerLog, cx: &mut DaemonContext<Value>) -> HandlerResult {
     log.note("starts");
     cx.stop().wait().await;
@@ -235,16 +234,19 @@ async fn a_daemon_runs_while_its_object_matches_and_again_when_it_matches_again(
         })
     });
     assert!(test.reconcile_as(&object(1, 1), ObjectLife::Alive { held: false }, false));
-    test.pass(s(1)).await;
-    assert!(test.log.notes().is_empty(), "nothing starts unheld");
+    test.sleep(s(1)).await;
+    assert!(
+        test.log.notes().is_empty(),
+        "nothing starts before the finalizer is there"
+    );
     assert!(test.reconcile(&object(1, 1)));
     assert!(test.reconcile(&object(2, 1)));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     assert!(test.reconcile(&unlabelled(3)), "held until it has stopped");
     test.requeued().await;
     assert!(!test.reconcile(&unlabelled(3)));
     assert!(test.reconcile(&object(4, 1)));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     assert!(test.delete(&object(5, 1)));
     test.requeued().await;
     assert!(!test.delete(&object(5, 1)));
@@ -274,19 +276,19 @@ async fn a_daemon_that_matches_again_while_it_stops_is_started_when_it_has_stopp
         })
     });
     test.reconcile(&object(1, 1));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     test.reconcile(&unlabelled(2));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     assert!(test.reconcile(&object(3, 1)));
     test.requeued().await;
     assert!(test.reconcile(&object(3, 1)));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     assert_eq!(test.log.notes(), ["0 starts", "11 stops", "11 starts"]);
     test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_that_returns_is_not_started_again_and_holds_nothing() {
+async fn a_daemon_that_returns_is_not_started_again_and_needs_no_finalizer() {
     let mut test = BackgroundTest::new(|resource| {
         resource.daemon(DaemonHandler::new("d"), |state, _| {
             Box::pin(async move {
@@ -298,7 +300,7 @@ async fn a_daemon_that_returns_is_not_started_again_and_holds_nothing() {
     assert!(test.reconcile(&object(1, 1)));
     test.requeued().await;
     assert!(!test.reconcile(&object(2, 1)));
-    test.pass(s(100)).await;
+    test.sleep(s(100)).await;
     assert_eq!(test.log.notes(), ["0 returns"]);
     test.close().await;
 }
@@ -342,13 +344,13 @@ async fn a_computed_delay_depends_on_the_object() {
         resource.daemon(handler, |state, cx| Box::pin(stops_when_asked(state, cx)))
     });
     test.reconcile(&object(1, 7));
-    test.pass(s(8)).await;
+    test.sleep(s(8)).await;
     assert_eq!(test.log.notes(), ["7 starts"]);
     test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_object_of_a_daemon_is_always_as_it_is_now() {
+async fn a_daemon_sees_the_newest_state_and_never_an_older_one() {
     let test = BackgroundTest::new(|resource| {
         resource.daemon(DaemonHandler::new("d"), |state, cx| {
             Box::pin(async move {
@@ -361,19 +363,19 @@ async fn the_object_of_a_daemon_is_always_as_it_is_now() {
         })
     });
     test.reconcile(&object(1, 1));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     test.reconcile(&object(2, 2));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     test.reconcile(&object(1, 9));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     test.reconcile(&object(3, 3));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     let notes = test.log.notes();
     assert_eq!(notes, ["0 size 1", "1 size 2", "3 size 3"]);
     test.close().await;
 }
 
-/// A daemon that does not care; it notes when it is dropped.
+/// A daemon that ignores the stop signal; it notes when it is dropped.
 async fn never_stops(log: &HandlerLog) -> HandlerResult {
     struct Dropped<'a>(&'a HandlerLog);
     impl Drop for Dropped<'_> {
@@ -386,7 +388,7 @@ async fn never_stops(log: &HandlerLog) -> HandlerResult {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deaf_daemon_is_interrupted_after_its_backoff() {
+async fn a_daemon_that_ignores_the_stop_signal_is_interrupted_after_its_backoff() {
     let mut test = BackgroundTest::new(|resource| {
         let handler = DaemonHandler::new("d")
             .cancellation_backoff(s(3))
@@ -394,7 +396,7 @@ async fn a_deaf_daemon_is_interrupted_after_its_backoff() {
         resource.daemon(handler, |state, _| Box::pin(never_stops(state)))
     });
     test.reconcile(&object(1, 1));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     test.delete(&object(2, 1));
     test.requeued().await;
     assert!(!test.delete(&object(2, 1)));
@@ -403,24 +405,24 @@ async fn a_deaf_daemon_is_interrupted_after_its_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deaf_daemon_without_a_timeout_is_waited_for_without_end() {
+async fn a_daemon_that_ignores_the_stop_signal_without_a_timeout_is_waited_for_without_end() {
     let test = BackgroundTest::new(|resource| {
         resource.daemon(DaemonHandler::new("d"), |state, _| {
             Box::pin(never_stops(state))
         })
     });
     test.reconcile(&object(1, 1));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     test.delete(&object(2, 1));
-    test.pass(s(100_000)).await;
+    test.sleep(s(100_000)).await;
     assert!(test.delete(&object(2, 1)));
     assert!(test.log.notes().is_empty());
     test.close().await;
 }
 
 #[tokio::test]
-async fn a_thread_that_does_not_stop_is_left_to_itself_and_the_object_is_let_go() {
-    static RELEASE: CancellationFlag = CancellationFlag::new();
+async fn a_thread_that_does_not_stop_is_abandoned_and_the_object_is_released() {
+    static RELEASE: ThreadRelease = ThreadRelease::new();
     let mut test = BackgroundTest::new(|resource| {
         let handler = DaemonHandler::new("d").cancellation_timeout(Duration::from_millis(50));
         resource.daemon(handler, |state, cx| {
@@ -436,16 +438,19 @@ async fn a_thread_that_does_not_stop_is_left_to_itself_and_the_object_is_let_go(
     }
     assert!(test.delete(&object(2, 1)));
     test.requeued().await;
-    assert!(!test.delete(&object(2, 1)), "nobody waits for it any more");
+    assert!(
+        !test.delete(&object(2, 1)),
+        "an abandoned daemon holds no object"
+    );
     RELEASE.set();
     test.requeued().await;
     test.close().await;
 }
 
-/// Lets a thread wait for the test.
-struct CancellationFlag(Mutex<bool>, std::sync::Condvar);
+/// Blocks a thread until the test releases it.
+struct ThreadRelease(Mutex<bool>, std::sync::Condvar);
 
-impl CancellationFlag {
+impl ThreadRelease {
     const fn new() -> Self {
         Self(Mutex::new(false), std::sync::Condvar::new())
     }
@@ -464,7 +469,7 @@ impl CancellationFlag {
 }
 
 #[tokio::test]
-async fn blocking_work_is_told_to_stop_and_its_panics_are_errors() {
+async fn blocking_work_sees_the_stop_signal_and_its_panics_are_errors() {
     let mut test = BackgroundTest::new(|resource| {
         let handler = DaemonHandler::new("d").backoff(Duration::ZERO);
         resource.daemon(handler, |state, cx| {
@@ -491,8 +496,7 @@ async fn blocking_work_is_told_to_stop_and_its_panics_are_errors() {
     test.close().await;
 }
 
-/// A tick that is noted.
-async fn noted(log: &HandlerLog, cx: &mut TimerContext<Value>) -> HandlerResult {
+async fn log_tick(log: &HandlerLog, cx: &mut TimerContext<Value>) -> HandlerResult {
     log.note(format!("tick {}", cx.object()["spec"]["size"]));
     Ok(())
 }
@@ -501,25 +505,25 @@ async fn noted(log: &HandlerLog, cx: &mut TimerContext<Value>) -> HandlerResult 
 async fn a_timer_ticks_at_once_and_then_at_its_interval_with_the_newest_state() {
     let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(10)), |state, cx| {
-            Box::pin(noted(state, cx))
+            Box::pin(log_tick(state, cx))
         })
     });
     assert!(test.reconcile(&object(1, 1)));
-    test.pass(s(15)).await;
+    test.sleep(s(15)).await;
     test.reconcile(&object(2, 2));
-    test.pass(s(10)).await;
+    test.sleep(s(10)).await;
     assert!(
         !test.delete(&object(3, 3)),
-        "a timer between ticks goes at once"
+        "a timer between ticks stops at once"
     );
-    test.pass(s(60)).await;
+    test.sleep(s(60)).await;
     let ticks = test.log.notes();
     let ticks: Vec<_> = ticks.iter().map(|note| rounded(note)).collect();
     assert_eq!(ticks, ["0 tick 1", "10 tick 1", "20 tick 2"]);
     test.close().await;
 }
 
-/// A note with its time in whole seconds: a wheel of milliseconds is late by some of them.
+/// A log line with its time in whole seconds: the delay queue is late by some milliseconds.
 fn rounded(note: &str) -> String {
     let (at, what) = note.split_once(' ').unwrap();
     let at: f64 = at.parse().unwrap();
@@ -539,7 +543,7 @@ async fn a_sharp_timer_does_not_drift_over_hours() {
         })
     });
     test.reconcile(&object(1, 1));
-    test.pass(s(10 * 3600 + 30)).await;
+    test.sleep(s(10 * 3600 + 30)).await;
     let ticks = test.log.notes();
     assert_eq!(ticks.len(), 601);
     for (minute, note) in ticks.iter().enumerate() {
@@ -564,7 +568,7 @@ async fn a_timer_never_overlaps_with_itself() {
         })
     });
     test.reconcile(&object(1, 1));
-    test.pass(Duration::from_millis(8_900)).await;
+    test.sleep(Duration::from_millis(8_900)).await;
     let ticks = test.log.notes();
     let ticks: Vec<_> = ticks.iter().map(|note| rounded(note)).collect();
     assert_eq!(ticks, ["0 tick", "3 tick", "6 tick"]);
@@ -572,29 +576,26 @@ async fn a_timer_never_overlaps_with_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idling_is_reset_by_essential_changes_only() {
+async fn only_changes_of_the_essence_restart_the_idle_time() {
     let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::when_idle("t", s(10)), |state, cx| {
-            Box::pin(noted(state, cx))
+            Box::pin(log_tick(state, cx))
         })
     });
     test.reconcile(&object(1, 1));
-    test.pass(s(6)).await;
+    test.sleep(s(6)).await;
     test.reconcile(&object(2, 2));
-    test.pass(s(6)).await;
+    test.sleep(s(6)).await;
     test.reconcile(&object(3, 2));
-    test.pass(s(60)).await;
+    test.sleep(s(60)).await;
     test.reconcile(&object(4, 2));
-    test.pass(s(60)).await;
+    test.sleep(s(60)).await;
     test.reconcile(&object(5, 5));
-    test.pass(s(60)).await;
+    test.sleep(s(60)).await;
     let ticks = test.log.notes();
     let ticks: Vec<_> = ticks.iter().map(|note| rounded(note)).collect();
     assert_eq!(ticks, ["16 tick 2", "142 tick 5"]);
-    assert!(
-        !test.delete(&object(6, 5)),
-        "an idling timer goes when told"
-    );
+    assert!(!test.delete(&object(6, 5)), "an idle timer stops at once");
     test.close().await;
 }
 
@@ -618,7 +619,7 @@ async fn errors_replace_the_interval_and_a_permanent_one_stops_the_timer() {
     test.reconcile(&object(1, 1));
     test.requeued().await;
     assert!(!test.reconcile(&object(2, 1)));
-    test.pass(s(100)).await;
+    test.sleep(s(100)).await;
     let notes = test.log.notes();
     let notes: Vec<_> = notes.iter().map(|note| rounded(note)).collect();
     assert_eq!(
@@ -636,7 +637,7 @@ async fn errors_replace_the_interval_and_a_permanent_one_stops_the_timer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tick_that_runs_holds_the_object_until_it_is_over() {
+async fn a_running_tick_keeps_the_finalizer_until_it_is_over() {
     let mut test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(10)), |state, cx| {
             Box::pin(async move {
@@ -647,11 +648,11 @@ async fn a_tick_that_runs_holds_the_object_until_it_is_over() {
         })
     });
     test.reconcile(&object(1, 1));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     assert!(test.delete(&object(2, 1)));
     test.requeued().await;
     assert!(!test.delete(&object(2, 1)));
-    test.pass(s(100)).await;
+    test.sleep(s(100)).await;
     let notes = test.log.notes();
     assert_eq!(rounded(&notes[0]), "3 done: resource deleted");
     assert_eq!(notes.len(), 1);
@@ -659,21 +660,21 @@ async fn a_tick_that_runs_holds_the_object_until_it_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pausing_stops_everything_and_resuming_starts_what_is_seen_again() {
+async fn pausing_stops_everything_and_resuming_starts_what_is_reconciled_again() {
     let test = BackgroundTest::new(|resource| {
         resource
             .daemon(DaemonHandler::new("d"), |state, cx| {
                 Box::pin(stops_when_asked(state, cx))
             })
             .timer(TimerHandler::every("t", s(10)), |state, cx| {
-                Box::pin(noted(state, cx))
+                Box::pin(log_tick(state, cx))
             })
     });
     test.reconcile(&object(1, 1));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     test.background.pause(StopReason::OperatorPausing).await;
     test.reconcile(&object(1, 1));
-    test.pass(s(100)).await;
+    test.sleep(s(100)).await;
     let mut notes = test.log.notes();
     notes.sort();
     assert_eq!(
@@ -682,7 +683,7 @@ async fn pausing_stops_everything_and_resuming_starts_what_is_seen_again() {
     );
     test.background.resume();
     test.reconcile_as(&object(1, 1), ObjectLife::Alive { held: true }, true);
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     let mut notes = test.log.notes();
     notes.sort();
     assert_eq!(
@@ -693,7 +694,7 @@ async fn pausing_stops_everything_and_resuming_starts_what_is_seen_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_exit_those_who_disobey_are_named_and_nothing_is_left() {
+async fn at_the_exit_daemons_that_do_not_stop_are_named_and_no_task_is_left() {
     let test = BackgroundTest::new(|resource| {
         resource
             .daemon(DaemonHandler::new("good"), |state, cx| {
@@ -704,7 +705,7 @@ async fn at_the_exit_those_who_disobey_are_named_and_nothing_is_left() {
             })
     });
     test.reconcile(&object(1, 1));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     let unstopped = test.background.shut_down(s(25)).await;
     assert_eq!(unstopped, ["Daemon 'bad' of Widget ns/one"]);
     assert_eq!(
@@ -712,20 +713,20 @@ async fn at_the_exit_those_who_disobey_are_named_and_nothing_is_left() {
         ["0 starts", "1 stops: operator exiting", "26 dropped"]
     );
     test.reconcile(&object(2, 1));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     assert!(test.log.notes().is_empty(), "nothing starts any more");
     test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_vanishes_takes_its_daemons_with_it() {
+async fn the_daemons_of_an_object_that_is_gone_are_stopped() {
     let mut test = BackgroundTest::new(|resource| {
         resource.daemon(DaemonHandler::new("d"), |state, cx| {
             Box::pin(stops_when_asked(state, cx))
         })
     });
     test.reconcile(&object(1, 1));
-    test.pass(s(1)).await;
+    test.sleep(s(1)).await;
     test.background.object_gone(&test.key);
     test.requeued().await;
     test.background.object_gone(&test.key);
@@ -735,7 +736,7 @@ async fn an_object_that_vanishes_takes_its_daemons_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_timers_that_start_together_are_spread() {
+async fn timers_of_listed_objects_are_spread_over_time() {
     let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(60)), |state, _| {
             Box::pin(async move {
@@ -745,7 +746,7 @@ async fn many_timers_that_start_together_are_spread() {
         })
     });
     test.reconcile_many(10_000, true);
-    test.pass(s(60)).await;
+    test.sleep(s(60)).await;
     let mut per_second = [0_u32; 61];
     for note in test.log.notes() {
         let at: f64 = note.split(' ').next().unwrap().parse().unwrap();
@@ -764,7 +765,7 @@ async fn many_timers_that_start_together_are_spread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ticks_that_wait_keep_no_others_from_being_called() {
+async fn a_tick_that_waits_does_not_delay_other_ticks() {
     let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(60)), |state, cx| {
             Box::pin(async move {
@@ -778,18 +779,18 @@ async fn ticks_that_wait_keep_no_others_from_being_called() {
         })
     });
     test.reconcile_many(100, false);
-    test.pass(s(29)).await;
+    test.sleep(s(29)).await;
     let quick = test.log.notes();
     assert_eq!(quick.len(), 50);
     assert!(quick.iter().all(|note| note.ends_with("false")));
-    test.pass(s(20)).await;
+    test.sleep(s(20)).await;
     assert_eq!(test.log.notes().len(), 50);
     test.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_tick_that_blocks_its_thread_keeps_no_others_from_being_called() {
-    static RELEASE: CancellationFlag = CancellationFlag::new();
+async fn a_tick_that_blocks_its_thread_does_not_delay_other_ticks() {
+    static RELEASE: ThreadRelease = ThreadRelease::new();
     let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(600)), |state, cx| {
             Box::pin(async move {

@@ -1,4 +1,4 @@
-//! A timer of an object: little more than its schedule, as there may be very many.
+//! A timer of an object: its schedule and the record of a failing tick.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,10 +13,10 @@ use super::attempt::{AttemptEnd, InstanceRunner};
 use super::scheduler::SchedulerCommand;
 use crate::registration::RegisteredTimer;
 
-/// One timer of one object.
+/// One timer of one object; small, as there may be very many.
 pub(super) struct Timer {
     pub(super) runner: InstanceRunner,
-    /// Shared with all timers of the declaration: there may be very many.
+    /// Shared with all timers of the declaration.
     registered: Arc<RegisteredTimer>,
     /// Never held across an await.
     state: Mutex<State>,
@@ -24,32 +24,31 @@ pub(super) struct Timer {
 
 struct State {
     ticker: Ticker,
-    /// The attempts of a tick that has failed so far.
+    /// The attempts of a tick that has not succeeded yet.
     record: Option<Box<Record>>,
     phase: TimerPhase,
 }
 
-/// Where a timer is.
+/// The phase of a timer between two ticks.
 enum TimerPhase {
-    /// Nowhere: on its way to the clock, or waiting for a change of the object.
+    /// On its way to the delay queue, or waiting for a change of the object.
     Unscheduled,
-    /// On the clock.
+    /// In the delay queue.
     Scheduled(delay_queue::Key),
-    /// In a call of its function.
+    /// Its function is called, or about to be.
     Calling,
 }
 
-/// What the clock is to do with a timer.
+/// The time of a timer's next tick.
 pub(super) enum TimerDue {
-    /// Its time has come, and it counts as being called from now on.
+    /// At once; the timer is in its calling phase from now on.
     Now,
-    /// Its time comes then.
     At(Moment),
-    /// Nothing.
+    /// Not at all for now: it was stopped, is called already, or waits for a change.
     Never,
 }
 
-/// Held by everything that belongs to a tick: when the last one is dropped, the next may come.
+/// Held by all work of a tick: when the last holder drops it, the next tick is scheduled.
 struct TickEndOnDrop {
     timer: Arc<Timer>,
 }
@@ -71,7 +70,7 @@ impl Timer {
         }
     }
 
-    /// The object has changed in what counts.
+    /// Restarts the idle time: the essence of the object has changed.
     pub(super) fn change(self: &Arc<Self>, now: Moment) {
         let mut state = self.lock();
         let waited = state.ticker.due(&self.registered.timing).is_none();
@@ -83,7 +82,7 @@ impl Timer {
         }
     }
 
-    /// Asks it to stop; tells whether somebody has to see it off.
+    /// Asks the timer to stop; returns whether a task has to drive it through the stop stages.
     pub(super) fn stop(self: &Arc<Self>, reason: StopReason) -> bool {
         let first = self.runner.instance.signal.raise(reason);
         let state = self.lock();
@@ -99,7 +98,7 @@ impl Timer {
         }
     }
 
-    /// Tells the clock when the timer is due.
+    /// The time of the next tick.
     pub(super) fn due(&self, now: Moment) -> TimerDue {
         let mut state = self.lock();
         let stopped = !self.runner.instance.signal.reasons().is_empty();
@@ -116,7 +115,7 @@ impl Timer {
         }
     }
 
-    /// The timer is on the clock, and nowhere else.
+    /// Notes the timer's key in the delay queue; returns a former key, which is to be removed.
     pub(super) fn set_scheduled(&self, key: delay_queue::Key) -> Option<delay_queue::Key> {
         match std::mem::replace(&mut self.lock().phase, TimerPhase::Scheduled(key)) {
             TimerPhase::Scheduled(former) => Some(former),
@@ -124,7 +123,7 @@ impl Timer {
         }
     }
 
-    /// The timer is taken off the clock.
+    /// Takes the timer's key in the delay queue, if it has one.
     pub(super) fn unschedule(&self) -> Option<delay_queue::Key> {
         let mut state = self.lock();
         match state.phase {
@@ -136,7 +135,7 @@ impl Timer {
         }
     }
 
-    /// Calls the function once; the rest follows when everything of the call is over.
+    /// Calls the function once; the last work of the call schedules the next tick.
     pub(super) async fn tick(self: Arc<Self>) {
         let services = &self.runner.services;
         let alive = Arc::new(TickEndOnDrop {
@@ -168,13 +167,13 @@ impl Timer {
         let backoff = self.runner.services.settings.execution.default_backoff;
         let mut state = self.lock();
         state.ticker.begin(&self.registered.timing, now);
-        // Stands if this tick is lost without an end.
+        // This delay stays if the tick is dropped before its end.
         state.ticker.retry(backoff, now);
         let fresh = || Box::new(Record::begin(Reason::Noop, Timestamp::now()));
         state.record.take().unwrap_or_else(fresh)
     }
 
-    /// Goes back to the clock, unless this was the end.
+    /// Schedules the next tick, unless the timer has finished or is to stop.
     fn reschedule_or_end(self: &Arc<Self>) {
         let instance = &self.runner.instance;
         self.lock().phase = TimerPhase::Unscheduled;

@@ -1,7 +1,7 @@
-//! Timers whose time has come, and those who call them.
+//! The due timers, and the caller tasks that call them.
 //!
-//! Most ticks are over at once, so few callers take them one after another; a tick that has to
-//! wait for something gets a task of its own.
+//! Most ticks never wait, so few callers run them one after another; a tick that has to wait for
+//! something gets a task of its own.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,25 +15,25 @@ use tokio::time::Instant;
 
 use super::scheduler::SchedulerCommand;
 use super::timer::Timer;
-use crate::queue::{QueueLimits, counted};
+use crate::queue::worker_limit::{QueueLimits, run_with_permit};
 
-/// A caller that has been busy for longer lets others have its thread, and asks for help.
+/// A caller that has been busy for longer yields its thread and requests another caller.
 const CALLER_BUSY: Duration = Duration::from_millis(1);
 
-/// The calls that are to be made.
+/// The due timers with their callers.
 pub(super) struct TimerCalls {
     due: Arc<DueTimers>,
-    /// Each caller has a share of it.
+    /// Each caller holds a clone: the count shows how many there are.
     callers: Arc<()>,
     permits: Arc<Semaphore>,
     patience: Duration,
-    /// Whether one more caller is needed, as the others are slow or do not move at all.
+    /// Whether one more caller is needed, as the others are slow or blocked.
     caller_requested: bool,
-    /// How many calls had been begun when somebody looked last.
+    /// The number of started calls at the last check.
     started_before: u64,
 }
 
-/// Timers that nobody has called yet, in the order of their times.
+/// Due timers that no caller has taken yet, in the order of their times.
 #[derive(Default)]
 struct DueTimers {
     /// Never held across an await.
@@ -64,30 +64,30 @@ impl TimerCalls {
         self.due.lock().timers.push_back(timer);
     }
 
-    /// The leave for one more caller; it may be a while until somebody gives one back.
+    /// Waits for the permit of one more caller.
     pub(super) fn permit(
         &self,
     ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + use<> {
         Arc::clone(&self.permits).acquire_owned()
     }
 
-    /// Whether there are calls that nobody makes.
+    /// Whether due timers wait for a caller.
     pub(super) fn needs_caller(&self) -> bool {
         (Arc::strong_count(&self.callers) == 1 || self.caller_requested)
             && !self.due.lock().timers.is_empty()
     }
 
-    /// One who calls timers as long as there are any.
+    /// A task that calls due timers as long as there are any.
     pub(super) fn caller(
         &mut self,
         permit: OwnedSemaphorePermit,
     ) -> impl Future<Output = ()> + Send + use<> {
         self.caller_requested = false;
         let (due, permits) = (Arc::clone(&self.due), Arc::clone(&self.permits));
-        let (present, patience) = (Arc::clone(&self.callers), self.patience);
+        let (counted_caller, patience) = (Arc::clone(&self.callers), self.patience);
         async move {
             call_all(&due, &permits, permit, patience).await;
-            drop(present);
+            drop(counted_caller);
         }
     }
 
@@ -95,7 +95,7 @@ impl TimerCalls {
         self.caller_requested = true;
     }
 
-    /// Sees to it that timers are called even if all callers hang in blocking calls.
+    /// Requests a caller if no call has started since the last check: all callers may be blocked.
     pub(super) fn detect_stuck_callers(&mut self) {
         let started = self.due.lock().started;
         if started == self.started_before {
@@ -129,9 +129,8 @@ async fn call_all(
         let services = Arc::clone(&timer.runner.services);
         let mut tick = timer.tick().boxed();
         if poll!(&mut tick).is_pending() {
-            services.command(SchedulerCommand::Spawn(
-                counted(tick, permit, patience).boxed(),
-            ));
+            let tick = run_with_permit(tick, permit, patience).boxed();
+            services.command(SchedulerCommand::Spawn(tick));
             match Arc::clone(permits).try_acquire_owned() {
                 Ok(another) => permit = another,
                 Err(_) => return,

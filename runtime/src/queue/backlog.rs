@@ -1,11 +1,11 @@
-//! Those who wait for a worker, in the order in which they came.
+//! The objects that wait for a worker, in the order of their arrival.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::health::metrics::QueueMetrics;
 
-/// A line whose length and age can be seen from outside.
+/// A queue of keys that reports its length and age as metrics.
 pub(super) struct Backlog<K> {
     waiting: VecDeque<(K, u64)>,
     metrics: Arc<QueueMetrics>,
@@ -49,7 +49,7 @@ impl<K> Backlog<K> {
         self.update_metrics();
     }
 
-    /// Somebody begins to be worked on, or is done.
+    /// Reports the number of busy workers.
     pub(super) fn working(&self, count: usize) {
         self.metrics.working(count);
     }

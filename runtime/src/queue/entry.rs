@@ -1,4 +1,4 @@
-//! What the queue keeps per object; small while the object rests.
+//! The queue's state of one object; small while the object is idle.
 
 use tokio_util::time::delay_queue;
 
@@ -10,13 +10,18 @@ pub(super) struct QueueEntry<P: Processor> {
     pub(super) pending: Option<Box<P::Batch>>,
 }
 
-/// Where an object is between two calls of its worker.
+/// The phase of an object in the queue.
 #[derive(Debug)]
 pub(super) enum EntryPhase {
+    /// Waits for an item.
     Idle,
+    /// In the backlog.
     Queued,
+    /// A worker processes it.
     Working,
+    /// Waits for an item or for its planned call.
     Sleeping(delay_queue::Key),
+    /// Waits for its planned call only.
     Held,
 }
 

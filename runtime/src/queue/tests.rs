@@ -1,4 +1,4 @@
-//! The queue under paused time, with a processor that records and obeys.
+//! Tests of the queue on a paused clock, with a processor that records its calls.
 
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::coordination::pause::{PauseHandle, PauseReason, PauseSwitch};
 
-/// News of an object: a number to record, how long the worker takes, and what it answers.
+/// An item: a number to record, the time its worker takes, and the call it plans.
 #[derive(Clone, Copy)]
 struct TestItem {
     number: u32,
@@ -16,13 +16,13 @@ struct TestItem {
     next: NextCall,
 }
 
-/// News with this number outlast a pause.
+/// Items with this number survive a pause.
 const SURVIVING: u32 = 99;
 
-/// News with this number are known.
+/// Items with this number need no worker.
 const REDUNDANT: u32 = 98;
 
-/// Added to the memory of an object whose plans were shelved.
+/// Added to the memory of an object whose plan was dropped.
 const PLAN_DROPPED: u32 = 100;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -178,7 +178,7 @@ async fn check(busy: usize, script: impl AsyncFnOnce(&mut QueueTest)) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_that_come_while_a_worker_runs_wait_and_are_folded() {
+async fn items_that_arrive_while_a_worker_runs_are_folded_into_one_batch() {
     check(4, async |queue_test| {
         queue_test.push("a", 1, 10, NextCall::AwaitChange).await;
         assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
@@ -190,7 +190,7 @@ async fn news_that_come_while_a_worker_runs_wait_and_are_folded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_that_are_known_call_nobody() {
+async fn redundant_items_start_no_worker() {
     check(4, async |queue_test| {
         queue_test.push("a", 1, 0, NextCall::AwaitChange).await;
         assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
@@ -205,7 +205,7 @@ async fn news_that_are_known_call_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleeper_wakes_in_time_or_with_the_news() {
+async fn a_planned_call_comes_in_time_or_with_the_next_item() {
     check(4, async |queue_test| {
         queue_test
             .push("a", 1, 0, NextCall::After(Duration::from_secs(60)))
@@ -225,7 +225,7 @@ async fn a_sleeper_wakes_in_time_or_with_the_news() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_on_hold_is_left_alone_whatever_happens() {
+async fn a_call_that_is_planned_not_before_a_time_ignores_items_until_then() {
     check(4, async |queue_test| {
         queue_test
             .push("a", 1, 0, NextCall::NotBefore(Duration::from_secs(30)))
@@ -239,7 +239,7 @@ async fn an_object_on_hold_is_left_alone_whatever_happens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forgotten_object_starts_over() {
+async fn a_forgotten_object_starts_with_empty_memory() {
     check(4, async |queue_test| {
         queue_test.push("a", 1, 0, NextCall::Forget).await;
         assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
@@ -251,7 +251,7 @@ async fn a_forgotten_object_starts_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn workers_are_bounded_but_long_waits_do_not_block_the_others() {
+async fn busy_workers_are_limited_but_long_waits_do_not_count() {
     check(2, async |queue_test| {
         for key in ["a", "b", "c", "d"] {
             queue_test.push(key, 1, 60, NextCall::AwaitChange).await;
@@ -266,7 +266,7 @@ async fn workers_are_bounded_but_long_waits_do_not_block_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_that_wait_are_begun_in_groups_but_do_not_wait_long_for_each_other() {
+async fn many_ready_objects_start_in_groups_but_wait_briefly_for_each_other() {
     check(8, async |queue_test| {
         let first = [1000, 1005, 1007, 1100, 1110, 2000, 2000, 2000];
         let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -318,7 +318,7 @@ async fn stopping_lets_workers_finish_within_the_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_lets_workers_finish_and_drops_what_has_not_begun() {
+async fn a_pause_lets_workers_finish_and_drops_waiting_batches() {
     check(1, async |queue_test| {
         let later = NextCall::After(Duration::from_secs(5));
         queue_test.push("sleeps", 1, 0, later).await;
@@ -355,7 +355,7 @@ async fn a_pause_lets_workers_finish_and_drops_what_has_not_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_that_is_over_at_once_drops_what_has_not_begun_all_the_same() {
+async fn a_pause_that_is_over_at_once_drops_waiting_batches_too() {
     check(1, async |queue_test| {
         queue_test.push("works", 1, 3, NextCall::AwaitChange).await;
         assert_eq!(queue_test.call().await, ("works", vec![1], 0, 0));
@@ -370,16 +370,16 @@ async fn a_pause_that_is_over_at_once_drops_what_has_not_begun_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_begun_before_the_gate_is_open() {
+async fn no_worker_starts_before_the_list_gate_is_open() {
     check(1, async |queue_test| {
-        let ticket = queue_test.gate.expect_list("pods".to_owned());
+        let list = queue_test.gate.expect_list("pods".to_owned());
         for key in ["a", "b", "c"] {
             queue_test.push(key, 1, 0, NextCall::AwaitChange).await;
         }
         queue_test.push("a", 2, 0, NextCall::AwaitChange).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(queue_test.calls.is_empty());
-        ticket.listed(0);
+        list.listed(0);
         assert_eq!(queue_test.call().await, ("a", vec![1, 2], 0, 60));
         assert_eq!(queue_test.call().await, ("b", vec![1], 0, 60));
         assert_eq!(queue_test.call().await, ("c", vec![1], 0, 60));
@@ -388,10 +388,10 @@ async fn nothing_is_begun_before_the_gate_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_closes_the_gate_until_all_is_listed_again() {
+async fn a_pause_closes_the_list_gate_until_everything_is_listed_again() {
     check(1, async |queue_test| {
-        let ticket = queue_test.gate.expect_list("pods".to_owned());
-        ticket.listed(0);
+        let list = queue_test.gate.expect_list("pods".to_owned());
+        list.listed(0);
         queue_test.push("a", 1, 0, NextCall::AwaitChange).await;
         assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
         queue_test.source.pause(PauseReason::LeaseLost);
@@ -399,7 +399,7 @@ async fn a_pause_closes_the_gate_until_all_is_listed_again() {
         queue_test.push("a", 2, 0, NextCall::AwaitChange).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(queue_test.calls.is_empty());
-        ticket.listed(1);
+        list.listed(1);
         let (key, numbers, _, at) = queue_test.call().await;
         assert_eq!((key, numbers, at), ("a", vec![2], 60));
     })

@@ -1,4 +1,4 @@
-//! The workers: each takes one object after another, as a new task for each would cost more.
+//! The worker tasks: each processes one object after another, which is cheaper than a task for each.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,9 +9,10 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 use tracing::error;
 
-use super::{NextCall, Processor, QueueLimits, counted};
+use super::worker_limit::{QueueLimits, run_with_permit};
+use super::{NextCall, Processor};
 
-/// As many workers as there is work; the idle ones stay up to the limit of busy ones.
+/// As many workers as there are jobs; idle ones are kept up to the limit of busy ones.
 pub(super) struct Workers<P: Processor> {
     processor: Arc<P>,
     limits: QueueLimits,
@@ -22,7 +23,7 @@ pub(super) struct Workers<P: Processor> {
     tasks: JoinSet<()>,
 }
 
-/// An object to be worked on.
+/// An object to process.
 pub(super) struct WorkerJob<P: Processor> {
     pub(super) epoch: u64,
     pub(super) key: P::Key,
@@ -31,7 +32,7 @@ pub(super) struct WorkerJob<P: Processor> {
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// An object that was worked on.
+/// An object that was processed.
 pub(super) struct FinishedJob<P: Processor> {
     pub(super) epoch: u64,
     pub(super) key: P::Key,
@@ -39,7 +40,7 @@ pub(super) struct FinishedJob<P: Processor> {
     pub(super) next: NextCall,
 }
 
-/// Where a worker takes its next job from; it ends when nobody has this any more.
+/// The channel to an idle worker, which ends when its handle is dropped.
 struct WorkerHandle<P: Processor>(mpsc::Sender<JobAssignment<P>>);
 
 struct JobAssignment<P: Processor> {
@@ -68,7 +69,7 @@ impl<P: Processor> Workers<P> {
         }
     }
 
-    /// How many are at work.
+    /// The number of busy workers.
     pub(super) fn working(&self) -> usize {
         self.working
     }
@@ -79,13 +80,13 @@ impl<P: Processor> Workers<P> {
             let worker = self.idle.pop().unwrap_or_else(|| self.spawn_worker());
             match worker.assign(job) {
                 Ok(()) => return,
-                // It was lost, and that was told.
+                // The worker has panicked, which `finished` logs.
                 Err(unassigned) => job = unassigned,
             }
         }
     }
 
-    /// The next object whose worker is done with it. Nothing is lost if this is not awaited.
+    /// The next processed object. Cancel safe.
     pub(super) async fn finished(&mut self) -> FinishedJob<P> {
         loop {
             tokio::select! {
@@ -99,13 +100,13 @@ impl<P: Processor> Workers<P> {
                 }
                 Some(Err(lost)) = self.tasks.join_next() => {
                     self.working -= 1;
-                    error!("a worker was lost: {lost}");
+                    error!("a worker panicked or was cancelled: {lost}");
                 }
             }
         }
     }
 
-    /// Lets those at work finish, for a while.
+    /// Lets busy workers finish within this time.
     pub(super) async fn drain(mut self, grace: Duration) {
         let all = async {
             while self.working > 0 {
@@ -142,9 +143,9 @@ async fn work<P: Processor>(
             permit,
         } = job;
         let next = {
-            // Large enough for moves to be felt: it stays where it is made.
+            // The future is large: pinned here, it is not moved.
             let work = pin!(processor.process(&key, &mut memory, batch));
-            counted(work, permit, patience).await
+            run_with_permit(work, permit, patience).await
         };
         let finished = FinishedJob {
             epoch,
@@ -162,7 +163,7 @@ async fn work<P: Processor>(
 // === impl WorkerHandle ===
 
 impl<P: Processor> WorkerHandle<P> {
-    /// Gives a job to a worker that is idle; gives it back if the worker is lost.
+    /// Gives a job to an idle worker; returns the job if the worker has panicked.
     fn assign(self, job: WorkerJob<P>) -> Result<(), WorkerJob<P>> {
         let jobs = self.0.clone();
         let assignment = JobAssignment { worker: self, job };
