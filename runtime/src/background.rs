@@ -113,7 +113,7 @@ pub(crate) struct ObservedObject<'a> {
     pub(crate) object: &'a Value,
     pub(crate) essence: &'a Value,
     pub(crate) life: ObjectLife,
-    /// Whether the object comes from a list, maybe together with many others.
+    /// True if the object comes from a list, maybe together with many others.
     pub(crate) listed: bool,
 }
 

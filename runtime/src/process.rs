@@ -1,10 +1,13 @@
-//! One object through the pipeline: what was seen → cause → selection → execution → persistence.
+//! The pipeline of one object: batch of events → cause → selection → execution → persistence.
 //!
-//! Called by the queue, for one object at a time. After each write the answer of the server is
-//! taken as the newest state, so that the next handler need not wait for the watch to bring it;
-//! what the watch brings later is then no news.
+//! A worker of the queue runs it, for one object at a time. After each write, the API server's
+//! answer is the newest state, so that the next handler need not wait for the watch event of that
+//! write; the event is redundant when it arrives.
+//!
+//! A turn handles one state of an object, up to its next write.
 
 pub(crate) mod batch;
+mod event_handlers;
 pub(crate) mod execute;
 pub(crate) mod kind;
 pub(crate) mod kinds;
@@ -19,13 +22,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kopf_core::cause::Subject as Matched;
 use kopf_core::cause::detect::{EventKind, ObjectHistory};
 use kopf_core::object::ObjectView;
-use kopf_core::object::patch::Patch;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, error, warn};
+use tracing::{Instrument as _, error};
 
 use self::batch::{BatchMode, ByteBudget, EventBatch, QueuedEvent};
 pub(crate) use self::kind::HandledKind;
@@ -36,19 +37,16 @@ use crate::client::resource_version::ResourceVersion;
 use crate::coordination::pause::PauseGate;
 use crate::events::object_ref::ObjectRef;
 use crate::events::posting::EventSeverity;
-use crate::events::span;
 use crate::handler::memo::Memos;
 use crate::process::execute::scope::{HandlerScope, OperatorServices};
 use crate::process::memory::Memory;
-use crate::process::persist::apply::{
-    ObjectWriter, OnConflict, ReadBack, WriteRejected, WriteResult, apply,
-};
+use crate::process::persist::apply::{ObjectWriter, WriteRejected};
 use crate::queue::{NextCall, Processor};
 use crate::settings::Settings;
 use crate::task::panic_message;
 use crate::watch::{ObjectKey, QueueItem, WatchEventType};
 
-/// Everything that handling an object takes.
+/// The processor of the queue: handles the objects of all kinds.
 pub(crate) struct Pipeline {
     kinds: Arc<HandledKinds>,
     background: Arc<Background>,
@@ -59,7 +57,7 @@ pub(crate) struct Pipeline {
     reverts: RevertTracker,
 }
 
-/// One object with its kind, while it is handled.
+/// The handling of one object during one call of the pipeline.
 struct ObjectHandling<'a> {
     kind: Arc<HandledKind>,
     key: &'a Arc<ObjectKey>,
@@ -72,46 +70,48 @@ struct ObjectHandling<'a> {
     subject: ObjectRef,
 }
 
-/// Why the runtime itself could not handle an object; handlers' errors are outcomes, not this.
+/// A failure of the runtime itself to handle an object; errors of handlers are outcomes instead.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("the server does not accept the record of the handling")]
+    #[error("the API server rejects the progress of the handlers")]
     WriteRejected(#[from] WriteRejected),
     #[error("the object cannot be read")]
     Unreadable(#[source] serde_json::Error),
-    #[error("a write that was accepted has left no trace: does something revert it?")]
+    #[error(
+        "the API server accepted a write, and the object has not changed: does something revert it?"
+    )]
     NotKept,
     #[error(
-        "the server accepts {0}, and does not batch_mode it: does an admission webhook remove it?"
+        "the API server accepts {0}, and does not keep it: does an admission webhook remove it?"
     )]
     Stripped(String),
     #[error("{0} is there again as soon as it is removed: does an admission webhook add it?")]
     Restored(String),
-    #[error("whatever is written is undone: does somebody else bring the former state back?")]
+    #[error("the former state is back after every write: does another controller restore it?")]
     Reverted,
-    #[error("the state demands something else than a moment ago")]
+    #[error("the same state demands something else than a moment ago")]
     Undecided,
     #[error("the handling panicked: {0}")]
     Panicked(String),
 }
 
-/// What is to be done after one turn of handling.
+/// The end of a turn, as far as it decides about the next one.
 enum TurnResult {
-    /// Go on with the state that was written.
+    /// The next turn handles the state that was written.
     Written(Arc<Value>),
-    /// Go on with this state: the former one was outdated, and nothing was written.
+    /// The next turn handles this state: the former one was outdated, and nothing was written.
     Outdated(Arc<Value>),
-    /// Nothing, until then.
+    /// The next turn comes after this time, or with the next item.
     Sleep(Duration),
-    /// Nothing until then, whatever happens.
+    /// The next turn comes after this time, and not before.
     Hold(Duration),
-    /// Nothing any more.
+    /// Nothing is left to do.
     Done,
-    /// Nothing any more: the object is as it was left, at this version.
+    /// Nothing is left to do: our last write left the object at this version.
     Settled(ResourceVersion),
-    /// The object went away; the watch will say so.
+    /// The object does not exist any more; its deletion event follows.
     Gone,
-    /// Nothing may be done any more; the list after the pause will bring the object again.
+    /// The lease has ended; the list after the pause brings the object again.
     LeaseEnded,
 }
 
@@ -203,7 +203,7 @@ impl Processor for Pipeline {
         let handling = self.handling(key);
         let span = handling.subject.span();
         let handled = {
-            // Large enough for moves to be felt: it stays where it is made.
+            // The future is large: pinned here, it is not moved.
             let handling = pin!(handling.handle(memory, batch));
             let handling = AssertUnwindSafe(handling.instrument(span));
             handling.catch_unwind().await
@@ -249,13 +249,13 @@ impl ObjectHandling<'_> {
         }
         if batch.is_requeued() && memory.current.is_none() {
             if memory.history.is_none() {
-                // The object is gone, and what was beside it is, too.
+                // The object was forgotten, and its last daemon or timer has ended.
                 self.background.object_gone(self.key);
                 return Ok(self.forget());
             }
             memory.current = self.background.latest(self.key).map(Arc::new);
         }
-        // Handlers may take long, and others need the room.
+        // Handlers may take long, and other objects need the byte budget.
         drop(batch);
         if !self.kind.registry().handles_changes() && self.kind.background_handlers().is_empty() {
             memory.current = None;
@@ -271,7 +271,7 @@ impl ObjectHandling<'_> {
                 {
                     self.wrote(memory, newer);
                 }
-                // What is left to do is on the object; the next start will find it.
+                // The operator stops. The progress is on the object: the next start goes on.
                 TurnResult::Written(_) | TurnResult::Outdated(_) => break,
                 TurnResult::Sleep(delay) => return Ok(NextCall::After(delay)),
                 TurnResult::Hold(delay) => return Ok(NextCall::NotBefore(delay)),
@@ -287,7 +287,7 @@ impl ObjectHandling<'_> {
         Ok(NextCall::AwaitChange)
     }
 
-    /// The object is gone, and so is what was remembered of it.
+    /// Forgets the memos and reverts of an object that is gone.
     fn forget(&self) -> NextCall {
         for memos in self.kind.memos() {
             memos.forget(&self.key.uid);
@@ -296,7 +296,7 @@ impl ObjectHandling<'_> {
         NextCall::Forget
     }
 
-    /// Makes a sighting the newest state, asking for what found no room to wait.
+    /// Makes an event the newest state; reads the object if the event has no text.
     async fn take_event(&self, memory: &mut Memory, newest: &QueuedEvent) -> Result<(), Error> {
         if newest.text.is_some() {
             memory.current = self.read(newest)?;
@@ -306,13 +306,13 @@ impl ObjectHandling<'_> {
         Ok(())
     }
 
-    /// To a watch with selectors, an object that stops matching looks like a deleted one.
+    /// True if a deletion event means that the object does not match the selectors any more.
     async fn still_exists(&self) -> bool {
         self.kind.api().is_selective() && persist::apply::newest(&self.writer()).await.is_some()
     }
 
-    /// A list is rarely older than our last write. If the server itself is, it was restored from
-    /// a backup, and its versions grow from there.
+    /// Reads an object that a list shows older than our last write. If the API server has that
+    /// older state too, it was restored from a backup, and its versions grow from there.
     async fn check_restored(&self, memory: &mut Memory) {
         if let Some(newest) = persist::apply::newest(&self.writer()).await {
             let version = ObjectView::new(&newest).resource_version();
@@ -324,91 +324,6 @@ impl ObjectHandling<'_> {
         }
     }
 
-    /// Calls event handlers for each event; what they want written is written once.
-    async fn call_event_handlers(
-        &self,
-        memory: &mut Memory,
-        batch: &EventBatch,
-    ) -> Result<(), Error> {
-        if self.kind.batch_mode() == BatchMode::NewestOnly {
-            return Ok(());
-        }
-        let mut patch = Patch::new();
-        'events: for watch_event in batch.all() {
-            let Some(object) = self.read(watch_event)? else {
-                continue;
-            };
-            let matched = Matched::object(ObjectView::new(&object));
-            for spec in self.kind.registry().event_handlers(&matched) {
-                let Some(handler) = self.kind.event_function(&spec) else {
-                    continue;
-                };
-                if !self.pause_gate.is_running() {
-                    break 'events;
-                }
-                let scope = self.handler_scope(handler.memos);
-                let raw = Arc::clone(&object);
-                let span = span::handler(spec.id.as_str(), 0);
-                let call = handler
-                    .function
-                    .call(scope, raw, watch_event.event_type, spec.policy.timeout)
-                    .instrument(span);
-                let measured = handler.metrics.begin(0);
-                let Ok(mut attempt) = self.pause_gate.while_leading(call).await else {
-                    return Ok(());
-                };
-                measured.end(attempt.verdict.counted());
-                let result = attempt.effects.result.take();
-                patch.absorb(attempt.effects.patch.into_writes());
-                match (attempt.verdict.ignored_failure(), result) {
-                    (Some(failure), _) => {
-                        error!("Handler '{}' {failure}", spec.id);
-                    }
-                    (None, Some(result)) => patch.deliver(spec.id.as_str(), &result),
-                    (None, None) => {}
-                }
-            }
-        }
-        let Some(newest) = batch.newest() else {
-            return Ok(());
-        };
-        if patch.is_empty() || newest.event_type == WatchEventType::Deleted {
-            return Ok(());
-        }
-        let known = match &memory.current {
-            Some(current) => Some(Arc::clone(current)),
-            None => self.read(newest)?,
-        };
-        let Some(known) = known else {
-            return Ok(());
-        };
-        match apply(
-            &self.writer(),
-            &known,
-            patch,
-            OnConflict::Repeat,
-            ReadBack::Always,
-        )
-        .await
-        {
-            Ok(WriteResult::Written(newer) | WriteResult::Stripped(newer, _)) => {
-                self.wrote(memory, newer);
-            }
-            Ok(
-                WriteResult::Unchanged
-                | WriteResult::AsExpected(_)
-                | WriteResult::Outdated(_)
-                | WriteResult::Gone
-                | WriteResult::LeaseEnded,
-            ) => {}
-            Err(rejected) => {
-                warn!("what an event handler wants written is not accepted: {rejected}");
-                self.post_error("Patching", &rejected.to_string());
-            }
-        }
-        Ok(())
-    }
-
     fn read(&self, watch_event: &QueuedEvent) -> Result<Option<Arc<Value>>, Error> {
         let Some(text) = &watch_event.text else {
             return Ok(None);
@@ -417,7 +332,7 @@ impl ObjectHandling<'_> {
         Ok(Some(Arc::new(object)))
     }
 
-    /// Goes on with a state that came from the server itself: all that is older is known.
+    /// Goes on with an answer of the API server: all older events are redundant.
     fn wrote(&self, memory: &mut Memory, newer: Arc<Value>) {
         if let Some(version) = ObjectView::new(&newer).resource_version() {
             memory.written = Some(ResourceVersion::new(version));
@@ -446,7 +361,7 @@ impl ObjectHandling<'_> {
         }
     }
 
-    /// Tells that the runtime itself cannot go on with the object for now.
+    /// Logs and posts that the runtime itself cannot go on with the object for now.
     fn report_error(&self, error: &Error, delay: Duration) {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
         let message = format!("{error}{}", cause.unwrap_or_default());
@@ -463,7 +378,7 @@ impl ObjectHandling<'_> {
     }
 }
 
-/// Whether nothing was seen but the effect of our own last write, to an object without plans.
+/// True if a batch holds only the event of our last write, and no turn is due.
 fn is_own_write(memory: &Memory, batch: &EventBatch, batch_mode: BatchMode) -> bool {
     batch_mode == BatchMode::NewestOnly
         && !batch.is_requeued()
@@ -476,17 +391,17 @@ fn is_own_write(memory: &Memory, batch: &EventBatch, batch_mode: BatchMode) -> b
         })
 }
 
-/// Whether a sighting shows a state that has not been taken in. A list may show the state after
-/// our last write: that is no news to handlers, but maybe nobody accompanies the object yet.
+/// True if an event has a state that is to be handled. That of our last write is, if it comes from
+/// a list: daemons and timers of the object may have to start.
 fn is_new_state(memory: &Memory, newest: &QueuedEvent) -> bool {
     let relisted = newest.event_type == WatchEventType::Listed && newest.version == memory.written;
     relisted || !is_stale(memory, newest.version.as_ref())
 }
 
-/// An event that is older than our last write tells nothing new.
-fn is_stale(memory: &Memory, seen: Option<&ResourceVersion>) -> bool {
-    match (seen, &memory.written) {
-        (Some(seen), Some(written)) => seen.is_known_after(written),
+/// True if a version is not newer than our last write.
+fn is_stale(memory: &Memory, version: Option<&ResourceVersion>) -> bool {
+    match (version, &memory.written) {
+        (Some(version), Some(written)) => version.is_known_after(written),
         _ => false,
     }
 }
@@ -506,7 +421,7 @@ mod tests {
     use super::*;
     use crate::watch::WatchEvent;
 
-    fn seen(event_type: WatchEventType, version: &str) -> EventBatch {
+    fn batch_of(event_type: WatchEventType, version: &str) -> EventBatch {
         let mut batch = EventBatch::default();
         let watch_event = WatchEvent {
             event_type,
@@ -525,14 +440,14 @@ mod tests {
     }
 
     #[test]
-    fn the_echo_of_our_own_write_is_no_news_unless_something_else_has_happened() {
+    fn the_event_of_our_own_write_is_redundant_unless_the_object_was_requeued() {
         let memory = memory();
-        let mut batch = seen(WatchEventType::Modified, "5");
+        let mut batch = batch_of(WatchEventType::Modified, "5");
         assert!(is_own_write(&memory, &batch, BatchMode::NewestOnly));
         assert!(!is_own_write(&memory, &batch, BatchMode::EveryEvent));
         assert!(!is_own_write(
             &memory,
-            &seen(WatchEventType::Modified, "6"),
+            &batch_of(WatchEventType::Modified, "6"),
             BatchMode::NewestOnly
         ));
         batch.requeue();
@@ -540,12 +455,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_shows_the_state_after_our_last_write_is_taken_in() {
+    fn a_list_that_shows_the_state_of_our_last_write_is_handled() {
         let memory = memory();
-        let item = |batch: &EventBatch| batch.newest().is_some_and(|it| is_new_state(&memory, it));
-        assert!(item(&seen(WatchEventType::Listed, "5")));
-        assert!(item(&seen(WatchEventType::Listed, "6")));
-        assert!(!item(&seen(WatchEventType::Listed, "4")));
-        assert!(!item(&seen(WatchEventType::Modified, "5")));
+        let is_new =
+            |batch: &EventBatch| batch.newest().is_some_and(|it| is_new_state(&memory, it));
+        assert!(is_new(&batch_of(WatchEventType::Listed, "5")));
+        assert!(is_new(&batch_of(WatchEventType::Listed, "6")));
+        assert!(!is_new(&batch_of(WatchEventType::Listed, "4")));
+        assert!(!is_new(&batch_of(WatchEventType::Modified, "5")));
     }
 }

@@ -62,13 +62,13 @@ pub(crate) trait Processor: Send + Sync + 'static {
     /// Adds an item to those that wait.
     fn fold(&self, key: &Self::Key, batch: &mut Self::Batch, item: Self::QueueItem);
 
-    /// Whether a pause must not drop this batch, as no list would bring its items again.
+    /// True if a pause must not drop this batch, as no list would bring its items again.
     fn survives_pause(&self, batch: &Self::Batch) -> bool;
 
     /// Drops the state that was being handled: another operator may change it during a pause.
     fn drop_plan(&self, memory: &mut Self::Memory);
 
-    /// Whether this batch needs no worker, as it holds nothing new.
+    /// True if this batch needs no worker, as it holds nothing new.
     fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &Self::Batch) -> bool;
 
     /// Processes a batch; an empty one if this call was planned. Must not panic.

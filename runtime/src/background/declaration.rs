@@ -48,7 +48,7 @@ impl BackgroundHandler {
         }
     }
 
-    /// Whether the time since the last change of the object matters.
+    /// True if the time since the last change of the object matters.
     pub(crate) fn idles(&self) -> bool {
         match &self.registered {
             RegisteredBackground::Daemon(_) => false,

@@ -27,7 +27,7 @@ pub(super) struct TimerCalls {
     callers: Arc<()>,
     permits: Arc<Semaphore>,
     patience: Duration,
-    /// Whether one more caller is needed, as the others are slow or blocked.
+    /// True if one more caller is needed, as the others are slow or blocked.
     caller_requested: bool,
     /// The number of started calls at the last check.
     started_before: u64,
@@ -71,7 +71,7 @@ impl TimerCalls {
         Arc::clone(&self.permits).acquire_owned()
     }
 
-    /// Whether due timers wait for a caller.
+    /// True if due timers wait for a caller.
     pub(super) fn needs_caller(&self) -> bool {
         (Arc::strong_count(&self.callers) == 1 || self.caller_requested)
             && !self.due.lock().timers.is_empty()

@@ -121,7 +121,7 @@ impl<'a> Campaign<'a> {
             api: self.api.clone(),
             kind: KindIndex(0),
             namespace: Some(self.election.namespace.clone()),
-            retain: Retention::Identity,
+            retention: Retention::Identity,
             settings: self.election.streams.clone(),
             health: StreamHealth::unobserved(),
         };

@@ -1,7 +1,7 @@
-//! Whether everything was listed that has to be, before handlers are called.
+//! The gate that opens when all expected lists are complete: no handler is called before that.
 //!
-//! Each stream holds a ticket, and says when it has listed all. A pause begins anew: afterwards all
-//! is listed again before anything is handled. Streams that join later are not waited for.
+//! Each stream holds a pending list, and completes it. A pause begins a new epoch: everything is
+//! listed again before any handler is called. The gate does not wait for streams that start later.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,26 +16,26 @@ use crate::coordination::pause::PauseGate;
 use crate::task::heartbeat::{ReadinessCondition, State as ConditionState};
 use crate::watch::stream::ListObserver;
 
-/// How long listing may take before people should know that handlers wait for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time until the first warning about incomplete lists.
+const FIRST_WARNING: Duration = Duration::from_secs(10);
 
-/// How often they are reminded.
-const REMINDER: Duration = Duration::from_secs(60);
+/// The interval of further warnings.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Where streams say that they have listed all.
+/// A gate that is open when all expected lists are complete.
 #[derive(Debug, Clone)]
 pub(crate) struct ListGate {
     state: Arc<watch::Sender<State>>,
 }
 
-/// One stream that is waited for; not any more when this is dropped.
+/// A list that the gate waits for until this is dropped.
 #[derive(Debug)]
 pub(crate) struct PendingList {
     gate: ListGate,
     number: u32,
 }
 
-/// The indices for those who are called from outside, at any time.
+/// The indices with the gate that says when they are complete, for webhooks.
 #[derive(Debug, Clone)]
 pub(crate) struct GatedIndices {
     pub(crate) indices: Indices,
@@ -43,7 +43,7 @@ pub(crate) struct GatedIndices {
     pub(crate) pause_gate: PauseGate,
 }
 
-/// Those who are waited for.
+/// The lists that are not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MissingLists(Vec<MissingList>);
 
@@ -56,8 +56,8 @@ struct MissingList {
 #[derive(Debug, Default)]
 struct State {
     lists: BTreeMap<u32, ExpectedList>,
-    issued: u32,
-    /// The epoch in which everything was there.
+    next_number: u32,
+    /// The newest epoch in which all lists were complete.
     opened: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ struct ExpectedList {
     name: String,
     /// The epoch of its last complete list.
     listed: Option<u64>,
-    /// Why it cannot be listed, as far as is known.
+    /// The error of the last attempt to list.
     error: Option<String>,
 }
 
@@ -79,12 +79,12 @@ impl ListGate {
         }
     }
 
-    /// Waits for one more stream.
+    /// Makes the gate wait for one more list.
     pub(crate) fn expect_list(&self, name: String) -> PendingList {
         let mut number = 0;
         self.state.send_modify(|state| {
-            number = state.issued;
-            state.issued += 1;
+            number = state.next_number;
+            state.next_number += 1;
             let list = ExpectedList {
                 name,
                 listed: None,
@@ -98,33 +98,33 @@ impl ListGate {
         }
     }
 
-    /// Whether nobody is waited for in this epoch.
+    /// True if all lists of this epoch are complete.
     pub(crate) fn is_open(&self, epoch: u64) -> bool {
         self.state.borrow().is_open(epoch)
     }
 
-    /// Waits until nobody is waited for in this epoch.
+    /// Waits until all lists of this epoch are complete.
     pub(crate) async fn opened(&self, epoch: u64) {
         let mut state = self.state.subscribe();
         let opened = state.wait_for(|state| state.is_open(epoch)).await;
-        // The sender is our own: it cannot be gone.
+        // An error is impossible: the gate itself holds the sender.
         drop(opened);
     }
 
-    /// Who is waited for in this epoch.
+    /// The lists of this epoch that are not complete.
     pub(crate) fn missing(&self, epoch: u64) -> MissingLists {
         let state = self.state.borrow();
         let lists = state.lists.values();
-        let absent = lists.filter(|list| list.listed != Some(epoch));
-        let absent = absent.map(|list| MissingList {
+        let missing = lists.filter(|list| list.listed != Some(epoch));
+        let missing = missing.map(|list| MissingList {
             name: list.name.clone(),
             error: list.error.clone(),
         });
-        MissingLists(absent.collect())
+        MissingLists(missing.collect())
     }
 }
 
-/// Tells people when handlers wait for long, and why; for ever.
+/// Warns as long as handlers wait for incomplete indices; runs for ever.
 pub(crate) async fn warn_while_incomplete(
     gate: ListGate,
     pause_gate: PauseGate,
@@ -135,23 +135,23 @@ pub(crate) async fn warn_while_incomplete(
         condition.set(ConditionState::Pending(
             "they are not complete yet".to_owned(),
         ));
-        let mut patience = PATIENCE;
-        let mut waited = false;
+        let mut until_warning = FIRST_WARNING;
+        let mut warned = false;
         loop {
             tokio::select! {
                 () = gate.opened(epoch) => break,
                 () = pause_gate.paused_since(epoch) => break,
-                () = tokio::time::sleep(patience) => {}
+                () = tokio::time::sleep(until_warning) => {}
             }
             let missing = gate.missing(epoch);
             warn!("no handler is called before the indices are complete; missing: {missing}");
             condition.set(ConditionState::Failing(format!("missing: {missing}")));
-            patience = REMINDER;
-            waited = true;
+            until_warning = WARNING_INTERVAL;
+            warned = true;
         }
         if gate.is_open(epoch) {
             condition.set(ConditionState::Fine);
-            if waited {
+            if warned {
                 info!("the indices are complete");
             }
         }
@@ -163,11 +163,11 @@ pub(crate) async fn warn_while_incomplete(
 // === impl GatedIndices ===
 
 impl GatedIndices {
-    /// Waits until the indices are complete. A paused operator follows nothing, so that there is
-    /// nothing to wait for: what it knew before has to do.
+    /// Waits until the indices are complete. A paused operator lists nothing, so this does not
+    /// wait then: the indices are as they were before the pause.
     ///
     /// # Errors
-    /// Names who is still waited for after `patience`.
+    /// The lists that are not complete after `patience`.
     pub(crate) async fn complete(&self, patience: Duration) -> Result<(), MissingLists> {
         let epoch = self.pause_gate.epoch();
         if !self.pause_gate.is_running() || self.gate.is_open(epoch) {
@@ -199,7 +199,7 @@ impl State {
 // === impl PendingList ===
 
 impl PendingList {
-    /// All that there was in this epoch has been listed.
+    /// The list of this epoch is complete.
     pub(crate) fn listed(&self, epoch: u64) {
         self.gate.state.send_modify(|state| {
             if let Some(list) = state.lists.get_mut(&self.number) {
@@ -210,7 +210,7 @@ impl PendingList {
         });
     }
 
-    /// Listing does not succeed.
+    /// The list failed, and is tried again.
     pub(crate) fn failed(&self, error: String) {
         self.gate.state.send_modify(|state| {
             if let Some(list) = state.lists.get_mut(&self.number) {
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_opens_when_all_have_listed_in_the_same_epoch() {
+    fn the_gate_opens_when_all_lists_of_an_epoch_are_complete() {
         let gate = ListGate::new();
         assert!(gate.is_open(0));
         let pods = gate.expect_list("pods".to_owned());
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_later_or_leaves_is_not_waited_for() {
+    fn the_gate_does_not_wait_for_lists_that_are_dropped_or_added_later() {
         let gate = ListGate::new();
         let pods = gate.expect_list("pods".to_owned());
         let jobs = gate.expect_list("jobs".to_owned());
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_is_told() {
+    async fn waiting_ends_when_the_gate_opens() {
         let gate = ListGate::new();
         let pods = gate.expect_list("pods".to_owned());
         tokio::join!(gate.opened(3), async { pods.listed(3) });

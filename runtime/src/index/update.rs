@@ -1,8 +1,8 @@
-//! Keeps the indices of one stream: every sighting passes here on its way to the queue.
+//! Updates the indices from one stream: every watch event passes here on its way to the queue.
 //!
-//! So an object is in the indices before any handler is called for the same sighting, and no worker
-//! is kept from its work meanwhile. Several objects are looked at at once, and the results are put
-//! into the indices in the order of the sightings.
+//! So an object is in the indices before any handler is called for the same event, and no worker
+//! waits for that. Several objects are evaluated at once; the results are put into the indices in
+//! the order of the events.
 
 mod evaluate;
 
@@ -23,51 +23,50 @@ use tracing::info;
 use self::evaluate::IndexEvaluation;
 pub(crate) use self::evaluate::{IndexEvaluator, Indexer};
 use crate::index::readiness::PendingList;
-use crate::watch::{ObjectKey, QueueItem, StreamMessage, WatchEvent, WatchEventType};
+use crate::watch::{
+    ObjectKey, QueueItem, ReceiverDropped, StreamMessage, WatchEvent, WatchEventType,
+};
 
-/// Objects that are looked at at the same time.
+/// The number of objects that are evaluated at once.
 const AT_ONCE: usize = 16;
 
-/// What fills the indices from one stream.
+/// Updates all indices of one stream.
 pub(crate) struct IndexUpdater {
     evaluator: Arc<IndexEvaluator>,
-    /// Where sightings go afterwards, if anybody wants them.
+    /// The receiver of the events afterwards; none if the kind has only index functions.
     queue: Option<mpsc::Sender<(Arc<ObjectKey>, QueueItem)>>,
-    /// Of all who wait until everything is listed.
+    /// The same list at the gates of the indices and of the whole operator.
     lists: [PendingList; 2],
-    jobs: FuturesOrdered<BoxFuture<'static, FinishedStep>>,
-    /// Objects for which a function has failed, and is not just to be called again.
+    jobs: FuturesOrdered<BoxFuture<'static, FinishedIndexJob>>,
+    /// Objects for which an index function has failed.
     failures: HashMap<Arc<ObjectKey>, FailedObject>,
     retries: DelayQueue<Arc<ObjectKey>>,
-    /// Whether it was told that the server does not serve the kind.
+    /// True if the log says already that the API server does not serve the kind.
     logged_unserved: bool,
 }
 
 /// An object whose indexing has failed, with its newest state.
 struct FailedObject {
-    /// In the order of the indices; none where all is well.
+    /// In the order of the indices; none where the function did not fail.
     records: Vec<Option<Record>>,
     text: Arc<RawValue>,
     timer: Option<delay_queue::Key>,
 }
 
-/// A step that is over, in its order.
-enum FinishedStep {
+/// A finished job, in its order.
+enum FinishedIndexJob {
     Object(Box<EvaluatedObject>),
     Listed(u64),
 }
 
-/// An object that was looked at for all its indices.
+/// An object that was evaluated for all its indices.
 struct EvaluatedObject {
     key: Arc<ObjectKey>,
-    /// What is to be told to the queue; nothing if only the indices needed another attempt.
+    /// For the queue; none if this was another attempt of a failed function.
     watch_event: Option<WatchEvent>,
     text: Arc<RawValue>,
     results: Vec<IndexEvaluation>,
 }
-
-/// Nobody takes sightings any more.
-struct ReceiverDropped;
 
 // === impl IndexUpdater ===
 
@@ -88,19 +87,19 @@ impl IndexUpdater {
         }
     }
 
-    /// Works until the stream ends, or nobody listens.
-    pub(crate) async fn run(mut self, mut message: mpsc::Receiver<StreamMessage>) {
+    /// Runs until the stream ends, or the queue is dropped.
+    pub(crate) async fn run(mut self, mut messages: mpsc::Receiver<StreamMessage>) {
         let mut ended = false;
-        // What the stream said last, when its namespace is gone, counts as well.
+        // The last events, the deletions in a namespace that is gone, are processed too.
         while !ended || !self.jobs.is_empty() {
             let step = tokio::select! {
                 biased;
                 Some(done) = self.jobs.next(), if !self.jobs.is_empty() => self.finish(done).await,
-                Some(retries) = self.retries.next(), if !self.retries.is_empty() => {
-                    self.retry(retries.into_inner());
+                Some(due) = self.retries.next(), if !self.retries.is_empty() => {
+                    self.retry(due.into_inner());
                     Ok(())
                 }
-                message = message.recv(), if !ended && self.jobs.len() < AT_ONCE => {
+                message = messages.recv(), if !ended && self.jobs.len() < AT_ONCE => {
                     match message {
                         Some(message) => self.take(message),
                         None => ended = true,
@@ -120,7 +119,7 @@ impl IndexUpdater {
                 let text = Arc::clone(&watch_event.text);
                 let job = if watch_event.event_type == WatchEventType::Deleted {
                     self.forget(&key);
-                    // Whoever else handles the object forgets it when he is done with it.
+                    // Otherwise the pipeline forgets the object when it has handled its deletion.
                     if self.queue.is_none() {
                         self.evaluator.forget(&key);
                     }
@@ -133,15 +132,15 @@ impl IndexUpdater {
             StreamMessage::Listed(epoch) => {
                 self.logged_unserved = false;
                 self.jobs
-                    .push_back(std::future::ready(FinishedStep::Listed(epoch)).boxed());
+                    .push_back(std::future::ready(FinishedIndexJob::Listed(epoch)).boxed());
             }
             StreamMessage::Unserved(epoch) => {
                 if !std::mem::replace(&mut self.logged_unserved, true) {
                     let kind = &self.evaluator.api.spec().kind;
-                    info!("indices of {kind} have nothing until the server serves the kind");
+                    info!("indices of {kind} are empty until the API server serves the kind");
                 }
                 self.jobs
-                    .push_back(std::future::ready(FinishedStep::Listed(epoch)).boxed());
+                    .push_back(std::future::ready(FinishedIndexJob::Listed(epoch)).boxed());
             }
             StreamMessage::ListFailed(error) => {
                 for list in &self.lists {
@@ -151,7 +150,7 @@ impl IndexUpdater {
         }
     }
 
-    /// Another attempt for an object whose time has come.
+    /// Evaluates an object again whose index function has failed.
     fn retry(&mut self, key: Arc<ObjectKey>) {
         let Some(failed) = self.failures.get_mut(&key) else {
             return;
@@ -165,13 +164,13 @@ impl IndexUpdater {
         }
     }
 
-    /// Looks at an object for all indices that want to.
+    /// The job that evaluates an object for all indices.
     fn evaluation(
         &mut self,
         key: Arc<ObjectKey>,
         watch_event: Option<WatchEvent>,
         text: Arc<RawValue>,
-    ) -> BoxFuture<'static, FinishedStep> {
+    ) -> BoxFuture<'static, FinishedIndexJob> {
         let now = Timestamp::now();
         let failed = self.failures.get_mut(&key);
         let records = failed.map_or_else(Vec::new, |failed| {
@@ -181,7 +180,7 @@ impl IndexUpdater {
         let evaluator = Arc::clone(&self.evaluator);
         let evaluation = async move {
             let results = evaluator.evaluate(&key, &text, records, now).await;
-            FinishedStep::Object(Box::new(EvaluatedObject {
+            FinishedIndexJob::Object(Box::new(EvaluatedObject {
                 key,
                 watch_event,
                 text,
@@ -195,7 +194,7 @@ impl IndexUpdater {
         &self,
         key: Arc<ObjectKey>,
         watch_event: WatchEvent,
-    ) -> BoxFuture<'static, FinishedStep> {
+    ) -> BoxFuture<'static, FinishedIndexJob> {
         let unmatched = self
             .evaluator
             .indexers
@@ -207,13 +206,13 @@ impl IndexUpdater {
             watch_event: Some(watch_event),
             results: unmatched.collect(),
         };
-        std::future::ready(FinishedStep::Object(Box::new(evaluated))).boxed()
+        std::future::ready(FinishedIndexJob::Object(Box::new(evaluated))).boxed()
     }
 
-    async fn finish(&mut self, done: FinishedStep) -> Result<(), ReceiverDropped> {
+    async fn finish(&mut self, done: FinishedIndexJob) -> Result<(), ReceiverDropped> {
         let evaluated = match done {
-            FinishedStep::Object(evaluated) => *evaluated,
-            FinishedStep::Listed(epoch) => {
+            FinishedIndexJob::Object(evaluated) => *evaluated,
+            FinishedIndexJob::Listed(epoch) => {
                 for list in &self.lists {
                     list.listed(epoch);
                 }
@@ -236,7 +235,7 @@ impl IndexUpdater {
                     evaluator.discard(&key, at).await;
                     None
                 }
-                // It was given up while this attempt was on its way.
+                // An earlier attempt, which ended meanwhile, has failed for good.
                 IndexEvaluation::Called { .. } if self.is_given_up(&key, at) => {
                     self.record(&key, at)
                 }
@@ -254,8 +253,8 @@ impl IndexUpdater {
         self.remember(&key, records, text, delay);
         match (&self.queue, watch_event) {
             (Some(queue), Some(watch_event)) => {
-                let message = queue.send((key, QueueItem::Event(watch_event))).await;
-                message.map_err(|_| ReceiverDropped)
+                let sent = queue.send((key, QueueItem::Event(watch_event))).await;
+                sent.map_err(|_| ReceiverDropped)
             }
             _ => Ok(()),
         }
@@ -303,7 +302,7 @@ impl IndexUpdater {
     }
 }
 
-/// When the next attempt is to be made, if there will be one.
+/// The time until the next attempt, if there is one.
 fn pending(record: &Record) -> Option<Duration> {
     (!record.is_finished()).then(|| record.delay(Timestamp::now()))
 }

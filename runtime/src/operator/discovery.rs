@@ -136,7 +136,7 @@ impl DiscoveryWatcher {
             api: definitions,
             kind: KindIndex(0),
             namespace: None,
-            retain: Retention::Identity,
+            retention: Retention::Identity,
             settings: self.streams.clone(),
             health: StreamHealth::unobserved(),
         };

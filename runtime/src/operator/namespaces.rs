@@ -115,7 +115,7 @@ impl Follower {
             api: self.api.clone(),
             kind: KindIndex(0),
             namespace: None,
-            retain: Retention::Identity,
+            retention: Retention::Identity,
             health: StreamHealth::unobserved(),
             settings: self.streams.clone(),
         };

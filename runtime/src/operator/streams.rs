@@ -50,7 +50,7 @@ struct Lane {
     kind: KindIndex,
     api: KindApi,
     scope: Scope,
-    retain: Retention,
+    retention: Retention,
     sweeps: bool,
     indexers: Vec<Indexer>,
     only_indexes: bool,
@@ -256,7 +256,7 @@ impl Lane {
             kind: index,
             api: kind.api().clone(),
             scope: kind.spec().scope,
-            retain: kind.retain(),
+            retention: kind.retention(),
             sweeps: kind.may_have_unselected_finalizers(),
             indexers: kind.indexers().to_vec(),
             only_indexes: kind.only_indexes(),
@@ -311,7 +311,7 @@ impl Lane {
                 &self.api.describe(namespace.as_deref()),
             ),
             namespace,
-            retain: self.retain,
+            retention: self.retention,
             settings: course.settings.clone(),
         };
         (stream, sweep)

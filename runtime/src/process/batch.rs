@@ -1,4 +1,4 @@
-//! What was seen of an object while nobody had time for it.
+//! The events of an object that wait for a worker, and the memory that all of them may take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use crate::client::resource_version::ResourceVersion;
 use crate::watch::{WatchEvent, WatchEventType};
 
-/// Events that are kept one by one for event handlers; beyond that, changes are merged.
+/// Earlier events that are kept for event handlers; beyond that, modifications are merged.
 const MAX_EARLIER_EVENTS: usize = 16;
 
-/// The sightings since the last call: the newest, and for event handlers those before it.
+/// The events since the last call: the newest, and for event handlers those before it.
 #[derive(Debug, Default)]
 pub(crate) struct EventBatch {
     first: Option<WatchEventType>,
@@ -20,34 +20,35 @@ pub(crate) struct EventBatch {
     requeued: bool,
 }
 
-/// A sighting that waits for a worker.
+/// An event that waits for a worker.
 #[derive(Debug)]
 pub(crate) struct QueuedEvent {
     pub(crate) event_type: WatchEventType,
     pub(crate) version: Option<ResourceVersion>,
-    /// None if there was no room for it: it is to be asked for when its turn comes.
+    /// None if it exceeded the budget: the worker reads the object instead.
     pub(crate) text: Option<Arc<RawValue>>,
     _reserved: ReservedBytes,
 }
 
-/// Whether sightings are shown to somebody one by one.
+/// The events that a kind needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchMode {
     NewestOnly,
+    /// Event handlers are called for each event.
     EveryEvent,
 }
 
-/// The room for objects that wait, shared by all.
+/// The memory for waiting events, shared by all objects.
 ///
-/// A list is read as fast as it comes, so that the watch can begin; handlers may take their time.
-/// What does not fit meanwhile costs one more request later.
+/// A list is read as fast as it comes, so that the watch can begin, and handlers may be slower.
+/// An event that exceeds the budget costs one more request later.
 #[derive(Debug, Clone)]
 pub(crate) struct ByteBudget {
     taken: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-/// A part of the room, free again when this is dropped.
+/// A part of the budget, free again when this is dropped.
 #[derive(Debug)]
 struct ReservedBytes {
     taken: Arc<AtomicUsize>,
@@ -57,11 +58,10 @@ struct ReservedBytes {
 // === impl EventBatch ===
 
 impl EventBatch {
-    /// Adds a sighting.
+    /// Adds an event.
     ///
-    /// Changes need the newest state only. Event handlers see each event of an object that is
-    /// not behind by more than a few; when it is, states between two changes are left out, as
-    /// they are by the server when a watch is interrupted.
+    /// Change handlers need the newest state only. Event handlers get each event as long as few
+    /// wait; beyond that, modifications are left out, as they are when a watch is interrupted.
     pub(crate) fn push(&mut self, watch_event: WatchEvent, mode: BatchMode, budget: &ByteBudget) {
         self.first.get_or_insert(watch_event.event_type);
         let dispensable =
@@ -79,17 +79,16 @@ impl EventBatch {
         }
     }
 
-    /// Adds that something beside the object has ended.
+    /// Notes that the object is to be processed without an event.
     pub(crate) fn requeue(&mut self) {
         self.requeued = true;
     }
 
-    /// Whether something beside the object has ended.
     pub(crate) fn is_requeued(&self) -> bool {
         self.requeued
     }
 
-    /// How the object was noticed first.
+    /// The type of the first event.
     pub(crate) fn first(&self) -> Option<WatchEventType> {
         self.first
     }
@@ -98,7 +97,7 @@ impl EventBatch {
         self.newest.as_ref()
     }
 
-    /// All sightings that were kept, in their order.
+    /// All events that were kept, in their order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &QueuedEvent> {
         self.earlier.iter().chain(&self.newest)
     }
@@ -114,7 +113,7 @@ impl ByteBudget {
         }
     }
 
-    /// Takes a sighting in, without its text if that is dispensable and there is no room.
+    /// Admits an event, without its text if that is dispensable and exceeds the budget.
     fn admit(&self, watch_event: WatchEvent, dispensable: bool) -> QueuedEvent {
         let bytes = watch_event.text.get().len();
         let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_need_the_newest_state_only() {
+    fn only_the_newest_state_is_kept_without_event_handlers() {
         let events = [(WatchEventType::Listed, 1), (WatchEventType::Modified, 2)];
         let batch = batch(BatchMode::NewestOnly, events);
         assert_eq!(states(&batch), [2]);
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn event_handlers_see_each_event_within_reason() {
+    fn event_handlers_get_each_event_up_to_a_limit() {
         let modified = (2..1000).map(|state| (WatchEventType::Modified, state));
         let events = [(WatchEventType::Added, 1)]
             .into_iter()
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_waits_without_its_text_until_others_have_gone() {
+    fn an_event_that_exceeds_the_budget_waits_without_its_text() {
         let budget = ByteBudget::new(4);
         let waiting = |number: u32| {
             let mut batch = EventBatch::default();

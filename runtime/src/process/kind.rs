@@ -1,4 +1,4 @@
-//! One kind at work: its handlers in order, and how its objects are remembered.
+//! A handled kind: its handlers in order, its API, its storage of progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::registration::{HandlerFunction, ResourceHandlers};
 use crate::watch::ObjectKey;
 use crate::watch::known_objects::Retention;
 
-/// A kind with everything that handling its objects takes.
+/// A kind with everything that the handling of its objects needs.
 pub(crate) struct HandledKind {
     spec: KindSpec,
     api: Arc<KindApi>,
@@ -35,12 +35,12 @@ pub(crate) struct HandledKind {
     background_handlers: Vec<Arc<BackgroundHandler>>,
     indexers: Vec<Indexer>,
     batch_mode: BatchMode,
-    /// One for each declaration that has any.
+    /// One for each declaration with memos.
     memos: Vec<Arc<Memos>>,
     metrics: Arc<KindMetrics>,
 }
 
-/// What a handler calls, and where that is counted.
+/// The function of a handler with its parameter and metrics.
 struct KindHandler {
     function: HandlerFunction,
     param: Option<Arc<Value>>,
@@ -48,11 +48,11 @@ struct KindHandler {
     memos: Option<Arc<Memos>>,
 }
 
-/// What kinds are made with.
+/// The services that a kind is created with.
 pub(crate) struct KindServices {
     pub(crate) client: Client,
     pub(crate) persistence: Arc<Persistence>,
-    /// How long the server may take to answer.
+    /// The time for the API server to answer.
     pub(crate) patience: Duration,
     pub(crate) metrics: Arc<KindMetrics>,
 }
@@ -93,9 +93,8 @@ impl HandledKind {
         &self.spec
     }
 
-    /// Whether objects that an earlier version of the operator held may be out of view.
-    ///
-    /// Who only looks at events has never been allowed to write.
+    /// True if objects that the selectors exclude may have our finalizer, from an earlier version
+    /// of the operator. An operator with event handlers only was never allowed to write it.
     pub(crate) fn may_have_unselected_finalizers(&self) -> bool {
         self.api.is_selective() && self.registry.handles_changes()
     }
@@ -120,12 +119,10 @@ impl HandledKind {
         &self.background_handlers
     }
 
-    /// What is remembered of its objects, if anything is.
     pub(crate) fn memos(&self) -> &[Arc<Memos>] {
         &self.memos
     }
 
-    /// Where what happens to its objects is counted.
     pub(crate) fn metrics(&self) -> &Arc<KindMetrics> {
         &self.metrics
     }
@@ -134,7 +131,7 @@ impl HandledKind {
         &self.indexers
     }
 
-    /// Whether there is anything to do about objects beyond finding them.
+    /// True if all handlers are index functions.
     pub(crate) fn only_indexes(&self) -> bool {
         self.indexers.len() == self.handlers.len()
     }
@@ -143,7 +140,7 @@ impl HandledKind {
         self.batch_mode
     }
 
-    pub(crate) fn retain(&self) -> Retention {
+    pub(crate) fn retention(&self) -> Retention {
         match self.batch_mode {
             BatchMode::NewestOnly => Retention::Identity,
             BatchMode::EveryEvent => Retention::Body,
@@ -187,7 +184,7 @@ impl HandledKind {
     }
 }
 
-/// A change handler's function with its parameter.
+/// The function of a change handler with its parameter and metrics.
 pub(crate) struct ChangeHandlerRef<'a> {
     pub(crate) function: &'a dyn ChangeFunction,
     pub(crate) param: Option<Arc<Value>>,
@@ -195,7 +192,7 @@ pub(crate) struct ChangeHandlerRef<'a> {
     pub(crate) memos: Option<&'a Memos>,
 }
 
-/// An event handler's function.
+/// The function of an event handler with its metrics.
 pub(crate) struct EventHandlerRef<'a> {
     pub(crate) function: &'a dyn EventFunction,
     pub(crate) metrics: &'a HandlerMetrics,

@@ -1,4 +1,4 @@
-//! Objects about which somebody else has other ideas: those whose states keep coming back.
+//! Objects whose former state is back after our writes, as another controller restores it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,27 +11,27 @@ use kopf_core::reverts::{RevertHistory, StateDigest, WriteRate};
 use super::ObjectHandling;
 use crate::process::memory::Memory;
 
-/// The contests by the identity of the object; there is none for most operators, ever.
+/// The objects that are written to very often, by their uid; most operators never have any.
 #[derive(Debug, Default)]
 pub(super) struct RevertTracker {
-    // Touched for the length of a lookup, and only for objects that are written to very often.
+    /// Locked for a lookup, and only for objects that are written to very often.
     histories: Mutex<HashMap<String, RevertHistory>>,
 }
 
-/// How a turn may begin.
+/// The decision about the start of a turn.
 pub(super) enum TurnStart {
-    /// As usual.
+    /// The turn starts as usual.
     Unrestricted,
-    /// On a state that is noted if something is written on it.
+    /// The turn starts, and its state is noted if it writes.
     Tracked(StateDigest),
-    /// Later: what was written on this very state was undone.
+    /// The turn starts after this time: our write to this very state was reverted.
     Reverted(Duration),
 }
 
 // === impl RevertTracker ===
 
 impl RevertTracker {
-    /// Looks at a state before anything is done about it.
+    /// Decides whether a turn may start on this state.
     pub(super) fn check(
         &self,
         handling: &ObjectHandling<'_>,
@@ -64,7 +64,7 @@ impl RevertTracker {
         }
     }
 
-    /// Notes that something was written.
+    /// Notes a write to the state with this digest.
     pub(super) fn wrote(&self, uid: &str, pace: &mut WriteRate, digest: Option<StateDigest>) {
         let now = Timestamp::now();
         pace.count(now);
@@ -78,7 +78,7 @@ impl RevertTracker {
         }
     }
 
-    /// The object is gone.
+    /// Forgets an object that is gone.
     pub(super) fn forget(&self, uid: &str) {
         let mut histories = self.lock();
         if !histories.is_empty() {

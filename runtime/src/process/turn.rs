@@ -1,4 +1,4 @@
-//! One turn of an object: what its state demands, done and written.
+//! One turn of an object: calls the handlers that its state demands, and writes their effects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::process::execute::report;
 use crate::process::memory::Memory;
 use crate::process::persist::apply::{OnConflict, ReadBack, WriteResult, apply};
 
-/// A lifecycle of the user's own may pick nothing; it is asked again after this time.
+/// The time until a custom lifecycle that has picked no handler is asked again.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
 
 /// A handler that was called in this turn.
@@ -41,18 +41,18 @@ struct CalledHandler {
     subs: Vec<SubCycle>,
 }
 
-/// What a turn has to write.
+/// The write of a turn.
 #[derive(Clone)]
 struct TurnWrite {
     patch: Patch,
     on_conflict: OnConflict,
     read_back: ReadBack,
-    /// What the patch does to the finalizer.
+    /// The change of the finalizer that is in the patch.
     finalizer: FinalizerNeed,
 }
 
 impl ObjectHandling<'_> {
-    /// Does what the state demands, up to the next write.
+    /// Handles a state, up to the next write.
     pub(super) async fn turn(
         &self,
         memory: &mut Memory,
@@ -107,9 +107,9 @@ impl ObjectHandling<'_> {
         mut cycle: Cycle,
         waits_for_background: bool,
     ) -> Result<TurnResult, Error> {
-        for overtaken in cycle.superseded() {
+        for former in cycle.superseded() {
             info!(
-                "the handling of {overtaken} goes on as that of {}",
+                "the handling of {former} goes on as that of {}",
                 cycle.reason()
             );
         }
@@ -122,8 +122,7 @@ impl ObjectHandling<'_> {
         let (turn, conclusion) = if called.iter().any(CalledHandler::has_effects) {
             match self.write(current, write).await {
                 Err(Error::WriteRejected(rejected)) => {
-                    let reason =
-                        format!("the server does not accept what it wants written: {rejected}");
+                    let reason = format!("the API server rejects its patch: {rejected}");
                     self.write_as_failed(memory, current, called, &reason, waits_for_background)
                         .await?
                 }
@@ -155,9 +154,9 @@ impl ObjectHandling<'_> {
         })
     }
 
-    /// Calls the handlers whose turn it is, one after the other, as long as that is allowed.
+    /// Calls the handlers that are due, one after the other, until the operator pauses.
     ///
-    /// A call that is cut off by the end of the lease leaves no record: whoever has the lease next
+    /// A call that the end of the lease interrupts leaves no record: the next holder of the lease
     /// makes that attempt again.
     async fn call_due(&self, cycle: &mut Cycle) -> Result<Vec<CalledHandler>, LeaseEnded> {
         let mut called = Vec::new();
@@ -229,7 +228,7 @@ impl ObjectHandling<'_> {
         facts
     }
 
-    /// Enters an outcome into the records and tells people.
+    /// Enters an outcome into the records and reports it.
     fn finish(&self, cycle: &mut Cycle, call: &CalledHandler) {
         for sub in &call.subs {
             cycle.absorb(sub.clone());
@@ -249,9 +248,9 @@ impl ObjectHandling<'_> {
         report::report_call(&finished, &self.handler_scope(None));
     }
 
-    /// Everything that a turn has to write, as one patch.
+    /// All writes of a turn, as one patch.
     ///
-    /// A deletion is not concluded as long as a daemon or timer is beside the object.
+    /// A deletion is not concluded as long as a daemon or timer of the object runs.
     fn conclude(
         &self,
         cycle: Cycle,
@@ -284,7 +283,7 @@ impl ObjectHandling<'_> {
         (write, conclusion)
     }
 
-    /// Records calls as failed because what they wanted written cannot be.
+    /// Records calls as failed because the API server rejects their patches.
     async fn write_as_failed(
         &self,
         memory: &Memory,
@@ -319,9 +318,8 @@ impl ObjectHandling<'_> {
         Ok((self.write_record(current, write).await?, conclusion))
     }
 
-    /// What has to be known about the object after the write that ends a turn.
-    ///
-    /// Daemons and timers always get to see the newest state.
+    /// The need to know the object after the write that ends a turn: daemons and timers always
+    /// get the newest state.
     fn read_back_after(&self, conclusion: &CycleOutcome) -> ReadBack {
         if conclusion.ahead == RemainingWork::Nothing && self.kind.background_handlers().is_empty()
         {
@@ -331,9 +329,9 @@ impl ObjectHandling<'_> {
         }
     }
 
-    /// Writes what no handler can repair, again and again, until the server accepts it.
+    /// Writes a patch that no handler can repair, again and again, until the API server accepts it.
     ///
-    /// Handlers are not called again for it: what they did is done, only the record is missing.
+    /// Handlers are not called again for it: they are done, and only their progress is missing.
     async fn write_record(
         &self,
         current: &Arc<Value>,
@@ -398,7 +396,7 @@ impl ObjectHandling<'_> {
         }
     }
 
-    /// Starts and stops daemons and timers; tells whether the object must wait for any of them.
+    /// Starts and stops daemons and timers; returns whether the object must wait for any of them.
     fn reconcile_background(&self, memory: &Memory, input: &CycleInput) -> bool {
         let background_handlers = self.kind.background_handlers();
         if background_handlers.is_empty() {

@@ -51,8 +51,8 @@ impl Processor for Recorder {
     type Batch = Vec<TestItem>;
     type Memory = u32;
 
-    fn fold(&self, _: &Self::Key, batch: &mut Vec<TestItem>, items: TestItem) {
-        batch.push(items);
+    fn fold(&self, _: &Self::Key, batch: &mut Vec<TestItem>, item: TestItem) {
+        batch.push(item);
     }
 
     fn survives_pause(&self, batch: &Vec<TestItem>) -> bool {

@@ -1,4 +1,4 @@
-//! The objects that exist as far as a stream knows, so that unseen deletions are noticed.
+//! The objects of a stream: a list that lacks one of them reveals a missed deletion.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,14 +10,14 @@ use tracing::warn;
 use super::{KindIndex, ObjectHeader, ObjectKey, WatchEvent, WatchEventType};
 use crate::client::resource_version::ResourceVersion;
 
-/// Which object was seen, and how.
+/// A watch event with the identity of its object.
 pub(super) type KeyedEvent = (Arc<ObjectKey>, WatchEvent);
 
-/// What is remembered of an object, to be told when it turns out to be gone.
+/// The part of an object that is retained for the event of a missed deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retention {
     Identity,
-    /// Event handlers of the kind are shown the last state of what is gone.
+    /// Event handlers of the kind get the last state of a deleted object.
     Body,
 }
 
@@ -27,10 +27,10 @@ struct KnownObject {
     last: Option<Arc<RawValue>>,
 }
 
-/// The objects that exist as far as the stream knows.
+/// The objects that a stream has listed or watched, and that were not deleted since.
 pub(super) struct KnownObjects {
     kind: KindIndex,
-    retain: Retention,
+    retention: Retention,
     epoch: u32,
     objects: HashMap<Box<str>, KnownObject>,
 }
@@ -38,20 +38,21 @@ pub(super) struct KnownObjects {
 // === impl KnownObjects ===
 
 impl KnownObjects {
-    pub(super) fn new(kind: KindIndex, retain: Retention) -> Self {
+    pub(super) fn new(kind: KindIndex, retention: Retention) -> Self {
         Self {
             kind,
-            retain,
+            retention,
             epoch: 0,
             objects: HashMap::new(),
         }
     }
 
-    /// A new list begins: what it does not name is gone.
+    /// Begins a new list: objects that it does not name are gone.
     pub(super) fn begin_list(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
+    /// Notes a state of an object; none if the object has no name or uid.
     pub(super) fn record(
         &mut self,
         event_type: WatchEventType,
@@ -66,7 +67,7 @@ impl KnownObjects {
             let known = self.objects.remove(&key.uid);
             known.map_or_else(|| Arc::new(key), |known| known.key)
         } else {
-            let last = match self.retain {
+            let last = match self.retention {
                 Retention::Identity => None,
                 Retention::Body => Some(Arc::clone(&text)),
             };
@@ -96,13 +97,13 @@ impl KnownObjects {
         Some((key, watch_event))
     }
 
-    /// Everything, as if it was deleted: what it lived in is gone.
+    /// Deletion events for all objects: their namespace or kind is gone.
     pub(super) fn remove_all(&mut self) -> Vec<KeyedEvent> {
         self.begin_list();
         self.take_missing()
     }
 
-    /// The deletions that happened unseen before the list that has just ended.
+    /// Deletion events for the objects that the list did not name.
     pub(super) fn take_missing(&mut self) -> Vec<KeyedEvent> {
         let epoch = self.epoch;
         self.objects
@@ -141,7 +142,7 @@ mod tests {
         );
     }
 
-    /// What a census reports as gone, with the states that it reports.
+    /// The missing objects with their retained states.
     fn take_missing(known_objects: &mut KnownObjects) -> Vec<(String, Value)> {
         known_objects
             .take_missing()
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_list_does_not_name_is_gone() {
+    fn an_object_that_a_later_list_does_not_name_is_deleted() {
         let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Body);
         known_objects.begin_list();
         record(
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_identity_is_kept_where_nobody_needs_the_rest() {
+    fn only_the_identity_is_retained_without_event_handlers() {
         let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Identity);
         known_objects.begin_list();
         record(

@@ -1,4 +1,4 @@
-//! The newest known state of an object, for those who accompany it.
+//! The newest state of an object, for its daemons and timers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::client::resource_version::ResourceVersion;
 
-/// The newest state, as text: that is a fraction of the memory of anything parsed.
+/// The newest state, as text, which takes a fraction of the memory of a parsed object.
 #[derive(Debug)]
 pub(crate) struct LatestState {
     /// Never held across an await.
@@ -19,9 +19,9 @@ pub(crate) struct LatestState {
 #[derive(Debug, Clone)]
 pub(crate) struct ObjectSnapshot {
     pub(crate) text: Arc<RawValue>,
-    /// Counts the states that were seen.
+    /// Counts the states.
     pub(crate) generation: u32,
-    /// Whether the text was decoded into the type of its kind before.
+    /// True if the text was decoded into the type of its kind before.
     pub(crate) decodable: bool,
     version: Option<ResourceVersion>,
 }
@@ -43,7 +43,7 @@ impl LatestState {
         self.lock().clone()
     }
 
-    /// Takes in a state, unless it is older than the one that is known.
+    /// Takes a state, unless it is older than the newest one.
     pub(crate) fn update(&self, text: Arc<RawValue>, version: Option<ResourceVersion>) {
         let newest = self.lock();
         if let (Some(newer), Some(known)) = (&version, &newest.version)
@@ -54,12 +54,12 @@ impl LatestState {
         self.put(newest, text, version);
     }
 
-    /// Takes in a state, whatever is known.
+    /// Takes a state, even an older one.
     pub(crate) fn replace(&self, text: Arc<RawValue>, version: Option<ResourceVersion>) {
         self.put(self.lock(), text, version);
     }
 
-    /// The text of this generation could be decoded into the type of its kind.
+    /// Notes that the text of this generation was decoded into the type of its kind.
     pub(crate) fn mark_decodable(&self, generation: u32) {
         let mut newest = self.lock();
         if newest.generation == generation {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn states_never_go_back() {
+    fn an_older_state_is_ignored() {
         let latest = latest(5);
         for (newer, shown) in [(4, "5"), (7, "7"), (6, "7"), (7, "7")] {
             let (text, version) = state(newer);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_is_awaited_and_none_is_missed() {
+    async fn waiting_for_a_change_misses_none() {
         let latest = latest(1);
         let before = latest.snapshot().generation;
         let (text, version) = state(2);

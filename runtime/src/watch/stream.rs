@@ -1,10 +1,10 @@
-//! One stream: lists a kind in pages, then watches it, for ever.
+//! The watch stream of a kind in one namespace or in all: lists in pages, then watches, for ever.
 //!
-//! While the operator is paused nothing is listed or watched, and afterwards all is listed anew.
-//! Every failure leads to another attempt after a growing pause: a stream ends only when nobody
-//! listens any more, or when the place that it looks at is gone. What was deleted while no watch
-//! was open is noticed at the next list and reported like any other deletion; so is everything
-//! when the kind itself or the namespace is gone.
+//! While the operator is paused, a stream neither lists nor watches; afterwards it lists anew.
+//! After a failure it tries again, in growing intervals: it ends only when its receiver is dropped
+//! or its namespace is gone. The next list reveals deletions that happened while no watch was
+//! open, and the stream sends events for them as for any other deletion; it does so for all objects
+//! when the kind or the namespace is gone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,33 +21,35 @@ use tracing::{debug, info, warn};
 use super::known_objects::{KeyedEvent, KnownObjects, Retention};
 use super::stream_health::StreamHealth;
 use super::unserved::{UnservedKind, UnservedReason, UnservedReport};
-use super::{KindIndex, ObjectHeader, ObjectKey, QueueItem, StreamMessage, WatchEventType};
+use super::{
+    KindIndex, ObjectHeader, ObjectKey, QueueItem, ReceiverDropped, StreamMessage, WatchEventType,
+};
 use crate::client::backoff::Backoff;
 use crate::client::discovery;
 use crate::client::requests::{self, KindApi};
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::Restart;
 
-/// A watch that ends sooner is no reason to open the next one without a pause.
+/// The next watch is opened at once only if the last one was open for at least this time.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 
-/// What a stream watches and how.
+/// A stream: its kind, its namespace and its settings.
 pub(crate) struct WatchStream {
     pub(crate) api: KindApi,
     pub(crate) kind: KindIndex,
     pub(crate) namespace: Option<String>,
-    pub(crate) retain: Retention,
+    pub(crate) retention: Retention,
     pub(crate) settings: StreamSettings,
     pub(crate) health: StreamHealth,
 }
 
-/// How patient a stream is.
+/// The page size and the timeouts of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamSettings {
     pub(crate) page_size: u32,
-    /// The server sends a bookmark about once a minute: a longer silence is a dead connection.
+    /// The API server sends a bookmark about once a minute: a longer silence is a dead connection.
     pub(crate) inactivity_timeout: Duration,
-    /// The server ends the watch after this time, so that load spreads over its replicas again.
+    /// The API server ends the watch after this time, so that load spreads over its replicas.
     pub(crate) server_timeout: Duration,
     pub(crate) first_pause: Duration,
     pub(crate) longest_pause: Duration,
@@ -59,9 +61,9 @@ enum Error {
     List(#[source] requests::Error),
     #[error("opening the watch failed")]
     Open(#[source] requests::Error),
-    #[error("the server ended the watch with an error")]
+    #[error("the API server ended the watch with an error")]
     InStream(#[source] requests::Error),
-    #[error("the server closed the watch at once")]
+    #[error("the API server closed the watch at once")]
     ClosedAtOnce,
     #[error("reading from the watch failed")]
     Read(#[source] std::io::Error),
@@ -69,26 +71,23 @@ enum Error {
     Decode(#[source] serde_json::Error),
 }
 
-/// Nobody takes sightings any more.
-struct ReceiverDropped;
-
-/// Where sightings go.
+/// The receiver of watch events.
 #[derive(Debug)]
 pub(crate) enum StreamOutput {
-    /// Straight to the queue.
+    /// The queue.
     Queue(mpsc::Sender<(Arc<ObjectKey>, QueueItem)>),
-    /// The same, and somebody wants to know when everything was listed.
+    /// The queue, and an observer of complete lists.
     QueueWithObserver(
         mpsc::Sender<(Arc<ObjectKey>, QueueItem)>,
         Box<dyn ListObserver>,
     ),
-    /// To those who keep the indices of the kind, and from there to the queue.
+    /// The index updater of the kind, which forwards to the queue.
     Indices(mpsc::Sender<StreamMessage>),
 }
 
-/// Who is told when everything was listed.
+/// An observer of complete lists.
 pub(crate) trait ListObserver: std::fmt::Debug + Send + Sync {
-    /// All that there was in this epoch has been listed.
+    /// The list of this epoch is complete.
     fn listed(&self, epoch: u64);
 }
 
@@ -97,10 +96,21 @@ enum State {
     Listed { version: String },
 }
 
-/// Why one list or one watch was over.
+/// The end of one list or one watch.
 enum StreamStep {
     Continue(State),
     ReceiverDropped,
+}
+
+/// A running stream with its position.
+struct StreamRun<'a> {
+    stream: &'a WatchStream,
+    output: &'a StreamOutput,
+    pause_gate: &'a PauseGate,
+    epoch: u64,
+    state: State,
+    unserved: Option<UnservedKind>,
+    backoff: Backoff,
 }
 
 #[derive(Deserialize)]
@@ -111,25 +121,25 @@ struct RawEvent<'a> {
     object: &'a RawValue,
 }
 
-/// Runs the stream until nobody listens.
+/// Runs the stream until its receiver is dropped.
 pub(crate) async fn run(stream: WatchStream, output: StreamOutput, pause_gate: PauseGate) {
     run_until(stream, output, pause_gate, CancellationToken::new()).await;
 }
 
-/// Runs the stream until nobody listens, or the namespace is gone and all that was in it.
+/// Runs the stream until its receiver is dropped, or until its namespace is gone.
 pub(crate) async fn run_until(
     stream: WatchStream,
     output: StreamOutput,
     pause_gate: PauseGate,
     gone: CancellationToken,
 ) {
-    let mut known_objects = KnownObjects::new(stream.kind, stream.retain);
+    let mut known_objects = KnownObjects::new(stream.kind, stream.retention);
     tokio::select! {
         biased;
         () = gone.cancelled() => {}
         () = follow(&stream, &mut known_objects, &output, &pause_gate) => return,
     }
-    // Without anybody who listens the operator stops anyway.
+    // Without a receiver the operator ends anyway.
     let _ = remove_all(&mut known_objects, &output).await;
 }
 
@@ -139,112 +149,155 @@ async fn follow(
     output: &StreamOutput,
     pause_gate: &PauseGate,
 ) {
-    let mut state = State::Unlisted;
-    let mut unserved = None;
-    let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
-    let mut epoch = stream.wait_until_running(pause_gate).await;
+    let mut run = StreamRun {
+        stream,
+        output,
+        pause_gate,
+        epoch: stream.wait_until_running(pause_gate).await,
+        state: State::Unlisted,
+        unserved: None,
+        backoff: Backoff::new(stream.settings.first_pause, stream.settings.longest_pause),
+    };
     loop {
-        let pass = async {
-            match &mut state {
+        let result = match run.step(known_objects).await {
+            None => {
+                run.restart_after_pause().await;
+                Ok(())
+            }
+            Some(Ok(StreamStep::ReceiverDropped)) => return,
+            Some(Ok(StreamStep::Continue(state))) => {
+                run.unserved = None;
+                run.state = state;
+                Ok(())
+            }
+            Some(Err(Error::List(requests::Error::NotFound))) => {
+                run.wait_until_served(known_objects).await
+            }
+            Some(Err(error)) => run.wait_after(&error).await,
+        };
+        if result.is_err() {
+            return;
+        }
+    }
+}
+
+// === impl StreamRun ===
+
+impl StreamRun<'_> {
+    /// Lists or watches once; none if the operator was paused meanwhile.
+    async fn step(
+        &mut self,
+        known_objects: &mut KnownObjects,
+    ) -> Option<Result<StreamStep, Error>> {
+        let Self {
+            stream,
+            output,
+            epoch,
+            backoff,
+            ..
+        } = self;
+        let state = &mut self.state;
+        let step = async {
+            match state {
                 State::Unlisted => {
                     stream.describe_kind().await;
-                    stream.list(known_objects, output, epoch).await
+                    stream.list(known_objects, output, *epoch).await
                 }
                 State::Listed { version } => {
-                    stream
-                        .watch(version, known_objects, output, &mut backoff)
-                        .await
+                    stream.watch(version, known_objects, output, backoff).await
                 }
             }
         };
-        let pass = tokio::select! {
+        tokio::select! {
             biased;
-            () = pause_gate.paused_since(epoch) => None,
-            pass = pass => Some(pass),
-        };
-        let Some(pass) = pass else {
-            epoch = stream.wait_until_running(pause_gate).await;
-            unserved = None;
-            state = State::Unlisted;
-            backoff.reset();
-            continue;
-        };
-        match pass {
-            Ok(StreamStep::ReceiverDropped) => return,
-            Ok(StreamStep::Continue(next)) => {
-                unserved = None;
-                state = next;
-            }
-            Err(Error::List(requests::Error::NotFound)) => {
-                state = State::Unlisted;
-                stream.api.description().doubt();
-                let unserved = unserved.get_or_insert_with(|| UnservedKind::new(&stream.api));
-                let UnservedReport {
-                    reason,
-                    message,
-                    is_new,
-                } = unserved.check().await;
-                if is_new {
-                    warn!(kind = %stream.describe(), "{message}");
-                    backoff.reset();
-                }
-                stream.health.unserved(message);
-                stream.health.rest();
-                if reason == UnservedReason::Gone
-                    && remove_all(known_objects, output).await.is_err()
-                {
-                    return;
-                }
-                let list_failed = output.list_failed(epoch, &requests::Error::NotFound).await;
-                if list_failed.is_err() {
-                    return;
-                }
-                let pause = backoff.next(None);
-                tokio::select! {
-                    () = unserved.wait_for_change(pause) => {}
-                    () = pause_gate.paused_since(epoch) => {}
-                }
-            }
-            Err(error) => {
-                let pause = backoff.next(error.retry_after());
-                stream.report(&error, pause);
-                stream.health.beat_within(pause);
-                if let Some(restart) = error.restart() {
-                    stream.health.count_restart(restart);
-                }
-                if let Error::List(cause) = &error
-                    && output.list_failed(epoch, cause).await.is_err()
-                {
-                    return;
-                }
-                if error.needs_list() {
-                    state = State::Unlisted;
-                    stream.api.description().doubt();
-                }
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
-                    () = pause_gate.paused_since(epoch) => {}
-                }
-            }
+            () = self.pause_gate.paused_since(*epoch) => None,
+            step = step => Some(step),
         }
+    }
+
+    /// Waits for the end of a pause; everything is listed anew then.
+    async fn restart_after_pause(&mut self) {
+        self.epoch = self.stream.wait_until_running(self.pause_gate).await;
+        self.unserved = None;
+        self.state = State::Unlisted;
+        self.backoff.reset();
+    }
+
+    /// Waits until the API server may serve the kind; the objects of a kind that is gone are too.
+    async fn wait_until_served(
+        &mut self,
+        known_objects: &mut KnownObjects,
+    ) -> Result<(), ReceiverDropped> {
+        let stream = self.stream;
+        self.state = State::Unlisted;
+        stream.api.description().doubt();
+        let unserved = self
+            .unserved
+            .get_or_insert_with(|| UnservedKind::new(&stream.api));
+        let UnservedReport {
+            reason,
+            message,
+            is_new,
+        } = unserved.check().await;
+        if is_new {
+            warn!(kind = %stream.describe(), "{message}");
+            self.backoff.reset();
+        }
+        stream.health.unserved(message);
+        stream.health.rest();
+        if reason == UnservedReason::Gone {
+            remove_all(known_objects, self.output).await?;
+        }
+        self.output
+            .list_failed(self.epoch, &requests::Error::NotFound)
+            .await?;
+        let pause = self.backoff.next(None);
+        tokio::select! {
+            () = unserved.wait_for_change(pause) => {}
+            () = self.pause_gate.paused_since(self.epoch) => {}
+        }
+        Ok(())
+    }
+
+    /// Reports a failed list or watch, and waits until it is to be tried again.
+    async fn wait_after(&mut self, error: &Error) -> Result<(), ReceiverDropped> {
+        let stream = self.stream;
+        let pause = self.backoff.next(error.retry_after());
+        stream.report(error, pause);
+        stream.health.beat_within(pause);
+        if let Some(restart) = error.restart() {
+            stream.health.count_restart(restart);
+        }
+        if let Error::List(cause) = error {
+            self.output.list_failed(self.epoch, cause).await?;
+        }
+        if error.needs_list() {
+            self.state = State::Unlisted;
+            stream.api.description().doubt();
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.pause_gate.paused_since(self.epoch) => {}
+        }
+        Ok(())
     }
 }
 
 // === impl WatchStream ===
 
 impl WatchStream {
-    /// Waits until the operator runs, and returns the epoch.
+    /// Waits until the operator is not paused; returns the epoch.
     async fn wait_until_running(&self, pause_gate: &PauseGate) -> u64 {
         self.health.paused();
         pause_gate.running().await
     }
 
-    /// Finds out what the server says about the kind, for those who handle its objects.
+    /// Reads the description of the kind from discovery, for its handlers.
     async fn describe_kind(&self) {
         self.health.rest();
         let asked = discovery::description(self.api.client(), self.api.spec(), self.api.patience());
         if let Err(error) = self.api.description().complete(asked).await {
-            debug!(kind = %self.describe(), "it cannot be described: {error}");
+            debug!(kind = %self.describe(), "discovery of the kind failed: {error}");
         }
     }
 
@@ -268,17 +321,17 @@ impl WatchStream {
                 let Some(header) = self.header(text) else {
                     continue;
                 };
-                if let Some(report) =
+                if let Some(event) =
                     known_objects.record(WatchEventType::Listed, &header, Arc::clone(text))
-                    && self.send(output, report).await.is_err()
+                    && self.send(output, event).await.is_err()
                 {
                     return Ok(StreamStep::ReceiverDropped);
                 }
             }
             next = page.next;
             if next.is_none() {
-                for report in known_objects.take_missing() {
-                    if self.send(output, report).await.is_err() {
+                for event in known_objects.take_missing() {
+                    if self.send(output, event).await.is_err() {
                         return Ok(StreamStep::ReceiverDropped);
                     }
                 }
@@ -312,11 +365,11 @@ impl WatchStream {
         loop {
             self.health.beat_within(self.settings.inactivity_timeout);
             let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
-                debug!(kind = %self.describe(), "no news for too long, reconnecting");
+                debug!(kind = %self.describe(), "no event for too long, reconnecting");
                 self.health.count_restart(Restart::Silent);
                 break;
             };
-            // Whoever takes the sighting may take his time.
+            // The receiver may take its time.
             self.health.rest();
             let Some(line) = line.map_err(Error::Read)? else {
                 if opened_at.elapsed() < SHORTEST_WATCH {
@@ -325,18 +378,18 @@ impl WatchStream {
                 self.health.count_restart(Restart::Closed);
                 break;
             };
-            let event: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
-            if event.r#type == "ERROR" {
-                return Err(Error::InStream(in_stream_error(event.object)));
+            let raw: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
+            if raw.r#type == "ERROR" {
+                return Err(Error::InStream(in_stream_error(raw.object)));
             }
             backoff.reset();
-            let Some(header) = self.header(event.object) else {
+            let Some(header) = self.header(raw.object) else {
                 continue;
             };
             if let Some(newer) = header.version() {
                 newer.clone_into(version);
             }
-            let event_type = match &*event.r#type {
+            let event_type = match &*raw.r#type {
                 "ADDED" => WatchEventType::Added,
                 "MODIFIED" => WatchEventType::Modified,
                 "DELETED" => WatchEventType::Deleted,
@@ -346,9 +399,9 @@ impl WatchStream {
                     continue;
                 }
             };
-            let text = event.object.to_owned().into();
-            if let Some(report) = known_objects.record(event_type, &header, text)
-                && self.send(output, report).await.is_err()
+            let text = raw.object.to_owned().into();
+            if let Some(event) = known_objects.record(event_type, &header, text)
+                && self.send(output, event).await.is_err()
             {
                 return Ok(StreamStep::ReceiverDropped);
             }
@@ -367,11 +420,11 @@ impl WatchStream {
         output.send((key, watch_event)).await
     }
 
-    /// Looks at an object; one that has no shape must not stop the others.
+    /// Parses the header of an object; one that is malformed must not stop the others.
     fn header<'a>(&self, text: &'a RawValue) -> Option<ObjectHeader<'a>> {
         ObjectHeader::at(text)
             .inspect_err(|error| {
-                warn!(kind = %self.describe(), "ignoring an object without a shape: {error}");
+                warn!(kind = %self.describe(), "ignoring a malformed object: {error}");
             })
             .ok()
     }
@@ -399,7 +452,7 @@ impl WatchStream {
 // === impl Error ===
 
 impl Error {
-    /// The list is begun anew whenever the position in the stream is in doubt.
+    /// True if the resource version of the watch is in doubt.
     fn needs_list(&self) -> bool {
         match self {
             Self::List(_) | Self::InStream(_) | Self::Decode(_) => true,
@@ -408,7 +461,7 @@ impl Error {
         }
     }
 
-    /// What became of a watch, if there was one.
+    /// The way a watch ended, if there was one.
     fn restart(&self) -> Option<Restart> {
         match self {
             Self::List(_) => None,
@@ -441,7 +494,7 @@ impl Error {
     }
 }
 
-/// The lines of a response body, read into one buffer that is used again.
+/// Reads the lines of a response body into one buffer.
 struct LineReader<R> {
     body: std::pin::Pin<Box<R>>,
     buffer: Vec<u8>,
@@ -466,13 +519,13 @@ impl<R: AsyncBufRead> LineReader<R> {
     }
 }
 
-/// Reports everything that was there as gone.
+/// Sends deletion events for all objects.
 async fn remove_all(
     known_objects: &mut KnownObjects,
     output: &StreamOutput,
 ) -> Result<(), ReceiverDropped> {
-    for report in known_objects.remove_all() {
-        output.send(report).await?;
+    for event in known_objects.remove_all() {
+        output.send(event).await?;
     }
     Ok(())
 }
@@ -494,8 +547,8 @@ impl StreamOutput {
     }
 
     async fn listed(&self, epoch: u64) -> Result<(), ReceiverDropped> {
-        if let Self::QueueWithObserver(_, attendance) = self {
-            attendance.listed(epoch);
+        if let Self::QueueWithObserver(_, observer) = self {
+            observer.listed(epoch);
         }
         self.send_to_indices(|| StreamMessage::Listed(epoch)).await
     }
@@ -505,21 +558,21 @@ impl StreamOutput {
         epoch: u64,
         cause: &requests::Error,
     ) -> Result<(), ReceiverDropped> {
-        let mark = || match cause {
+        let message = || match cause {
             requests::Error::NotFound => StreamMessage::Unserved(epoch),
             cause => StreamMessage::ListFailed(cause.to_string()),
         };
-        self.send_to_indices(mark).await
+        self.send_to_indices(message).await
     }
 
-    /// Says something that concerns nobody but those who keep indices.
+    /// Sends a message that only the index updater needs.
     async fn send_to_indices(
         &self,
-        mark: impl FnOnce() -> StreamMessage,
+        message: impl FnOnce() -> StreamMessage,
     ) -> Result<(), ReceiverDropped> {
         match self {
             Self::Queue(_) | Self::QueueWithObserver(..) => Ok(()),
-            Self::Indices(indices) => indices.send(mark()).await.map_err(|_| ReceiverDropped),
+            Self::Indices(indices) => indices.send(message()).await.map_err(|_| ReceiverDropped),
         }
     }
 }
@@ -536,7 +589,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_line_that_was_cut_short_is_the_end() {
+    async fn a_line_without_a_newline_ends_the_stream() {
         let mut lines = LineReader::new(futures::io::Cursor::new(b"one\ntwo\nthr".to_vec()));
         assert_eq!(lines.next().await.unwrap(), Some(&b"one"[..]));
         assert_eq!(lines.next().await.unwrap(), Some(&b"two"[..]));

@@ -1,7 +1,7 @@
-//! Why the server does not serve a kind, and when that may have changed.
+//! Finds out why the API server does not serve a kind, and waits until that may have changed.
 //!
-//! The definition of the kind is watched if that is allowed, so that a kind which comes is noticed
-//! at once and nobody is asked again and again. Otherwise the server is asked in growing pauses.
+//! With the permission to do so, the stream watches the CustomResourceDefinition of the kind and
+//! notices at once when it is created. Otherwise it asks the API server in growing intervals.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,38 +24,38 @@ pub(crate) const CUSTOM_RESOURCE_DEFINITIONS: ResourceSpec = ResourceSpec {
     status: StatusSubresource::Present,
 };
 
-/// How long the absence of a definition is believed without asking again.
+/// The longest time without asking the API server again.
 const RECHECK_AFTER: Duration = Duration::from_secs(300);
 
-/// What is known about a kind that is not served.
+/// A kind that the API server does not serve.
 pub(super) struct UnservedKind {
     kind: KindSpec,
     name: String,
     crds: KindApi,
-    /// Where to watch the definition from, if that is allowed.
+    /// The start of a watch of the definition, if that is allowed.
     resource_version: Option<String>,
     reason: Option<UnservedReason>,
 }
 
-/// Why a kind is not served.
+/// The reason why the API server does not serve a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UnservedReason {
-    /// There is no such kind, and there are no objects of it.
+    /// The kind is not defined, and has no objects.
     Gone,
-    /// Its objects are there, in versions that this operator does not know.
+    /// The kind is served in other versions only, which this operator does not know.
     OtherVersions(Vec<String>),
-    /// It is defined, and will be served in a moment.
+    /// The kind is defined, and will be served in a moment.
     Coming,
-    /// Nobody can tell.
+    /// The API server did not answer.
     Unknown,
 }
 
-/// What came of a look.
+/// The result of a check.
 pub(super) struct UnservedReport {
     pub(super) reason: UnservedReason,
-    /// The same for people.
+    /// The reason in words.
     pub(super) message: String,
-    /// Whether it is not what was found last.
+    /// True if it differs from the last check.
     pub(super) is_new: bool,
 }
 
@@ -107,7 +107,7 @@ impl UnservedKind {
             Err(error) if error.is_forbidden() => {
                 let hint = format!(
                     "; without the permission to list and watch customresourcedefinitions \
-                     (at least {:?}), it is noticed late that it comes",
+                     (at least {:?}), the operator notices late when it is served",
                     self.name
                 );
                 (self.discover().await, hint)
@@ -123,7 +123,7 @@ impl UnservedKind {
         }
     }
 
-    /// Waits until it makes sense to ask again.
+    /// Waits until the kind may be served; at most `pause` if its definition cannot be watched.
     pub(super) async fn wait_for_change(&self, pause: Duration) {
         let (Some(resource_version), Some(reason)) = (&self.resource_version, &self.reason) else {
             return tokio::time::sleep(pause).await;
@@ -148,7 +148,7 @@ impl UnservedKind {
                 }
             }
         };
-        // A silent end of this is nothing but another question.
+        // After the timeout the caller lists again.
         let _ = timeout(patience, changed).await;
     }
 
@@ -160,7 +160,7 @@ impl UnservedKind {
         self.reason_for_versions(served.filter(|it| it.served).map(|it| it.name).collect())
     }
 
-    /// What anybody may ask: in which versions of the group there is such a kind.
+    /// Asks discovery, which every client may do, for the versions that serve the kind.
     async fn discover(&self) -> UnservedReason {
         let client = self.crds.client();
         let KindSpec { group, plural, .. } = &self.kind;
@@ -197,17 +197,17 @@ impl UnservedKind {
     fn message(&self, reason: &UnservedReason) -> String {
         let version = &self.kind.version;
         match reason {
-            UnservedReason::Gone => "the server does not serve this kind (yet)".to_owned(),
+            UnservedReason::Gone => "the API server does not serve this kind (yet)".to_owned(),
             UnservedReason::Coming => {
-                "the server does not serve this kind yet, but knows it".to_owned()
+                "the API server does not serve this kind yet, but knows it".to_owned()
             }
-            UnservedReason::Unknown => "the server does not serve this kind".to_owned(),
+            UnservedReason::Unknown => "the API server does not serve this kind".to_owned(),
             UnservedReason::OtherVersions(served) if served.is_empty() => {
-                "the server does not serve any version of this kind".to_owned()
+                "the API server does not serve any version of this kind".to_owned()
             }
             UnservedReason::OtherVersions(served) => format!(
-                "the server does not serve this kind in version {version}, which the operator is \
-                 made for, but in {}",
+                "the API server does not serve this kind in version {version}, which the operator was \
+                 generated for, but in {}",
                 served.join(", ")
             ),
         }

@@ -185,7 +185,7 @@ impl Table {
             api: endpoint.api.clone(),
             kind,
             namespace: self.seat.namespace.clone(),
-            retain: Retention::Identity,
+            retention: Retention::Identity,
             settings: settings.clone(),
             health: StreamHealth::unobserved(),
         })

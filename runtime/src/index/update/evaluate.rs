@@ -1,4 +1,4 @@
-//! One look at an object for all its indices: what their functions say, and what comes of it.
+//! Evaluates the index functions for one object, and applies their results to the indices.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,13 +26,13 @@ use crate::process::execute::scope::{HandlerScope, OperatorServices};
 use crate::registration::function::index::IndexFunction;
 use crate::watch::ObjectKey;
 
-/// How often it is tried in vain to write while somebody reads, before there is a pause.
+/// Attempts to write to an index that is being read, before there is a pause between them.
 const IMMEDIATE_TRIES: u32 = 16;
 
-/// The pause between two tries to write while somebody reads.
+/// The pause between further attempts.
 const READER_PAUSE: Duration = Duration::from_millis(1);
 
-/// One index of a kind, with the function that fills it.
+/// One index of a kind with its function.
 #[derive(Clone)]
 pub(crate) struct Indexer {
     pub(crate) spec: Arc<HandlerSpec>,
@@ -43,7 +43,7 @@ pub(crate) struct Indexer {
     pub(crate) memos: Option<Arc<Memos>>,
 }
 
-/// What every attempt needs.
+/// The index functions of a kind, with the services that their calls need.
 pub(crate) struct IndexEvaluator {
     pub(crate) indexers: Vec<Indexer>,
     pub(crate) api: KindApi,
@@ -51,17 +51,17 @@ pub(crate) struct IndexEvaluator {
     pub(crate) default_backoff: Duration,
 }
 
-/// What became of an object in one index.
+/// The result of one index function for an object.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all are of the largest variant, and none is kept"
 )]
 pub(super) enum IndexEvaluation {
-    /// It stays as it is.
+    /// The entries stay: the function was not called.
     Unchanged,
-    /// It is not to be found.
+    /// The filters do not match: the entries are removed.
     Unmatched,
-    /// The function was called, or would have been if a limit allowed it.
+    /// The function was called, or a limit of its retries was reached.
     Called {
         record: Record,
         outcome: Outcome,
@@ -72,7 +72,7 @@ pub(super) enum IndexEvaluation {
 // === impl IndexEvaluator ===
 
 impl IndexEvaluator {
-    /// Looks at an object for all of its indices.
+    /// Evaluates an object for all of its indices.
     pub(super) async fn evaluate(
         &self,
         key: &Arc<ObjectKey>,
@@ -94,8 +94,8 @@ impl IndexEvaluator {
         let mut results = Vec::with_capacity(self.indexers.len());
         records.resize(self.indexers.len(), None);
         for (indexer, record) in self.indexers.iter().zip(records) {
-            let rests = |record: &Record| record.is_finished() || record.is_sleeping(now);
-            if record.as_ref().is_some_and(rests) {
+            let is_waiting = |record: &Record| record.is_finished() || record.is_sleeping(now);
+            if record.as_ref().is_some_and(is_waiting) {
                 results.push(IndexEvaluation::Unchanged);
                 continue;
             }
@@ -153,7 +153,7 @@ impl IndexEvaluator {
         }
     }
 
-    /// Puts into the index what an attempt came to; returns what is to be remembered.
+    /// Applies the result of an attempt to the index; returns the record of a failure.
     pub(super) async fn conclude(
         &self,
         key: &Arc<ObjectKey>,
@@ -197,13 +197,13 @@ impl IndexEvaluator {
         }
     }
 
-    /// Takes an object out of an index.
+    /// Removes an object from an index.
     pub(super) async fn discard(&self, key: &Arc<ObjectKey>, at: usize) {
         let function = &self.indexers[at].function;
         apply(function.nothing(&self.services.indices), key).await;
     }
 
-    /// The object is gone, and so is what was remembered of it.
+    /// Forgets the memos of an object that is gone.
     pub(super) fn forget(&self, key: &ObjectKey) {
         for memos in self.indexers.iter().filter_map(|it| it.memos.as_ref()) {
             memos.forget(&key.uid);
@@ -220,7 +220,7 @@ impl IndexEvaluator {
     }
 }
 
-/// Waits for a moment when nobody reads, and lets all who want to read do so meanwhile.
+/// Waits until there is no reader, without blocking new readers.
 async fn apply(mut update: Box<dyn IndexUpdate>, key: &Arc<ObjectKey>) {
     let mut tries = 0;
     while !update.try_apply(key) {

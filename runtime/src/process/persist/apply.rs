@@ -1,8 +1,8 @@
-//! Sends a patch and does not give up until it has landed, or can never land.
+//! Writes a patch to an object, again and again, until the API server accepts or rejects it.
 //!
-//! At most one request goes to each endpoint of the object: what needs the newest state is merged
-//! with the rest into one JSON patch that insists on that state, and is computed anew whenever
-//! somebody else was faster. Nothing is sent after the operator's lease has ended.
+//! At most one request goes to each endpoint of the object: edits of the newest state are merged
+//! with the rest into one JSON patch that tests the resource version, and are computed anew after
+//! a conflict. Nothing is sent after the operator's lease has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,49 +24,49 @@ use crate::watch::ObjectKey;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What became of a patch that could be sent.
+/// The result of a write that the API server did not reject.
 #[derive(Debug)]
 pub(crate) enum WriteResult {
-    /// The object as it is after the last request.
+    /// The object after the last request.
     Written(Arc<Value>),
-    /// The same, but the server has not kept these annotations.
+    /// The same, but the API server has not kept these annotations.
     Stripped(Arc<Value>, Vec<String>),
-    /// The object is at this version what it was before, with the patch on it.
+    /// At this version, the object is the known state with the patch applied.
     AsExpected(ResourceVersion),
     /// There was nothing to change.
     Unchanged,
-    /// Nothing was written: the object is not what it was taken for, but this.
+    /// Nothing was written: the known state is outdated, and this is the newest one.
     Outdated(Arc<Value>),
     /// The object does not exist any more.
     Gone,
-    /// The right to write ended first; something may have been written.
+    /// The lease ended first; something may have been written.
     LeaseEnded,
 }
 
-/// The server will never accept the patch.
+/// The API server rejects the patch.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct WriteRejected(String);
 
-/// What to do when the object was changed by somebody else in the meantime.
+/// The reaction to a conflict with another writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnConflict {
-    /// Write it nevertheless, on top of the newer state.
+    /// Write the patch on top of the newer state.
     Repeat,
-    /// Write nothing, and think again.
+    /// Write nothing, and return the newer state.
     Report,
 }
 
-/// What is to be told about the object after the write.
+/// The need to know the object after the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadBack {
-    /// The object.
+    /// The object is decoded.
     Always,
-    /// The object only if it is not what the write was meant to leave.
+    /// The object is decoded only if it is not the known state with the patch applied.
     IfUnexpected,
 }
 
-/// The object that is written to.
+/// Writes to one object.
 pub(crate) struct ObjectWriter<'a> {
     pub(crate) api: &'a KindApi,
     pub(crate) key: &'a ObjectKey,
@@ -74,7 +74,7 @@ pub(crate) struct ObjectWriter<'a> {
     pub(crate) pause_gate: &'a PauseGate,
 }
 
-/// What one endpoint of the object can change.
+/// The part of an object that one endpoint can change.
 #[derive(Debug, Clone, Copy)]
 enum ObjectPart {
     All,
@@ -88,14 +88,14 @@ enum ObjectRequest<'a> {
     Patch(Target, &'a PatchBody<'a>),
 }
 
-/// What an object should be after a merge, if that is all that anybody wants to know.
+/// The expected state of an object after a merge patch.
 #[derive(Clone, Copy)]
 struct ExpectedState<'a> {
     known: &'a Value,
     patch: &'a Value,
 }
 
-/// What the text of an answer says; nothing if it is about a namesake of the object.
+/// The content of an answer; none if it is about another object of the same name.
 type DecodedAnswer<T> = Result<Option<T>, serde_json::Error>;
 
 /// The object after a request.
@@ -104,13 +104,25 @@ enum WriteAnswer {
     Object(Arc<Value>),
 }
 
-/// Edits of the newest state, with the merge that goes with them.
+/// Edits of the newest state, with the merge patch that is applied before them.
 #[derive(Clone, Copy)]
 struct PatchEdits<'a> {
     merge: Option<&'a Value>,
     edits: &'a [PatchFn],
     split: bool,
     on_conflict: OnConflict,
+}
+
+/// A patch on its way to the endpoints of an object.
+struct PatchWrite<'a> {
+    writer: &'a ObjectWriter<'a>,
+    known: Arc<Value>,
+    /// True if the status has an endpoint of its own.
+    split: bool,
+    read_back: ReadBack,
+    /// The status that was written, if the object was as expected and not decoded after it.
+    unread_status: Option<Value>,
+    status_answer: Option<WriteAnswer>,
 }
 
 enum WriteFailure {
@@ -121,7 +133,7 @@ enum WriteFailure {
     LeaseEnded,
 }
 
-/// Writes a patch; `known` is the newest state that was seen.
+/// Writes a patch; `known` is the newest known state.
 pub(crate) async fn apply(
     writer: &ObjectWriter<'_>,
     known: &Arc<Value>,
@@ -129,83 +141,39 @@ pub(crate) async fn apply(
     on_conflict: OnConflict,
     read_back: ReadBack,
 ) -> Result<WriteResult, WriteRejected> {
-    let mut split = writer.status == StatusSubresource::Present;
+    let split = writer.status == StatusSubresource::Present;
     let mut requests = patch.into_requests(split);
-    // Edits are made on the object itself.
-    let mut read_back = if requests.edits.is_empty() {
-        read_back
-    } else {
-        ReadBack::Always
-    };
-    let mut known = Arc::clone(known);
-    let mut unseen = None;
-    let mut answer = None;
-    if let Some(status) = requests.status.take() {
-        let expected = read_back.expected(&known, &status);
-        match writer.merge(Target::Status, &status, expected).await {
-            Ok(WriteAnswer::Object(body)) => {
-                // What surprises here is part of what is known for the next request.
-                read_back = ReadBack::Always;
-                known = Arc::clone(&body);
-                answer = Some(WriteAnswer::Object(body));
-            }
-            Ok(WriteAnswer::AsExpected(version)) => {
-                answer = Some(WriteAnswer::AsExpected(version));
-                unseen = Some(status);
-            }
-            Err(WriteFailure::Gone) if writer.exists().await => {
-                warn!(
-                    "the definition of the kind has no status subresource (any more), unlike the \
-                     generated code: the status is written with the rest"
-                );
-                split = false;
-                apply_merge(requests.body.get_or_insert_with(|| json!({})), &status);
-            }
-            Err(failure) => return failure.into_result(),
-        }
-    }
-    let merge = requests.body;
-    let written = if requests.edits.is_empty() {
-        match &merge {
-            Some(body) => {
-                let both = unseen.map(|status| joined(body, status));
-                let expected = read_back.expected(&known, both.as_ref().unwrap_or(body));
-                writer.merge(Target::Body, body, expected).await.map(Some)
-            }
-            None => Ok(None),
-        }
-    } else {
-        let edits = PatchEdits {
-            merge: merge.as_ref(),
-            edits: &requests.edits,
-            split,
-            on_conflict,
-        };
-        let edited = writer.edit(&known, edits).await;
-        edited.map(|written| written.map(WriteAnswer::Object))
-    };
-    let written = match written {
-        Ok(written) => written,
-        Err(failure) => return failure.into_result(),
-    };
-    Ok(match (written, merge) {
-        (Some(WriteAnswer::Object(body)), Some(merge)) => {
-            let stripped = pruned_fields::stripped(&merge, &body);
-            if stripped.is_empty() {
-                WriteResult::Written(body)
-            } else {
-                WriteResult::Stripped(body, stripped)
-            }
-        }
-        (written, _) => match written.or(answer) {
-            Some(WriteAnswer::Object(body)) => WriteResult::Written(body),
-            Some(WriteAnswer::AsExpected(version)) => WriteResult::AsExpected(version),
-            None => WriteResult::Unchanged,
+    let mut write = PatchWrite {
+        writer,
+        known: Arc::clone(known),
+        split,
+        // Edits are made on the object itself.
+        read_back: if requests.edits.is_empty() {
+            read_back
+        } else {
+            ReadBack::Always
         },
-    })
+        unread_status: None,
+        status_answer: None,
+    };
+    if let Some(status) = requests.status.take()
+        && let Err(failure) = write.send_status(status, &mut requests.body).await
+    {
+        return failure.into_result();
+    }
+    let edits = PatchEdits {
+        merge: requests.body.as_ref(),
+        edits: &requests.edits,
+        split: write.split,
+        on_conflict,
+    };
+    match write.send_body(edits).await {
+        Ok(answer) => Ok(write.result(answer, requests.body.as_ref())),
+        Err(failure) => failure.into_result(),
+    }
 }
 
-/// Reads the object as the server has it now; none if it is gone.
+/// Reads the newest state from the API server; none if the object is gone.
 pub(crate) async fn newest(writer: &ObjectWriter<'_>) -> Option<Arc<Value>> {
     writer.fetch().await.ok()
 }
@@ -215,6 +183,74 @@ pub(crate) async fn newest(writer: &ObjectWriter<'_>) -> Option<Arc<Value>> {
 impl ReadBack {
     fn expected<'a>(self, known: &'a Value, patch: &'a Value) -> Option<ExpectedState<'a>> {
         (self == Self::IfUnexpected).then_some(ExpectedState { known, patch })
+    }
+}
+
+// === impl PatchWrite ===
+
+impl PatchWrite<'_> {
+    /// Sends the status to its endpoint, or adds it to the body if there is no such endpoint.
+    async fn send_status(
+        &mut self,
+        status: Value,
+        body: &mut Option<Value>,
+    ) -> Result<(), WriteFailure> {
+        let expected = self.read_back.expected(&self.known, &status);
+        match self.writer.merge(Target::Status, &status, expected).await {
+            Ok(WriteAnswer::Object(object)) => {
+                // The next request starts from a state that may be unexpected.
+                self.read_back = ReadBack::Always;
+                self.known = Arc::clone(&object);
+                self.status_answer = Some(WriteAnswer::Object(object));
+            }
+            Ok(WriteAnswer::AsExpected(version)) => {
+                self.status_answer = Some(WriteAnswer::AsExpected(version));
+                self.unread_status = Some(status);
+            }
+            Err(WriteFailure::Gone) if self.writer.exists().await => {
+                warn!(
+                    "the definition of the kind has no status subresource (any more), unlike the \
+                     generated code: the status is written with the rest"
+                );
+                self.split = false;
+                apply_merge(body.get_or_insert_with(|| json!({})), &status);
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
+
+    /// Sends the rest: a merge patch, or a JSON patch if there are edits.
+    async fn send_body(
+        &mut self,
+        edits: PatchEdits<'_>,
+    ) -> Result<Option<WriteAnswer>, WriteFailure> {
+        if !edits.edits.is_empty() {
+            let edited = self.writer.edit(&self.known, edits).await?;
+            return Ok(edited.map(WriteAnswer::Object));
+        }
+        let Some(body) = edits.merge else {
+            return Ok(None);
+        };
+        let both = self.unread_status.take().map(|status| joined(body, status));
+        let both = both.as_ref().unwrap_or(body);
+        let expected = self.read_back.expected(&self.known, both);
+        let answer = self.writer.merge(Target::Body, body, expected).await?;
+        Ok(Some(answer))
+    }
+
+    fn result(self, answer: Option<WriteAnswer>, merge: Option<&Value>) -> WriteResult {
+        if let (Some(WriteAnswer::Object(object)), Some(merge)) = (&answer, merge) {
+            let stripped = pruned_fields::stripped(merge, object);
+            if !stripped.is_empty() {
+                return WriteResult::Stripped(Arc::clone(object), stripped);
+            }
+        }
+        match answer.or(self.status_answer) {
+            Some(WriteAnswer::Object(object)) => WriteResult::Written(object),
+            Some(WriteAnswer::AsExpected(version)) => WriteResult::AsExpected(version),
+            None => WriteResult::Unchanged,
+        }
     }
 }
 
@@ -247,14 +283,14 @@ impl ObjectWriter<'_> {
                 {
                     return Err(WriteFailure::Gone);
                 }
-                // The patch insists on nothing: the server gave up against faster writers.
+                // The patch tests no version: the API server gave up against faster writers.
                 Err(WriteFailure::Conflict) => tokio::time::sleep(backoff.next(None)).await,
                 Err(failure) => return Err(failure),
             }
         }
     }
 
-    /// Repeats the edits on ever newer states until one is still the newest when they arrive.
+    /// Repeats the edits on newer states until the API server reports no conflict.
     ///
     /// Each endpoint takes its own part of the edits once, so an edit need not be idempotent.
     async fn edit(
@@ -298,7 +334,7 @@ impl ObjectWriter<'_> {
         Ok(written)
     }
 
-    /// The newest state of this very object.
+    /// Reads the newest state of this very object.
     async fn fetch(&self) -> Result<Arc<Value>, WriteFailure> {
         self.request(ObjectRequest::Get, |text| self.decode(text))
             .await
@@ -308,7 +344,7 @@ impl ObjectWriter<'_> {
         !matches!(self.fetch().await, Err(WriteFailure::Gone))
     }
 
-    /// Asks until there is an answer, or until nothing may be asked any more.
+    /// Sends a request until there is an answer, or until the lease has ended.
     async fn request<T>(
         &self,
         request: ObjectRequest<'_>,
@@ -349,7 +385,7 @@ impl ObjectWriter<'_> {
             };
             let pause = backoff.next(error.retry_after());
             warn!(
-                "a write has not landed: {error}; trying again in {:.1} s",
+                "a request for the object failed: {error}; trying again in {:.1} s",
                 pause.as_secs_f32()
             );
             tokio::time::sleep(pause).await;
@@ -358,9 +394,9 @@ impl ObjectWriter<'_> {
 
     fn decode(&self, text: &str) -> DecodedAnswer<Arc<Value>> {
         let body: Value = serde_json::from_str(text)?;
-        // The server takes the status of a namesake for that of the object.
-        let is_meant = ObjectView::new(&body).uid() == Some(&self.key.uid);
-        Ok(is_meant.then(|| Arc::new(body)))
+        // The endpoint of the status ignores the uid: this may be another object of the name.
+        let is_this_object = ObjectView::new(&body).uid() == Some(&self.key.uid);
+        Ok(is_this_object.then(|| Arc::new(body)))
     }
 
     fn decode_or_expected(
@@ -385,7 +421,9 @@ impl WriteFailure {
             Self::Gone => Ok(WriteResult::Gone),
             Self::LeaseEnded => Ok(WriteResult::LeaseEnded),
             Self::Outdated(newer) => Ok(WriteResult::Outdated(newer)),
-            Self::Conflict => Err(WriteRejected("the object was changed meanwhile".to_owned())),
+            Self::Conflict => Err(WriteRejected(
+                "another writer changed the object meanwhile".to_owned(),
+            )),
             Self::WriteRejected(message) => Err(WriteRejected(message)),
         }
     }
@@ -401,7 +439,7 @@ impl ObjectPart {
         }
     }
 
-    /// The difference that the edits make to this part of the newest state.
+    /// The JSON patch of the edits for this part of the newest state.
     fn patch(self, newest_state: &Value, edits: PatchEdits<'_>) -> Option<Value> {
         let mut edited = newest_state.clone();
         if let Some(merge) = edits.merge {

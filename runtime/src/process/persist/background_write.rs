@@ -1,4 +1,4 @@
-//! Writes what daemons and timers want written, beside the handling of changes.
+//! The object of a daemon or timer: its newest state, and writes to it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::coordination::pause::PauseGate;
 use crate::watch::ObjectKey;
 use crate::watch::latest::LatestState;
 
-/// One object as those who accompany it reach it.
+/// An object as its daemons and timers read and write it.
 #[derive(Clone)]
 pub(crate) struct BackgroundObject {
     pub(crate) api: Arc<KindApi>,
@@ -26,12 +26,12 @@ pub(crate) struct BackgroundObject {
 }
 
 impl BackgroundObject {
-    /// Writes a patch until it has landed. An object that is gone needs nothing.
+    /// Writes a patch; nothing if the object is gone.
     pub(crate) async fn write(&self, patch: Patch) -> Result<(), WriteRejected> {
         if patch.is_empty() {
             return Ok(());
         }
-        // Large and seldom needed: whoever could need it stays small.
+        // The future is large and seldom needed: boxed, it keeps that of the caller small.
         Box::pin(self.write_patch(patch)).await
     }
 
@@ -63,13 +63,13 @@ impl BackgroundObject {
     }
 }
 
-/// Makes the answer of the server the newest state.
+/// Makes an answer of the API server the newest state, unless it is older.
 pub(crate) fn update_latest(latest: &LatestState, newer: &Value) {
     let (text, version) = parts(newer);
     latest.update(text, version);
 }
 
-/// Makes an answer of the server the newest state, even if it is older than what is known.
+/// Makes an answer of the API server the newest state, even if it is older.
 pub(crate) fn replace_latest(latest: &LatestState, former: &Value) {
     let (text, version) = parts(former);
     latest.replace(text, version);

@@ -1,7 +1,7 @@
-//! Releases objects that only an earlier version of the operator would have held.
+//! Removes our finalizer from objects that an earlier version of the operator has left with it.
 //!
-//! Where selectors keep objects out of view, those among them that still carry our finalizer would
-//! never go away: no handler of today needs it, and no stream brings them.
+//! Objects that the selectors of the watch exclude could never be deleted if they have our
+//! finalizer: no handler needs it any more, and no stream sends their events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const PAGE: u32 = 500;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Where to look for objects that are held for nothing, and by what.
+/// The objects to check, and the finalizer to remove.
 pub(crate) struct FinalizerSweep {
     pub(crate) api: KindApi,
     pub(crate) kind: KindIndex,
@@ -34,7 +34,7 @@ pub(crate) struct FinalizerSweep {
 // === impl FinalizerSweep ===
 
 impl FinalizerSweep {
-    /// Looks at all objects once, at nothing but their metadata.
+    /// Lists the metadata of all objects once, and removes the finalizer where it is.
     pub(crate) async fn run(self) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut next = None;
@@ -80,11 +80,11 @@ impl FinalizerSweep {
         let mut patch = Patch::new();
         let name = self.finalizer.clone();
         patch.edit(move |body| finalizer::remove(body, &name));
-        // Whoever leads next looks again.
+        // If the lease ends, the next leader checks again.
         let known = Arc::new(object);
         match apply(&writer, &known, patch, OnConflict::Repeat, ReadBack::Always).await {
             Ok(WriteResult::LeaseEnded) => {}
-            Ok(_) => info!(object = %key, "released: no handler needs the finalizer any more"),
+            Ok(_) => info!(object = %key, "the finalizer is removed: no handler needs it any more"),
             Err(rejected) => warn!(object = %key, "the finalizer cannot be removed: {rejected}"),
         }
     }
