@@ -111,7 +111,7 @@ impl InstanceRunner {
             );
             return AttemptEnd::Interrupted;
         }
-        self.conclude(record, outcome, &scope)
+        self.conclude(record, &outcome, &scope)
     }
 
     /// Waits out a pause of the operator; false if the daemon or timer is to stop meanwhile.
@@ -128,7 +128,7 @@ impl InstanceRunner {
     }
 
     /// Enters an outcome into the record and reports it.
-    fn conclude(&self, record: &mut Record, outcome: Outcome, scope: &HandlerScope) -> AttemptEnd {
+    fn conclude(&self, record: &mut Record, outcome: &Outcome, scope: &HandlerScope) -> AttemptEnd {
         let spec = &self.instance.handler.spec;
         let now = Timestamp::now();
         let default_backoff = self.services.settings.execution.default_backoff;
@@ -137,7 +137,7 @@ impl InstanceRunner {
         *record = consequence.apply(record, now);
         let finished = report::FinishedCall {
             spec,
-            outcome: &outcome,
+            outcome,
             consequence: &consequence,
             record: Some(record),
             default_backoff,
