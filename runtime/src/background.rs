@@ -1,8 +1,8 @@
-//! Daemons and timers: who accompanies which object, from start to stop.
+//! Daemons and timers of all objects: which ones run, from their start to their stop.
 //!
-//! The pipeline tells what it sees of objects; decisions are the core's. A post holds what is
-//! beside one object. Daemons are tasks, timers are entries of a clock, and both belong to one
-//! crew, so that none of them outlives the operator.
+//! The pipeline passes in the states of objects, and the core decides what starts and stops.
+//! Daemons are tasks, timers are entries of a delay queue. The scheduler owns both, so that none
+//! of them outlives the operator.
 
 mod attempt;
 mod daemon;
@@ -33,118 +33,117 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-use self::attempt::Site;
-use self::declaration::{Duty, Work};
-use self::instance::{LastOut, Run};
-use self::scheduler::Order;
+use self::attempt::InstanceRunner;
+use self::declaration::{BackgroundHandler, RegisteredBackground};
+use self::instance::{Instance, InstanceEndOnDrop};
+use self::scheduler::SchedulerCommand;
 use self::timer::Timer;
 use crate::client::resource_version::ResourceVersion;
 use crate::process::execute::scope::OperatorServices;
 use crate::process::persist::background_write;
-use crate::queue::QueueLimits;
+use crate::queue::worker_limit::QueueLimits;
 use crate::settings::Settings;
 use crate::task::heartbeat::Heartbeat;
 use crate::watch::ObjectKey;
 use crate::watch::latest::LatestState;
 
-/// How long those who disobey may take to be interrupted, when all graces are over.
-const LAST_GRACE: Duration = Duration::from_secs(1);
+/// The time for daemons to end after they were cancelled, once all graces are over.
+const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 /// All daemons and timers of an operator.
 pub(crate) struct Background {
-    shared: Arc<Shared>,
+    services: Arc<BackgroundServices>,
     /// Never held across an await.
-    posts: Mutex<HashMap<Arc<ObjectKey>, Arc<Post>>>,
+    objects: Mutex<HashMap<Arc<ObjectKey>, Arc<ObjectInstances>>>,
     /// Never held across an await.
-    gate: Mutex<Gate>,
+    start_gate: Mutex<StartGate>,
     /// Timers that were started for objects found in a list.
-    crowd: AtomicU32,
+    listed_timers: AtomicU32,
 }
 
-/// Whether daemons and timers may be started.
-enum Gate {
+/// Permission to start daemons and timers.
+enum StartGate {
     Open,
-    /// Not now; these objects are to be looked at when they may.
+    /// Nothing starts; these objects are requeued when the gate opens.
     Closed(HashSet<Arc<ObjectKey>>),
 }
 
-/// Where the parts of an operator meet its daemons and timers.
-pub(crate) struct Staff {
+/// The daemons and timers of an operator before its scheduler runs.
+pub(crate) struct BackgroundSetup {
     pub(crate) background: Arc<Background>,
-    /// Objects that are to be looked at again, as something beside them has ended.
-    pub(crate) nudges: mpsc::UnboundedReceiver<Arc<ObjectKey>>,
-    orders: mpsc::UnboundedReceiver<Order>,
+    /// Objects to process again, as one of their daemons or timers has ended.
+    pub(crate) requeues: mpsc::UnboundedReceiver<Arc<ObjectKey>>,
+    commands: mpsc::UnboundedReceiver<SchedulerCommand>,
 }
 
-/// What every daemon and timer has.
-struct Shared {
+/// The settings, clients and channels that all daemons and timers share.
+struct BackgroundServices {
     settings: Arc<Settings>,
-    services: Arc<OperatorServices>,
+    operator: Arc<OperatorServices>,
     origin: Instant,
-    orders: mpsc::UnboundedSender<Order>,
-    nudges: mpsc::UnboundedSender<Arc<ObjectKey>>,
+    commands: mpsc::UnboundedSender<SchedulerCommand>,
+    requeues: mpsc::UnboundedSender<Arc<ObjectKey>>,
 }
 
-/// What is beside one object.
-struct Post {
-    live: Arc<LatestState>,
+/// The daemons and timers of one object.
+struct ObjectInstances {
+    latest: Arc<LatestState>,
     /// Never held across an await.
-    inner: Mutex<Inner>,
+    table: Mutex<InstanceTable>,
 }
 
-struct Inner {
-    /// In the order of the kind's duties.
-    members: Box<[Option<Member>]>,
-    /// The state of the object when it last changed in what counts.
+struct InstanceTable {
+    /// In the order of the kind's daemons and timers.
+    handles: Box<[Option<InstanceHandle>]>,
+    /// Of the object's essence when it changed last.
     digest: u64,
 }
 
-/// A daemon or timer beside an object.
+/// A daemon or timer of an object.
 #[derive(Clone)]
-enum Member {
-    Daemon(Arc<Run>),
+enum InstanceHandle {
+    Daemon(Arc<Instance>),
     Timer(Arc<Timer>),
 }
 
-/// An object as it is seen now, with all that may accompany it.
-pub(crate) struct Scene<'a> {
+/// The newest state of an object, with the daemons and timers that are declared for its kind.
+pub(crate) struct ObservedObject<'a> {
     pub(crate) key: &'a Arc<ObjectKey>,
-    pub(crate) duties: &'a [Arc<Duty>],
+    pub(crate) handlers: &'a [Arc<BackgroundHandler>],
     pub(crate) object: &'a Value,
-    /// The part of the object whose changes count.
     pub(crate) essence: &'a Value,
     pub(crate) life: ObjectLife,
-    /// Whether many objects may have been found at the same time.
+    /// True if the object comes from a list, maybe together with many others.
     pub(crate) listed: bool,
 }
 
-// === impl Staff ===
+// === impl BackgroundSetup ===
 
-impl Staff {
+impl BackgroundSetup {
     pub(crate) fn new(settings: Arc<Settings>, services: Arc<OperatorServices>) -> Self {
-        let (orders, ordered) = mpsc::unbounded_channel();
-        let (nudges, nudged) = mpsc::unbounded_channel();
-        let shared = Shared {
+        let (commands, command_receiver) = mpsc::unbounded_channel();
+        let (requeues, requeue_receiver) = mpsc::unbounded_channel();
+        let services = BackgroundServices {
             settings,
-            services,
+            operator: services,
             origin: Instant::now(),
-            orders,
-            nudges,
+            commands,
+            requeues,
         };
         Self {
             background: Arc::new(Background {
-                shared: Arc::new(shared),
-                posts: Mutex::default(),
-                gate: Mutex::new(Gate::Open),
-                crowd: AtomicU32::new(0),
+                services: Arc::new(services),
+                objects: Mutex::default(),
+                start_gate: Mutex::new(StartGate::Open),
+                listed_timers: AtomicU32::new(0),
             }),
-            nudges: nudged,
-            orders: ordered,
+            requeues: requeue_receiver,
+            commands: command_receiver,
         }
     }
 
-    /// Runs all daemons and timers until `quit`, and hands the rest over.
-    pub(crate) fn crew(
+    /// The task that runs all daemons and timers until `quit`, and the objects to requeue.
+    pub(crate) fn scheduler(
         self,
         limits: QueueLimits,
         heartbeat: Heartbeat,
@@ -153,328 +152,339 @@ impl Staff {
         impl Future<Output = ()> + Send + 'static,
         mpsc::UnboundedReceiver<Arc<ObjectKey>>,
     ) {
-        let origin = self.background.shared.origin;
-        let crew = scheduler::run(origin, self.orders, limits, heartbeat, quit);
-        (crew, self.nudges)
+        let origin = self.background.services.origin;
+        let scheduler = scheduler::run(origin, self.commands, limits, heartbeat, quit);
+        (scheduler, self.requeues)
     }
 }
 
 // === impl Background ===
 
 impl Background {
-    /// A newer state of an object has arrived, though its turn may not have come.
-    pub(crate) fn saw(
+    /// Shows a newer state to the daemons and timers of an object, before the queue processes it.
+    pub(crate) fn update_latest(
         &self,
         key: &ObjectKey,
         text: &Arc<RawValue>,
         version: Option<ResourceVersion>,
     ) {
-        if let Some(post) = self.post(key)
-            && let Some(duty) = post.first_duty()
+        if let Some(instances) = self.instances(key)
+            && let Some(handler) = instances.first_handler()
         {
-            match duty.api.completed(text) {
-                Ok(text) => post.live.update(text, version),
+            match handler.api.completed(text) {
+                Ok(text) => instances.latest.update(text, version),
                 Err(error) => error!(object = %key, "the object cannot be read: {error}"),
             }
         }
     }
 
-    /// The server has answered with a newer state of an object.
-    pub(crate) fn wrote(&self, key: &ObjectKey, newer: &Value) {
-        if let Some(post) = self.post(key) {
-            background_write::show(&post.live, newer);
+    /// Shows the API server's answer to a write to the daemons and timers of an object.
+    pub(crate) fn update_written(&self, key: &ObjectKey, newer: &Value) {
+        if let Some(instances) = self.instances(key) {
+            background_write::update_latest(&instances.latest, newer);
         }
     }
 
-    /// The server was set back, and what was newer never happened.
-    pub(crate) fn restored(&self, key: &ObjectKey, former: &Value) {
-        if let Some(post) = self.post(key) {
-            background_write::set_back(&post.live, former);
+    /// Shows an older state: the API server was restored from a backup.
+    pub(crate) fn replace_latest(&self, key: &ObjectKey, former: &Value) {
+        if let Some(instances) = self.instances(key) {
+            background_write::replace_latest(&instances.latest, former);
         }
     }
 
-    /// The newest state of an object that somebody accompanies.
-    pub(crate) fn newest(&self, key: &ObjectKey) -> Option<Value> {
-        let text = self.post(key)?.live.snapshot().text;
+    /// The newest state of an object that has daemons or timers.
+    pub(crate) fn latest(&self, key: &ObjectKey) -> Option<Value> {
+        let text = self.instances(key)?.latest.snapshot().text;
         serde_json::from_str(text.get()).ok()
     }
 
-    /// Starts and stops what the state of an object demands; tells whether it needs the finalizer.
-    pub(crate) fn tend(&self, scene: &Scene<'_>) -> bool {
-        let mut post = self.post(scene.key);
-        let subject = Subject::object(ObjectView::new(scene.object));
+    /// Starts and stops daemons and timers as the state of an object demands; returns whether it
+    /// needs the finalizer.
+    pub(crate) fn reconcile(&self, observed: &ObservedObject<'_>) -> bool {
+        let mut instances = self.instances(observed.key);
+        let subject = Subject::object(ObjectView::new(observed.object));
         let mut held = false;
-        let mut put_off = false;
-        for (at, duty) in scene.duties.iter().enumerate() {
-            let matches = duty.spec.matches(&subject);
-            let presence = |post: &Option<Arc<Post>>| {
-                post.as_ref()
-                    .map_or(InstanceState::Absent, |post| post.presence(at))
+        let mut postponed = false;
+        for (at, handler) in observed.handlers.iter().enumerate() {
+            let matches = handler.spec.matches(&subject);
+            let state = |instances: &Option<Arc<ObjectInstances>>| {
+                let instances = instances.as_ref();
+                instances.map_or(InstanceState::Absent, |instances| instances.state(at))
             };
-            match step(presence(&post), matches, scene.life) {
+            match step(state(&instances), matches, observed.life) {
                 InstanceStep::Leave => {}
                 InstanceStep::Start => {
-                    let post = post.get_or_insert_with(|| self.open(scene));
-                    match &mut *self.gate() {
-                        Gate::Open => self.start(post, at, duty, scene),
-                        Gate::Closed(waiting) => {
-                            put_off = true;
-                            waiting.insert(Arc::clone(scene.key));
+                    let instances = instances.get_or_insert_with(|| self.insert(observed));
+                    match &mut *self.start_gate() {
+                        StartGate::Open => self.start(instances, at, handler, observed),
+                        StartGate::Closed(waiting) => {
+                            postponed = true;
+                            waiting.insert(Arc::clone(observed.key));
                         }
                     }
                 }
                 InstanceStep::Stop(reason) => {
-                    if let Some(member) = post.as_ref().and_then(|post| post.member(at)) {
-                        self.stop(&member, reason);
+                    if let Some(handle) = instances.as_ref().and_then(|them| them.handle(at)) {
+                        self.stop(&handle, reason);
                     }
                 }
             }
-            held |= holds(presence(&post), matches, scene.life);
+            held |= holds(state(&instances), matches, observed.life);
         }
-        if let Some(post) = post {
-            if scene.duties.iter().any(|duty| duty.idles()) {
-                post.compare(digest(scene.essence), self.shared.now());
+        if let Some(instances) = instances {
+            if observed.handlers.iter().any(|handler| handler.idles()) {
+                instances.note_change(digest(observed.essence), self.services.now());
             }
-            if post.is_empty() && !put_off {
-                self.posts().remove(scene.key);
+            if instances.is_empty() && !postponed {
+                self.objects().remove(observed.key);
             }
         }
         held
     }
 
-    /// The object is gone for good, and nothing of it is to be remembered.
-    pub(crate) fn gone(&self, key: &ObjectKey) {
-        let Some(post) = self.post(key) else {
+    /// Stops the daemons and timers of an object that does not exist any more, and forgets it.
+    pub(crate) fn object_gone(&self, key: &ObjectKey) {
+        let Some(instances) = self.instances(key) else {
             return;
         };
-        if let Gate::Closed(waiting) = &mut *self.gate() {
+        if let StartGate::Closed(waiting) = &mut *self.start_gate() {
             waiting.remove(key);
         }
-        for member in post.members() {
-            if member.run().presence() == InstanceState::Running {
-                self.stop(&member, StopReason::ResourceDeleted);
+        for handle in instances.handles() {
+            if handle.instance().state() == InstanceState::Running {
+                self.stop(&handle, StopReason::ResourceDeleted);
             }
         }
-        if post.members().iter().all(|member| member.run().is_gone()) {
-            self.posts().remove(key);
+        let handles = instances.handles();
+        if handles.iter().all(|handle| handle.instance().has_ended()) {
+            self.objects().remove(key);
         }
     }
 
-    /// Stops everything for this reason, and waits until all have stopped or are given up.
+    /// Stops everything for this reason, and waits until all have ended or are abandoned.
     ///
     /// Nothing is started until [`resume`](Self::resume).
     pub(crate) async fn pause(&self, reason: StopReason) {
-        self.crowd.store(0, Ordering::Relaxed);
-        *self.gate() = Gate::Closed(HashSet::new());
-        let runs = self.stop_all(reason);
-        if let Gate::Closed(waiting) = &mut *self.gate() {
-            waiting.extend(runs.iter().map(|run| Arc::clone(&run.key)));
+        self.listed_timers.store(0, Ordering::Relaxed);
+        *self.start_gate() = StartGate::Closed(HashSet::new());
+        let instances = self.stop_all(reason);
+        if let StartGate::Closed(waiting) = &mut *self.start_gate() {
+            waiting.extend(instances.iter().map(|instance| Arc::clone(&instance.key)));
         }
-        join_all(runs.iter().map(|run| run.settled())).await;
+        join_all(instances.iter().map(|it| it.ended_or_abandoned())).await;
     }
 
-    /// Lets daemons and timers be started again, and their objects be looked at.
+    /// Lets daemons and timers start again, and requeues their objects.
     pub(crate) fn resume(&self) {
-        let waiting = std::mem::replace(&mut *self.gate(), Gate::Open);
-        if let Gate::Closed(waiting) = waiting {
-            waiting.iter().for_each(|key| self.shared.nudge(key));
+        let waiting = std::mem::replace(&mut *self.start_gate(), StartGate::Open);
+        if let StartGate::Closed(waiting) = waiting {
+            waiting.iter().for_each(|key| self.services.requeue(key));
         }
     }
 
     /// Stops everything when the operator pauses, and lets it start when the operator goes on.
     pub(crate) async fn follow_pauses(self: Arc<Self>) {
-        let pause_gate = &self.shared.services.pause_gate;
+        let pause_gate = &self.services.operator.pause_gate;
         loop {
             let epoch = pause_gate.running().await;
             self.resume();
             pause_gate.paused_since(epoch).await;
             tokio::select! {
                 () = self.pause(StopReason::OperatorPausing) => {}
-                // Whoever has not stopped by now starts again when it has.
+                // A daemon that has not stopped by now is started again once it has.
                 _ = pause_gate.running() => {}
             }
         }
     }
 
-    /// Stops everything within `grace`, and names those who have not stopped by then.
+    /// Stops everything within `grace`; returns the names of those that have not stopped by then.
     pub(crate) async fn shut_down(&self, grace: Duration) -> Vec<String> {
         let pause = self.pause(StopReason::OperatorExiting);
         if tokio::time::timeout(grace, pause).await.is_ok() {
             return Vec::new();
         }
         let left = self.stop_all(StopReason::Cancelled);
-        let mut disobedient: Vec<String> = left
+        let mut unstopped: Vec<String> = left
             .iter()
-            .filter(|run| run.presence() == InstanceState::Stopping)
-            .map(|run| run.to_string())
+            .filter(|instance| instance.state() == InstanceState::Stopping)
+            .map(|instance| instance.to_string())
             .collect();
-        disobedient.sort();
-        let all = join_all(left.iter().map(|run| run.settled()));
-        // Whoever does not react to this either is dropped with its task.
-        let _ = tokio::time::timeout(LAST_GRACE, all).await;
-        disobedient
+        unstopped.sort();
+        let all = join_all(left.iter().map(|instance| instance.ended_or_abandoned()));
+        // The scheduler drops the tasks of those that ignore the cancellation.
+        let _ = tokio::time::timeout(CANCEL_GRACE, all).await;
+        unstopped
     }
 
-    fn stop_all(&self, reason: StopReason) -> Vec<Arc<Run>> {
-        let posts: Vec<Arc<Post>> = self.posts().values().cloned().collect();
-        let members = posts.iter().flat_map(|post| post.members());
-        let there = members.filter(|member| !member.run().is_gone());
-        there
-            .map(|member| {
-                self.stop(&member, reason);
-                Arc::clone(member.run())
+    fn stop_all(&self, reason: StopReason) -> Vec<Arc<Instance>> {
+        let objects: Vec<Arc<ObjectInstances>> = self.objects().values().cloned().collect();
+        let handles = objects.iter().flat_map(|instances| instances.handles());
+        let started = handles.filter(|handle| !handle.instance().has_ended());
+        started
+            .map(|handle| {
+                self.stop(&handle, reason);
+                Arc::clone(handle.instance())
             })
             .collect()
     }
 
-    fn stop(&self, member: &Member, reason: StopReason) {
-        let needs_escort = match member {
-            Member::Daemon(run) => run.signal.raise(reason),
-            Member::Timer(timer) => timer.stop(reason),
+    fn stop(&self, handle: &InstanceHandle, reason: StopReason) {
+        let needs_driver = match handle {
+            InstanceHandle::Daemon(instance) => instance.signal.raise(reason),
+            InstanceHandle::Timer(timer) => timer.stop(reason),
         };
-        if needs_escort {
-            let run = Arc::clone(member.run());
-            let escort = run.see_off(Arc::clone(&self.shared));
-            self.shared.order(Order::Run(escort.boxed()));
+        if needs_driver {
+            let instance = Arc::clone(handle.instance());
+            let stopping = instance.drive_stop(Arc::clone(&self.services)).boxed();
+            self.services.command(SchedulerCommand::Spawn(stopping));
         }
     }
 
-    fn open(&self, scene: &Scene<'_>) -> Arc<Post> {
-        let version = ObjectView::new(scene.object).resource_version();
+    fn insert(&self, observed: &ObservedObject<'_>) -> Arc<ObjectInstances> {
+        let version = ObjectView::new(observed.object).resource_version();
         let text =
-            serde_json::value::to_raw_value(scene.object).expect("JSON can be written as JSON");
-        let live = LatestState::new(text.into(), version.map(ResourceVersion::new));
-        let post = Arc::new(Post {
-            live: Arc::new(live),
-            inner: Mutex::new(Inner {
-                members: scene.duties.iter().map(|_| None).collect(),
-                digest: digest(scene.essence),
+            serde_json::value::to_raw_value(observed.object).expect("JSON can be written as JSON");
+        let latest = LatestState::new(text.into(), version.map(ResourceVersion::new));
+        let instances = Arc::new(ObjectInstances {
+            latest: Arc::new(latest),
+            table: Mutex::new(InstanceTable {
+                handles: observed.handlers.iter().map(|_| None).collect(),
+                digest: digest(observed.essence),
             }),
         });
-        self.posts()
-            .insert(Arc::clone(scene.key), Arc::clone(&post));
-        post
+        self.objects()
+            .insert(Arc::clone(observed.key), Arc::clone(&instances));
+        instances
     }
 
-    fn start(&self, post: &Post, at: usize, duty: &Arc<Duty>, scene: &Scene<'_>) {
-        let run = Arc::new(Run::new(duty, scene.key));
-        let site = Site {
-            shared: Arc::clone(&self.shared),
-            run: Arc::clone(&run),
-            live: Arc::clone(&post.live),
+    fn start(
+        &self,
+        instances: &ObjectInstances,
+        at: usize,
+        handler: &Arc<BackgroundHandler>,
+        observed: &ObservedObject<'_>,
+    ) {
+        let instance = Arc::new(Instance::new(handler, observed.key));
+        let runner = InstanceRunner {
+            services: Arc::clone(&self.services),
+            instance: Arc::clone(&instance),
+            latest: Arc::clone(&instances.latest),
         };
-        let delay = duty.initial_delay(scene.object);
-        let member = match &duty.work {
-            Work::Daemon(_) => {
-                let alive = Arc::new(LastOut {
-                    run: Arc::clone(&run),
-                    shared: Arc::clone(&self.shared),
+        let delay = handler.initial_delay(observed.object);
+        let handle = match &handler.registered {
+            RegisteredBackground::Daemon(_) => {
+                let alive = Arc::new(InstanceEndOnDrop {
+                    instance: Arc::clone(&instance),
+                    services: Arc::clone(&self.services),
                 });
-                let task = daemon::accompany(site, delay, alive);
-                self.shared.order(Order::Run(task.boxed()));
-                Member::Daemon(run)
+                let task = daemon::run(runner, delay, alive);
+                self.services.command(SchedulerCommand::Spawn(task.boxed()));
+                InstanceHandle::Daemon(instance)
             }
-            Work::Timer(part) => {
-                let spread = if scene.listed {
-                    let crowd = self.crowd.fetch_add(1, Ordering::Relaxed);
-                    let longest = self.shared.settings.background.initial_spread;
-                    part.timing.spread(crowd, fastrand::f64(), longest)
+            RegisteredBackground::Timer(registered) => {
+                let spread = if observed.listed {
+                    let started = self.listed_timers.fetch_add(1, Ordering::Relaxed);
+                    let longest = self.services.settings.background.initial_spread;
+                    registered.timing.spread(started, fastrand::f64(), longest)
                 } else {
                     Duration::ZERO
                 };
-                let ticker = Ticker::start(self.shared.now(), delay.saturating_add(spread));
-                let timer = Arc::new(Timer::new(site, part, ticker));
-                self.shared.order(Order::Arm(Arc::clone(&timer)));
-                Member::Timer(timer)
+                let ticker = Ticker::start(self.services.now(), delay.saturating_add(spread));
+                let timer = Arc::new(Timer::new(runner, registered, ticker));
+                let arm = SchedulerCommand::Arm(Arc::clone(&timer));
+                self.services.command(arm);
+                InstanceHandle::Timer(timer)
             }
         };
-        post.lock().members[at] = Some(member);
+        instances.lock().handles[at] = Some(handle);
     }
 
-    fn post(&self, key: &ObjectKey) -> Option<Arc<Post>> {
-        self.posts().get(key).cloned()
+    fn instances(&self, key: &ObjectKey) -> Option<Arc<ObjectInstances>> {
+        self.objects().get(key).cloned()
     }
 
-    fn gate(&self) -> MutexGuard<'_, Gate> {
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    fn start_gate(&self) -> MutexGuard<'_, StartGate> {
+        self.start_gate
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn posts(&self) -> MutexGuard<'_, HashMap<Arc<ObjectKey>, Arc<Post>>> {
-        self.posts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn objects(&self) -> MutexGuard<'_, HashMap<Arc<ObjectKey>, Arc<ObjectInstances>>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Shared ===
+// === impl BackgroundServices ===
 
-impl Shared {
+impl BackgroundServices {
     fn now(&self) -> Moment {
         self.origin.elapsed()
     }
 
-    /// Without a crew the operator has stopped, and nothing is to be done any more.
-    fn order(&self, order: Order) {
-        let _ = self.orders.send(order);
+    /// Without a scheduler the operator has stopped, and nothing is to be done any more.
+    fn command(&self, command: SchedulerCommand) {
+        let _ = self.commands.send(command);
     }
 
-    fn nudge(&self, key: &Arc<ObjectKey>) {
-        let _ = self.nudges.send(Arc::clone(key));
+    fn requeue(&self, key: &Arc<ObjectKey>) {
+        let _ = self.requeues.send(Arc::clone(key));
     }
 }
 
-// === impl Post ===
+// === impl ObjectInstances ===
 
-impl Post {
-    fn member(&self, at: usize) -> Option<Member> {
-        self.lock().members.get(at).cloned().flatten()
+impl ObjectInstances {
+    fn handle(&self, at: usize) -> Option<InstanceHandle> {
+        self.lock().handles.get(at).cloned().flatten()
     }
 
-    fn members(&self) -> Vec<Member> {
-        self.lock().members.iter().flatten().cloned().collect()
+    fn handles(&self) -> Vec<InstanceHandle> {
+        self.lock().handles.iter().flatten().cloned().collect()
     }
 
-    fn presence(&self, at: usize) -> InstanceState {
-        self.member(at)
-            .map_or(InstanceState::Absent, |member| member.run().presence())
+    fn state(&self, at: usize) -> InstanceState {
+        self.handle(at)
+            .map_or(InstanceState::Absent, |handle| handle.instance().state())
     }
 
-    fn first_duty(&self) -> Option<Arc<Duty>> {
-        let inner = self.lock();
-        let member = inner.members.iter().flatten().next()?;
-        Some(Arc::clone(&member.run().duty))
+    fn first_handler(&self) -> Option<Arc<BackgroundHandler>> {
+        let table = self.lock();
+        let handle = table.handles.iter().flatten().next()?;
+        Some(Arc::clone(&handle.instance().handler))
     }
 
     fn is_empty(&self) -> bool {
-        let members = self.members();
-        let mut members = members.iter();
-        members.all(|member| member.run().presence() == InstanceState::Absent)
+        let handles = self.handles();
+        let mut handles = handles.iter();
+        handles.all(|handle| handle.instance().state() == InstanceState::Absent)
     }
 
-    /// Tells timers that wait for quiet whether the object has changed in what counts.
-    fn compare(&self, digest: u64, now: Moment) {
-        let mut inner = self.lock();
-        if inner.digest == digest {
+    /// Restarts the idle time of timers if the essence of the object has changed.
+    fn note_change(&self, digest: u64, now: Moment) {
+        let mut table = self.lock();
+        if table.digest == digest {
             return;
         }
-        inner.digest = digest;
-        for member in inner.members.iter().flatten() {
-            if let Member::Timer(timer) = member {
+        table.digest = digest;
+        for handle in table.handles.iter().flatten() {
+            if let InstanceHandle::Timer(timer) = handle {
                 timer.change(now);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, InstanceTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Member ===
+// === impl InstanceHandle ===
 
-impl Member {
-    fn run(&self) -> &Arc<Run> {
+impl InstanceHandle {
+    fn instance(&self) -> &Arc<Instance> {
         match self {
-            Self::Daemon(run) => run,
-            Self::Timer(timer) => &timer.site.run,
+            Self::Daemon(instance) => instance,
+            Self::Timer(timer) => &timer.runner.instance,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Indices as handlers see them: values of objects found by a key, kept in memory.
 //!
-//! Who writes waits for a moment when nobody reads, and lets readers pass meanwhile: a reader
-//! never waits for somebody who waits, so that one may look into an index while looking into it.
+//! A writer waits until there is no reader, without blocking new readers: a reader never waits
+//! for a waiting writer, so a thread that reads an index may read it again.
 
 pub(crate) mod readiness;
 pub(crate) mod update;
@@ -13,69 +13,69 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
-use kopf_core::index::IndexTable as Shelves;
+use kopf_core::index::Index as ObjectEntries;
 
 use crate::handler::error::HandlerError;
 use crate::watch::ObjectKey;
 
-/// What is found by what: implemented by the types that kopf-gen makes of the indices in
-/// `kopf.yaml`, and given to [`index`](crate::ChangeContext::index) of any context.
+/// The key and value types of an index: kopf-gen generates a type with this trait for each index
+/// in `kopf.yaml`, and you pass it to [`index`](crate::ChangeContext::index) of any context.
 pub trait Index: Send + Sync + 'static {
-    /// What one looks for.
+    /// The key that values are found by.
     type Key: Eq + Hash + Send + Sync + 'static;
-    /// What one finds: one of each object that has the key.
+    /// The value of one object under the key.
     type Value: Send + Sync + 'static;
     /// The name in `kopf.yaml`.
     const NAME: &'static str;
 }
 
-/// What a function of an index returns: all entries of the object, which is in the index no longer
-/// if there are none.
+/// The result of an index function: all entries of the object; without entries, the object is
+/// removed from the index.
 pub type IndexResult<I> = Result<Vec<(<I as Index>::Key, <I as Index>::Value)>, HandlerError>;
 
 /// All indices of an operator; cheap to clone.
 ///
-/// An operator has its own ones. Whoever needs them elsewhere, such as the operator's struct for
-/// its predicates, makes them first and passes them to
+/// An operator creates its own. To use them elsewhere, such as in the predicates of the operator's
+/// struct, create them first and pass them to
 /// [`Operator::indices`](crate::Operator::indices).
 #[derive(Clone, Default)]
 pub struct Indices {
-    /// The lock is held for looking only.
-    by_type: Arc<Mutex<HashMap<TypeId, Kept>>>,
+    /// The lock is held for lookups only.
+    by_type: Arc<Mutex<HashMap<TypeId, StoredIndex>>>,
 }
 
-/// One index, whatever its type.
-struct Kept {
+/// One index of any type.
+struct StoredIndex {
     name: &'static str,
-    /// An `Arc<Storage<I>>`.
+    /// An `Arc<IndexStorage<I>>`.
     storage: Arc<dyn Any + Send + Sync>,
-    /// How many keys there are.
+    /// The number of keys.
     size: Box<dyn Fn() -> usize + Send + Sync>,
 }
 
-/// One index, always as it is now; cheap to clone, and free to be kept.
+/// One index with its current entries; cheap to clone, and free to be kept.
 pub struct IndexView<I: Index> {
-    storage: Arc<Storage<I>>,
+    storage: Arc<IndexStorage<I>>,
 }
 
-/// One index as it is, and stays, as long as this is kept: the index is not updated meanwhile, so
-/// do not keep it for long. It cannot be kept across an `await`.
+/// One index, locked for reading: the index is not updated while you hold this, so drop it soon.
+/// It cannot be held across an `await`.
 pub struct IndexSnapshot<'a, I: Index> {
-    shelves: RwLockReadGuard<'a, Shelves<Arc<ObjectKey>, I::Key, I::Value>>,
+    entries: RwLockReadGuard<'a, ObjectEntries<Arc<ObjectKey>, I::Key, I::Value>>,
 }
 
-/// Where the entries of one index are.
-struct Storage<I: Index> {
-    shelves: RwLock<Shelves<Arc<ObjectKey>, I::Key, I::Value>>,
+/// The entries of one index.
+struct IndexStorage<I: Index> {
+    entries: RwLock<ObjectEntries<Arc<ObjectKey>, I::Key, I::Value>>,
 }
 
-/// The new entries of an object, on their way into an index.
-pub(crate) trait Update: Send {
-    /// Puts them there, unless somebody is reading.
+/// The new entries of an object for an index.
+pub(crate) trait IndexUpdate: Send {
+    /// Puts them into the index; false if there are readers.
     fn try_apply(&mut self, object: &Arc<ObjectKey>) -> bool;
 }
 
-struct Entries<I: Index> {
+struct NewEntries<I: Index> {
     view: IndexView<I>,
     entries: Vec<(I::Key, I::Value)>,
 }
@@ -90,30 +90,33 @@ impl Indices {
 
     pub(crate) fn view<I: Index>(&self) -> IndexView<I> {
         let mut by_type = self.by_type.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = by_type
+        let stored = by_type
             .entry(TypeId::of::<I>())
-            .or_insert_with(Kept::new::<I>);
-        let storage = Arc::clone(&kept.storage)
-            .downcast::<Storage<I>>()
-            .expect("each index is kept under its own type");
+            .or_insert_with(StoredIndex::new::<I>);
+        let storage = Arc::clone(&stored.storage)
+            .downcast::<IndexStorage<I>>()
+            .expect("each index is stored under its own type");
         IndexView { storage }
     }
 
-    /// How many keys each index has, in the order of their names.
+    /// The number of keys of each index, in the order of their names.
     pub(crate) fn sizes(&self) -> Vec<(&'static str, usize)> {
         let by_type = self.by_type.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sizes: Vec<_> = by_type
             .values()
-            .map(|kept| (kept.name, (kept.size)()))
+            .map(|stored| (stored.name, (stored.size)()))
             .collect();
         sizes.sort_unstable();
         sizes
     }
 
-    /// Entries that replace all that an object has in an index.
-    pub(crate) fn update<I: Index>(&self, entries: Vec<(I::Key, I::Value)>) -> Box<dyn Update> {
+    /// An update that replaces all entries of an object in an index.
+    pub(crate) fn update<I: Index>(
+        &self,
+        entries: Vec<(I::Key, I::Value)>,
+    ) -> Box<dyn IndexUpdate> {
         let view = self.view::<I>();
-        Box::new(Entries { view, entries })
+        Box::new(NewEntries { view, entries })
     }
 }
 
@@ -123,11 +126,11 @@ impl fmt::Debug for Indices {
     }
 }
 
-// === impl Kept ===
+// === impl StoredIndex ===
 
-impl Kept {
+impl StoredIndex {
     fn new<I: Index>() -> Self {
-        let storage = Arc::<Storage<I>>::default();
+        let storage = Arc::<IndexStorage<I>>::default();
         let view = IndexView {
             storage: Arc::clone(&storage),
         };
@@ -162,7 +165,7 @@ impl<I: Index> IndexView<I> {
         self.read().get(key).next().cloned()
     }
 
-    /// Whether any object has this key.
+    /// True if any object has this key.
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
         I::Key: Borrow<Q>,
@@ -179,22 +182,22 @@ impl<I: Index> IndexView<I> {
         self.read().keys().cloned().collect()
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.read().len()
     }
 
-    /// Whether there are no keys.
+    /// True if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.read().is_empty()
     }
 
-    /// The index as it is at this moment, for several looks that have to fit together, and for
-    /// values that are not to be cloned.
+    /// Locks the index for reading, for several lookups that have to be consistent, and for values
+    /// that are not to be cloned.
     pub fn read(&self) -> IndexSnapshot<'_, I> {
-        let shelves = self.storage.shelves.read();
+        let entries = self.storage.entries.read();
         IndexSnapshot {
-            shelves: shelves.unwrap_or_else(PoisonError::into_inner),
+            entries: entries.unwrap_or_else(PoisonError::into_inner),
         }
     }
 }
@@ -225,38 +228,38 @@ impl<I: Index> IndexSnapshot<'_, I> {
         I::Key: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.shelves.get(key)
+        self.entries.get(key)
     }
 
-    /// Whether any object has this key.
+    /// True if any object has this key.
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
         I::Key: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.shelves.contains_key(key)
+        self.entries.contains_key(key)
     }
 
     /// All keys, in no particular order.
     pub fn keys(&self) -> impl Iterator<Item = &I::Key> {
-        self.shelves.keys()
+        self.entries.keys()
     }
 
     /// All keys with their values, in no particular order.
     pub fn iter(
         &self,
     ) -> impl Iterator<Item = (&I::Key, impl ExactSizeIterator<Item = &I::Value>)> {
-        self.shelves.iter()
+        self.entries.iter()
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
-        self.shelves.len()
+        self.entries.len()
     }
 
-    /// Whether there are no keys.
+    /// True if there are no keys.
     pub fn is_empty(&self) -> bool {
-        self.shelves.is_empty()
+        self.entries.is_empty()
     }
 }
 
@@ -269,26 +272,26 @@ impl<I: Index> fmt::Debug for IndexSnapshot<'_, I> {
     }
 }
 
-// === impl Storage ===
+// === impl IndexStorage ===
 
-impl<I: Index> Default for Storage<I> {
+impl<I: Index> Default for IndexStorage<I> {
     fn default() -> Self {
         Self {
-            shelves: RwLock::default(),
+            entries: RwLock::default(),
         }
     }
 }
 
-// === impl Update ===
+// === impl IndexUpdate ===
 
-impl<I: Index> Update for Entries<I> {
+impl<I: Index> IndexUpdate for NewEntries<I> {
     fn try_apply(&mut self, object: &Arc<ObjectKey>) -> bool {
-        let mut shelves = match self.view.storage.shelves.try_write() {
-            Ok(shelves) => shelves,
+        let mut entries = match self.view.storage.entries.try_write() {
+            Ok(entries) => entries,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        shelves.replace(object, self.entries.drain(..));
+        entries.replace(object, self.entries.drain(..));
         true
     }
 }
@@ -298,9 +301,9 @@ mod tests {
     use super::*;
     use crate::watch::KindIndex;
 
-    struct Names;
+    struct NamesIndex;
 
-    impl Index for Names {
+    impl Index for NamesIndex {
         type Key = String;
         type Value = u32;
         const NAME: &'static str = "names";
@@ -319,14 +322,14 @@ mod tests {
         let entries = entries
             .iter()
             .map(|(key, value)| ((*key).to_owned(), *value));
-        let mut update = indices.update::<Names>(entries.collect());
+        let mut update = indices.update::<NamesIndex>(entries.collect());
         update.try_apply(&object(name))
     }
 
     #[test]
-    fn all_views_show_the_same() {
+    fn all_views_of_an_index_show_the_same_entries() {
         let indices = Indices::default();
-        let early = indices.get(Names);
+        let early = indices.get(NamesIndex);
         assert!(early.is_empty());
         assert!(put(&indices, "a", &[("x", 1), ("y", 2)]));
         assert!(put(&indices, "b", &[("x", 3)]));
@@ -339,10 +342,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_does_not_change_and_may_be_read_again_meanwhile() {
+    fn an_index_does_not_change_while_it_is_read_and_can_be_read_again_meanwhile() {
         let indices = Indices::default();
         assert!(put(&indices, "a", &[("x", 1)]));
-        let view = indices.get(Names);
+        let view = indices.get(NamesIndex);
         let snapshot = view.read();
         assert!(!put(&indices, "a", &[("y", 1)]));
         assert_eq!(view.get("x"), [1]);

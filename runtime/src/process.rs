@@ -1,10 +1,13 @@
-//! One object through the pipeline: what was seen → cause → selection → execution → persistence.
+//! The pipeline of one object: batch of events → cause → selection → execution → persistence.
 //!
-//! Called by the queue, for one object at a time. After each write the answer of the server is
-//! taken as the newest state, so that the next handler need not wait for the watch to bring it;
-//! what the watch brings later is then no news.
+//! A worker of the queue runs it, for one object at a time. After each write, the API server's
+//! answer is the newest state, so that the next handler need not wait for the watch event of that
+//! write; the event is redundant when it arrives.
+//!
+//! A turn handles one state of an object, up to its next write.
 
 pub(crate) mod batch;
+mod event_handlers;
 pub(crate) mod execute;
 pub(crate) mod kind;
 pub(crate) mod kinds;
@@ -19,95 +22,96 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kopf_core::cause::Subject as Matched;
 use kopf_core::cause::detect::{EventKind, ObjectHistory};
 use kopf_core::object::ObjectView;
-use kopf_core::object::patch::ObjectPatch;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, error, warn};
+use tracing::{Instrument as _, error};
 
-use self::batch::{Batch, Keep, Room, Waiting};
-pub(crate) use self::kind::Kind;
-use self::kinds::Kinds;
-use self::reverts::RevertedObjects;
+use self::batch::{BatchMode, ByteBudget, EventBatch, QueuedEvent};
+pub(crate) use self::kind::HandledKind;
+use self::kinds::HandledKinds;
+use self::reverts::RevertTracker;
 use crate::background::Background;
 use crate::client::resource_version::ResourceVersion;
 use crate::coordination::pause::PauseGate;
 use crate::events::object_ref::ObjectRef;
 use crate::events::posting::EventSeverity;
-use crate::events::span;
 use crate::handler::memo::Memos;
 use crate::process::execute::scope::{HandlerScope, OperatorServices};
 use crate::process::memory::Memory;
-use crate::process::persist::apply::{OnConflict, Place, Tell, WriteRejected, WriteResult, apply};
-use crate::queue::{Next, Processor};
+use crate::process::persist::apply::{ObjectWriter, WriteRejected};
+use crate::queue::{NextCall, Processor};
 use crate::settings::Settings;
 use crate::task::panic_message;
 use crate::watch::{ObjectKey, QueueItem, WatchEventType};
 
-/// Everything that handling an object takes.
+/// The processor of the queue: handles the objects of all kinds.
 pub(crate) struct Pipeline {
-    kinds: Arc<Kinds>,
+    kinds: Arc<HandledKinds>,
     background: Arc<Background>,
     services: Arc<OperatorServices>,
     settings: Arc<Settings>,
     stop: CancellationToken,
-    room: Room,
-    rivals: RevertedObjects,
+    budget: ByteBudget,
+    reverts: RevertTracker,
 }
 
-/// One object with its kind, while it is handled.
-struct Case<'a> {
-    kind: Arc<Kind>,
+/// The handling of one object during one call of the pipeline.
+struct ObjectHandling<'a> {
+    kind: Arc<HandledKind>,
     key: &'a Arc<ObjectKey>,
     background: &'a Background,
     settings: &'a Settings,
     services: &'a Arc<OperatorServices>,
     pause_gate: &'a PauseGate,
     stop: &'a CancellationToken,
-    rivals: &'a RevertedObjects,
+    reverts: &'a RevertTracker,
     subject: ObjectRef,
 }
 
-/// Why the runtime itself could not handle an object; handlers' errors are outcomes, not this.
+/// A failure of the runtime itself to handle an object; errors of handlers are outcomes instead.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("the server does not accept the record of the handling")]
+    #[error("the API server rejects the progress of the handlers")]
     WriteRejected(#[from] WriteRejected),
     #[error("the object cannot be read")]
     Unreadable(#[source] serde_json::Error),
-    #[error("a write that was accepted has left no trace: does something revert it?")]
+    #[error(
+        "the API server accepted a write, and the object has not changed: does something revert it?"
+    )]
     NotKept,
-    #[error("the server accepts {0}, and does not keep it: does an admission webhook remove it?")]
+    #[error(
+        "the API server accepts {0}, and does not keep it: does an admission webhook remove it?"
+    )]
     Stripped(String),
     #[error("{0} is there again as soon as it is removed: does an admission webhook add it?")]
     Restored(String),
-    #[error("whatever is written is undone: does somebody else bring the former state back?")]
-    Contested,
-    #[error("the state demands something else than a moment ago")]
+    #[error("the former state is back after every write: does another controller restore it?")]
+    Reverted,
+    #[error("the same state demands something else than a moment ago")]
     Undecided,
     #[error("the handling panicked: {0}")]
     Panicked(String),
 }
 
-/// What is to be done after one turn of handling.
-enum Turn {
-    /// Go on with the state that was written.
-    Again(Arc<Value>),
-    /// Go on with this state: the former one was outdated, and nothing was written.
-    Instead(Arc<Value>),
-    /// Nothing, until then.
+/// The end of a turn, as far as it decides about the next one.
+enum TurnResult {
+    /// The next turn handles the state that was written.
+    Written(Arc<Value>),
+    /// The next turn handles this state: the former one was outdated, and nothing was written.
+    Outdated(Arc<Value>),
+    /// The next turn comes after this time, or with the next item.
     Sleep(Duration),
-    /// Nothing until then, whatever happens.
+    /// The next turn comes after this time, and not before.
     Hold(Duration),
-    /// Nothing any more.
+    /// Nothing is left to do.
     Done,
-    /// Nothing any more: the object is as it was left, at this version.
+    /// Nothing is left to do: our last write left the object at this version.
     Settled(ResourceVersion),
-    /// The object went away; the watch will say so.
+    /// The object does not exist any more; its deletion event follows.
     Gone,
-    /// Nothing may be done any more; the list after the pause will bring the object again.
+    /// The lease has ended; the list after the pause brings the object again.
     LeaseEnded,
 }
 
@@ -115,89 +119,92 @@ enum Turn {
 
 impl Pipeline {
     pub(crate) fn new(
-        kinds: Arc<Kinds>,
+        kinds: Arc<HandledKinds>,
         background: Arc<Background>,
         services: Arc<OperatorServices>,
         settings: Arc<Settings>,
         stop: CancellationToken,
     ) -> Self {
-        let room = Room::new(settings.queueing.waiting_bytes);
+        let budget = ByteBudget::new(settings.queueing.waiting_bytes);
         Self {
             kinds,
             background,
             services,
             settings,
             stop,
-            room,
-            rivals: RevertedObjects::default(),
+            budget,
+            reverts: RevertTracker::default(),
         }
     }
 
-    fn kind(&self, key: &ObjectKey) -> Arc<Kind> {
+    fn kind(&self, key: &ObjectKey) -> Arc<HandledKind> {
         self.kinds.get(key.kind)
     }
 
-    fn case<'a>(&'a self, key: &'a Arc<ObjectKey>) -> Case<'a> {
+    fn handling<'a>(&'a self, key: &'a Arc<ObjectKey>) -> ObjectHandling<'a> {
         let kind = self.kind(key);
-        Case {
+        ObjectHandling {
             key,
             background: &self.background,
             settings: &self.settings,
             services: &self.services,
             pause_gate: &self.services.pause_gate,
             stop: &self.stop,
-            rivals: &self.rivals,
+            reverts: &self.reverts,
             subject: kind.subject(key),
             kind,
         }
     }
 
-    fn after_failure(&self, key: &Arc<ObjectKey>, memory: &mut Memory, error: &Error) -> Next {
+    fn after_failure(&self, key: &Arc<ObjectKey>, memory: &mut Memory, error: &Error) -> NextCall {
         let delay = self.settings.queueing.error_delay(memory.failures.into());
         memory.failures = memory.failures.saturating_add(1);
-        self.case(key).complain(error, delay);
-        Next::Hold(delay)
+        self.handling(key).report_error(error, delay);
+        NextCall::NotBefore(delay)
     }
 }
 
 impl Processor for Pipeline {
     type Key = Arc<ObjectKey>;
     type QueueItem = QueueItem;
-    type Batch = Batch;
+    type Batch = EventBatch;
     type Memory = Memory;
 
-    fn fold(&self, key: &Self::Key, batch: &mut Batch, news: QueueItem) {
-        let watch_event = match news {
-            QueueItem::Seen(watch_event) => watch_event,
-            QueueItem::Nudge => return batch.nudge(),
+    fn fold(&self, key: &Self::Key, batch: &mut EventBatch, item: QueueItem) {
+        let watch_event = match item {
+            QueueItem::Event(watch_event) => watch_event,
+            QueueItem::Requeue => return batch.requeue(),
         };
         let kind = self.kind(key);
-        if !kind.duties().is_empty() && watch_event.event_type != WatchEventType::Deleted {
+        if !kind.background_handlers().is_empty()
+            && watch_event.event_type != WatchEventType::Deleted
+        {
             let version = watch_event.version.clone();
-            self.background.saw(key, &watch_event.text, version);
+            self.background
+                .update_latest(key, &watch_event.text, version);
         }
-        batch.push(watch_event, kind.keep(), &self.room);
+        batch.push(watch_event, kind.batch_mode(), &self.budget);
     }
 
-    fn outlasts_pause(&self, batch: &Batch) -> bool {
+    fn survives_pause(&self, batch: &EventBatch) -> bool {
         let newest = batch.newest();
         newest.is_some_and(|newest| newest.event_type == WatchEventType::Deleted)
     }
 
-    fn shelve(&self, memory: &mut Memory) {
+    fn drop_plan(&self, memory: &mut Memory) {
         memory.current = None;
     }
 
-    fn is_known(&self, key: &Self::Key, memory: &Memory, batch: &Batch) -> bool {
-        is_echo(memory, batch, self.kind(key).keep())
+    fn is_redundant(&self, key: &Self::Key, memory: &Memory, batch: &EventBatch) -> bool {
+        is_own_write(memory, batch, self.kind(key).batch_mode())
     }
 
-    async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: Batch) -> Next {
-        let case = self.case(key);
-        let span = case.subject.span();
+    async fn process(&self, key: &Self::Key, memory: &mut Memory, batch: EventBatch) -> NextCall {
+        let handling = self.handling(key);
+        let span = handling.subject.span();
         let handled = {
-            // Large enough for moves to be felt: it stays where it is made.
-            let handling = pin!(case.handle(memory, batch));
+            // The future is large: pinned here, it is not moved.
+            let handling = pin!(handling.handle(memory, batch));
             let handling = AssertUnwindSafe(handling.instrument(span));
             handling.catch_unwind().await
         };
@@ -213,10 +220,10 @@ impl Processor for Pipeline {
     }
 }
 
-// === impl Case ===
+// === impl ObjectHandling ===
 
-impl Case<'_> {
-    async fn handle(&self, memory: &mut Memory, batch: Batch) -> Result<Next, Error> {
+impl ObjectHandling<'_> {
+    async fn handle(&self, memory: &mut Memory, batch: EventBatch) -> Result<NextCall, Error> {
         if let Some(first) = batch.first() {
             let first = event_kind(first);
             memory
@@ -226,31 +233,31 @@ impl Case<'_> {
         if let Some(newest) = batch.newest() {
             memory.listed = newest.event_type == WatchEventType::Listed;
             if newest.event_type == WatchEventType::Deleted {
-                if self.has_only_left_the_view().await {
+                if self.still_exists().await {
                     return Ok(self.forget());
                 }
-                self.background.gone(self.key);
-                self.tell_event_handlers(memory, &batch).await?;
+                self.background.object_gone(self.key);
+                self.call_event_handlers(memory, &batch).await?;
                 return Ok(self.forget());
             }
-            if is_news(memory, newest) {
-                self.take_in(memory, newest).await?;
+            if is_new_state(memory, newest) {
+                self.take_event(memory, newest).await?;
             } else if newest.event_type == WatchEventType::Listed {
-                self.check_versions(memory).await;
+                self.check_restored(memory).await;
             }
-            self.tell_event_handlers(memory, &batch).await?;
+            self.call_event_handlers(memory, &batch).await?;
         }
-        if batch.is_nudged() && memory.current.is_none() {
+        if batch.is_requeued() && memory.current.is_none() {
             if memory.history.is_none() {
-                // The object is gone, and what was beside it is, too.
-                self.background.gone(self.key);
+                // The object was forgotten, and its last daemon or timer has ended.
+                self.background.object_gone(self.key);
                 return Ok(self.forget());
             }
-            memory.current = self.background.newest(self.key).map(Arc::new);
+            memory.current = self.background.latest(self.key).map(Arc::new);
         }
-        // Handlers may take long, and others need the room.
+        // Handlers may take long, and other objects need the byte budget.
         drop(batch);
-        if !self.kind.registry().handles_changes() && self.kind.duties().is_empty() {
+        if !self.kind.registry().handles_changes() && self.kind.background_handlers().is_empty() {
             memory.current = None;
         }
         while let Some(current) = memory.current.clone() {
@@ -259,134 +266,65 @@ impl Case<'_> {
                 break;
             }
             match self.turn(memory, &current).await? {
-                Turn::Again(newer) | Turn::Instead(newer) if !self.stop.is_cancelled() => {
+                TurnResult::Written(newer) | TurnResult::Outdated(newer)
+                    if !self.stop.is_cancelled() =>
+                {
                     self.wrote(memory, newer);
                 }
-                // What is left to do is on the object; the next start will find it.
-                Turn::Again(_) | Turn::Instead(_) => break,
-                Turn::Sleep(delay) => return Ok(Next::Wake(delay)),
-                Turn::Hold(delay) => return Ok(Next::Hold(delay)),
-                Turn::Settled(version) => {
+                // The operator stops. The progress is on the object: the next start goes on.
+                TurnResult::Written(_) | TurnResult::Outdated(_) => break,
+                TurnResult::Sleep(delay) => return Ok(NextCall::After(delay)),
+                TurnResult::Hold(delay) => return Ok(NextCall::NotBefore(delay)),
+                TurnResult::Settled(version) => {
                     memory.written = Some(version);
                     memory.current = None;
                 }
-                Turn::Done | Turn::Gone | Turn::LeaseEnded => memory.current = None,
+                TurnResult::Done | TurnResult::Gone | TurnResult::LeaseEnded => {
+                    memory.current = None
+                }
             }
         }
-        Ok(Next::Rest)
+        Ok(NextCall::AwaitChange)
     }
 
-    /// The object is gone, and so is what was remembered of it.
-    fn forget(&self) -> Next {
+    /// Forgets the memos and reverts of an object that is gone.
+    fn forget(&self) -> NextCall {
         for memos in self.kind.memos() {
             memos.forget(&self.key.uid);
         }
-        self.rivals.forget(&self.key.uid);
-        Next::Forget
+        self.reverts.forget(&self.key.uid);
+        NextCall::Forget
     }
 
-    /// Makes a sighting the newest state, asking for what found no room to wait.
-    async fn take_in(&self, memory: &mut Memory, newest: &Waiting) -> Result<(), Error> {
+    /// Makes an event the newest state; reads the object if the event has no text.
+    async fn take_event(&self, memory: &mut Memory, newest: &QueuedEvent) -> Result<(), Error> {
         if newest.text.is_some() {
             memory.current = self.read(newest)?;
-        } else if let Some(newer) = persist::apply::newest(&self.place()).await {
+        } else if let Some(newer) = persist::apply::newest(&self.writer()).await {
             self.wrote(memory, newer);
         }
         Ok(())
     }
 
-    /// To a watch with selectors, an object that stops matching looks like a deleted one.
-    async fn has_only_left_the_view(&self) -> bool {
-        self.kind.api().is_selective() && persist::apply::newest(&self.place()).await.is_some()
+    /// True if a deletion event means that the object does not match the selectors any more.
+    async fn still_exists(&self) -> bool {
+        self.kind.api().is_selective() && persist::apply::newest(&self.writer()).await.is_some()
     }
 
-    /// A list is rarely older than our last write. If the server itself is, it was restored from
-    /// a backup, and its versions grow from there.
-    async fn check_versions(&self, memory: &mut Memory) {
-        if let Some(newest) = persist::apply::newest(&self.place()).await {
+    /// Reads an object that a list shows older than our last write. If the API server has that
+    /// older state too, it was restored from a backup, and its versions grow from there.
+    async fn check_restored(&self, memory: &mut Memory) {
+        if let Some(newest) = persist::apply::newest(&self.writer()).await {
             let version = ObjectView::new(&newest).resource_version();
             if is_stale(memory, version.map(ResourceVersion::new).as_ref()) {
                 memory.written = None;
-                self.background.restored(self.key, &newest);
+                self.background.replace_latest(self.key, &newest);
             }
             memory.current = Some(newest);
         }
     }
 
-    /// Calls event handlers for each event; what they want written is written once.
-    async fn tell_event_handlers(&self, memory: &mut Memory, batch: &Batch) -> Result<(), Error> {
-        if self.kind.keep() == Keep::Newest {
-            return Ok(());
-        }
-        let mut patch = ObjectPatch::new();
-        'events: for watch_event in batch.all() {
-            let Some(object) = self.read(watch_event)? else {
-                continue;
-            };
-            let matched = Matched::object(ObjectView::new(&object));
-            for spec in self.kind.registry().event_handlers(&matched) {
-                let Some(callee) = self.kind.event_function(&spec) else {
-                    continue;
-                };
-                if !self.pause_gate.is_running() {
-                    break 'events;
-                }
-                let scope = self.surroundings(callee.memos);
-                let raw = Arc::clone(&object);
-                let span = span::handler(spec.id.as_str(), 0);
-                let call = callee
-                    .function
-                    .call(scope, raw, watch_event.event_type, spec.policy.timeout)
-                    .instrument(span);
-                let measured = callee.metrics.begin(0);
-                let Ok(mut attempt) = self.pause_gate.while_leading(call).await else {
-                    return Ok(());
-                };
-                measured.end(attempt.verdict.counted());
-                let result = attempt.effects.result.take();
-                patch.absorb(attempt.effects.patch.into_writes());
-                match (attempt.verdict.complaint(), result) {
-                    (Some(complaint), _) => {
-                        error!("Handler '{}' {complaint}", spec.id);
-                    }
-                    (None, Some(result)) => patch.store_result(spec.id.as_str(), &result),
-                    (None, None) => {}
-                }
-            }
-        }
-        let Some(newest) = batch.newest() else {
-            return Ok(());
-        };
-        if patch.is_empty() || newest.event_type == WatchEventType::Deleted {
-            return Ok(());
-        }
-        let known = match &memory.current {
-            Some(current) => Some(Arc::clone(current)),
-            None => self.read(newest)?,
-        };
-        let Some(known) = known else {
-            return Ok(());
-        };
-        match apply(&self.place(), &known, patch, OnConflict::Repeat, Tell::All).await {
-            Ok(WriteResult::Written(newer) | WriteResult::Stripped(newer, _)) => {
-                self.wrote(memory, newer);
-            }
-            Ok(
-                WriteResult::Unchanged
-                | WriteResult::Foreseen(_)
-                | WriteResult::Outdated(_)
-                | WriteResult::Gone
-                | WriteResult::LeaseEnded,
-            ) => {}
-            Err(rejected) => {
-                warn!("what an event handler wants written is not accepted: {rejected}");
-                self.complain_in_event("Patching", &rejected.to_string());
-            }
-        }
-        Ok(())
-    }
-
-    fn read(&self, watch_event: &Waiting) -> Result<Option<Arc<Value>>, Error> {
+    fn read(&self, watch_event: &QueuedEvent) -> Result<Option<Arc<Value>>, Error> {
         let Some(text) = &watch_event.text else {
             return Ok(None);
         };
@@ -394,19 +332,19 @@ impl Case<'_> {
         Ok(Some(Arc::new(object)))
     }
 
-    /// Goes on with a state that came from the server itself: all that is older is known.
+    /// Goes on with an answer of the API server: all older events are redundant.
     fn wrote(&self, memory: &mut Memory, newer: Arc<Value>) {
         if let Some(version) = ObjectView::new(&newer).resource_version() {
             memory.written = Some(ResourceVersion::new(version));
         }
-        if !self.kind.duties().is_empty() {
-            self.background.wrote(self.key, &newer);
+        if !self.kind.background_handlers().is_empty() {
+            self.background.update_written(self.key, &newer);
         }
         memory.current = Some(newer);
     }
 
-    fn place(&self) -> Place<'_> {
-        Place {
+    fn writer(&self) -> ObjectWriter<'_> {
+        ObjectWriter {
             api: self.kind.api(),
             key: self.key,
             status: self.kind.spec().status,
@@ -414,7 +352,7 @@ impl Case<'_> {
         }
     }
 
-    fn surroundings(&self, memos: Option<&Memos>) -> HandlerScope {
+    fn handler_scope(&self, memos: Option<&Memos>) -> HandlerScope {
         HandlerScope {
             services: Arc::clone(self.services),
             subject: self.subject.clone(),
@@ -423,27 +361,27 @@ impl Case<'_> {
         }
     }
 
-    /// Tells that the runtime itself cannot go on with the object for now.
-    fn complain(&self, error: &Error, delay: Duration) {
+    /// Logs and posts that the runtime itself cannot go on with the object for now.
+    fn report_error(&self, error: &Error, delay: Duration) {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
-        let story = format!("{error}{}", cause.unwrap_or_default());
+        let message = format!("{error}{}", cause.unwrap_or_default());
         self.subject
             .span()
-            .in_scope(|| error!("{story}; trying again in {delay:?}"));
-        self.complain_in_event("Handling", &story);
+            .in_scope(|| error!("{message}; trying again in {delay:?}"));
+        self.post_error("Handling", &message);
     }
 
-    fn complain_in_event(&self, reason: &str, message: &str) {
+    fn post_error(&self, reason: &str, message: &str) {
         if let Some(poster) = &self.services.poster {
             poster.post(&self.subject, &EventSeverity::Error, reason, message);
         }
     }
 }
 
-/// Whether nothing was seen but the effect of our own last write, to an object without plans.
-fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
-    keep == Keep::Newest
-        && !batch.is_nudged()
+/// True if a batch holds only the event of our last write, and no turn is due.
+fn is_own_write(memory: &Memory, batch: &EventBatch, batch_mode: BatchMode) -> bool {
+    batch_mode == BatchMode::NewestOnly
+        && !batch.is_requeued()
         && memory.current.is_none()
         && batch.newest().is_some_and(|newest| {
             matches!(
@@ -453,17 +391,17 @@ fn is_echo(memory: &Memory, batch: &Batch, keep: Keep) -> bool {
         })
 }
 
-/// Whether a sighting shows a state that has not been taken in. A list may show the state after
-/// our last write: that is no news to handlers, but maybe nobody accompanies the object yet.
-fn is_news(memory: &Memory, newest: &Waiting) -> bool {
+/// True if an event has a state that is to be handled. That of our last write is, if it comes from
+/// a list: daemons and timers of the object may have to start.
+fn is_new_state(memory: &Memory, newest: &QueuedEvent) -> bool {
     let relisted = newest.event_type == WatchEventType::Listed && newest.version == memory.written;
     relisted || !is_stale(memory, newest.version.as_ref())
 }
 
-/// An event that is older than our last write tells nothing new.
-fn is_stale(memory: &Memory, seen: Option<&ResourceVersion>) -> bool {
-    match (seen, &memory.written) {
-        (Some(seen), Some(written)) => seen.is_known_after(written),
+/// True if a version is not newer than our last write.
+fn is_stale(memory: &Memory, version: Option<&ResourceVersion>) -> bool {
+    match (version, &memory.written) {
+        (Some(version), Some(written)) => version.is_known_after(written),
         _ => false,
     }
 }
@@ -483,14 +421,14 @@ mod tests {
     use super::*;
     use crate::watch::WatchEvent;
 
-    fn seen(event_type: WatchEventType, version: &str) -> Batch {
-        let mut batch = Batch::default();
+    fn batch_of(event_type: WatchEventType, version: &str) -> EventBatch {
+        let mut batch = EventBatch::default();
         let watch_event = WatchEvent {
             event_type,
             version: Some(ResourceVersion::new(version)),
             text: to_raw_value("").unwrap().into(),
         };
-        batch.push(watch_event, Keep::Newest, &Room::new(1024));
+        batch.push(watch_event, BatchMode::NewestOnly, &ByteBudget::new(1024));
         batch
     }
 
@@ -502,27 +440,28 @@ mod tests {
     }
 
     #[test]
-    fn the_echo_of_our_own_write_is_no_news_unless_something_else_has_happened() {
+    fn the_event_of_our_own_write_is_redundant_unless_the_object_was_requeued() {
         let memory = memory();
-        let mut batch = seen(WatchEventType::Modified, "5");
-        assert!(is_echo(&memory, &batch, Keep::Newest));
-        assert!(!is_echo(&memory, &batch, Keep::Events));
-        assert!(!is_echo(
+        let mut batch = batch_of(WatchEventType::Modified, "5");
+        assert!(is_own_write(&memory, &batch, BatchMode::NewestOnly));
+        assert!(!is_own_write(&memory, &batch, BatchMode::EveryEvent));
+        assert!(!is_own_write(
             &memory,
-            &seen(WatchEventType::Modified, "6"),
-            Keep::Newest
+            &batch_of(WatchEventType::Modified, "6"),
+            BatchMode::NewestOnly
         ));
-        batch.nudge();
-        assert!(!is_echo(&memory, &batch, Keep::Newest));
+        batch.requeue();
+        assert!(!is_own_write(&memory, &batch, BatchMode::NewestOnly));
     }
 
     #[test]
-    fn a_list_that_shows_the_state_after_our_last_write_is_taken_in() {
+    fn a_list_that_shows_the_state_of_our_last_write_is_handled() {
         let memory = memory();
-        let news = |batch: &Batch| batch.newest().is_some_and(|it| is_news(&memory, it));
-        assert!(news(&seen(WatchEventType::Listed, "5")));
-        assert!(news(&seen(WatchEventType::Listed, "6")));
-        assert!(!news(&seen(WatchEventType::Listed, "4")));
-        assert!(!news(&seen(WatchEventType::Modified, "5")));
+        let is_new =
+            |batch: &EventBatch| batch.newest().is_some_and(|it| is_new_state(&memory, it));
+        assert!(is_new(&batch_of(WatchEventType::Listed, "5")));
+        assert!(is_new(&batch_of(WatchEventType::Listed, "6")));
+        assert!(!is_new(&batch_of(WatchEventType::Listed, "4")));
+        assert!(!is_new(&batch_of(WatchEventType::Modified, "5")));
     }
 }

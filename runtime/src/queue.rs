@@ -1,178 +1,169 @@
-//! Brings sightings to workers: one at a time per object, many objects at once under a bound.
+//! Distributes queue items to workers: one worker per object, many objects at once up to a limit.
 //!
-//! A single owner holds one slot per known object. A slot keeps the object's memory and what was
-//! seen since its worker began; that is folded together as it arrives, so the queue is bounded by
-//! the number of objects. A worker says when it wants to be called again without any news.
+//! A single task owns one entry per known object. An entry holds the object's memory and the items
+//! that arrived since its worker started, folded into one batch: the queue is bounded by the number
+//! of objects. A worker returns when it is to be called again without any new item. The limit of
+//! busy workers is in [`worker_limit`].
 //!
-//! As long as many wait, they are begun in groups. What has just been done for one object is done
-//! for the next at much less cost, as the processor still knows the code.
+//! As long as many objects are ready, they start in groups: the second call of the same code is
+//! much cheaper, as its instructions are still in the CPU's caches.
 //!
-//! Nothing is begun before the gate is open: what is seen meanwhile waits, and no worker with it.
+//! No object starts before the list gate is open; items that arrive meanwhile wait in the entries.
 //!
-//! When the operator pauses, what no worker has begun is dropped, and whatever wants to be called
-//! again is not: the lists that follow a pause bring it back.
+//! At a pause the queue drops all batches that no worker has taken, and all planned calls: the
+//! lists that follow the pause bring the objects back.
 
 mod backlog;
-mod slot;
+mod entry;
+pub(crate) mod worker_limit;
 mod workers;
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 
-use backlog::Line;
-use slot::{Phase, Slot};
-use workers::{Finished, Job, Workers};
+use backlog::Backlog;
+use entry::{EntryPhase, QueueEntry};
+use worker_limit::{QueueLimits, WorkerPermits};
+use workers::{FinishedJob, WorkerJob, Workers};
 
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::QueueMetrics;
-use crate::index::readiness::Gate;
+use crate::index::readiness::ListGate;
 use crate::task::heartbeat::Heartbeat;
 
-/// The timers' wheel is finite; whoever is woken early finds nothing to do and sleeps again.
+/// The delay queue has a maximum; a worker that is called early plans its next call again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
 
-/// How many groups of objects fit among those that are worked on at once.
-const GROUPS: usize = 4;
+/// The longest wait of a ready object for the rest of its group.
+const GROUP_WAIT: Duration = Duration::from_millis(20);
 
-/// How long one of many that wait may have to wait for the rest of its group.
-const COMPANY: Duration = Duration::from_millis(20);
-
-/// How often those who distribute work show that they move.
+/// The interval of the heartbeats of the queue and of the scheduler of timers.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// What the queue calls with the news of an object.
+/// The code that processes the items of an object.
 pub(crate) trait Processor: Send + Sync + 'static {
-    /// Which object.
+    /// The identity of an object.
     type Key: Clone + Eq + Hash + Send + Sync + 'static;
-    /// One report about an object.
+    /// A reason to process an object, such as a watch event.
     type QueueItem: Send + 'static;
-    /// The reports of an object that no worker has taken yet.
+    /// The items of an object that no worker has taken yet.
     type Batch: Default + Send + 'static;
-    /// What is kept per object between calls.
+    /// The state of an object between calls.
     type Memory: Default + Send + 'static;
 
-    /// Adds a report to those that wait.
-    fn fold(&self, key: &Self::Key, batch: &mut Self::Batch, news: Self::QueueItem);
+    /// Adds an item to those that wait.
+    fn fold(&self, key: &Self::Key, batch: &mut Self::Batch, item: Self::QueueItem);
 
-    /// Whether these reports must not be dropped at a pause, as no list would bring them again.
-    fn outlasts_pause(&self, batch: &Self::Batch) -> bool;
+    /// True if a pause must not drop this batch, as no list would bring its items again.
+    fn survives_pause(&self, batch: &Self::Batch) -> bool;
 
-    /// Forgets the plans for an object, as somebody else may have other plans during a pause.
-    fn shelve(&self, memory: &mut Self::Memory);
+    /// Drops the state that was being handled: another operator may change it during a pause.
+    fn drop_plan(&self, memory: &mut Self::Memory);
 
-    /// Whether these reports need no worker, as everything about them is known.
-    fn is_known(&self, key: &Self::Key, memory: &Self::Memory, batch: &Self::Batch) -> bool;
+    /// True if this batch needs no worker, as it holds nothing new.
+    fn is_redundant(&self, key: &Self::Key, memory: &Self::Memory, batch: &Self::Batch) -> bool;
 
-    /// Handles what was seen, or a wake-up if nothing was. Must not panic.
+    /// Processes a batch; an empty one if this call was planned. Must not panic.
     fn process(
         &self,
         key: &Self::Key,
         memory: &mut Self::Memory,
         batch: Self::Batch,
-    ) -> impl Future<Output = Next> + Send;
+    ) -> impl Future<Output = NextCall> + Send;
 }
 
-/// What a worker wants to happen next with its object.
+/// The next call that a worker plans for its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Nothing until there is news.
-    Rest,
-    /// A call after this time, or sooner if there is news.
-    Wake(Duration),
-    /// A call after this time, and none before, whatever news there is.
-    Hold(Duration),
-    /// The object is gone: its memory too.
+pub(crate) enum NextCall {
+    /// When an item arrives.
+    AwaitChange,
+    /// After this time, or sooner if an item arrives.
+    After(Duration),
+    /// After this time, and not before, even if items arrive.
+    NotBefore(Duration),
+    /// Never: the object is gone, and its entry is removed.
     Forget,
 }
 
-/// When the queue ends.
-pub(crate) struct Halt {
+/// The signal that ends the queue.
+pub(crate) struct QueueShutdown {
     pub(crate) stop: CancellationToken,
-    /// How long workers that run then may take to finish.
+    /// The time for running workers to finish.
     pub(crate) grace: Duration,
 }
 
-/// How the queue is seen from outside.
+/// The heartbeat and the metrics of the queue.
 pub(crate) struct QueueHealth {
     pub(crate) heartbeat: Heartbeat,
     pub(crate) metrics: Arc<QueueMetrics>,
 }
 
-/// How many objects are worked on at once.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct QueueLimits {
-    /// Workers that started recently; few, so that connections are used again.
-    pub(crate) busy: usize,
-    /// A worker that takes longer than this is waiting for something and no longer counts.
-    pub(crate) patience: Duration,
-}
-
 struct Queue<P: Processor> {
     processor: Arc<P>,
-    slots: HashMap<P::Key, Slot<P>>,
-    ready: Line<P::Key>,
+    entries: HashMap<P::Key, QueueEntry<P>>,
+    ready: Backlog<P::Key>,
     timers: DelayQueue<P::Key>,
-    crew: Workers<P>,
-    limits: QueueLimits,
-    permits: Arc<Semaphore>,
+    workers: Workers<P>,
+    permits: WorkerPermits,
     pause_gate: PauseGate,
-    /// The epoch to which everything that waits belongs.
+    /// The epoch of all waiting batches and planned calls; a pause begins a new one.
     epoch: u64,
     paused: bool,
 }
 
-/// Distributes news until it is to halt, then lets running workers finish.
+/// Distributes items until the shutdown, then lets running workers finish.
 pub(crate) async fn run<P: Processor>(
     processor: Arc<P>,
-    mut news: mpsc::Receiver<(P::Key, P::QueueItem)>,
+    mut items: mpsc::Receiver<(P::Key, P::QueueItem)>,
     limits: QueueLimits,
     mut pause_gate: PauseGate,
-    gate: Gate,
-    observed: QueueHealth,
-    halt: Halt,
+    gate: ListGate,
+    health: QueueHealth,
+    shutdown: QueueShutdown,
 ) {
-    let mut queue = Queue::new(processor, limits, pause_gate.clone(), observed.metrics);
+    let mut queue = Queue::new(processor, limits, pause_gate.clone(), health.metrics);
     let mut heartbeat_interval = tokio::time::interval(HEARTBEAT);
-    let mut company = std::pin::pin!(tokio::time::sleep(COMPANY));
+    let mut group_wait = std::pin::pin!(tokio::time::sleep(GROUP_WAIT));
     loop {
-        queue.obey();
-        let permits = Arc::clone(&queue.permits);
+        queue.follow_pauses();
         let running = !queue.paused;
         let waiting = running && !queue.ready.is_empty();
         let open = gate.is_open(queue.epoch);
-        let group = queue.group(company.is_elapsed());
+        let group = queue
+            .permits
+            .group_size(queue.ready.len(), group_wait.is_elapsed());
+        let permits = queue.permits.acquire(group);
         tokio::select! {
             biased;
-            () = halt.stop.cancelled() => break,
-            _ = heartbeat_interval.tick() => observed.heartbeat.within(HEARTBEAT),
-            finished = queue.crew.finished() => queue.finished(finished),
+            () = shutdown.stop.cancelled() => break,
+            _ = heartbeat_interval.tick() => health.heartbeat.within(HEARTBEAT),
+            finished = queue.workers.finished() => queue.finished(finished),
             true = pause_gate.changed() => {}
             Some(due) = queue.timers.next(), if running && !queue.timers.is_empty() => {
-                queue.due(due.into_inner());
+                queue.timer_expired(due.into_inner());
             }
-            Ok(permits) = permits.acquire_many_owned(group), if waiting && open => {
+            Ok(permits) = permits, if waiting && open => {
                 queue.start(permits);
                 if !queue.ready.is_empty() {
-                    company.as_mut().reset(Instant::now() + COMPANY);
+                    group_wait.as_mut().reset(Instant::now() + GROUP_WAIT);
                 }
             }
-            () = &mut company, if waiting && open && group > 1 => {}
+            () = &mut group_wait, if waiting && open && group > 1 => {}
             () = gate.opened(queue.epoch), if waiting && !open => {}
-            Some((key, item)) = news.recv() => queue.noticed(key, item),
+            Some((key, item)) = items.recv() => queue.push(key, item),
             else => break,
         }
     }
-    observed.heartbeat.rest();
-    queue.crew.drain(halt.grace).await;
+    health.heartbeat.rest();
+    queue.workers.drain(shutdown.grace).await;
 }
 
 // === impl Queue ===
@@ -186,13 +177,12 @@ impl<P: Processor> Queue<P> {
     ) -> Self {
         let epoch = pause_gate.epoch();
         Self {
-            crew: Workers::new(Arc::clone(&processor), limits),
+            workers: Workers::new(Arc::clone(&processor), limits),
             processor,
-            slots: HashMap::new(),
-            ready: Line::new(metrics),
+            entries: HashMap::new(),
+            ready: Backlog::new(metrics),
             timers: DelayQueue::new(),
-            limits,
-            permits: Arc::new(Semaphore::new(limits.busy)),
+            permits: WorkerPermits::new(limits),
             pause_gate,
             epoch,
             paused: false,
@@ -200,90 +190,78 @@ impl<P: Processor> Queue<P> {
     }
 
     /// Follows the operator into a pause and out of it.
-    fn obey(&mut self) {
+    fn follow_pauses(&mut self) {
         let epoch = self.pause_gate.epoch();
         if self.epoch != epoch {
             self.epoch = epoch;
-            self.shelve();
+            self.drop_pending();
         }
         let paused = !self.pause_gate.is_running();
         if self.paused && !paused {
-            self.take_up();
+            self.requeue_survivors();
         }
         self.paused = paused;
     }
 
-    /// Drops everything that has not begun.
-    fn shelve(&mut self) {
+    /// Drops all batches and planned calls that no worker has started.
+    fn drop_pending(&mut self) {
         self.ready.clear();
         self.timers.clear();
         let processor = &self.processor;
-        self.slots.values_mut().for_each(|slot| {
-            slot.pending
-                .take_if(|batch| !processor.outlasts_pause(batch));
-            if !matches!(slot.phase, Phase::Working) {
-                processor.shelve(&mut slot.memory);
-                slot.phase = Phase::Resting;
+        self.entries.values_mut().for_each(|entry| {
+            entry
+                .pending
+                .take_if(|batch| !processor.survives_pause(batch));
+            if !matches!(entry.phase, EntryPhase::Working) {
+                processor.drop_plan(&mut entry.memory);
+                entry.phase = EntryPhase::Idle;
             }
         });
-        // Also when the pause is over before anybody noticed, what is left has to be taken up.
+        // A pause may be over before the queue notices it: what survived is to be requeued too.
         self.paused = true;
     }
 
-    /// Lines up what has outlasted the pause.
-    fn take_up(&mut self) {
-        let waiting = self.slots.iter_mut().filter_map(|(key, slot)| {
-            let waits = slot.pending.is_some() && matches!(slot.phase, Phase::Resting);
+    /// Requeues the objects whose batches survived the pause.
+    fn requeue_survivors(&mut self) {
+        let waiting = self.entries.iter_mut().filter_map(|(key, entry)| {
+            let waits = entry.pending.is_some() && matches!(entry.phase, EntryPhase::Idle);
             waits.then(|| {
-                slot.phase = Phase::Queued;
+                entry.phase = EntryPhase::Queued;
                 key.clone()
             })
         });
         self.ready.extend(waiting);
     }
 
-    fn noticed(&mut self, key: P::Key, news: P::QueueItem) {
-        // The stream may have noticed a pause, and its end, before the queue did.
-        self.obey();
-        let slot = self.slots.entry(key.clone()).or_default();
-        let batch = slot.pending.get_or_insert_default();
-        self.processor.fold(&key, batch, news);
+    fn push(&mut self, key: P::Key, item: P::QueueItem) {
+        // The stream may have noticed a pause, and its end, before the queue.
+        self.follow_pauses();
+        let entry = self.entries.entry(key.clone()).or_default();
+        let batch = entry.pending.get_or_insert_default();
+        self.processor.fold(&key, batch, item);
         if self.paused {
             let processor = &self.processor;
-            slot.pending
-                .take_if(|batch| !processor.outlasts_pause(batch));
+            entry
+                .pending
+                .take_if(|batch| !processor.survives_pause(batch));
             return;
         }
-        match slot.phase {
-            Phase::Resting => {}
-            Phase::Sleeping(timer) => {
+        match entry.phase {
+            EntryPhase::Idle => {}
+            EntryPhase::Sleeping(timer) => {
                 self.timers.remove(&timer);
             }
-            Phase::Queued | Phase::Working | Phase::Held => return,
+            EntryPhase::Queued | EntryPhase::Working | EntryPhase::Held => return,
         }
-        slot.phase = Phase::Queued;
+        entry.phase = EntryPhase::Queued;
         self.ready.push(key);
     }
 
-    fn due(&mut self, key: P::Key) {
-        if let Some(slot) = self.slots.get_mut(&key) {
-            slot.phase = Phase::Queued;
+    fn timer_expired(&mut self, key: P::Key) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.phase = EntryPhase::Queued;
             self.ready.push(key);
         }
-    }
-
-    /// How many are to be begun together; `impatient` if they have waited for each other.
-    fn group(&self, impatient: bool) -> u32 {
-        let full = (self.limits.busy / GROUPS).max(1);
-        let free = self.permits.available_permits();
-        let group = if self.ready.len() < 2 * full {
-            1
-        } else if impatient {
-            free.clamp(1, full)
-        } else {
-            full
-        };
-        u32::try_from(group).unwrap_or(1)
     }
 
     fn start(&mut self, mut permits: OwnedSemaphorePermit) {
@@ -296,86 +274,71 @@ impl<P: Processor> Queue<P> {
         let Some(key) = self.ready.pop() else {
             return;
         };
-        let Some(slot) = self.slots.get_mut(&key) else {
+        let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
         let processor = &self.processor;
-        let known = |batch: &mut Box<P::Batch>| processor.is_known(&key, &slot.memory, batch);
-        if slot.pending.take_if(known).is_some() {
-            slot.phase = Phase::Resting;
+        let redundant =
+            |batch: &mut Box<P::Batch>| processor.is_redundant(&key, &entry.memory, batch);
+        if entry.pending.take_if(redundant).is_some() {
+            entry.phase = EntryPhase::Idle;
             return;
         }
-        slot.phase = Phase::Working;
-        let batch = slot.pending.take().map(|batch| *batch).unwrap_or_default();
-        let memory = std::mem::take(&mut slot.memory);
-        self.crew.begin(Job {
+        entry.phase = EntryPhase::Working;
+        let batch = entry.pending.take().map(|batch| *batch).unwrap_or_default();
+        let memory = std::mem::take(&mut entry.memory);
+        self.workers.begin(WorkerJob {
             epoch: self.epoch,
             key,
             memory,
             batch,
             permit,
         });
-        self.ready.working(self.crew.working());
+        self.ready.working(self.workers.working());
     }
 
-    fn finished(&mut self, finished: Finished<P>) {
-        self.ready.working(self.crew.working());
-        self.obey();
-        let Finished {
+    fn finished(&mut self, finished: FinishedJob<P>) {
+        self.ready.working(self.workers.working());
+        self.follow_pauses();
+        let FinishedJob {
             epoch,
             key,
             memory,
             next,
         } = finished;
-        let Some(slot) = self.slots.get_mut(&key) else {
+        let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
-        slot.memory = memory;
-        if next != Next::Forget && (self.paused || epoch != self.epoch) {
-            self.processor.shelve(&mut slot.memory);
-            slot.phase = Phase::Resting;
-            if slot.pending.is_some() && !self.paused {
-                slot.phase = Phase::Queued;
+        entry.memory = memory;
+        if next != NextCall::Forget && (self.paused || epoch != self.epoch) {
+            self.processor.drop_plan(&mut entry.memory);
+            entry.phase = EntryPhase::Idle;
+            if entry.pending.is_some() && !self.paused {
+                entry.phase = EntryPhase::Queued;
                 self.ready.push(key);
             }
             return;
         }
-        slot.phase = match next {
-            Next::Hold(delay) => {
+        entry.phase = match next {
+            NextCall::NotBefore(delay) => {
                 self.timers.insert(key, delay.min(LONGEST_SLEEP));
-                Phase::Held
+                EntryPhase::Held
             }
-            Next::Rest | Next::Wake(_) | Next::Forget if slot.pending.is_some() => {
+            NextCall::AwaitChange | NextCall::After(_) | NextCall::Forget
+                if entry.pending.is_some() =>
+            {
                 self.ready.push(key);
-                Phase::Queued
+                EntryPhase::Queued
             }
-            Next::Wake(delay) => Phase::Sleeping(self.timers.insert(key, delay.min(LONGEST_SLEEP))),
-            Next::Rest => Phase::Resting,
-            Next::Forget => {
-                self.slots.remove(&key);
+            NextCall::After(delay) => {
+                EntryPhase::Sleeping(self.timers.insert(key, delay.min(LONGEST_SLEEP)))
+            }
+            NextCall::AwaitChange => EntryPhase::Idle,
+            NextCall::Forget => {
+                self.entries.remove(&key);
                 return;
             }
         };
-    }
-}
-
-/// Gives the permit back early when the work turns out to be a long wait.
-pub(crate) async fn counted<T>(
-    work: impl Future<Output = T>,
-    permit: OwnedSemaphorePermit,
-    patience: Duration,
-) -> T {
-    let mut work = std::pin::pin!(work);
-    // Much work is done at once, and then needs no timer.
-    if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
-        return done;
-    }
-    match tokio::time::timeout(patience, work.as_mut()).await {
-        Ok(done) => done,
-        Err(_) => {
-            drop(permit);
-            work.await
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sightings of objects, as the streams of a kind report them.
+//! Watch events and the identities of objects, as the watch streams of a kind send them.
 
 pub(crate) mod known_objects;
 pub(crate) mod latest;
@@ -17,11 +17,11 @@ use serde_json::{Map, Value, json};
 
 use crate::client::resource_version::ResourceVersion;
 
-/// Which kind of the operator an object belongs to: the position of its declaration.
+/// The position of a kind among the kinds that the operator handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct KindIndex(pub(crate) u16);
 
-/// One object over its whole life: a namesake that is created later is another one.
+/// The identity of an object: another object of the same name that is created later differs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ObjectKey {
     pub(crate) kind: KindIndex,
@@ -30,20 +30,20 @@ pub(crate) struct ObjectKey {
     pub(crate) name: Box<str>,
 }
 
-/// What the stream said about the object.
+/// The type of a watch event, or the listing of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WatchEventType {
-    /// The object was there when the operator began to look.
+    /// The object was found in a list.
     Listed,
-    /// The object appeared.
+    /// The object was created, or matches the selectors of the watch now.
     Added,
-    /// The object changed.
+    /// The object was changed.
     Modified,
-    /// The object is gone.
+    /// The object was deleted, or does not match the selectors of the watch any more.
     Deleted,
 }
 
-/// One report of a stream about one object.
+/// A state of an object from a list or a watch.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchEvent {
     pub(crate) event_type: WatchEventType,
@@ -51,32 +51,32 @@ pub(crate) struct WatchEvent {
     pub(crate) text: Arc<RawValue>,
 }
 
-/// What makes an object be looked at.
+/// A reason to process an object.
 #[derive(Debug)]
 pub(crate) enum QueueItem {
-    /// A stream has brought a state of it.
-    Seen(WatchEvent),
-    /// A daemon or timer beside it has ended.
-    Nudge,
+    /// A stream has received a state of it.
+    Event(WatchEvent),
+    /// One of its daemons or timers has ended, or may start now.
+    Requeue,
 }
 
-/// What a stream says to those who keep indices, in its order.
+/// A message from a stream to the index updater.
 #[derive(Debug)]
 pub(crate) enum StreamMessage {
-    /// It has seen an object.
-    Seen(Arc<ObjectKey>, WatchEvent),
-    /// It has listed everything, in this epoch.
+    /// A state of an object.
+    Event(Arc<ObjectKey>, WatchEvent),
+    /// The list is complete, in this epoch.
     Listed(u64),
-    /// There is nothing to be listed in this epoch: the server does not serve the kind.
+    /// There is nothing to list in this epoch: the API server does not serve the kind.
     Unserved(u64),
-    /// It cannot list, for this reason, and will try again.
-    Hindered(String),
+    /// The list failed with this error, and is tried again.
+    ListFailed(String),
 }
 
-/// What is read of an object before anybody needs the rest of it.
+/// The part of an object that a stream parses.
 ///
-/// The rest stays text: that is a fraction of the memory, our own writes come back without ever
-/// being needed, and an object that cannot be read concerns nobody but itself.
+/// The rest stays text, which takes a fraction of the memory. The events of our own writes are
+/// never parsed, and an object that cannot be parsed does not stop the stream.
 #[derive(Deserialize)]
 struct ObjectHeader<'a> {
     #[serde(borrow)]
@@ -96,6 +96,9 @@ struct ObjectHeaderMeta<'a> {
     resource_version: Option<Cow<'a, str>>,
 }
 
+/// The receiver of a stream's events was dropped, as the operator ends.
+pub(crate) struct ReceiverDropped;
+
 // === impl ObjectKey ===
 
 impl ObjectKey {
@@ -109,7 +112,7 @@ impl ObjectKey {
         })
     }
 
-    /// All that is left of an object whose body was not kept.
+    /// A body with nothing but the identity, for an object whose last state was not retained.
     pub(crate) fn stub(&self) -> Arc<RawValue> {
         let mut meta = Map::new();
         meta.insert("name".to_owned(), Value::from(&*self.name));

@@ -15,7 +15,7 @@ use super::session::{ServeError, Session, WebhookServer};
 use super::{Configuration, Serving, Webhooks, default_server};
 use crate::client::resource::ResourceSpec;
 use crate::health::metrics::Metrics;
-use crate::index::readiness::ReadyIndices;
+use crate::index::readiness::GatedIndices;
 use crate::registration::RegisteredWebhook;
 use crate::task::Tasks;
 use crate::task::heartbeat::{Heartbeats, State};
@@ -29,7 +29,7 @@ pub(crate) struct Engine {
 
 /// What webhooks share with the rest of the operator.
 pub(crate) struct Around<'a> {
-    pub(crate) lookup: ReadyIndices,
+    pub(crate) lookup: GatedIndices,
     pub(crate) heartbeats: &'a Heartbeats,
     pub(crate) metrics: &'a Metrics,
 }

@@ -20,7 +20,7 @@ use crate::client::resource::{Description, ResourceSpec};
 use crate::context::validation::{Caller, ReviewFacts, States};
 use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};
-use crate::index::readiness::ReadyIndices;
+use crate::index::readiness::GatedIndices;
 use crate::registration::RegisteredWebhook;
 use crate::registration::function::webhook::{ReviewFunction, ReviewVerdict};
 
@@ -38,7 +38,7 @@ struct Routes {
     webhooks: HashMap<String, Route>,
     reach: WebhookNamespaces,
     client: Client,
-    lookup: ReadyIndices,
+    lookup: GatedIndices,
 }
 
 struct Route {
@@ -95,7 +95,7 @@ impl Reviewer {
         webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
         reach: WebhookNamespaces,
         client: Client,
-        lookup: ReadyIndices,
+        lookup: GatedIndices,
         metrics: &Metrics,
     ) -> Self {
         let webhooks = webhooks.into_iter().map(|(resource, webhook)| {

@@ -1,4 +1,4 @@
-//! One attempt of a daemon or timer: called, delivered, judged, told.
+//! One attempt of a daemon or timer: the call, the write of its patch, the report of its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
 use tracing::{Instrument as _, info};
 
-use super::Shared;
-use super::declaration::Work;
-use super::instance::Run;
+use super::BackgroundServices;
+use super::declaration::RegisteredBackground;
+use super::instance::Instance;
 use crate::context::background::BackgroundFacts;
 use crate::context::change::Effects;
 use crate::events::log_layer::LogPosting;
@@ -21,37 +21,41 @@ use crate::events::object_ref::ObjectRef;
 use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
 use crate::process::execute::scope::HandlerScope;
-use crate::process::persist::background_write::Delivery;
+use crate::process::persist::background_write::BackgroundObject;
 use crate::watch::latest::LatestState;
 
-/// A daemon or timer with its surroundings.
+/// A daemon or timer with the services and the object that its calls need.
 #[derive(Clone)]
-pub(super) struct Site {
-    pub(super) shared: Arc<Shared>,
-    pub(super) run: Arc<Run>,
-    pub(super) live: Arc<LatestState>,
+pub(super) struct InstanceRunner {
+    pub(super) services: Arc<BackgroundServices>,
+    pub(super) instance: Arc<Instance>,
+    pub(super) latest: Arc<LatestState>,
 }
 
-/// What follows from an attempt.
+/// The end of an attempt, as far as it decides about the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// It was the last one, and a good one.
-    Well,
-    /// It was the last one, and a bad one.
-    Badly,
-    /// Another one follows after this time.
-    Again(Duration),
-    /// It was interrupted, for it had to stop.
+pub(super) enum AttemptEnd {
+    /// It was the last one, and succeeded or failed with an error that is ignored.
+    Succeeded,
+    /// It was the last one, and failed for good.
+    Failed,
+    /// Another attempt follows after this time.
+    Retry(Duration),
+    /// The call was interrupted, as the daemon or timer had to stop.
     Interrupted,
 }
 
-impl Site {
-    /// Makes an attempt; `alive` is kept by all work that it leaves behind.
-    pub(super) async fn attempt(&self, record: &mut Record, alive: Arc<dyn Send + Sync>) -> Ended {
-        let scope = self.surroundings();
-        let id = self.run.duty.spec.id.as_str();
+impl InstanceRunner {
+    /// Makes an attempt; `alive` is held by all work that outlives the call.
+    pub(super) async fn attempt(
+        &self,
+        record: &mut Record,
+        alive: Arc<dyn Send + Sync>,
+    ) -> AttemptEnd {
+        let scope = self.handler_scope();
+        let id = self.instance.handler.spec.id.as_str();
         let handler = scope.subject.handler_span(id, record.retries);
-        // Large enough for moves to be felt: it stays where it is made.
+        // The future is large: boxed, it is not moved.
         Box::pin(self.attempt_within(record, scope, alive))
             .instrument(handler)
             .await
@@ -62,37 +66,31 @@ impl Site {
         record: &mut Record,
         scope: HandlerScope,
         alive: Arc<dyn Send + Sync>,
-    ) -> Ended {
-        if !self.shared.services.pause_gate.is_running() {
-            // Whoever is to stop for a pause is told so in a moment.
-            tokio::select! {
-                _ = self.shared.services.pause_gate.running() => {}
-                () = self.run.signal.until(|reasons| !reasons.is_empty()) => {
-                    return Ended::Interrupted;
-                }
-            }
+    ) -> AttemptEnd {
+        if !self.wait_until_running().await {
+            return AttemptEnd::Interrupted;
         }
-        let spec = &self.run.duty.spec;
-        let (mut effects, verdict) = match spec.policy.allow(record.retries, self.runtime(record)) {
+        let spec = &self.instance.handler.spec;
+        let (mut effects, end) = match spec.policy.allow(record.retries, self.runtime(record)) {
             Err(limit) => {
-                self.run.duty.metrics.exhausted();
+                self.instance.handler.metrics.exhausted();
                 (Effects::default(), Err(limit))
             }
             Ok(()) => {
-                let measured = self.run.duty.metrics.begin(record.retries);
-                let pause_gate = &self.shared.services.pause_gate;
+                let measured = self.instance.handler.metrics.begin(record.retries);
+                let pause_gate = &self.services.operator.pause_gate;
                 let call = self.call(self.facts(record, &scope, alive), record);
                 let Ok(attempt) = pause_gate.while_leading(call).await else {
-                    return Ended::Interrupted;
+                    return AttemptEnd::Interrupted;
                 };
                 measured.end(attempt.verdict.counted());
                 (attempt.effects, Ok(attempt.verdict))
             }
         };
-        let interrupted = matches!(verdict, Ok(CallEnd::Interrupted));
+        let interrupted = matches!(end, Ok(CallEnd::Interrupted));
         let result = effects.result.take();
-        let mut outcome = match verdict {
-            Ok(verdict) => verdict.into_outcome(result, Reason::Noop, &spec.policy),
+        let mut outcome = match end {
+            Ok(end) => end.into_outcome(result, Reason::Noop, &spec.policy),
             Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
         };
         let mut patch = effects.patch.into_writes();
@@ -100,34 +98,57 @@ impl Site {
             patch.store_result(spec.id.as_str(), result);
         }
         if !patch.is_empty()
-            && let Err(rejected) = self.delivery().deliver(patch).await
+            && let Err(rejected) = self.background_object().write(patch).await
         {
-            let message = format!("the server does not accept what it wants written: {rejected}");
+            let message = format!("the API server rejects its patch: {rejected}");
             outcome = Outcome::Error(HandlerFailure::Other { message });
         }
         if interrupted {
-            info!("{} is interrupted: {}", self.run, self.run.signal.reasons());
-            return Ended::Interrupted;
+            info!(
+                "{} is interrupted: {}",
+                self.instance,
+                self.instance.signal.reasons()
+            );
+            return AttemptEnd::Interrupted;
         }
+        self.conclude(record, &outcome, &scope)
+    }
+
+    /// Waits out a pause of the operator; false if the daemon or timer is to stop meanwhile.
+    async fn wait_until_running(&self) -> bool {
+        let pause_gate = &self.services.operator.pause_gate;
+        if pause_gate.is_running() {
+            return true;
+        }
+        tokio::select! {
+            _ = pause_gate.running() => true,
+            // A pause stops daemons and timers a moment after it has begun.
+            () = self.instance.signal.until(|reasons| !reasons.is_empty()) => false,
+        }
+    }
+
+    /// Enters an outcome into the record and reports it.
+    fn conclude(&self, record: &mut Record, outcome: &Outcome, scope: &HandlerScope) -> AttemptEnd {
+        let spec = &self.instance.handler.spec;
         let now = Timestamp::now();
-        let default_backoff = self.shared.settings.execution.default_backoff;
+        let default_backoff = self.services.settings.execution.default_backoff;
         let consequence =
             Consequence::of(outcome.clone(), &spec.policy, default_backoff, record, now);
         *record = consequence.apply(record, now);
-        let finished = report::Finished {
+        let finished = report::FinishedCall {
             spec,
-            outcome: &outcome,
+            outcome,
             consequence: &consequence,
             record: Some(record),
             default_backoff,
             now,
         };
-        report::tell(&finished, &scope);
+        report::report_call(&finished, scope);
         match consequence {
-            Consequence::Succeeded(_) | Consequence::Ignored { .. } => Ended::Well,
-            Consequence::Failed { .. } => Ended::Badly,
+            Consequence::Succeeded(_) | Consequence::Ignored { .. } => AttemptEnd::Succeeded,
+            Consequence::Failed { .. } => AttemptEnd::Failed,
             Consequence::Retry { delay, .. } | Consequence::Waiting { delay } => {
-                Ended::Again(delay.unwrap_or_default())
+                AttemptEnd::Retry(delay.unwrap_or_default())
             }
         }
     }
@@ -137,23 +158,24 @@ impl Site {
         facts: BackgroundFacts,
         record: &Record,
     ) -> crate::registration::function::Attempt {
-        let policy = &self.run.duty.spec.policy;
+        let policy = &self.instance.handler.spec.policy;
         let limit = policy
             .timeout
             .map(|timeout| timeout.saturating_sub(self.runtime(record)));
         let log_posting = facts.scope.log_posting();
-        match &self.run.duty.work {
-            Work::Daemon(daemon) => {
-                let run = Arc::clone(&self.run);
+        match &self.instance.handler.registered {
+            RegisteredBackground::Daemon(daemon) => {
+                let instance = Arc::clone(&self.instance);
                 let interrupted = async move {
-                    run.signal
+                    instance
+                        .signal
                         .until(|reasons| reasons.contains(StopReason::Cancelled))
                         .await;
                 };
                 let call = daemon.function.call(facts, interrupted.boxed(), limit);
                 LogPosting::lend(log_posting, call).await
             }
-            Work::Timer(timer) => {
+            RegisteredBackground::Timer(timer) => {
                 LogPosting::lend(log_posting, timer.function.call(facts, limit)).await
             }
         }
@@ -167,35 +189,35 @@ impl Site {
     ) -> BackgroundFacts {
         BackgroundFacts {
             scope: scope.clone(),
-            object: self.delivery(),
-            stop: self.run.stop(),
+            object: self.background_object(),
+            stop: self.instance.stop(),
             alive,
-            handler: self.run.duty.spec.id.clone(),
-            param: self.run.duty.param.clone(),
+            handler: self.instance.handler.spec.id.clone(),
+            param: self.instance.handler.param.clone(),
             retry: record.retries,
             started: record.started,
             runtime: self.runtime(record),
         }
     }
 
-    fn delivery(&self) -> Delivery {
-        let duty = &self.run.duty;
-        Delivery {
-            api: Arc::clone(&duty.api),
-            key: Arc::clone(&self.run.key),
-            status: duty.resource.status,
-            live: Arc::clone(&self.live),
-            pause_gate: self.shared.services.pause_gate.clone(),
+    fn background_object(&self) -> BackgroundObject {
+        let handler = &self.instance.handler;
+        BackgroundObject {
+            api: Arc::clone(&handler.api),
+            key: Arc::clone(&self.instance.key),
+            status: handler.resource.status,
+            latest: Arc::clone(&self.latest),
+            pause_gate: self.services.operator.pause_gate.clone(),
         }
     }
 
-    fn surroundings(&self) -> HandlerScope {
-        let (duty, key) = (&self.run.duty, &self.run.key);
+    fn handler_scope(&self) -> HandlerScope {
+        let (handler, key) = (&self.instance.handler, &self.instance.key);
         HandlerScope {
-            services: Arc::clone(&self.shared.services),
-            subject: ObjectRef::handled(Arc::clone(duty.api.name()), Arc::clone(key)),
-            memo: duty.memos.as_ref().map(|memos| memos.find(&key.uid)),
-            resource: duty.api.description().get(),
+            services: Arc::clone(&self.services.operator),
+            subject: ObjectRef::handled(Arc::clone(handler.api.name()), Arc::clone(key)),
+            memo: handler.memos.as_ref().map(|memos| memos.find(&key.uid)),
+            resource: handler.api.description().get(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A daemon from its start to its end: attempts, with pauses between them.
+//! The loop of a daemon from its start to its end: attempts, with delays between them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use jiff::Timestamp;
 use kopf_core::cause::Reason;
 use kopf_core::progress::record::Record;
 
-use super::attempt::{Ended, Site};
-use super::instance::LastOut;
+use super::attempt::{AttemptEnd, InstanceRunner};
+use super::instance::InstanceEndOnDrop;
 
-/// Accompanies an object until the daemon has ended or was stopped.
-pub(super) async fn accompany(site: Site, delay: Duration, alive: Arc<LastOut>) {
-    let stop = site.run.stop();
+/// Runs a daemon until it has ended or was stopped.
+pub(super) async fn run(runner: InstanceRunner, delay: Duration, alive: Arc<InstanceEndOnDrop>) {
+    let stop = runner.instance.stop();
     if !stop.sleep(delay).await {
         return;
     }
     let mut record = Record::begin(Reason::Noop, Timestamp::now());
     loop {
         let kept = Arc::clone(&alive);
-        match site.attempt(&mut record, kept).await {
-            Ended::Again(delay) => {
+        match runner.attempt(&mut record, kept).await {
+            AttemptEnd::Retry(delay) => {
                 if !stop.sleep(delay).await {
                     return;
                 }
             }
-            // Whoever was asked to stop may be asked to come back.
-            Ended::Well | Ended::Badly if stop.is_set() => return,
-            Ended::Well | Ended::Badly => return site.run.finish_for_good(),
-            Ended::Interrupted => return,
+            // A daemon that was asked to stop may be started again later.
+            AttemptEnd::Succeeded | AttemptEnd::Failed if stop.is_set() => return,
+            AttemptEnd::Succeeded | AttemptEnd::Failed => return runner.instance.mark_finished(),
+            AttemptEnd::Interrupted => return,
         }
     }
 }

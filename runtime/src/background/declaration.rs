@@ -1,4 +1,4 @@
-//! A declared daemon or timer, with all that running it takes.
+//! A declared daemon or timer of a kind, with everything that its runs share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,48 +16,48 @@ use crate::process::execute::report;
 use crate::registration::{RegisteredDaemon, RegisteredTimer};
 
 /// A daemon or timer of a kind.
-pub(crate) struct Duty {
+pub(crate) struct BackgroundHandler {
     pub(crate) spec: Arc<HandlerSpec>,
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) metrics: Arc<HandlerMetrics>,
-    pub(crate) work: Work,
+    pub(crate) registered: RegisteredBackground,
     pub(crate) resource: KindSpec,
     pub(crate) api: Arc<KindApi>,
     pub(crate) memos: Option<Arc<Memos>>,
 }
 
-/// What is to be done.
-pub(crate) enum Work {
+/// The function of a daemon or timer, with its schedule.
+pub(crate) enum RegisteredBackground {
     Daemon(RegisteredDaemon),
     Timer(Arc<RegisteredTimer>),
 }
 
-impl Duty {
+impl BackgroundHandler {
     pub(super) fn initial_delay(&self, object: &Value) -> Duration {
-        match &self.work {
-            Work::Daemon(daemon) => daemon.initial_delay.of(object),
-            Work::Timer(timer) => timer.initial_delay.of(object),
+        match &self.registered {
+            RegisteredBackground::Daemon(daemon) => daemon.initial_delay.of(object),
+            RegisteredBackground::Timer(timer) => timer.initial_delay.of(object),
         }
     }
 
-    /// A tick that runs is waited for: there is nothing to interrupt that would not tick again.
+    /// A running tick is never interrupted, only waited for.
     pub(super) fn stopping(&self) -> StopPolicy {
-        match &self.work {
-            Work::Daemon(daemon) => daemon.stopping,
-            Work::Timer(_) => StopPolicy::default(),
+        match &self.registered {
+            RegisteredBackground::Daemon(daemon) => daemon.stopping,
+            RegisteredBackground::Timer(_) => StopPolicy::default(),
         }
     }
 
-    /// Whether it matters when the object changed last.
+    /// True if the time since the last change of the object matters.
     pub(crate) fn idles(&self) -> bool {
-        match &self.work {
-            Work::Daemon(_) => false,
-            Work::Timer(timer) => timer.timing.idle().is_some(),
+        match &self.registered {
+            RegisteredBackground::Daemon(_) => false,
+            RegisteredBackground::Timer(timer) => timer.timing.idle().is_some(),
         }
     }
 }
 
-impl fmt::Display for Duty {
+impl fmt::Display for BackgroundHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} '{}'", report::noun(self.spec.trigger), self.spec.id)
     }

@@ -1,4 +1,4 @@
-//! One daemon or timer beside one object: whether it is there, and how it is stopped.
+//! The state of one daemon or timer of one object, and the stages of its stop.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,14 @@ use kopf_core::background::desired::InstanceState;
 use kopf_core::background::stopping::{StopReason, StopStage};
 use tracing::{info, warn};
 
-use super::Shared;
-use super::declaration::Duty;
+use super::BackgroundServices;
+use super::declaration::BackgroundHandler;
 use crate::context::stop::{Signal, StopSignal, Stoppable};
 use crate::watch::ObjectKey;
 
 /// A daemon or timer that was started.
-pub(super) struct Run {
-    pub(super) duty: Arc<Duty>,
+pub(super) struct Instance {
+    pub(super) handler: Arc<BackgroundHandler>,
     pub(super) key: Arc<ObjectKey>,
     pub(super) signal: Signal,
     /// Never held across an await.
@@ -24,30 +24,30 @@ pub(super) struct Run {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It is there; if it has said so, it will not come back.
-    There { for_good: bool },
-    /// It is there, but nobody waits for it.
-    Abandoned { for_good: bool },
-    /// It is gone.
-    Gone { for_good: bool },
+    /// It runs. One that is finished does not start again.
+    Running { finished: bool },
+    /// It still runs, but the operator no longer waits for it.
+    Abandoned { finished: bool },
+    /// Nothing of it runs any more.
+    Ended { finished: bool },
 }
 
-/// Held by everything that belongs to a daemon: when the last one is dropped, it is gone.
-pub(super) struct LastOut {
-    pub(super) run: Arc<Run>,
-    pub(super) shared: Arc<Shared>,
+/// Held by all work of a daemon: when the last holder drops it, the daemon has ended.
+pub(super) struct InstanceEndOnDrop {
+    pub(super) instance: Arc<Instance>,
+    pub(super) services: Arc<BackgroundServices>,
 }
 
-// === impl Run ===
+// === impl Instance ===
 
-impl Run {
-    pub(super) fn new(duty: &Arc<Duty>, key: &Arc<ObjectKey>) -> Self {
-        duty.metrics.came();
+impl Instance {
+    pub(super) fn new(handler: &Arc<BackgroundHandler>, key: &Arc<ObjectKey>) -> Self {
+        handler.metrics.came();
         Self {
-            duty: Arc::clone(duty),
+            handler: Arc::clone(handler),
             key: Arc::clone(key),
             signal: Signal::default(),
-            state: Mutex::new(State::There { for_good: false }),
+            state: Mutex::new(State::Running { finished: false }),
         }
     }
 
@@ -55,104 +55,106 @@ impl Run {
         StopSignal::new(Arc::<Self>::clone(self))
     }
 
-    pub(super) fn presence(&self) -> InstanceState {
+    pub(super) fn state(&self) -> InstanceState {
         match *self.lock() {
-            State::There { .. } if self.signal.reasons().is_empty() => InstanceState::Running,
-            State::There { .. } => InstanceState::Stopping,
+            State::Running { .. } if self.signal.reasons().is_empty() => InstanceState::Running,
+            State::Running { .. } => InstanceState::Stopping,
             State::Abandoned { .. } => InstanceState::Abandoned,
-            State::Gone { for_good: true } => InstanceState::Finished,
-            State::Gone { for_good: false } => InstanceState::Absent,
+            State::Ended { finished: true } => InstanceState::Finished,
+            State::Ended { finished: false } => InstanceState::Absent,
         }
     }
 
-    pub(super) fn is_gone(&self) -> bool {
-        matches!(*self.lock(), State::Gone { .. })
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(*self.lock(), State::Ended { .. })
     }
 
-    /// It has ended by itself, and is not to be started again.
-    pub(super) fn finish_for_good(&self) {
+    /// Notes that it has ended by itself, and is not to be started again.
+    pub(super) fn mark_finished(&self) {
         let mut state = self.lock();
         match &mut *state {
-            State::There { for_good }
-            | State::Abandoned { for_good }
-            | State::Gone { for_good } => {
-                *for_good = true;
+            State::Running { finished }
+            | State::Abandoned { finished }
+            | State::Ended { finished } => {
+                *finished = true;
             }
         }
     }
 
-    pub(super) fn is_finished_for_good(&self) -> bool {
-        self.lock().is_for_good()
+    pub(super) fn is_finished(&self) -> bool {
+        self.lock().is_finished()
     }
 
-    /// Nothing of it is left.
-    pub(super) fn leave(&self) {
+    /// Notes that nothing of it runs any more.
+    pub(super) fn mark_ended(&self) {
         let mut state = self.lock();
-        let for_good = state.is_for_good();
-        let former = std::mem::replace(&mut *state, State::Gone { for_good });
+        let finished = state.is_finished();
+        let former = std::mem::replace(&mut *state, State::Ended { finished });
         drop(state);
-        if !matches!(former, State::Gone { .. }) {
-            self.duty.metrics.left();
+        if !matches!(former, State::Ended { .. }) {
+            self.handler.metrics.left();
         }
         self.signal.wake();
     }
 
     fn abandon(&self) {
         let mut state = self.lock();
-        if let State::There { for_good } = *state {
-            *state = State::Abandoned { for_good };
+        if let State::Running { finished } = *state {
+            *state = State::Abandoned { finished };
         }
         drop(state);
         self.signal.wake();
     }
 
-    /// Waits until it is gone, or nobody waits for it any more.
-    pub(super) async fn settled(&self) {
+    /// Waits until it has ended or is abandoned.
+    pub(super) async fn ended_or_abandoned(&self) {
         loop {
-            let news = self.signal.woken();
-            if !matches!(*self.lock(), State::There { .. }) {
+            let woken = self.signal.woken();
+            if !matches!(*self.lock(), State::Running { .. }) {
                 return;
             }
-            news.await;
+            woken.await;
         }
     }
 
-    async fn settled_within(&self, time: Duration) -> bool {
-        tokio::time::timeout(time, self.settled()).await.is_ok()
+    async fn ended_within(&self, time: Duration) -> bool {
+        tokio::time::timeout(time, self.ended_or_abandoned())
+            .await
+            .is_ok()
     }
 
-    /// Leads it, once it was asked to stop, through the stages of stopping.
-    pub(super) async fn see_off(self: Arc<Self>, shared: Arc<Shared>) {
-        let policy = self.duty.stopping();
-        let asked = shared.now();
-        let polling = shared.settings.background.cancellation_polling;
+    /// Drives it through the stages of stopping, once it was asked to stop.
+    pub(super) async fn drive_stop(self: Arc<Self>, services: Arc<BackgroundServices>) {
+        let policy = self.handler.stopping();
+        let asked = services.now();
+        let polling = services.settings.background.cancellation_polling;
         loop {
-            let settled = match policy.stage(polling, asked, shared.now()) {
-                StopStage::Graceful(left) => self.settled_within(left).await,
+            let ended = match policy.stage(polling, asked, services.now()) {
+                StopStage::Graceful(left) => self.ended_within(left).await,
                 StopStage::Cancelling(left) => {
                     self.signal.raise(StopReason::Cancelled);
-                    self.settled_within(left).await
+                    self.ended_within(left).await
                 }
                 StopStage::Polling(left) => {
-                    let settled = self.settled_within(left).await;
-                    if !settled {
-                        let age = shared.now().saturating_sub(asked);
+                    let ended = self.ended_within(left).await;
+                    if !ended {
+                        let age = services.now().saturating_sub(asked);
                         info!(
                             "{self} has not stopped yet, {} s after it was asked",
                             age.as_secs()
                         );
                     }
-                    settled
+                    ended
                 }
                 StopStage::Abandoned => {
                     self.signal.raise(StopReason::Abandoned);
-                    warn!("{self} does not stop and is left to itself");
+                    warn!("{self} does not stop and is abandoned");
                     self.abandon();
-                    shared.nudge(&self.key);
+                    services.requeue(&self.key);
                     true
                 }
             };
-            if settled {
+            if ended {
                 return;
             }
         }
@@ -163,18 +165,18 @@ impl Run {
     }
 }
 
-impl Stoppable for Run {
+impl Stoppable for Instance {
     fn signal(&self) -> &Signal {
         &self.signal
     }
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "{} of {} {}",
-            self.duty, self.duty.resource.kind, self.key
+            self.handler, self.handler.resource.kind, self.key
         )
     }
 }
@@ -182,20 +184,20 @@ impl fmt::Display for Run {
 // === impl State ===
 
 impl State {
-    fn is_for_good(self) -> bool {
+    fn is_finished(self) -> bool {
         match self {
-            Self::There { for_good } | Self::Abandoned { for_good } | Self::Gone { for_good } => {
-                for_good
-            }
+            Self::Running { finished }
+            | Self::Abandoned { finished }
+            | Self::Ended { finished } => finished,
         }
     }
 }
 
-// === impl LastOut ===
+// === impl InstanceEndOnDrop ===
 
-impl Drop for LastOut {
+impl Drop for InstanceEndOnDrop {
     fn drop(&mut self) {
-        self.run.leave();
-        self.shared.nudge(&self.run.key);
+        self.instance.mark_ended();
+        self.services.requeue(&self.instance.key);
     }
 }

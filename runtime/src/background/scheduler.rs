@@ -1,7 +1,7 @@
-//! The one task that owns all daemons and the clock of all timers.
+//! The task that owns all daemons and the delay queue of all timers.
 //!
-//! Timers are entries of a wheel, not sleeping tasks; those that are due are called under the same
-//! bound as objects are handled.
+//! Timers are entries of a delay queue, not sleeping tasks; due timers are called under the same
+//! limit as objects are processed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,133 +16,134 @@ use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Expired;
 use tracing::{error, warn};
 
-use super::timer::{Due, Timer};
-use super::timer_calls::Calls;
-use crate::queue::{HEARTBEAT, QueueLimits};
+use super::timer::{Timer, TimerDue};
+use super::timer_calls::TimerCalls;
+use crate::queue::HEARTBEAT;
+use crate::queue::worker_limit::QueueLimits;
 use crate::task::heartbeat::Heartbeat;
 
-/// The wheel is finite; a timer that comes early is sent back.
+/// The delay queue has a maximum; a timer that expires early is scheduled again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 3600);
 
-/// How long tasks may take to be dropped.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The time for aborted tasks to be dropped.
+const ABORT_GRACE: Duration = Duration::from_secs(1);
 
-/// What the crew is asked to do.
-pub(super) enum Order {
-    /// Run this beside everything else.
-    Run(BoxFuture<'static, ()>),
-    /// Put a timer on the clock.
+/// A request to the scheduler.
+pub(super) enum SchedulerCommand {
+    /// Run this task.
+    Spawn(BoxFuture<'static, ()>),
+    /// Schedule a timer.
     Arm(Arc<Timer>),
-    /// Take a timer off the clock.
+    /// Take a timer out of the delay queue.
     Disarm(Arc<Timer>),
-    /// Let somebody else call timers, too.
-    Help,
+    /// Start one more caller of due timers.
+    AddCaller,
 }
 
 struct Scheduler {
     origin: Instant,
-    clock: DelayQueue<Arc<Timer>>,
-    calls: Calls,
+    delay_queue: DelayQueue<Arc<Timer>>,
+    calls: TimerCalls,
     tasks: JoinSet<()>,
 }
 
-/// Serves until `quit`; whatever still runs then is dropped.
+/// Runs until `quit`; all tasks that still run then are aborted.
 pub(super) async fn run(
     origin: Instant,
-    mut orders: mpsc::UnboundedReceiver<Order>,
+    mut commands: mpsc::UnboundedReceiver<SchedulerCommand>,
     limits: QueueLimits,
     heartbeat: Heartbeat,
     quit: CancellationToken,
 ) {
-    let mut crew = Scheduler {
+    let mut scheduler = Scheduler {
         origin,
-        clock: DelayQueue::new(),
-        calls: Calls::new(limits),
+        delay_queue: DelayQueue::new(),
+        calls: TimerCalls::new(limits),
         tasks: JoinSet::new(),
     };
     let mut heartbeat_interval = tokio::time::interval(HEARTBEAT);
     loop {
-        let permit = crew.calls.permit();
-        let needed = crew.calls.need_a_caller();
+        let permit = scheduler.calls.permit();
+        let needed = scheduler.calls.needs_caller();
         tokio::select! {
             () = quit.cancelled() => break,
             _ = heartbeat_interval.tick() => {
                 heartbeat.within(HEARTBEAT);
-                crew.calls.look_after();
+                scheduler.calls.detect_stuck_callers();
             }
-            Some(order) = orders.recv() => crew.obey(order),
-            Some(due) = crew.clock.next(), if !crew.clock.is_empty() => crew.strike(due),
-            Some(done) = crew.tasks.join_next() => see_out(done),
-            Ok(permit) = permit, if needed => crew.call(permit),
+            Some(command) = commands.recv() => scheduler.execute(command),
+            Some(due) = scheduler.delay_queue.next(), if !scheduler.delay_queue.is_empty() => scheduler.expired(due),
+            Some(done) = scheduler.tasks.join_next() => log_lost_task(done),
+            Ok(permit) = permit, if needed => scheduler.start_caller(permit),
         }
-        // Timers come in crowds, and waiting for one event at a time costs more than a tick.
-        while let Ok(order) = orders.try_recv() {
-            crew.obey(order);
+        // Many timers expire together, and one `select!` for each costs more than a tick.
+        while let Ok(command) = commands.try_recv() {
+            scheduler.execute(command);
         }
-        while let Some(Some(due)) = crew.clock.next().now_or_never() {
-            crew.strike(due);
+        while let Some(Some(due)) = scheduler.delay_queue.next().now_or_never() {
+            scheduler.expired(due);
         }
-        while let Some(done) = crew.tasks.try_join_next() {
-            see_out(done);
+        while let Some(done) = scheduler.tasks.try_join_next() {
+            log_lost_task(done);
         }
-        if crew.calls.need_a_caller()
-            && let Some(permit) = crew.calls.permit().now_or_never().and_then(Result::ok)
+        if scheduler.calls.needs_caller()
+            && let Some(permit) = scheduler.calls.permit().now_or_never().and_then(Result::ok)
         {
-            crew.call(permit);
+            scheduler.start_caller(permit);
         }
     }
     heartbeat.rest();
-    crew.dismiss().await;
+    scheduler.abort_all().await;
 }
 
 impl Scheduler {
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Run(task) => {
+    fn execute(&mut self, command: SchedulerCommand) {
+        match command {
+            SchedulerCommand::Spawn(task) => {
                 self.tasks.spawn(task);
             }
-            Order::Arm(timer) => self.look_at(timer),
-            Order::Help => self.calls.help(),
-            Order::Disarm(timer) => {
-                if let Some(key) = timer.take() {
-                    self.clock.try_remove(&key);
+            SchedulerCommand::Arm(timer) => self.schedule(timer),
+            SchedulerCommand::AddCaller => self.calls.request_caller(),
+            SchedulerCommand::Disarm(timer) => {
+                if let Some(key) = timer.unschedule() {
+                    self.delay_queue.try_remove(&key);
                 }
             }
         }
     }
 
-    fn strike(&mut self, due: Expired<Arc<Timer>>) {
+    fn expired(&mut self, due: Expired<Arc<Timer>>) {
         let timer = due.into_inner();
-        timer.take();
-        self.look_at(timer);
+        timer.unschedule();
+        self.schedule(timer);
     }
 
-    fn call(&mut self, permit: OwnedSemaphorePermit) {
+    fn start_caller(&mut self, permit: OwnedSemaphorePermit) {
         let caller = self.calls.caller(permit);
         self.tasks.spawn(caller);
     }
 
-    fn look_at(&mut self, timer: Arc<Timer>) {
+    fn schedule(&mut self, timer: Arc<Timer>) {
         let now = self.origin.elapsed();
-        match timer.look(now) {
-            Due::Now => self.calls.push(timer),
-            Due::Never => {}
-            Due::At(due) => {
+        match timer.due(now) {
+            TimerDue::Now => self.calls.push(timer),
+            TimerDue::Never => {}
+            TimerDue::At(due) => {
                 let delay = due.saturating_sub(now).min(LONGEST_SLEEP);
-                let key = self.clock.insert(Arc::clone(&timer), delay);
-                if let Some(former) = timer.put(key) {
-                    self.clock.try_remove(&former);
+                let key = self.delay_queue.insert(Arc::clone(&timer), delay);
+                if let Some(former) = timer.set_scheduled(key) {
+                    self.delay_queue.try_remove(&former);
                 }
             }
         }
     }
 
-    async fn dismiss(mut self) {
+    async fn abort_all(mut self) {
         self.tasks.abort_all();
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+        if tokio::time::timeout(ABORT_GRACE, all).await.is_err() {
             warn!(
-                "{} daemons or timers block their threads and cannot be dropped",
+                "{} daemons or timers block their threads and cannot be aborted",
                 self.tasks.len()
             );
             self.tasks.detach_all();
@@ -150,8 +151,8 @@ impl Scheduler {
     }
 }
 
-fn see_out(done: Result<(), JoinError>) {
+fn log_lost_task(done: Result<(), JoinError>) {
     if let Err(error) = done {
-        error!("a daemon or timer was lost: {error}");
+        error!("a task of a daemon or timer panicked or was cancelled: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Daemons and timers on a paused clock, without a server: who runs when, and how it ends.
+//! Tests of daemons and timers on a paused clock, without an API server.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -16,8 +16,8 @@ use crate::handler::error::{HandlerError, HandlerResult};
 use crate::handler::{DaemonHandler, TimerHandler};
 use crate::health::metrics::KindMetrics;
 use crate::index::Indices;
-use crate::process::Kind;
-use crate::process::kind::Supplies;
+use crate::process::HandledKind;
+use crate::process::kind::KindServices;
 use crate::registration::Resource;
 use crate::watch::KindIndex;
 
@@ -25,28 +25,28 @@ const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// What handlers do, and what they have done.
-struct Theatre {
+/// The state of the test operator: a log that the handlers write.
+struct HandlerLog {
     begin: Instant,
     lines: Mutex<Vec<String>>,
-    at_work: AtomicUsize,
+    running: AtomicUsize,
 }
 
-/// A crew at work, and one object.
-struct Stage {
-    theatre: Arc<Theatre>,
+/// A running scheduler, and one object.
+struct BackgroundTest {
+    log: Arc<HandlerLog>,
     background: Arc<Background>,
-    nudges: mpsc::UnboundedReceiver<Arc<ObjectKey>>,
-    crew: JoinHandle<()>,
+    requeues: mpsc::UnboundedReceiver<Arc<ObjectKey>>,
+    scheduler: JoinHandle<()>,
     quit: CancellationToken,
-    duties: Vec<Arc<Duty>>,
+    handlers: Vec<Arc<BackgroundHandler>>,
     key: Arc<ObjectKey>,
-    /// Tasks before the crew, which are the client's.
+    /// The number of tasks before the scheduler: those of the client.
     tasks: usize,
 }
 
-impl Theatre {
-    /// Notes what happened, with the time since the begin in seconds.
+impl HandlerLog {
+    /// Adds a line with the time since the begin in seconds.
     fn note(&self, what: impl Into<String>) {
         let at = self.begin.elapsed().as_secs_f64();
         let line = format!("{at} {}", what.into());
@@ -58,15 +58,15 @@ impl Theatre {
     }
 }
 
-fn theatre() -> Arc<Theatre> {
-    Arc::new(Theatre {
+fn handler_log() -> Arc<HandlerLog> {
+    Arc::new(HandlerLog {
         begin: Instant::now(),
         lines: Mutex::default(),
-        at_work: AtomicUsize::new(0),
+        running: AtomicUsize::new(0),
     })
 }
 
-fn resource(theatre: &Arc<Theatre>) -> Resource<Value, Theatre> {
+fn resource(log: &Arc<HandlerLog>) -> Resource<Value, HandlerLog> {
     let spec = ResourceSpec {
         group: "kopf.dev",
         version: "v1",
@@ -75,13 +75,15 @@ fn resource(theatre: &Arc<Theatre>) -> Resource<Value, Theatre> {
         scope: Scope::Namespaced,
         status: StatusSubresource::Present,
     };
-    Resource::new(spec, theatre)
+    Resource::new(spec, log)
 }
 
-impl Stage {
-    fn new(declare: impl FnOnce(Resource<Value, Theatre>) -> Resource<Value, Theatre>) -> Self {
-        let theatre = theatre();
-        let resource = declare(resource(&theatre)).build();
+impl BackgroundTest {
+    fn new(
+        declare: impl FnOnce(Resource<Value, HandlerLog>) -> Resource<Value, HandlerLog>,
+    ) -> Self {
+        let log = handler_log();
+        let resource = declare(resource(&log)).build();
         let settings = Settings::default();
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let persistence = Arc::new(settings.persistence.clone());
@@ -92,31 +94,32 @@ impl Stage {
             pause_gate: PauseGate::always(),
             indices: Indices::default(),
         });
-        let supplies = Supplies {
+        let kind_services = KindServices {
             client,
             persistence,
             patience: settings.networking.request_timeout,
             metrics: KindMetrics::unobserved(),
         };
         let Coverage::Kind(spec) = resource.coverage else {
-            panic!("it is one kind");
+            panic!("the coverage is one kind");
         };
-        let kind = Kind::new(spec.into(), &[&resource], supplies).unwrap();
+        let kind = HandledKind::new(spec.into(), &[&resource], kind_services).unwrap();
         let limits = QueueLimits {
             busy: settings.queueing.worker_limit,
             patience: settings.queueing.worker_patience,
         };
-        let staff = Staff::new(Arc::new(settings), services);
-        let background = Arc::clone(&staff.background);
+        let background_setup = BackgroundSetup::new(Arc::new(settings), services);
+        let background = Arc::clone(&background_setup.background);
         let quit = CancellationToken::new();
-        let (crew, nudges) = staff.crew(limits, Heartbeat::unobserved(), quit.clone());
+        let (scheduler, requeues) =
+            background_setup.scheduler(limits, Heartbeat::unobserved(), quit.clone());
         Self {
-            theatre,
+            log,
             background,
-            nudges,
-            crew: tokio::spawn(crew),
+            requeues,
+            scheduler: tokio::spawn(scheduler),
             quit,
-            duties: kind.duties().to_vec(),
+            handlers: kind.background_handlers().to_vec(),
             key: Arc::new(ObjectKey {
                 kind: KindIndex(0),
                 uid: "uid".into(),
@@ -127,15 +130,15 @@ impl Stage {
         }
     }
 
-    /// Shows a state of the object; tells whether it needs the finalizer.
-    fn show_as(&self, object: &Value, life: ObjectLife, listed: bool) -> bool {
+    /// Reconciles a state of the object; returns whether it needs the finalizer.
+    fn reconcile_as(&self, object: &Value, life: ObjectLife, listed: bool) -> bool {
         let version = ObjectView::new(object).resource_version();
         let text = serde_json::value::to_raw_value(object).unwrap();
         self.background
-            .saw(&self.key, &text.into(), version.map(ResourceVersion::new));
-        self.background.tend(&Scene {
+            .update_latest(&self.key, &text.into(), version.map(ResourceVersion::new));
+        self.background.reconcile(&ObservedObject {
             key: &self.key,
-            duties: &self.duties,
+            handlers: &self.handlers,
             object,
             essence: &object["spec"],
             life,
@@ -143,16 +146,16 @@ impl Stage {
         })
     }
 
-    fn show(&self, object: &Value) -> bool {
-        self.show_as(object, ObjectLife::Alive { held: true }, false)
+    fn reconcile(&self, object: &Value) -> bool {
+        self.reconcile_as(object, ObjectLife::Alive { held: true }, false)
     }
 
     fn delete(&self, object: &Value) -> bool {
-        self.show_as(object, ObjectLife::Deleting, false)
+        self.reconcile_as(object, ObjectLife::Deleting, false)
     }
 
-    /// Shows that many other objects.
-    fn crowd(&self, size: usize, listed: bool) {
+    /// Reconciles that many other objects.
+    fn reconcile_many(&self, size: usize, listed: bool) {
         let object = object(1, 1);
         for number in 0..size {
             let key = Arc::new(ObjectKey {
@@ -161,9 +164,9 @@ impl Stage {
                 namespace: None,
                 name: number.to_string().into(),
             });
-            self.background.tend(&Scene {
+            self.background.reconcile(&ObservedObject {
                 key: &key,
-                duties: &self.duties,
+                handlers: &self.handlers,
                 object: &object,
                 essence: &object["spec"],
                 life: ObjectLife::Alive { held: true },
@@ -172,22 +175,21 @@ impl Stage {
         }
     }
 
-    /// Lets time pass.
-    async fn pass(&self, time: Duration) {
+    async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
-    async fn nudged(&mut self) {
-        let key = self.nudges.recv().await.unwrap();
+    async fn requeued(&mut self) {
+        let key = self.requeues.recv().await.unwrap();
         assert_eq!(key, self.key);
     }
 
-    /// Ends the crew, and makes sure that nothing of it is left.
+    /// Ends the scheduler, and checks that none of its tasks is left.
     async fn close(self) {
         self.quit.cancel();
-        self.crew.await.unwrap();
+        self.scheduler.await.unwrap();
         let alive = || Handle::current().metrics().num_alive_tasks();
-        // With several threads, a task that is over is counted for a moment more.
+        // With several threads, tokio counts a task for a moment after its end.
         let deadline = std::time::Instant::now() + s(5);
         while alive() != self.tasks && std::time::Instant::now() < deadline {
             tokio::task::yield_now().await;
@@ -212,11 +214,11 @@ fn unlabelled(version: u32) -> Value {
     object
 }
 
-/// A daemon that does as it is told.
-async fn obedient(theatre: &Theatre, cx: &mut DaemonContext<Value>) -> HandlerResult {
-    theatre.note("starts");
+/// A daemon that stops when it is asked to.
+async fn stops_when_asked(log: &HandlerLog, cx: &mut DaemonContext<Value>) -> HandlerResult {
+    log.note("starts");
     cx.stop().wait().await;
-    theatre.note(format!("stops: {}", cx.stop().reasons()));
+    log.note(format!("stops: {}", cx.stop().reasons()));
     Ok(())
 }
 
@@ -226,27 +228,30 @@ fn matching(handler: DaemonHandler) -> DaemonHandler {
 
 #[tokio::test(start_paused = true)]
 async fn a_daemon_runs_while_its_object_matches_and_again_when_it_matches_again() {
-    let mut stage = Stage::new(|resource| {
+    let mut test = BackgroundTest::new(|resource| {
         resource.daemon(matching(DaemonHandler::new("d")), |state, cx| {
-            Box::pin(obedient(state, cx))
+            Box::pin(stops_when_asked(state, cx))
         })
     });
-    assert!(stage.show_as(&object(1, 1), ObjectLife::Alive { held: false }, false));
-    stage.pass(s(1)).await;
-    assert!(stage.theatre.notes().is_empty(), "nothing starts unheld");
-    assert!(stage.show(&object(1, 1)));
-    assert!(stage.show(&object(2, 1)));
-    stage.pass(s(1)).await;
-    assert!(stage.show(&unlabelled(3)), "held until it has stopped");
-    stage.nudged().await;
-    assert!(!stage.show(&unlabelled(3)));
-    assert!(stage.show(&object(4, 1)));
-    stage.pass(s(1)).await;
-    assert!(stage.delete(&object(5, 1)));
-    stage.nudged().await;
-    assert!(!stage.delete(&object(5, 1)));
+    assert!(test.reconcile_as(&object(1, 1), ObjectLife::Alive { held: false }, false));
+    test.sleep(s(1)).await;
+    assert!(
+        test.log.notes().is_empty(),
+        "nothing starts before the finalizer is there"
+    );
+    assert!(test.reconcile(&object(1, 1)));
+    assert!(test.reconcile(&object(2, 1)));
+    test.sleep(s(1)).await;
+    assert!(test.reconcile(&unlabelled(3)), "held until it has stopped");
+    test.requeued().await;
+    assert!(!test.reconcile(&unlabelled(3)));
+    assert!(test.reconcile(&object(4, 1)));
+    test.sleep(s(1)).await;
+    assert!(test.delete(&object(5, 1)));
+    test.requeued().await;
+    assert!(!test.delete(&object(5, 1)));
     assert_eq!(
-        stage.theatre.notes(),
+        test.log.notes(),
         [
             "1 starts",
             "2 stops: filters mismatch",
@@ -254,12 +259,12 @@ async fn a_daemon_runs_while_its_object_matches_and_again_when_it_matches_again(
             "3 stops: resource deleted"
         ]
     );
-    stage.close().await;
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_daemon_that_matches_again_while_it_stops_is_started_when_it_has_stopped() {
-    let mut stage = Stage::new(|resource| {
+    let mut test = BackgroundTest::new(|resource| {
         resource.daemon(matching(DaemonHandler::new("d")), |state, cx| {
             Box::pin(async move {
                 state.note("starts");
@@ -270,21 +275,21 @@ async fn a_daemon_that_matches_again_while_it_stops_is_started_when_it_has_stopp
             })
         })
     });
-    stage.show(&object(1, 1));
-    stage.pass(s(1)).await;
-    stage.show(&unlabelled(2));
-    stage.pass(s(1)).await;
-    assert!(stage.show(&object(3, 1)));
-    stage.nudged().await;
-    assert!(stage.show(&object(3, 1)));
-    stage.pass(s(1)).await;
-    assert_eq!(stage.theatre.notes(), ["0 starts", "11 stops", "11 starts"]);
-    stage.close().await;
+    test.reconcile(&object(1, 1));
+    test.sleep(s(1)).await;
+    test.reconcile(&unlabelled(2));
+    test.sleep(s(1)).await;
+    assert!(test.reconcile(&object(3, 1)));
+    test.requeued().await;
+    assert!(test.reconcile(&object(3, 1)));
+    test.sleep(s(1)).await;
+    assert_eq!(test.log.notes(), ["0 starts", "11 stops", "11 starts"]);
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_that_returns_is_not_started_again_and_holds_nothing() {
-    let mut stage = Stage::new(|resource| {
+async fn a_daemon_that_returns_is_not_started_again_and_needs_no_finalizer() {
+    let mut test = BackgroundTest::new(|resource| {
         resource.daemon(DaemonHandler::new("d"), |state, _| {
             Box::pin(async move {
                 state.note("returns");
@@ -292,17 +297,17 @@ async fn a_daemon_that_returns_is_not_started_again_and_holds_nothing() {
             })
         })
     });
-    assert!(stage.show(&object(1, 1)));
-    stage.nudged().await;
-    assert!(!stage.show(&object(2, 1)));
-    stage.pass(s(100)).await;
-    assert_eq!(stage.theatre.notes(), ["0 returns"]);
-    stage.close().await;
+    assert!(test.reconcile(&object(1, 1)));
+    test.requeued().await;
+    assert!(!test.reconcile(&object(2, 1)));
+    test.sleep(s(100)).await;
+    assert_eq!(test.log.notes(), ["0 returns"]);
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn temporary_errors_restart_a_daemon_and_a_permanent_one_ends_it() {
-    let mut stage = Stage::new(|resource| {
+    let mut test = BackgroundTest::new(|resource| {
         let handler = DaemonHandler::new("d").initial_delay(s(3)).backoff(s(5));
         resource.daemon(handler, |state, cx| {
             Box::pin(async move {
@@ -316,11 +321,11 @@ async fn temporary_errors_restart_a_daemon_and_a_permanent_one_ends_it() {
             })
         })
     });
-    stage.show(&object(1, 1));
-    stage.nudged().await;
-    assert!(!stage.show(&object(2, 1)));
+    test.reconcile(&object(1, 1));
+    test.requeued().await;
+    assert!(!test.reconcile(&object(2, 1)));
     assert_eq!(
-        stage.theatre.notes(),
+        test.log.notes(),
         [
             "3 attempt 0",
             "13 attempt 1",
@@ -328,25 +333,25 @@ async fn temporary_errors_restart_a_daemon_and_a_permanent_one_ends_it() {
             "23 attempt 3"
         ]
     );
-    stage.close().await;
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_computed_delay_depends_on_the_object() {
-    let stage = Stage::new(|resource| {
+    let test = BackgroundTest::new(|resource| {
         let handler = DaemonHandler::new("d")
             .initial_delay_by(|object| s(object["spec"]["size"].as_u64().unwrap()));
-        resource.daemon(handler, |state, cx| Box::pin(obedient(state, cx)))
+        resource.daemon(handler, |state, cx| Box::pin(stops_when_asked(state, cx)))
     });
-    stage.show(&object(1, 7));
-    stage.pass(s(8)).await;
-    assert_eq!(stage.theatre.notes(), ["7 starts"]);
-    stage.close().await;
+    test.reconcile(&object(1, 7));
+    test.sleep(s(8)).await;
+    assert_eq!(test.log.notes(), ["7 starts"]);
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_object_of_a_daemon_is_always_as_it_is_now() {
-    let stage = Stage::new(|resource| {
+async fn a_daemon_sees_the_newest_state_and_never_an_older_one() {
+    let test = BackgroundTest::new(|resource| {
         resource.daemon(DaemonHandler::new("d"), |state, cx| {
             Box::pin(async move {
                 state.note(format!("size {}", cx.object()["spec"]["size"]));
@@ -357,66 +362,68 @@ async fn the_object_of_a_daemon_is_always_as_it_is_now() {
             })
         })
     });
-    stage.show(&object(1, 1));
-    stage.pass(s(1)).await;
-    stage.show(&object(2, 2));
-    stage.pass(s(1)).await;
-    stage.show(&object(1, 9));
-    stage.pass(s(1)).await;
-    stage.show(&object(3, 3));
-    stage.pass(s(1)).await;
-    let notes = stage.theatre.notes();
+    test.reconcile(&object(1, 1));
+    test.sleep(s(1)).await;
+    test.reconcile(&object(2, 2));
+    test.sleep(s(1)).await;
+    test.reconcile(&object(1, 9));
+    test.sleep(s(1)).await;
+    test.reconcile(&object(3, 3));
+    test.sleep(s(1)).await;
+    let notes = test.log.notes();
     assert_eq!(notes, ["0 size 1", "1 size 2", "3 size 3"]);
-    stage.close().await;
+    test.close().await;
 }
 
-/// A daemon that does not care; it notes when it is dropped.
-async fn deaf(theatre: &Theatre) -> HandlerResult {
-    struct Dropped<'a>(&'a Theatre);
+/// A daemon that ignores the stop signal; it notes when it is dropped.
+async fn never_stops(log: &HandlerLog) -> HandlerResult {
+    struct Dropped<'a>(&'a HandlerLog);
     impl Drop for Dropped<'_> {
         fn drop(&mut self) {
             self.0.note("dropped");
         }
     }
-    let _dropped = Dropped(theatre);
+    let _dropped = Dropped(log);
     std::future::pending().await
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deaf_daemon_is_interrupted_after_its_backoff() {
-    let mut stage = Stage::new(|resource| {
+async fn a_daemon_that_ignores_the_stop_signal_is_interrupted_after_its_backoff() {
+    let mut test = BackgroundTest::new(|resource| {
         let handler = DaemonHandler::new("d")
             .cancellation_backoff(s(3))
             .cancellation_timeout(s(5));
-        resource.daemon(handler, |state, _| Box::pin(deaf(state)))
+        resource.daemon(handler, |state, _| Box::pin(never_stops(state)))
     });
-    stage.show(&object(1, 1));
-    stage.pass(s(1)).await;
-    stage.delete(&object(2, 1));
-    stage.nudged().await;
-    assert!(!stage.delete(&object(2, 1)));
-    assert_eq!(stage.theatre.notes(), ["4 dropped"]);
-    stage.close().await;
+    test.reconcile(&object(1, 1));
+    test.sleep(s(1)).await;
+    test.delete(&object(2, 1));
+    test.requeued().await;
+    assert!(!test.delete(&object(2, 1)));
+    assert_eq!(test.log.notes(), ["4 dropped"]);
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deaf_daemon_without_a_timeout_is_waited_for_without_end() {
-    let stage = Stage::new(|resource| {
-        resource.daemon(DaemonHandler::new("d"), |state, _| Box::pin(deaf(state)))
+async fn a_daemon_that_ignores_the_stop_signal_without_a_timeout_is_waited_for_without_end() {
+    let test = BackgroundTest::new(|resource| {
+        resource.daemon(DaemonHandler::new("d"), |state, _| {
+            Box::pin(never_stops(state))
+        })
     });
-    stage.show(&object(1, 1));
-    stage.pass(s(1)).await;
-    stage.delete(&object(2, 1));
-    stage.pass(s(100_000)).await;
-    assert!(stage.delete(&object(2, 1)));
-    assert!(stage.theatre.notes().is_empty());
-    stage.close().await;
+    test.reconcile(&object(1, 1));
+    test.sleep(s(1)).await;
+    test.delete(&object(2, 1));
+    test.sleep(s(100_000)).await;
+    assert!(test.delete(&object(2, 1)));
+    assert!(test.log.notes().is_empty());
+    test.close().await;
 }
 
 #[tokio::test]
-async fn a_thread_that_does_not_stop_is_left_to_itself_and_the_object_is_let_go() {
-    static RELEASE: CancellationFlag = CancellationFlag::new();
-    let mut stage = Stage::new(|resource| {
+async fn a_thread_that_does_not_stop_is_abandoned_and_the_object_is_released() {
+    static RELEASE: ThreadRelease = ThreadRelease::new();
+    let mut test = BackgroundTest::new(|resource| {
         let handler = DaemonHandler::new("d").cancellation_timeout(Duration::from_millis(50));
         resource.daemon(handler, |state, cx| {
             Box::pin(async move {
@@ -425,22 +432,25 @@ async fn a_thread_that_does_not_stop_is_left_to_itself_and_the_object_is_let_go(
             })
         })
     });
-    stage.show(&object(1, 1));
-    while stage.theatre.notes().is_empty() {
+    test.reconcile(&object(1, 1));
+    while test.log.notes().is_empty() {
         tokio::task::yield_now().await;
     }
-    assert!(stage.delete(&object(2, 1)));
-    stage.nudged().await;
-    assert!(!stage.delete(&object(2, 1)), "nobody waits for it any more");
+    assert!(test.delete(&object(2, 1)));
+    test.requeued().await;
+    assert!(
+        !test.delete(&object(2, 1)),
+        "an abandoned daemon holds no object"
+    );
     RELEASE.set();
-    stage.nudged().await;
-    stage.close().await;
+    test.requeued().await;
+    test.close().await;
 }
 
-/// Lets a thread wait for the test.
-struct CancellationFlag(Mutex<bool>, std::sync::Condvar);
+/// Blocks a thread until the test releases it.
+struct ThreadRelease(Mutex<bool>, std::sync::Condvar);
 
-impl CancellationFlag {
+impl ThreadRelease {
     const fn new() -> Self {
         Self(Mutex::new(false), std::sync::Condvar::new())
     }
@@ -459,8 +469,8 @@ impl CancellationFlag {
 }
 
 #[tokio::test]
-async fn blocking_work_is_told_to_stop_and_its_panics_are_errors() {
-    let mut stage = Stage::new(|resource| {
+async fn blocking_work_sees_the_stop_signal_and_its_panics_are_errors() {
+    let mut test = BackgroundTest::new(|resource| {
         let handler = DaemonHandler::new("d").backoff(Duration::ZERO);
         resource.daemon(handler, |state, cx| {
             Box::pin(async move {
@@ -470,51 +480,50 @@ async fn blocking_work_is_told_to_stop_and_its_panics_are_errors() {
                 state.note("blocks");
                 let slept = cx.blocking(|stop| stop.sleep_blocking(s(600))).await?;
                 state
-                    .at_work
+                    .running
                     .fetch_add(usize::from(!slept), Ordering::Relaxed);
                 Ok(())
             })
         })
     });
-    stage.show(&object(1, 1));
-    while stage.theatre.notes().is_empty() {
+    test.reconcile(&object(1, 1));
+    while test.log.notes().is_empty() {
         tokio::task::yield_now().await;
     }
-    stage.delete(&object(2, 1));
-    stage.nudged().await;
-    assert_eq!(stage.theatre.at_work.load(Ordering::Relaxed), 1);
-    stage.close().await;
+    test.delete(&object(2, 1));
+    test.requeued().await;
+    assert_eq!(test.log.running.load(Ordering::Relaxed), 1);
+    test.close().await;
 }
 
-/// A tick that is noted.
-async fn noted(theatre: &Theatre, cx: &mut TimerContext<Value>) -> HandlerResult {
-    theatre.note(format!("tick {}", cx.object()["spec"]["size"]));
+async fn log_tick(log: &HandlerLog, cx: &mut TimerContext<Value>) -> HandlerResult {
+    log.note(format!("tick {}", cx.object()["spec"]["size"]));
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_timer_ticks_at_once_and_then_at_its_interval_with_the_newest_state() {
-    let stage = Stage::new(|resource| {
+    let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(10)), |state, cx| {
-            Box::pin(noted(state, cx))
+            Box::pin(log_tick(state, cx))
         })
     });
-    assert!(stage.show(&object(1, 1)));
-    stage.pass(s(15)).await;
-    stage.show(&object(2, 2));
-    stage.pass(s(10)).await;
+    assert!(test.reconcile(&object(1, 1)));
+    test.sleep(s(15)).await;
+    test.reconcile(&object(2, 2));
+    test.sleep(s(10)).await;
     assert!(
-        !stage.delete(&object(3, 3)),
-        "a timer between ticks goes at once"
+        !test.delete(&object(3, 3)),
+        "a timer between ticks stops at once"
     );
-    stage.pass(s(60)).await;
-    let ticks = stage.theatre.notes();
+    test.sleep(s(60)).await;
+    let ticks = test.log.notes();
     let ticks: Vec<_> = ticks.iter().map(|note| rounded(note)).collect();
     assert_eq!(ticks, ["0 tick 1", "10 tick 1", "20 tick 2"]);
-    stage.close().await;
+    test.close().await;
 }
 
-/// A note with its time in whole seconds: a wheel of milliseconds is late by some of them.
+/// A log line with its time in whole seconds: the delay queue is late by some milliseconds.
 fn rounded(note: &str) -> String {
     let (at, what) = note.split_once(' ').unwrap();
     let at: f64 = at.parse().unwrap();
@@ -524,7 +533,7 @@ fn rounded(note: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_sharp_timer_does_not_drift_over_hours() {
-    let stage = Stage::new(|resource| {
+    let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(60)).sharp(), |state, _| {
             Box::pin(async move {
                 state.note("tick");
@@ -533,74 +542,71 @@ async fn a_sharp_timer_does_not_drift_over_hours() {
             })
         })
     });
-    stage.show(&object(1, 1));
-    stage.pass(s(10 * 3600 + 30)).await;
-    let ticks = stage.theatre.notes();
+    test.reconcile(&object(1, 1));
+    test.sleep(s(10 * 3600 + 30)).await;
+    let ticks = test.log.notes();
     assert_eq!(ticks.len(), 601);
     for (minute, note) in ticks.iter().enumerate() {
         assert_eq!(rounded(note), format!("{} tick", minute * 60));
         let at: f64 = note.split(' ').next().unwrap().parse().unwrap();
         assert!(at.fract() < 0.01, "{note} is late");
     }
-    stage.close().await;
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_timer_never_overlaps_with_itself() {
-    let stage = Stage::new(|resource| {
+    let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(1)).sharp(), |state, _| {
             Box::pin(async move {
-                assert_eq!(state.at_work.fetch_add(1, Ordering::Relaxed), 0);
+                assert_eq!(state.running.fetch_add(1, Ordering::Relaxed), 0);
                 state.note("tick");
                 tokio::time::sleep(Duration::from_millis(2_500)).await;
-                state.at_work.fetch_sub(1, Ordering::Relaxed);
+                state.running.fetch_sub(1, Ordering::Relaxed);
                 Ok(())
             })
         })
     });
-    stage.show(&object(1, 1));
-    stage.pass(Duration::from_millis(8_900)).await;
-    let ticks = stage.theatre.notes();
+    test.reconcile(&object(1, 1));
+    test.sleep(Duration::from_millis(8_900)).await;
+    let ticks = test.log.notes();
     let ticks: Vec<_> = ticks.iter().map(|note| rounded(note)).collect();
     assert_eq!(ticks, ["0 tick", "3 tick", "6 tick"]);
-    stage.close().await;
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn idling_is_reset_by_essential_changes_only() {
-    let stage = Stage::new(|resource| {
+async fn only_changes_of_the_essence_restart_the_idle_time() {
+    let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::when_idle("t", s(10)), |state, cx| {
-            Box::pin(noted(state, cx))
+            Box::pin(log_tick(state, cx))
         })
     });
-    stage.show(&object(1, 1));
-    stage.pass(s(6)).await;
-    stage.show(&object(2, 2));
-    stage.pass(s(6)).await;
-    stage.show(&object(3, 2));
-    stage.pass(s(60)).await;
-    stage.show(&object(4, 2));
-    stage.pass(s(60)).await;
-    stage.show(&object(5, 5));
-    stage.pass(s(60)).await;
-    let ticks = stage.theatre.notes();
+    test.reconcile(&object(1, 1));
+    test.sleep(s(6)).await;
+    test.reconcile(&object(2, 2));
+    test.sleep(s(6)).await;
+    test.reconcile(&object(3, 2));
+    test.sleep(s(60)).await;
+    test.reconcile(&object(4, 2));
+    test.sleep(s(60)).await;
+    test.reconcile(&object(5, 5));
+    test.sleep(s(60)).await;
+    let ticks = test.log.notes();
     let ticks: Vec<_> = ticks.iter().map(|note| rounded(note)).collect();
     assert_eq!(ticks, ["16 tick 2", "142 tick 5"]);
-    assert!(
-        !stage.delete(&object(6, 5)),
-        "an idling timer goes when told"
-    );
-    stage.close().await;
+    assert!(!test.delete(&object(6, 5)), "an idle timer stops at once");
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn errors_replace_the_interval_and_a_permanent_one_stops_the_timer() {
-    let mut stage = Stage::new(|resource| {
+    let mut test = BackgroundTest::new(|resource| {
         let handler = TimerHandler::every("t", s(10)).backoff(s(5));
         resource.timer(handler, |state, cx| {
             Box::pin(async move {
                 state.note(format!("attempt {}", cx.retry()));
-                let calls = state.at_work.fetch_add(1, Ordering::Relaxed);
+                let calls = state.running.fetch_add(1, Ordering::Relaxed);
                 match calls {
                     0..3 => Err(std::fmt::Error.into()),
                     3 => Ok(()),
@@ -610,11 +616,11 @@ async fn errors_replace_the_interval_and_a_permanent_one_stops_the_timer() {
             })
         })
     });
-    stage.show(&object(1, 1));
-    stage.nudged().await;
-    assert!(!stage.show(&object(2, 1)));
-    stage.pass(s(100)).await;
-    let notes = stage.theatre.notes();
+    test.reconcile(&object(1, 1));
+    test.requeued().await;
+    assert!(!test.reconcile(&object(2, 1)));
+    test.sleep(s(100)).await;
+    let notes = test.log.notes();
     let notes: Vec<_> = notes.iter().map(|note| rounded(note)).collect();
     assert_eq!(
         notes,
@@ -627,12 +633,12 @@ async fn errors_replace_the_interval_and_a_permanent_one_stops_the_timer() {
             "27 attempt 1",
         ]
     );
-    stage.close().await;
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tick_that_runs_holds_the_object_until_it_is_over() {
-    let mut stage = Stage::new(|resource| {
+async fn a_running_tick_keeps_the_finalizer_until_it_is_over() {
+    let mut test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(10)), |state, cx| {
             Box::pin(async move {
                 tokio::time::sleep(s(3)).await;
@@ -641,98 +647,97 @@ async fn a_tick_that_runs_holds_the_object_until_it_is_over() {
             })
         })
     });
-    stage.show(&object(1, 1));
-    stage.pass(s(1)).await;
-    assert!(stage.delete(&object(2, 1)));
-    stage.nudged().await;
-    assert!(!stage.delete(&object(2, 1)));
-    stage.pass(s(100)).await;
-    let notes = stage.theatre.notes();
+    test.reconcile(&object(1, 1));
+    test.sleep(s(1)).await;
+    assert!(test.delete(&object(2, 1)));
+    test.requeued().await;
+    assert!(!test.delete(&object(2, 1)));
+    test.sleep(s(100)).await;
+    let notes = test.log.notes();
     assert_eq!(rounded(&notes[0]), "3 done: resource deleted");
     assert_eq!(notes.len(), 1);
-    stage.close().await;
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn pausing_stops_everything_and_resuming_starts_what_is_seen_again() {
-    let stage = Stage::new(|resource| {
+async fn pausing_stops_everything_and_resuming_starts_what_is_reconciled_again() {
+    let test = BackgroundTest::new(|resource| {
         resource
             .daemon(DaemonHandler::new("d"), |state, cx| {
-                Box::pin(obedient(state, cx))
+                Box::pin(stops_when_asked(state, cx))
             })
             .timer(TimerHandler::every("t", s(10)), |state, cx| {
-                Box::pin(noted(state, cx))
+                Box::pin(log_tick(state, cx))
             })
     });
-    stage.show(&object(1, 1));
-    stage.pass(s(1)).await;
-    stage.background.pause(StopReason::OperatorPausing).await;
-    stage.show(&object(1, 1));
-    stage.pass(s(100)).await;
-    let mut notes = stage.theatre.notes();
+    test.reconcile(&object(1, 1));
+    test.sleep(s(1)).await;
+    test.background.pause(StopReason::OperatorPausing).await;
+    test.reconcile(&object(1, 1));
+    test.sleep(s(100)).await;
+    let mut notes = test.log.notes();
     notes.sort();
     assert_eq!(
         notes.iter().map(|note| rounded(note)).collect::<Vec<_>>(),
         ["0 starts", "0 tick 1", "1 stops: operator pausing"]
     );
-    stage.background.resume();
-    stage.show_as(&object(1, 1), ObjectLife::Alive { held: true }, true);
-    stage.pass(s(1)).await;
-    let mut notes = stage.theatre.notes();
+    test.background.resume();
+    test.reconcile_as(&object(1, 1), ObjectLife::Alive { held: true }, true);
+    test.sleep(s(1)).await;
+    let mut notes = test.log.notes();
     notes.sort();
     assert_eq!(
         notes.iter().map(|note| rounded(note)).collect::<Vec<_>>(),
         ["101 starts", "101 tick 1"]
     );
-    stage.close().await;
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_exit_those_who_disobey_are_named_and_nothing_is_left() {
-    let stage = Stage::new(|resource| {
+async fn at_the_exit_daemons_that_do_not_stop_are_named_and_no_task_is_left() {
+    let test = BackgroundTest::new(|resource| {
         resource
             .daemon(DaemonHandler::new("good"), |state, cx| {
-                Box::pin(obedient(state, cx))
+                Box::pin(stops_when_asked(state, cx))
             })
-            .daemon(DaemonHandler::new("bad"), |state, _| Box::pin(deaf(state)))
+            .daemon(DaemonHandler::new("bad"), |state, _| {
+                Box::pin(never_stops(state))
+            })
     });
-    stage.show(&object(1, 1));
-    stage.pass(s(1)).await;
-    let disobedient = stage.background.shut_down(s(25)).await;
-    assert_eq!(disobedient, ["Daemon 'bad' of Widget ns/one"]);
+    test.reconcile(&object(1, 1));
+    test.sleep(s(1)).await;
+    let unstopped = test.background.shut_down(s(25)).await;
+    assert_eq!(unstopped, ["Daemon 'bad' of Widget ns/one"]);
     assert_eq!(
-        stage.theatre.notes(),
+        test.log.notes(),
         ["0 starts", "1 stops: operator exiting", "26 dropped"]
     );
-    stage.show(&object(2, 1));
-    stage.pass(s(1)).await;
-    assert!(stage.theatre.notes().is_empty(), "nothing starts any more");
-    stage.close().await;
+    test.reconcile(&object(2, 1));
+    test.sleep(s(1)).await;
+    assert!(test.log.notes().is_empty(), "nothing starts any more");
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_vanishes_takes_its_daemons_with_it() {
-    let mut stage = Stage::new(|resource| {
+async fn the_daemons_of_an_object_that_is_gone_are_stopped() {
+    let mut test = BackgroundTest::new(|resource| {
         resource.daemon(DaemonHandler::new("d"), |state, cx| {
-            Box::pin(obedient(state, cx))
+            Box::pin(stops_when_asked(state, cx))
         })
     });
-    stage.show(&object(1, 1));
-    stage.pass(s(1)).await;
-    stage.background.gone(&stage.key);
-    stage.nudged().await;
-    stage.background.gone(&stage.key);
-    assert_eq!(
-        stage.theatre.notes(),
-        ["0 starts", "1 stops: resource deleted"]
-    );
-    assert!(stage.background.posts().is_empty());
-    stage.close().await;
+    test.reconcile(&object(1, 1));
+    test.sleep(s(1)).await;
+    test.background.object_gone(&test.key);
+    test.requeued().await;
+    test.background.object_gone(&test.key);
+    assert_eq!(test.log.notes(), ["0 starts", "1 stops: resource deleted"]);
+    assert!(test.background.objects().is_empty());
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_timers_that_start_together_are_spread() {
-    let stage = Stage::new(|resource| {
+async fn timers_of_listed_objects_are_spread_over_time() {
+    let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(60)), |state, _| {
             Box::pin(async move {
                 state.note("tick");
@@ -740,10 +745,10 @@ async fn many_timers_that_start_together_are_spread() {
             })
         })
     });
-    stage.crowd(10_000, true);
-    stage.pass(s(60)).await;
+    test.reconcile_many(10_000, true);
+    test.sleep(s(60)).await;
     let mut per_second = [0_u32; 61];
-    for note in stage.theatre.notes() {
+    for note in test.log.notes() {
         let at: f64 = note.split(' ').next().unwrap().parse().unwrap();
         #[expect(
             clippy::cast_possible_truncation,
@@ -756,12 +761,12 @@ async fn many_timers_that_start_together_are_spread() {
     let most = per_second.iter().max().unwrap();
     assert!(*most < 1_000, "{per_second:?}");
     assert!(per_second.iter().sum::<u32>() > 9_900);
-    stage.close().await;
+    test.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn ticks_that_wait_keep_no_others_from_being_called() {
-    let stage = Stage::new(|resource| {
+async fn a_tick_that_waits_does_not_delay_other_ticks() {
+    let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(60)), |state, cx| {
             Box::pin(async move {
                 let number: usize = cx.name().parse().unwrap();
@@ -773,37 +778,37 @@ async fn ticks_that_wait_keep_no_others_from_being_called() {
             })
         })
     });
-    stage.crowd(100, false);
-    stage.pass(s(29)).await;
-    let quick = stage.theatre.notes();
+    test.reconcile_many(100, false);
+    test.sleep(s(29)).await;
+    let quick = test.log.notes();
     assert_eq!(quick.len(), 50);
     assert!(quick.iter().all(|note| note.ends_with("false")));
-    stage.pass(s(20)).await;
-    assert_eq!(stage.theatre.notes().len(), 50);
-    stage.close().await;
+    test.sleep(s(20)).await;
+    assert_eq!(test.log.notes().len(), 50);
+    test.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_tick_that_blocks_its_thread_keeps_no_others_from_being_called() {
-    static RELEASE: CancellationFlag = CancellationFlag::new();
-    let stage = Stage::new(|resource| {
+async fn a_tick_that_blocks_its_thread_does_not_delay_other_ticks() {
+    static RELEASE: ThreadRelease = ThreadRelease::new();
+    let test = BackgroundTest::new(|resource| {
         resource.timer(TimerHandler::every("t", s(600)), |state, cx| {
             Box::pin(async move {
                 if cx.name() == "0" {
                     tokio::task::block_in_place(|| RELEASE.wait());
                 }
-                state.at_work.fetch_add(1, Ordering::Relaxed);
+                state.running.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             })
         })
     });
-    stage.crowd(100, false);
-    while stage.theatre.at_work.load(Ordering::Relaxed) < 99 {
+    test.reconcile_many(100, false);
+    while test.log.running.load(Ordering::Relaxed) < 99 {
         tokio::task::yield_now().await;
     }
     RELEASE.set();
-    while stage.theatre.at_work.load(Ordering::Relaxed) < 100 {
+    while test.log.running.load(Ordering::Relaxed) < 100 {
         tokio::task::yield_now().await;
     }
-    stage.close().await;
+    test.close().await;
 }

@@ -1,4 +1,4 @@
-//! A timer of an object: little more than its schedule, as there may be very many.
+//! A timer of an object: its schedule and the record of a failing tick.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,143 +9,152 @@ use kopf_core::cause::Reason;
 use kopf_core::progress::record::Record;
 use tokio_util::time::delay_queue;
 
-use super::attempt::{Ended, Site};
-use super::scheduler::Order;
+use super::attempt::{AttemptEnd, InstanceRunner};
+use super::scheduler::SchedulerCommand;
 use crate::registration::RegisteredTimer;
 
-/// One timer of one object.
+/// One timer of one object; small, as there may be very many.
 pub(super) struct Timer {
-    pub(super) site: Site,
-    /// Shared with all timers of the declaration: there may be very many.
-    part: Arc<RegisteredTimer>,
+    pub(super) runner: InstanceRunner,
+    /// Shared with all timers of the declaration.
+    registered: Arc<RegisteredTimer>,
     /// Never held across an await.
     state: Mutex<State>,
 }
 
 struct State {
     ticker: Ticker,
-    /// The attempts of a tick that has failed so far.
+    /// The attempts of a tick that has not succeeded yet.
     record: Option<Box<Record>>,
-    place: Place,
+    phase: TimerPhase,
 }
 
-/// Where a timer is.
-enum Place {
-    /// Nowhere: on its way to the clock, or waiting for a change of the object.
-    Nowhere,
-    /// On the clock.
-    Clock(delay_queue::Key),
-    /// In a call of its function.
-    Call,
+/// The phase of a timer between two ticks.
+enum TimerPhase {
+    /// On its way to the delay queue, or waiting for a change of the object.
+    Unscheduled,
+    /// In the delay queue.
+    Scheduled(delay_queue::Key),
+    /// Its function is called, or about to be.
+    Calling,
 }
 
-/// What the clock is to do with a timer.
-pub(super) enum Due {
-    /// Its time has come, and it counts as being called from now on.
+/// The time of a timer's next tick.
+pub(super) enum TimerDue {
+    /// At once; the timer is in its calling phase from now on.
     Now,
-    /// Its time comes then.
     At(Moment),
-    /// Nothing.
+    /// Not at all for now: it was stopped, is called already, or waits for a change.
     Never,
 }
 
-/// Held by everything that belongs to a tick: when the last one is dropped, the next may come.
-struct LastOfTick {
+/// Held by all work of a tick: when the last holder drops it, the next tick is scheduled.
+struct TickEndOnDrop {
     timer: Arc<Timer>,
 }
 
 impl Timer {
-    pub(super) fn new(site: Site, part: &Arc<RegisteredTimer>, ticker: Ticker) -> Self {
+    pub(super) fn new(
+        runner: InstanceRunner,
+        registered: &Arc<RegisteredTimer>,
+        ticker: Ticker,
+    ) -> Self {
         Self {
-            site,
-            part: Arc::clone(part),
+            runner,
+            registered: Arc::clone(registered),
             state: Mutex::new(State {
                 ticker,
                 record: None,
-                place: Place::Nowhere,
+                phase: TimerPhase::Unscheduled,
             }),
         }
     }
 
-    /// The object has changed in what counts.
+    /// Restarts the idle time: the essence of the object has changed.
     pub(super) fn change(self: &Arc<Self>, now: Moment) {
         let mut state = self.lock();
-        let waited = state.ticker.due(&self.part.timing).is_none();
+        let waited = state.ticker.due(&self.registered.timing).is_none();
         state.ticker.change(now);
         if waited {
-            self.site.shared.order(Order::Arm(Arc::clone(self)));
+            self.runner
+                .services
+                .command(SchedulerCommand::Arm(Arc::clone(self)));
         }
     }
 
-    /// Asks it to stop; tells whether somebody has to see it off.
+    /// Asks the timer to stop; returns whether a task has to drive it through the stop stages.
     pub(super) fn stop(self: &Arc<Self>, reason: StopReason) -> bool {
-        let first = self.site.run.signal.raise(reason);
+        let first = self.runner.instance.signal.raise(reason);
         let state = self.lock();
-        match state.place {
-            Place::Call => first,
-            Place::Nowhere | Place::Clock(_) => {
-                self.site.run.leave();
-                self.site.shared.order(Order::Disarm(Arc::clone(self)));
+        match state.phase {
+            TimerPhase::Calling => first,
+            TimerPhase::Unscheduled | TimerPhase::Scheduled(_) => {
+                self.runner.instance.mark_ended();
+                self.runner
+                    .services
+                    .command(SchedulerCommand::Disarm(Arc::clone(self)));
                 false
             }
         }
     }
 
-    /// Tells the clock when the timer is due.
-    pub(super) fn look(&self, now: Moment) -> Due {
+    /// The time of the next tick.
+    pub(super) fn due(&self, now: Moment) -> TimerDue {
         let mut state = self.lock();
-        let stopped = !self.site.run.signal.reasons().is_empty();
-        if stopped || matches!(state.place, Place::Call) {
-            return Due::Never;
+        let stopped = !self.runner.instance.signal.reasons().is_empty();
+        if stopped || matches!(state.phase, TimerPhase::Calling) {
+            return TimerDue::Never;
         }
-        match state.ticker.due(&self.part.timing) {
-            None => Due::Never,
+        match state.ticker.due(&self.registered.timing) {
+            None => TimerDue::Never,
             Some(due) if due <= now => {
-                state.place = Place::Call;
-                Due::Now
+                state.phase = TimerPhase::Calling;
+                TimerDue::Now
             }
-            Some(due) => Due::At(self.part.timing.wake_time(due)),
+            Some(due) => TimerDue::At(self.registered.timing.strike(due)),
         }
     }
 
-    /// The timer is on the clock, and nowhere else.
-    pub(super) fn put(&self, key: delay_queue::Key) -> Option<delay_queue::Key> {
-        match std::mem::replace(&mut self.lock().place, Place::Clock(key)) {
-            Place::Clock(former) => Some(former),
-            Place::Nowhere | Place::Call => None,
+    /// Notes the timer's key in the delay queue; returns a former key, which is to be removed.
+    pub(super) fn set_scheduled(&self, key: delay_queue::Key) -> Option<delay_queue::Key> {
+        match std::mem::replace(&mut self.lock().phase, TimerPhase::Scheduled(key)) {
+            TimerPhase::Scheduled(former) => Some(former),
+            TimerPhase::Unscheduled | TimerPhase::Calling => None,
         }
     }
 
-    /// The timer is taken off the clock.
-    pub(super) fn take(&self) -> Option<delay_queue::Key> {
+    /// Takes the timer's key in the delay queue, if it has one.
+    pub(super) fn unschedule(&self) -> Option<delay_queue::Key> {
         let mut state = self.lock();
-        match state.place {
-            Place::Clock(key) => {
-                state.place = Place::Nowhere;
+        match state.phase {
+            TimerPhase::Scheduled(key) => {
+                state.phase = TimerPhase::Unscheduled;
                 Some(key)
             }
-            Place::Nowhere | Place::Call => None,
+            TimerPhase::Unscheduled | TimerPhase::Calling => None,
         }
     }
 
-    /// Calls the function once; the rest follows when everything of the call is over.
+    /// Calls the function once; the last work of the call schedules the next tick.
     pub(super) async fn tick(self: Arc<Self>) {
-        let shared = &self.site.shared;
-        let alive = Arc::new(LastOfTick {
+        let services = &self.runner.services;
+        let alive = Arc::new(TickEndOnDrop {
             timer: Arc::clone(&self),
         });
-        if !self.site.run.signal.reasons().is_empty() {
+        if !self.runner.instance.signal.reasons().is_empty() {
             return;
         }
-        let mut record = self.begin(shared.now());
+        let mut record = self.begin(services.now());
         let kept = Arc::clone(&alive);
-        let ended = self.site.attempt(&mut record, kept).await;
-        let now = shared.now();
+        let ended = self.runner.attempt(&mut record, kept).await;
+        let now = services.now();
         let mut state = self.lock();
         match ended {
-            Ended::Well | Ended::Interrupted => state.ticker.finish(&self.part.timing, now),
-            Ended::Badly => self.site.run.finish_for_good(),
-            Ended::Again(delay) => {
+            AttemptEnd::Succeeded | AttemptEnd::Interrupted => {
+                state.ticker.finish(&self.registered.timing, now)
+            }
+            AttemptEnd::Failed => self.runner.instance.mark_finished(),
+            AttemptEnd::Retry(delay) => {
                 state.ticker.retry(delay, now);
                 state.record = Some(record);
             }
@@ -155,24 +164,26 @@ impl Timer {
     }
 
     fn begin(&self, now: Moment) -> Box<Record> {
-        let backoff = self.site.shared.settings.execution.default_backoff;
+        let backoff = self.runner.services.settings.execution.default_backoff;
         let mut state = self.lock();
-        state.ticker.begin(&self.part.timing, now);
-        // Stands if this tick is lost without an end.
+        state.ticker.begin(&self.registered.timing, now);
+        // This delay stays if the tick is dropped before its end.
         state.ticker.retry(backoff, now);
         let fresh = || Box::new(Record::begin(Reason::Noop, Timestamp::now()));
         state.record.take().unwrap_or_else(fresh)
     }
 
-    /// Goes back to the clock, unless this was the end.
-    fn settle(self: &Arc<Self>) {
-        let run = &self.site.run;
-        self.lock().place = Place::Nowhere;
-        if run.is_finished_for_good() || !run.signal.reasons().is_empty() {
-            run.leave();
-            self.site.shared.nudge(&run.key);
+    /// Schedules the next tick, unless the timer has finished or is to stop.
+    fn reschedule_or_end(self: &Arc<Self>) {
+        let instance = &self.runner.instance;
+        self.lock().phase = TimerPhase::Unscheduled;
+        if instance.is_finished() || !instance.signal.reasons().is_empty() {
+            instance.mark_ended();
+            self.runner.services.requeue(&instance.key);
         } else {
-            self.site.shared.order(Order::Arm(Arc::clone(self)));
+            self.runner
+                .services
+                .command(SchedulerCommand::Arm(Arc::clone(self)));
         }
     }
 
@@ -181,8 +192,8 @@ impl Timer {
     }
 }
 
-impl Drop for LastOfTick {
+impl Drop for TickEndOnDrop {
     fn drop(&mut self) {
-        self.timer.settle();
+        self.timer.reschedule_or_end();
     }
 }

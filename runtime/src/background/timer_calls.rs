@@ -1,7 +1,7 @@
-//! Timers whose time has come, and those who call them.
+//! The due timers, and the caller tasks that call them.
 //!
-//! Most ticks are over at once, so few callers take them one after another; a tick that has to
-//! wait for something gets a task of its own.
+//! Most ticks never wait, so few callers run them one after another; a tick that has to wait for
+//! something gets a task of its own.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,50 +13,50 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{coop, yield_now};
 use tokio::time::Instant;
 
-use super::scheduler::Order;
+use super::scheduler::SchedulerCommand;
 use super::timer::Timer;
-use crate::queue::{QueueLimits, counted};
+use crate::queue::worker_limit::{QueueLimits, run_with_permit};
 
-/// A caller that has been busy for longer lets others have its thread, and asks for help.
-const LONG: Duration = Duration::from_millis(1);
+/// A caller that has been busy for longer yields its thread and requests another caller.
+const CALLER_BUSY: Duration = Duration::from_millis(1);
 
-/// The calls that are to be made.
-pub(super) struct Calls {
-    due: Arc<Due>,
-    /// Each caller has a share of it.
+/// The due timers with their callers.
+pub(super) struct TimerCalls {
+    due: Arc<DueTimers>,
+    /// Each caller holds a clone: the count shows how many there are.
     callers: Arc<()>,
     permits: Arc<Semaphore>,
     patience: Duration,
-    /// Whether one more caller is needed, as the others are slow or do not move at all.
-    short_handed: bool,
-    /// How many calls had been begun when somebody looked last.
-    begun_before: u64,
+    /// True if one more caller is needed, as the others are slow or blocked.
+    caller_requested: bool,
+    /// The number of started calls at the last check.
+    started_before: u64,
 }
 
-/// Timers that nobody has called yet, in the order of their times.
+/// Due timers that no caller has taken yet, in the order of their times.
 #[derive(Default)]
-struct Due {
+struct DueTimers {
     /// Never held across an await.
-    line: Mutex<Line>,
+    queue: Mutex<DueTimerQueue>,
 }
 
 #[derive(Default)]
-struct Line {
+struct DueTimerQueue {
     timers: VecDeque<Arc<Timer>>,
-    begun: u64,
+    started: u64,
 }
 
-// === impl Calls ===
+// === impl TimerCalls ===
 
-impl Calls {
+impl TimerCalls {
     pub(super) fn new(limits: QueueLimits) -> Self {
         Self {
             due: Arc::default(),
             callers: Arc::default(),
             permits: Arc::new(Semaphore::new(limits.busy)),
             patience: limits.patience,
-            short_handed: false,
-            begun_before: 0,
+            caller_requested: false,
+            started_before: 0,
         }
     }
 
@@ -64,79 +64,80 @@ impl Calls {
         self.due.lock().timers.push_back(timer);
     }
 
-    /// The leave for one more caller; it may be a while until somebody gives one back.
+    /// Waits for the permit of one more caller.
     pub(super) fn permit(
         &self,
     ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + use<> {
         Arc::clone(&self.permits).acquire_owned()
     }
 
-    /// Whether there are calls that nobody makes.
-    pub(super) fn need_a_caller(&self) -> bool {
-        (Arc::strong_count(&self.callers) == 1 || self.short_handed)
+    /// True if due timers wait for a caller.
+    pub(super) fn needs_caller(&self) -> bool {
+        (Arc::strong_count(&self.callers) == 1 || self.caller_requested)
             && !self.due.lock().timers.is_empty()
     }
 
-    /// One who calls timers as long as there are any.
+    /// A task that calls due timers as long as there are any.
     pub(super) fn caller(
         &mut self,
         permit: OwnedSemaphorePermit,
     ) -> impl Future<Output = ()> + Send + use<> {
-        self.short_handed = false;
+        self.caller_requested = false;
         let (due, permits) = (Arc::clone(&self.due), Arc::clone(&self.permits));
-        let (present, patience) = (Arc::clone(&self.callers), self.patience);
+        let (counted_caller, patience) = (Arc::clone(&self.callers), self.patience);
         async move {
             call_all(&due, &permits, permit, patience).await;
-            drop(present);
+            drop(counted_caller);
         }
     }
 
-    pub(super) fn help(&mut self) {
-        self.short_handed = true;
+    pub(super) fn request_caller(&mut self) {
+        self.caller_requested = true;
     }
 
-    /// Sees to it that timers are called even if all callers hang in blocking calls.
-    pub(super) fn look_after(&mut self) {
-        let begun = self.due.lock().begun;
-        if begun == self.begun_before {
-            self.short_handed = true;
+    /// Requests a caller if no call has started since the last check: all callers may be blocked.
+    pub(super) fn detect_stuck_callers(&mut self) {
+        let started = self.due.lock().started;
+        if started == self.started_before {
+            self.caller_requested = true;
         }
-        self.begun_before = begun;
+        self.started_before = started;
     }
 }
 
-impl Due {
+impl DueTimers {
     fn next(&self) -> Option<Arc<Timer>> {
-        let mut line = self.lock();
-        let timer = line.timers.pop_front()?;
-        line.begun += 1;
+        let mut queue = self.lock();
+        let timer = queue.timers.pop_front()?;
+        queue.started += 1;
         Some(timer)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, DueTimerQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 async fn call_all(
-    due: &Due,
+    due: &DueTimers,
     permits: &Arc<Semaphore>,
     mut permit: OwnedSemaphorePermit,
     patience: Duration,
 ) {
     let mut since = Instant::now();
     while let Some(timer) = due.next() {
-        let shared = Arc::clone(&timer.site.shared);
+        let services = Arc::clone(&timer.runner.services);
         let mut tick = timer.tick().boxed();
         if poll!(&mut tick).is_pending() {
-            shared.order(Order::Run(counted(tick, permit, patience).boxed()));
+            let tick = run_with_permit(tick, permit, patience).boxed();
+            services.command(SchedulerCommand::Spawn(tick));
             match Arc::clone(permits).try_acquire_owned() {
                 Ok(another) => permit = another,
                 Err(_) => return,
             }
         }
-        if since.elapsed() > LONG {
-            shared.order(Order::Help);
+        if since.elapsed() > CALLER_BUSY {
+            services.command(SchedulerCommand::AddCaller);
             yield_now().await;
             since = Instant::now();
         } else if !coop::has_budget_remaining() {

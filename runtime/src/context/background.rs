@@ -14,7 +14,7 @@ use crate::context::stop::StopSignal;
 use crate::events::log_layer::LogPosting;
 use crate::handler::error::HandlerError;
 use crate::process::execute::scope::HandlerScope;
-use crate::process::persist::background_write::Delivery;
+use crate::process::persist::background_write::BackgroundObject;
 use crate::task::panic_message;
 
 /// How long blocking work may wait for a thread before people should know.
@@ -23,7 +23,7 @@ const PATIENCE_FOR_A_THREAD: Duration = Duration::from_secs(5);
 /// What is known before a daemon or timer is called.
 pub(crate) struct BackgroundFacts {
     pub(crate) scope: HandlerScope,
-    pub(crate) object: Delivery,
+    pub(crate) object: BackgroundObject,
     pub(crate) stop: StopSignal,
     /// As long as a part of it exists, the daemon or timer is not gone.
     pub(crate) alive: Arc<dyn Send + Sync>,
@@ -138,7 +138,7 @@ macro_rules! background_context {
             /// waits.
             pub async fn write(&self) -> HandlerResult {
                 let writes = std::mem::take(&mut *self.effects.patch.lock());
-                self.facts.object.deliver(writes).await?;
+                self.facts.object.write(writes).await?;
                 Ok(())
             }
 

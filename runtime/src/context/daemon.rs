@@ -21,7 +21,7 @@ use crate::handler::error::{HandlerError, HandlerResult};
 use crate::handler::memo::{self, Memo};
 use crate::handler::patch::Patch;
 use crate::index::{Index, IndexView};
-use crate::watch::latest::Snapshot;
+use crate::watch::latest::ObjectSnapshot;
 
 /// One object, as the daemon beside it sees it: always as it is now.
 ///
@@ -41,7 +41,7 @@ struct Decoded<K> {
 
 impl<K: DeserializeOwned> DaemonContext<K> {
     pub(crate) fn new(facts: BackgroundFacts) -> Result<Self, serde_json::Error> {
-        let snapshot = facts.object.live.snapshot();
+        let snapshot = facts.object.latest.snapshot();
         let decoded = Decoded {
             object: Arc::new(decode(&snapshot)?),
             generation: snapshot.generation,
@@ -57,7 +57,7 @@ impl<K: DeserializeOwned> DaemonContext<K> {
     ///
     /// A state that does not fit the type is passed over.
     pub fn object(&self) -> Arc<K> {
-        let snapshot = self.facts.object.live.snapshot();
+        let snapshot = self.facts.object.latest.snapshot();
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         if decoded.generation != snapshot.generation {
             decoded.generation = snapshot.generation;
@@ -75,7 +75,7 @@ impl<K: DeserializeOwned> DaemonContext<K> {
             let decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
             decoded.generation
         };
-        self.facts.object.live.after(seen).await;
+        self.facts.object.latest.after(seen).await;
         self.object()
     }
 }
@@ -89,6 +89,6 @@ impl<K> DaemonContext<K> {
 
 background_context!(DaemonContext);
 
-fn decode<K: DeserializeOwned>(snapshot: &Snapshot) -> Result<K, serde_json::Error> {
+fn decode<K: DeserializeOwned>(snapshot: &ObjectSnapshot) -> Result<K, serde_json::Error> {
     serde_json::from_str(snapshot.text.get())
 }

@@ -165,7 +165,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         let default_backoff = self.facts.execution.default_backoff;
         let now = Timestamp::now();
         let consequence = cycle.finish(id, outcome.clone(), default_backoff, now);
-        let finished = report::Finished {
+        let finished = report::FinishedCall {
             spec,
             outcome: &outcome,
             consequence: &consequence,
@@ -173,6 +173,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
             default_backoff,
             now,
         };
-        report::tell(&finished, &self.facts.scope);
+        report::report_call(&finished, &self.facts.scope);
     }
 }

@@ -33,13 +33,13 @@ pub struct TimerContext<K> {
 
 impl<K: DeserializeOwned> TimerContext<K> {
     pub(crate) fn new(facts: BackgroundFacts) -> Result<Self, serde_json::Error> {
-        let live = &facts.object.live;
+        let live = &facts.object.latest;
         let snapshot = live.snapshot();
-        let object = if snapshot.fits {
+        let object = if snapshot.decodable {
             OnceLock::new()
         } else {
             let object: K = serde_json::from_str(snapshot.text.get())?;
-            live.found_fitting(snapshot.generation);
+            live.mark_decodable(snapshot.generation);
             OnceLock::from(object)
         };
         Ok(Self {

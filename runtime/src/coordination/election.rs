@@ -20,8 +20,8 @@ use crate::coordination::clock::WallClock;
 use crate::coordination::pause::{PauseGate, PauseHandle, PauseReason};
 use crate::task::Tasks;
 use crate::task::heartbeat::Heartbeat;
-use crate::watch::known_objects::Retain;
-use crate::watch::stream::{self, Sink, Stream, StreamSettings};
+use crate::watch::known_objects::Retention;
+use crate::watch::stream::{self, StreamOutput, StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
 use crate::watch::{KindIndex, QueueItem, WatchEvent, WatchEventType};
 
@@ -117,18 +117,18 @@ impl<'a> Campaign<'a> {
 
     async fn run(&mut self, source: &PauseHandle) {
         let (sink, mut news) = mpsc::channel(NEWS_IN_FLIGHT);
-        let stream = Stream {
+        let stream = WatchStream {
             api: self.api.clone(),
             kind: KindIndex(0),
             namespace: Some(self.election.namespace.clone()),
-            retain: Retain::Identity,
+            retention: Retention::Identity,
             settings: self.election.streams.clone(),
-            observed: StreamHealth::unobserved(),
+            health: StreamHealth::unobserved(),
         };
         let mut streams = Tasks::default();
         streams.spawn(
             "watch of the lease",
-            stream::run(stream, Sink::Queue(sink), PauseGate::always()),
+            stream::run(stream, StreamOutput::Queue(sink), PauseGate::always()),
         );
         self.look().await;
         loop {
@@ -146,7 +146,7 @@ impl<'a> Campaign<'a> {
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the lease is not watched any more: {ended}");
                 }
-                Some((_, QueueItem::Seen(watch_event))) = news.recv() => self.saw(&watch_event),
+                Some((_, QueueItem::Event(watch_event))) = news.recv() => self.saw(&watch_event),
             }
         }
     }

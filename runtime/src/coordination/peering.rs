@@ -22,7 +22,7 @@ use crate::health::metrics::{Metrics, Share};
 use crate::settings::{PeeringMode, PeeringSettings};
 use crate::task::Tasks;
 use crate::task::heartbeat::Heartbeat;
-use crate::watch::stream::{Sink, StreamSettings};
+use crate::watch::stream::{StreamOutput, StreamSettings};
 use crate::watch::{KindIndex, QueueItem, WatchEventType};
 
 pub(crate) use self::object::Seat;
@@ -145,7 +145,7 @@ impl<'a> Session<'a> {
                 if let Some(stream) = table.stream(index, &self.member.streams) {
                     let stream = crate::watch::stream::run(
                         stream,
-                        Sink::Queue(sink.clone()),
+                        StreamOutput::Queue(sink.clone()),
                         PauseGate::always(),
                     );
                     streams.spawn("watch of the peering", stream);
@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the peering is not watched any more: {ended}");
                 }
-                Some((key, QueueItem::Seen(watch_event))) = news.recv() => {
+                Some((key, QueueItem::Event(watch_event))) = news.recv() => {
                     let now = self.now();
                     let table = &mut self.tables[usize::from(key.kind.0)];
                     let appeared = match watch_event.event_type {

@@ -1,7 +1,7 @@
-//! Whether everything was listed that has to be, before handlers are called.
+//! The gate that opens when all expected lists are complete: no handler is called before that.
 //!
-//! Each stream holds a ticket, and says when it has listed all. A pause begins anew: afterwards all
-//! is listed again before anything is handled. Streams that join later are not waited for.
+//! Each stream holds a pending list, and completes it. A pause begins a new epoch: everything is
+//! listed again before any handler is called. The gate does not wait for streams that start later.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,156 +13,162 @@ use tracing::{info, warn};
 
 use super::Indices;
 use crate::coordination::pause::PauseGate;
-use crate::task::heartbeat::{ReadinessCondition, State as Wellbeing};
-use crate::watch::stream::Attendance;
+use crate::task::heartbeat::{ReadinessCondition, State as ConditionState};
+use crate::watch::stream::ListObserver;
 
-/// How long listing may take before people should know that handlers wait for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time until the first warning about incomplete lists.
+const FIRST_WARNING: Duration = Duration::from_secs(10);
 
-/// How often they are reminded.
-const REMINDER: Duration = Duration::from_secs(60);
+/// The interval of further warnings.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Where streams say that they have listed all.
+/// A gate that is open when all expected lists are complete.
 #[derive(Debug, Clone)]
-pub(crate) struct Gate {
+pub(crate) struct ListGate {
     state: Arc<watch::Sender<State>>,
 }
 
-/// One stream that is waited for; not any more when this is dropped.
+/// A list that the gate waits for until this is dropped.
 #[derive(Debug)]
-pub(crate) struct ListTicket {
-    gate: Gate,
+pub(crate) struct PendingList {
+    gate: ListGate,
     number: u32,
 }
 
-/// The indices for those who are called from outside, at any time.
+/// The indices with the gate that says when they are complete, for webhooks.
 #[derive(Debug, Clone)]
-pub(crate) struct ReadyIndices {
+pub(crate) struct GatedIndices {
     pub(crate) indices: Indices,
-    pub(crate) gate: Gate,
+    pub(crate) gate: ListGate,
     pub(crate) pause_gate: PauseGate,
 }
 
-/// Those who are waited for.
+/// The lists that are not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missing(Vec<Absentee>);
+pub(crate) struct MissingLists(Vec<MissingList>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Absentee {
+struct MissingList {
     name: String,
-    obstacle: Option<String>,
+    error: Option<String>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    streams: BTreeMap<u32, Stream>,
-    issued: u32,
-    /// The epoch in which everything was there.
+    lists: BTreeMap<u32, ExpectedList>,
+    next_number: u32,
+    /// The newest epoch in which all lists were complete.
     opened: Option<u64>,
 }
 
 #[derive(Debug)]
-struct Stream {
+struct ExpectedList {
     name: String,
     /// The epoch of its last complete list.
     listed: Option<u64>,
-    /// Why it cannot be listed, as far as is known.
-    obstacle: Option<String>,
+    /// The error of the last attempt to list.
+    error: Option<String>,
 }
 
-// === impl Gate ===
+// === impl ListGate ===
 
-impl Gate {
+impl ListGate {
     pub(crate) fn new() -> Self {
         Self {
             state: Arc::new(watch::Sender::default()),
         }
     }
 
-    /// Waits for one more stream.
-    pub(crate) fn ticket(&self, name: String) -> ListTicket {
+    /// Makes the gate wait for one more list.
+    pub(crate) fn expect_list(&self, name: String) -> PendingList {
         let mut number = 0;
         self.state.send_modify(|state| {
-            number = state.issued;
-            state.issued += 1;
-            let stream = Stream {
+            number = state.next_number;
+            state.next_number += 1;
+            let list = ExpectedList {
                 name,
                 listed: None,
-                obstacle: None,
+                error: None,
             };
-            state.streams.insert(number, stream);
+            state.lists.insert(number, list);
         });
-        ListTicket {
+        PendingList {
             gate: self.clone(),
             number,
         }
     }
 
-    /// Whether nobody is waited for in this epoch.
+    /// True if all lists of this epoch are complete.
     pub(crate) fn is_open(&self, epoch: u64) -> bool {
         self.state.borrow().is_open(epoch)
     }
 
-    /// Waits until nobody is waited for in this epoch.
+    /// Waits until all lists of this epoch are complete.
     pub(crate) async fn opened(&self, epoch: u64) {
         let mut state = self.state.subscribe();
         let opened = state.wait_for(|state| state.is_open(epoch)).await;
-        // The sender is our own: it cannot be gone.
+        // An error is impossible: the gate itself holds the sender.
         drop(opened);
     }
 
-    /// Who is waited for in this epoch.
-    pub(crate) fn missing(&self, epoch: u64) -> Missing {
+    /// The lists of this epoch that are not complete.
+    pub(crate) fn missing(&self, epoch: u64) -> MissingLists {
         let state = self.state.borrow();
-        let streams = state.streams.values();
-        let absent = streams.filter(|stream| stream.listed != Some(epoch));
-        let absent = absent.map(|stream| Absentee {
-            name: stream.name.clone(),
-            obstacle: stream.obstacle.clone(),
+        let lists = state.lists.values();
+        let missing = lists.filter(|list| list.listed != Some(epoch));
+        let missing = missing.map(|list| MissingList {
+            name: list.name.clone(),
+            error: list.error.clone(),
         });
-        Missing(absent.collect())
+        MissingLists(missing.collect())
     }
 }
 
-/// Tells people when handlers wait for long, and why; for ever.
-pub(crate) async fn remind(gate: Gate, pause_gate: PauseGate, condition: ReadinessCondition) {
+/// Warns as long as handlers wait for incomplete indices; runs for ever.
+pub(crate) async fn warn_while_incomplete(
+    gate: ListGate,
+    pause_gate: PauseGate,
+    condition: ReadinessCondition,
+) {
     loop {
         let epoch = pause_gate.running().await;
-        condition.set(Wellbeing::Pending("they are not complete yet".to_owned()));
-        let mut patience = PATIENCE;
-        let mut waited = false;
+        condition.set(ConditionState::Pending(
+            "they are not complete yet".to_owned(),
+        ));
+        let mut until_warning = FIRST_WARNING;
+        let mut warned = false;
         loop {
             tokio::select! {
                 () = gate.opened(epoch) => break,
                 () = pause_gate.paused_since(epoch) => break,
-                () = tokio::time::sleep(patience) => {}
+                () = tokio::time::sleep(until_warning) => {}
             }
             let missing = gate.missing(epoch);
             warn!("no handler is called before the indices are complete; missing: {missing}");
-            condition.set(Wellbeing::Failing(format!("missing: {missing}")));
-            patience = REMINDER;
-            waited = true;
+            condition.set(ConditionState::Failing(format!("missing: {missing}")));
+            until_warning = WARNING_INTERVAL;
+            warned = true;
         }
         if gate.is_open(epoch) {
-            condition.set(Wellbeing::Fine);
-            if waited {
+            condition.set(ConditionState::Fine);
+            if warned {
                 info!("the indices are complete");
             }
         }
         pause_gate.paused_since(epoch).await;
-        condition.set(Wellbeing::Idle);
+        condition.set(ConditionState::Idle);
     }
 }
 
-// === impl ReadyIndices ===
+// === impl GatedIndices ===
 
-impl ReadyIndices {
-    /// Waits until the indices are complete. A paused operator follows nothing, so that there is
-    /// nothing to wait for: what it knew before has to do.
+impl GatedIndices {
+    /// Waits until the indices are complete. A paused operator lists nothing, so this does not
+    /// wait then: the indices are as they were before the pause.
     ///
     /// # Errors
-    /// Names who is still waited for after `patience`.
-    pub(crate) async fn complete(&self, patience: Duration) -> Result<(), Missing> {
+    /// The lists that are not complete after `patience`.
+    pub(crate) async fn complete(&self, patience: Duration) -> Result<(), MissingLists> {
         let epoch = self.pause_gate.epoch();
         if !self.pause_gate.is_running() || self.gate.is_open(epoch) {
             return Ok(());
@@ -179,70 +185,70 @@ impl ReadyIndices {
 
 impl State {
     fn is_open(&self, epoch: u64) -> bool {
-        self.opened == Some(epoch) || self.streams.is_empty()
+        self.opened == Some(epoch) || self.lists.is_empty()
     }
 
-    fn review(&mut self, epoch: u64) {
-        let mut streams = self.streams.values();
-        if streams.all(|stream| stream.listed == Some(epoch)) {
+    fn open_if_complete(&mut self, epoch: u64) {
+        let mut lists = self.lists.values();
+        if lists.all(|list| list.listed == Some(epoch)) {
             self.opened = Some(epoch);
         }
     }
 }
 
-// === impl ListTicket ===
+// === impl PendingList ===
 
-impl ListTicket {
-    /// All that there was in this epoch has been listed.
+impl PendingList {
+    /// The list of this epoch is complete.
     pub(crate) fn listed(&self, epoch: u64) {
         self.gate.state.send_modify(|state| {
-            if let Some(stream) = state.streams.get_mut(&self.number) {
-                stream.listed = Some(epoch);
-                stream.obstacle = None;
+            if let Some(list) = state.lists.get_mut(&self.number) {
+                list.listed = Some(epoch);
+                list.error = None;
             }
-            state.review(epoch);
+            state.open_if_complete(epoch);
         });
     }
 
-    /// Listing does not succeed.
-    pub(crate) fn hindered(&self, obstacle: String) {
+    /// The list failed, and is tried again.
+    pub(crate) fn failed(&self, error: String) {
         self.gate.state.send_modify(|state| {
-            if let Some(stream) = state.streams.get_mut(&self.number) {
-                stream.obstacle = Some(obstacle);
+            if let Some(list) = state.lists.get_mut(&self.number) {
+                list.error = Some(error);
             }
         });
     }
 }
 
-impl Attendance for ListTicket {
+impl ListObserver for PendingList {
     fn listed(&self, epoch: u64) {
         Self::listed(self, epoch);
     }
 }
 
-impl Drop for ListTicket {
+impl Drop for PendingList {
     fn drop(&mut self) {
         self.gate.state.send_modify(|state| {
-            state.streams.remove(&self.number);
-            let newest = state.streams.values().filter_map(|stream| stream.listed);
+            state.lists.remove(&self.number);
+            let newest = state.lists.values().filter_map(|list| list.listed);
             if let Some(epoch) = newest.max() {
-                state.review(epoch);
+                state.open_if_complete(epoch);
             }
         });
     }
 }
 
-// === impl Missing ===
+// === impl MissingLists ===
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingLists {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, absentee) in self.0.iter().enumerate() {
+        for (number, list) in self.0.iter().enumerate() {
             if number > 0 {
                 f.write_str("; ")?;
             }
-            f.write_str(&absentee.name)?;
-            if let Some(obstacle) = &absentee.obstacle {
-                write!(f, " ({obstacle})")?;
+            f.write_str(&list.name)?;
+            if let Some(error) = &list.error {
+                write!(f, " ({error})")?;
             }
         }
         Ok(())
@@ -254,11 +260,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_opens_when_all_have_listed_in_the_same_epoch() {
-        let gate = Gate::new();
+    fn the_gate_opens_when_all_lists_of_an_epoch_are_complete() {
+        let gate = ListGate::new();
         assert!(gate.is_open(0));
-        let pods = gate.ticket("pods".to_owned());
-        let jobs = gate.ticket("jobs".to_owned());
+        let pods = gate.expect_list("pods".to_owned());
+        let jobs = gate.expect_list("jobs".to_owned());
         pods.listed(0);
         assert!(!gate.is_open(0));
         assert_eq!(gate.missing(0).to_string(), "jobs");
@@ -267,30 +273,30 @@ mod tests {
         assert!(!gate.is_open(1));
         pods.listed(1);
         assert!(!gate.is_open(1));
-        jobs.hindered("no such kind".to_owned());
+        jobs.failed("no such kind".to_owned());
         assert_eq!(gate.missing(1).to_string(), "jobs (no such kind)");
         jobs.listed(1);
         assert!(gate.is_open(1));
     }
 
     #[test]
-    fn who_joins_later_or_leaves_is_not_waited_for() {
-        let gate = Gate::new();
-        let pods = gate.ticket("pods".to_owned());
-        let jobs = gate.ticket("jobs".to_owned());
+    fn the_gate_does_not_wait_for_lists_that_are_dropped_or_added_later() {
+        let gate = ListGate::new();
+        let pods = gate.expect_list("pods".to_owned());
+        let jobs = gate.expect_list("jobs".to_owned());
         pods.listed(0);
         drop(jobs);
         assert!(gate.is_open(0));
-        let later = gate.ticket("later".to_owned());
+        let later = gate.expect_list("later".to_owned());
         assert!(gate.is_open(0));
         drop((pods, later));
         assert!(gate.is_open(7));
     }
 
     #[tokio::test]
-    async fn whoever_waits_is_told() {
-        let gate = Gate::new();
-        let pods = gate.ticket("pods".to_owned());
+    async fn waiting_ends_when_the_gate_opens() {
+        let gate = ListGate::new();
+        let pods = gate.expect_list("pods".to_owned());
         tokio::join!(gate.opened(3), async { pods.listed(3) });
     }
 }

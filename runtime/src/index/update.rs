@@ -1,8 +1,8 @@
-//! Keeps the indices of one stream: every sighting passes here on its way to the queue.
+//! Updates the indices from one stream: every watch event passes here on its way to the queue.
 //!
-//! So an object is in the indices before any handler is called for the same sighting, and no worker
-//! is kept from its work meanwhile. Several objects are looked at at once, and the results are put
-//! into the indices in the order of the sightings.
+//! So an object is in the indices before any handler is called for the same event, and no worker
+//! waits for that. Several objects are evaluated at once; the results are put into the indices in
+//! the order of the events.
 
 mod evaluate;
 
@@ -20,89 +20,88 @@ use tokio::sync::mpsc;
 use tokio_util::time::{DelayQueue, delay_queue};
 use tracing::info;
 
-use self::evaluate::Looking;
-pub(crate) use self::evaluate::{Indexer, Shared};
-use crate::index::readiness::ListTicket;
-use crate::watch::{ObjectKey, QueueItem, StreamMessage, WatchEvent, WatchEventType};
+use self::evaluate::IndexEvaluation;
+pub(crate) use self::evaluate::{IndexEvaluator, Indexer};
+use crate::index::readiness::PendingList;
+use crate::watch::{
+    ObjectKey, QueueItem, ReceiverDropped, StreamMessage, WatchEvent, WatchEventType,
+};
 
-/// Objects that are looked at at the same time.
+/// The number of objects that are evaluated at once.
 const AT_ONCE: usize = 16;
 
-/// What fills the indices from one stream.
+/// Updates all indices of one stream.
 pub(crate) struct IndexUpdater {
-    shared: Arc<Shared>,
-    /// Where sightings go afterwards, if anybody wants them.
+    evaluator: Arc<IndexEvaluator>,
+    /// The receiver of the events afterwards; none if the kind has only index functions.
     queue: Option<mpsc::Sender<(Arc<ObjectKey>, QueueItem)>>,
-    /// Of all who wait until everything is listed.
-    tickets: [ListTicket; 2],
-    jobs: FuturesOrdered<BoxFuture<'static, Done>>,
-    /// Objects for which a function has failed, and is not just to be called again.
-    failures: HashMap<Arc<ObjectKey>, Failed>,
-    due: DelayQueue<Arc<ObjectKey>>,
-    /// Whether it was told that the server does not serve the kind.
-    told_unserved: bool,
+    /// The same list at the gates of the indices and of the whole operator.
+    lists: [PendingList; 2],
+    jobs: FuturesOrdered<BoxFuture<'static, FinishedIndexJob>>,
+    /// Objects for which an index function has failed.
+    failures: HashMap<Arc<ObjectKey>, FailedObject>,
+    retries: DelayQueue<Arc<ObjectKey>>,
+    /// True if the log says already that the API server does not serve the kind.
+    logged_unserved: bool,
 }
 
 /// An object whose indexing has failed, with its newest state.
-struct Failed {
-    /// In the order of the indices; none where all is well.
+struct FailedObject {
+    /// In the order of the indices; none where the function did not fail.
     records: Vec<Option<Record>>,
     text: Arc<RawValue>,
     timer: Option<delay_queue::Key>,
 }
 
-/// A step that is over, in its order.
-enum Done {
-    Object(Box<Looked>),
+/// A finished job, in its order.
+enum FinishedIndexJob {
+    Object(Box<EvaluatedObject>),
     Listed(u64),
 }
 
-/// An object that was looked at for all its indices.
-struct Looked {
+/// An object that was evaluated for all its indices.
+struct EvaluatedObject {
     key: Arc<ObjectKey>,
-    /// What is to be told to the queue; nothing if only the indices needed another attempt.
+    /// For the queue; none if this was another attempt of a failed function.
     watch_event: Option<WatchEvent>,
     text: Arc<RawValue>,
-    results: Vec<Looking>,
+    results: Vec<IndexEvaluation>,
 }
-
-/// Nobody takes sightings any more.
-struct Unheard;
 
 // === impl IndexUpdater ===
 
 impl IndexUpdater {
     pub(crate) fn new(
-        shared: Shared,
+        evaluator: IndexEvaluator,
         queue: Option<mpsc::Sender<(Arc<ObjectKey>, QueueItem)>>,
-        tickets: [ListTicket; 2],
+        lists: [PendingList; 2],
     ) -> Self {
         Self {
-            shared: Arc::new(shared),
+            evaluator: Arc::new(evaluator),
             queue,
-            tickets,
+            lists,
             jobs: FuturesOrdered::new(),
             failures: HashMap::new(),
-            due: DelayQueue::new(),
-            told_unserved: false,
+            retries: DelayQueue::new(),
+            logged_unserved: false,
         }
     }
 
-    /// Works until the stream ends, or nobody listens.
-    pub(crate) async fn run(mut self, mut told: mpsc::Receiver<StreamMessage>) {
+    /// Runs until the stream ends, or the queue is dropped.
+    pub(crate) async fn run(mut self, mut messages: mpsc::Receiver<StreamMessage>) {
         let mut ended = false;
-        // What the stream said last, when its namespace is gone, counts as well.
+        // The last events, the deletions in a namespace that is gone, are processed too.
         while !ended || !self.jobs.is_empty() {
             let step = tokio::select! {
                 biased;
-                Some(done) = self.jobs.next(), if !self.jobs.is_empty() => self.settle(done).await,
-                Some(due) = self.due.next(), if !self.due.is_empty() => {
-                    self.again(due.into_inner());
+                Some(done) = self.jobs.next(), if !self.jobs.is_empty() => self.finish(done).await,
+                Some(due) = self.retries.next(), if !self.retries.is_empty() => {
+                    self.retry(due.into_inner());
                     Ok(())
                 }
-                told = told.recv(), if !ended && self.jobs.len() < AT_ONCE => {
-                    match told {
-                        Some(told) => self.take(told),
+                message = messages.recv(), if !ended && self.jobs.len() < AT_ONCE => {
+                    match message {
+                        Some(message) => self.take(message),
                         None => ended = true,
                     }
                     Ok(())
@@ -114,131 +113,137 @@ impl IndexUpdater {
         }
     }
 
-    fn take(&mut self, told: StreamMessage) {
-        match told {
-            StreamMessage::Seen(key, watch_event) => {
+    fn take(&mut self, message: StreamMessage) {
+        match message {
+            StreamMessage::Event(key, watch_event) => {
                 let text = Arc::clone(&watch_event.text);
                 let job = if watch_event.event_type == WatchEventType::Deleted {
                     self.forget(&key);
-                    // Whoever else handles the object forgets it when he is done with it.
+                    // Otherwise the pipeline forgets the object when it has handled its deletion.
                     if self.queue.is_none() {
-                        self.shared.forget(&key);
+                        self.evaluator.forget(&key);
                     }
-                    self.job_of_deleted(key, watch_event)
+                    self.removal(key, watch_event)
                 } else {
-                    self.job(key, Some(watch_event), text)
+                    self.evaluation(key, Some(watch_event), text)
                 };
                 self.jobs.push_back(job);
             }
             StreamMessage::Listed(epoch) => {
-                self.told_unserved = false;
+                self.logged_unserved = false;
                 self.jobs
-                    .push_back(std::future::ready(Done::Listed(epoch)).boxed());
+                    .push_back(std::future::ready(FinishedIndexJob::Listed(epoch)).boxed());
             }
             StreamMessage::Unserved(epoch) => {
-                if !std::mem::replace(&mut self.told_unserved, true) {
-                    let kind = &self.shared.api.spec().kind;
-                    info!("indices of {kind} have nothing until the server serves the kind");
+                if !std::mem::replace(&mut self.logged_unserved, true) {
+                    let kind = &self.evaluator.api.spec().kind;
+                    info!("indices of {kind} are empty until the API server serves the kind");
                 }
                 self.jobs
-                    .push_back(std::future::ready(Done::Listed(epoch)).boxed());
+                    .push_back(std::future::ready(FinishedIndexJob::Listed(epoch)).boxed());
             }
-            StreamMessage::Hindered(obstacle) => {
-                for ticket in &self.tickets {
-                    ticket.hindered(obstacle.clone());
+            StreamMessage::ListFailed(error) => {
+                for list in &self.lists {
+                    list.failed(error.clone());
                 }
             }
         }
     }
 
-    /// Another attempt for an object whose time has come.
-    fn again(&mut self, key: Arc<ObjectKey>) {
+    /// Evaluates an object again whose index function has failed.
+    fn retry(&mut self, key: Arc<ObjectKey>) {
         let Some(failed) = self.failures.get_mut(&key) else {
             return;
         };
         failed.timer = None;
         // After a pause, the list brings all objects again.
-        if self.shared.services.pause_gate.is_running() {
+        if self.evaluator.services.pause_gate.is_running() {
             let text = Arc::clone(&failed.text);
-            let job = self.job(key, None, text);
+            let job = self.evaluation(key, None, text);
             self.jobs.push_back(job);
         }
     }
 
-    /// Looks at an object for all indices that want to.
-    fn job(
+    /// The job that evaluates an object for all indices.
+    fn evaluation(
         &mut self,
         key: Arc<ObjectKey>,
         watch_event: Option<WatchEvent>,
         text: Arc<RawValue>,
-    ) -> BoxFuture<'static, Done> {
+    ) -> BoxFuture<'static, FinishedIndexJob> {
         let now = Timestamp::now();
-        let known = self.failures.get_mut(&key);
-        let records = known.map_or_else(Vec::new, |failed| {
+        let failed = self.failures.get_mut(&key);
+        let records = failed.map_or_else(Vec::new, |failed| {
             failed.text = Arc::clone(&text);
             failed.records.clone()
         });
-        let shared = Arc::clone(&self.shared);
-        let look = async move {
-            let results = shared.look(&key, &text, records, now).await;
-            Done::Object(Box::new(Looked {
+        let evaluator = Arc::clone(&self.evaluator);
+        let evaluation = async move {
+            let results = evaluator.evaluate(&key, &text, records, now).await;
+            FinishedIndexJob::Object(Box::new(EvaluatedObject {
                 key,
                 watch_event,
                 text,
                 results,
             }))
         };
-        look.boxed()
+        evaluation.boxed()
     }
 
-    fn job_of_deleted(
+    fn removal(
         &self,
         key: Arc<ObjectKey>,
         watch_event: WatchEvent,
-    ) -> BoxFuture<'static, Done> {
-        let unmatched = self.shared.indexers.iter().map(|_| Looking::Unmatched);
-        let looked = Looked {
+    ) -> BoxFuture<'static, FinishedIndexJob> {
+        let unmatched = self
+            .evaluator
+            .indexers
+            .iter()
+            .map(|_| IndexEvaluation::Unmatched);
+        let evaluated = EvaluatedObject {
             key,
             text: Arc::clone(&watch_event.text),
             watch_event: Some(watch_event),
             results: unmatched.collect(),
         };
-        std::future::ready(Done::Object(Box::new(looked))).boxed()
+        std::future::ready(FinishedIndexJob::Object(Box::new(evaluated))).boxed()
     }
 
-    async fn settle(&mut self, done: Done) -> Result<(), Unheard> {
-        let looked = match done {
-            Done::Object(looked) => *looked,
-            Done::Listed(epoch) => {
-                for ticket in &self.tickets {
-                    ticket.listed(epoch);
+    async fn finish(&mut self, done: FinishedIndexJob) -> Result<(), ReceiverDropped> {
+        let evaluated = match done {
+            FinishedIndexJob::Object(evaluated) => *evaluated,
+            FinishedIndexJob::Listed(epoch) => {
+                for list in &self.lists {
+                    list.listed(epoch);
                 }
                 return Ok(());
             }
         };
-        let Looked {
+        let EvaluatedObject {
             key,
             watch_event,
             text,
             results,
-        } = looked;
-        let shared = Arc::clone(&self.shared);
+        } = evaluated;
+        let evaluator = Arc::clone(&self.evaluator);
         let mut records: Vec<Option<Record>> = Vec::new();
         let mut delay: Option<Duration> = None;
         for (at, result) in results.into_iter().enumerate() {
             let record = match result {
-                Looking::Left => self.record(&key, at),
-                Looking::Unmatched => {
-                    shared.discard(&key, at).await;
+                IndexEvaluation::Unchanged => self.record(&key, at),
+                IndexEvaluation::Unmatched => {
+                    evaluator.discard(&key, at).await;
                     None
                 }
-                // It was given up while this attempt was on its way.
-                Looking::Called { .. } if self.is_given_up(&key, at) => self.record(&key, at),
-                Looking::Called {
+                // An earlier attempt, which ended meanwhile, has failed for good.
+                IndexEvaluation::Called { .. } if self.is_given_up(&key, at) => {
+                    self.record(&key, at)
+                }
+                IndexEvaluation::Called {
                     record,
                     outcome,
                     update,
-                } => shared.conclude(&key, at, record, outcome, update).await,
+                } => evaluator.conclude(&key, at, record, outcome, update).await,
             };
             if let Some(wait) = record.as_ref().and_then(pending) {
                 delay = Some(delay.map_or(wait, |shortest| shortest.min(wait)));
@@ -248,8 +253,8 @@ impl IndexUpdater {
         self.remember(&key, records, text, delay);
         match (&self.queue, watch_event) {
             (Some(queue), Some(watch_event)) => {
-                let told = queue.send((key, QueueItem::Seen(watch_event))).await;
-                told.map_err(|_| Unheard)
+                let sent = queue.send((key, QueueItem::Event(watch_event))).await;
+                sent.map_err(|_| ReceiverDropped)
             }
             _ => Ok(()),
         }
@@ -281,8 +286,8 @@ impl IndexUpdater {
         if records.iter().all(Option::is_none) {
             return;
         }
-        let timer = delay.map(|delay| self.due.insert(Arc::clone(key), delay));
-        let failed = Failed {
+        let timer = delay.map(|delay| self.retries.insert(Arc::clone(key), delay));
+        let failed = FailedObject {
             records,
             text,
             timer,
@@ -292,12 +297,12 @@ impl IndexUpdater {
 
     fn forget(&mut self, key: &Arc<ObjectKey>) {
         if let Some(timer) = self.failures.remove(key).and_then(|failed| failed.timer) {
-            self.due.try_remove(&timer);
+            self.retries.try_remove(&timer);
         }
     }
 }
 
-/// When the next attempt is to be made, if there will be one.
+/// The time until the next attempt, if there is one.
 fn pending(record: &Record) -> Option<Duration> {
     (!record.is_finished()).then(|| record.delay(Timestamp::now()))
 }

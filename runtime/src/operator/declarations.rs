@@ -17,9 +17,9 @@ use super::Error;
 use crate::client::discovery::Catalog;
 use crate::client::resource::{Coverage, Description, KindSpec, ResourceSpec};
 use crate::health::metrics::Metrics;
-use crate::process::Kind;
-use crate::process::kind::Supplies;
-use crate::process::kinds::Kinds;
+use crate::process::HandledKind;
+use crate::process::kind::KindServices;
+use crate::process::kinds::HandledKinds;
 use crate::registration::{RegisteredWebhook, ResourceHandlers};
 use crate::task::heartbeat::{Heartbeats, ReadinessCondition, State};
 use crate::watch::KindIndex;
@@ -40,7 +40,7 @@ struct Workshop {
     persistence: Arc<Persistence>,
     patience: Duration,
     metrics: Metrics,
-    kinds: Arc<Kinds>,
+    kinds: Arc<HandledKinds>,
     /// What was made already, with the positions of its declarations: it may come again.
     made: HashMap<(KindSpec, Vec<usize>), KindIndex>,
 }
@@ -111,7 +111,7 @@ impl Declarations {
     }
 
     /// The kinds, those that come later included.
-    pub(super) fn kinds(&self) -> &Arc<Kinds> {
+    pub(super) fn kinds(&self) -> &Arc<HandledKinds> {
         &self.workshop.kinds
     }
 
@@ -264,13 +264,13 @@ impl Workshop {
         }
         let (spec, positions) = &key;
         let declarations: Vec<_> = positions.iter().map(|at| &declared[*at]).collect();
-        let supplies = Supplies {
+        let supplies = KindServices {
             client: self.client.clone(),
             persistence: Arc::clone(&self.persistence),
             patience: self.patience,
             metrics: self.metrics.kind(&spec.kind, &spec.group),
         };
-        let kind = Kind::new(spec.clone(), &declarations, supplies);
+        let kind = HandledKind::new(spec.clone(), &declarations, supplies);
         let kind = kind.map_err(|source| Error::Declaration {
             kind: spec.kind.to_string(),
             source,

@@ -16,10 +16,10 @@ use crate::client::discovery::{self, Catalog};
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{Description, KindSpec};
 use crate::coordination::pause::PauseGate;
-use crate::watch::known_objects::Retain;
-use crate::watch::stream::{self, Sink, Stream, StreamSettings};
+use crate::watch::known_objects::Retention;
+use crate::watch::stream::{self, StreamOutput, StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
-use crate::watch::unserved::DEFINITIONS;
+use crate::watch::unserved::CUSTOM_RESOURCE_DEFINITIONS;
 use crate::watch::{KindIndex, ObjectKey, QueueItem, WatchEventType};
 
 /// How long is believed what no definition contradicts: kinds of other servers have none.
@@ -107,7 +107,11 @@ impl DiscoveryWatcher {
             warn!("the server does not say what it serves: {error}; trying again in {pause:.1?}");
             tokio::time::sleep(pause).await;
         }
-        let definitions = KindApi::new(self.client.clone(), DEFINITIONS, Default::default());
+        let definitions = KindApi::new(
+            self.client.clone(),
+            CUSTOM_RESOURCE_DEFINITIONS,
+            Default::default(),
+        );
         let definitions = definitions.of_metadata().within(self.patience);
         if !scanning {
             info!("looking for kinds that come later is switched off");
@@ -128,15 +132,15 @@ impl DiscoveryWatcher {
             self.look_again().await;
         }
         let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-        let stream = Stream {
+        let stream = WatchStream {
             api: definitions,
             kind: KindIndex(0),
             namespace: None,
-            retain: Retain::Identity,
+            retention: Retention::Identity,
             settings: self.streams.clone(),
-            observed: StreamHealth::unobserved(),
+            health: StreamHealth::unobserved(),
         };
-        let watching = stream::run(stream, Sink::Queue(sink), PauseGate::always());
+        let watching = stream::run(stream, StreamOutput::Queue(sink), PauseGate::always());
         tokio::join!(watching, self.follow(news));
     }
 
@@ -178,7 +182,7 @@ impl DiscoveryWatcher {
 
     /// Takes in what is told about a definition; whether that may change what is served.
     fn hear(&mut self, name: &str, news: &QueueItem) -> bool {
-        let QueueItem::Seen(watch_event) = news else {
+        let QueueItem::Event(watch_event) = news else {
             return false;
         };
         let presence = match watch_event.event_type {

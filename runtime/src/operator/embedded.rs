@@ -9,7 +9,7 @@ use super::{Error, Operator};
 use crate::coordination::pause::{PauseGate, PauseSwitch};
 use crate::health;
 use crate::index::Indices;
-use crate::index::readiness::Gate;
+use crate::index::readiness::ListGate;
 use crate::task::Joined;
 use crate::task::heartbeat::Heartbeats;
 
@@ -23,9 +23,9 @@ pub(super) struct Insight {
     pub(super) pause_gate: PauseGate,
     pub(super) heartbeats: Heartbeats,
     /// Whether everything was listed that is handled.
-    pub(super) listed: Gate,
+    pub(super) listed: ListGate,
     /// Whether everything was listed that is indexed, and is in the indices.
-    pub(super) indexed: Gate,
+    pub(super) indexed: ListGate,
 }
 
 /// An operator that runs beside whatever else the program does.
@@ -154,8 +154,8 @@ impl Default for Insight {
             switch,
             pause_gate,
             heartbeats: Heartbeats::default(),
-            listed: Gate::new(),
-            indexed: Gate::new(),
+            listed: ListGate::new(),
+            indexed: ListGate::new(),
         }
     }
 }

@@ -15,8 +15,8 @@ use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::coordination::pause::PauseGate;
-use crate::watch::known_objects::Retain;
-use crate::watch::stream::{self, Sink, Stream, StreamSettings};
+use crate::watch::known_objects::Retention;
+use crate::watch::stream::{self, StreamOutput, StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
 use crate::watch::{KindIndex, QueueItem, WatchEventType};
 
@@ -111,18 +111,18 @@ impl Follower {
             tokio::time::sleep(backoff.next(None)).await;
         }
         let (sink, mut news) = mpsc::channel(NEWS_IN_FLIGHT);
-        let stream = Stream {
+        let stream = WatchStream {
             api: self.api.clone(),
             kind: KindIndex(0),
             namespace: None,
-            retain: Retain::Identity,
-            observed: StreamHealth::unobserved(),
+            retention: Retention::Identity,
+            health: StreamHealth::unobserved(),
             settings: self.streams.clone(),
         };
-        let watching = stream::run(stream, Sink::Queue(sink), PauseGate::always());
+        let watching = stream::run(stream, StreamOutput::Queue(sink), PauseGate::always());
         let reading = async {
             while let Some((key, news)) = news.recv().await {
-                let QueueItem::Seen(watch_event) = news else {
+                let QueueItem::Event(watch_event) = news else {
                     continue;
                 };
                 let (changed, from_now_on) = match watch_event.event_type {

@@ -10,7 +10,7 @@ use crate::coordination::pause::{PauseGate, PauseSwitch};
 use crate::health::Health;
 use crate::health::metrics::Metrics;
 use crate::health::probe::{Questions, prober};
-use crate::index::readiness::Gate;
+use crate::index::readiness::ListGate;
 use crate::task::heartbeat::Heartbeats;
 use crate::task::{Ended, Thread};
 
@@ -21,9 +21,9 @@ pub(super) struct OperatorStatus {
     pub(super) heartbeats: Heartbeats,
     pub(super) metrics: Metrics,
     /// Whether everything was listed that is handled.
-    pub(super) listed: Gate,
+    pub(super) listed: ListGate,
     /// Whether everything was listed that is indexed, and is in the indices.
-    pub(super) indexed: Gate,
+    pub(super) indexed: ListGate,
     /// What probe handlers are asked.
     pub(super) questions: Option<Questions>,
     pub(super) served: Served,

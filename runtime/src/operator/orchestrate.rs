@@ -16,14 +16,15 @@ use super::observability::OperatorStatus;
 use super::streams::{Course, Streams};
 use super::{Error, Operator};
 use crate::admission::engine::{Around, Engine as Admission};
-use crate::background::Staff;
+use crate::background::BackgroundSetup;
 use crate::events::posting;
 use crate::health;
 use crate::health::probe::Probing;
-use crate::index::readiness::{self, ReadyIndices};
+use crate::index::readiness::{self, GatedIndices};
 use crate::process::Pipeline;
 use crate::process::execute::scope::OperatorServices;
-use crate::queue::{self, QueueLimits};
+use crate::queue;
+use crate::queue::worker_limit::QueueLimits;
 use crate::registration::ResourceHandlers;
 use crate::settings::Settings;
 use crate::task::Tasks;
@@ -75,8 +76,8 @@ pub(super) async fn run(
     let has_duties = declarations.iter().any(ResourceHandlers::has_duties);
     // Nobody may think that there is nothing to wait for before the streams are there.
     let starting = (
-        listed.ticket(START.to_owned()),
-        has_indices.then(|| gate.ticket(START.to_owned())),
+        listed.expect_list(START.to_owned()),
+        has_indices.then(|| gate.expect_list(START.to_owned())),
     );
     let mut essentials = Tasks::default();
     if served.is_somewhere() {
@@ -101,7 +102,7 @@ pub(super) async fn run(
             (&operator.namespaces).into(),
             client.clone(),
             Around {
-                lookup: ReadyIndices {
+                lookup: GatedIndices {
                     indices: indices.clone(),
                     gate: gate.clone(),
                     pause_gate: pause_gate.clone(),
@@ -173,8 +174,8 @@ pub(super) async fn run(
     // Whoever fills an index has nothing to tell about the object.
     let clerks = services(None);
     let services = services(poster);
-    let staff = Staff::new(Arc::clone(&settings), Arc::clone(&services));
-    let background = Arc::clone(&staff.background);
+    let background_setup = BackgroundSetup::new(Arc::clone(&settings), Arc::clone(&services));
+    let background = Arc::clone(&background_setup.background);
     let quit = CancellationToken::new();
     let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
     if let Some(following) = following {
@@ -189,7 +190,7 @@ pub(super) async fn run(
         couriers.spawn("discovery of kinds", scouting);
     }
     if has_duties {
-        let (working, nudges) = staff.crew(
+        let (working, requeues) = background_setup.scheduler(
             limits,
             heartbeats.heartbeat("the crew of daemons and timers"),
             quit.clone(),
@@ -197,9 +198,12 @@ pub(super) async fn run(
         crew.spawn("daemons and timers", working);
         let pauses = Arc::clone(&background).follow_pauses();
         couriers.spawn("pauses of daemons and timers", pauses);
-        couriers.spawn("news of daemons and timers", forward(nudges, sink.clone()));
+        couriers.spawn(
+            "news of daemons and timers",
+            forward(requeues, sink.clone()),
+        );
     } else {
-        drop(staff);
+        drop(background_setup);
     }
     let course = Course {
         settings: stream_settings(&settings),
@@ -228,7 +232,7 @@ pub(super) async fn run(
     if has_indices {
         couriers.spawn(
             "patience with indices",
-            readiness::remind(
+            readiness::warn_while_incomplete(
                 gate.clone(),
                 pause_gate.clone(),
                 heartbeats.condition("indices", State::Idle),
@@ -249,7 +253,7 @@ pub(super) async fn run(
                 heartbeat: heartbeats.heartbeat("the queue"),
                 metrics: metrics.queue(),
             },
-            queue::Halt {
+            queue::QueueShutdown {
                 stop: halt.clone(),
                 grace,
             },
@@ -310,12 +314,12 @@ async fn failed(admission: Option<&mut Admission>) -> Error {
 
 /// Makes the queue look at objects beside which something has ended.
 async fn forward(
-    mut nudges: mpsc::UnboundedReceiver<Arc<ObjectKey>>,
+    mut requeues: mpsc::UnboundedReceiver<Arc<ObjectKey>>,
     sink: mpsc::Sender<(Arc<ObjectKey>, QueueItem)>,
 ) {
-    while let Some(key) = nudges.recv().await {
+    while let Some(key) = requeues.recv().await {
         // Without a queue the operator stops, and objects are looked at when it starts again.
-        if sink.send((key, QueueItem::Nudge)).await.is_err() {
+        if sink.send((key, QueueItem::Requeue)).await.is_err() {
             return std::future::pending().await;
         }
     }

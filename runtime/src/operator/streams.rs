@@ -16,15 +16,15 @@ use crate::client::requests::KindApi;
 use crate::client::resource::Scope;
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::KindMetrics;
-use crate::index::readiness::{Gate, ListTicket};
+use crate::index::readiness::{ListGate, PendingList};
 use crate::index::update::{self, IndexUpdater, Indexer};
-use crate::process::Kind;
+use crate::process::HandledKind;
 use crate::process::execute::scope::OperatorServices;
-use crate::process::persist::finalizer_sweep::Sweep;
+use crate::process::persist::finalizer_sweep::FinalizerSweep;
 use crate::task::heartbeat::Heartbeats;
 use crate::task::{Ended, Tasks};
-use crate::watch::known_objects::Retain;
-use crate::watch::stream::{self, Sink, Stream, StreamSettings};
+use crate::watch::known_objects::Retention;
+use crate::watch::stream::{self, StreamOutput, StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
 use crate::watch::{KindIndex, ObjectKey, QueueItem};
 
@@ -39,8 +39,8 @@ pub(super) struct Course {
     pub(super) finalizer: String,
     /// Of those who fill indices.
     pub(super) services: Arc<OperatorServices>,
-    pub(super) gate: Gate,
-    pub(super) listed: Gate,
+    pub(super) gate: ListGate,
+    pub(super) listed: ListGate,
     pub(super) default_backoff: Duration,
     pub(super) heartbeats: Heartbeats,
 }
@@ -50,7 +50,7 @@ struct Lane {
     kind: KindIndex,
     api: KindApi,
     scope: Scope,
-    retain: Retain,
+    retention: Retention,
     sweeps: bool,
     indexers: Vec<Indexer>,
     only_indexes: bool,
@@ -58,7 +58,7 @@ struct Lane {
 }
 
 /// Nobody may think that there is nothing to wait for before the streams are there.
-pub(super) type Starting = (ListTicket, Option<ListTicket>);
+pub(super) type Starting = (PendingList, Option<PendingList>);
 
 /// Where namespaced objects are looked for.
 enum Ground {
@@ -220,7 +220,7 @@ impl Streams {
         let stream = stream::run_until(stream, sink, pause_gate, gone.clone());
         let over = gone.clone();
         self.streams.spawn(name, async move {
-            let sweeping = OptionFuture::from(sweep.map(Sweep::run));
+            let sweeping = OptionFuture::from(sweep.map(FinalizerSweep::run));
             let sweeping = over.run_until_cancelled(sweeping);
             tokio::join!(sweeping, stream, OptionFuture::from(updater));
         });
@@ -251,13 +251,13 @@ fn name(api: &KindApi, namespace: Option<&str>) -> String {
 // === impl Lane ===
 
 impl Lane {
-    fn new(index: KindIndex, kind: &Kind) -> Self {
+    fn new(index: KindIndex, kind: &HandledKind) -> Self {
         Self {
             kind: index,
             api: kind.api().clone(),
             scope: kind.spec().scope,
-            retain: kind.retain(),
-            sweeps: kind.may_hide_leftovers(),
+            retention: kind.retention(),
+            sweeps: kind.may_have_unselected_finalizers(),
             indexers: kind.indexers().to_vec(),
             only_indexes: kind.only_indexes(),
             metrics: Arc::clone(kind.metrics()),
@@ -269,45 +269,49 @@ impl Lane {
         &self,
         course: &Course,
         namespace: Option<&str>,
-    ) -> (Sink, Option<impl Future<Output = ()> + use<>>) {
+    ) -> (StreamOutput, Option<impl Future<Output = ()> + use<>>) {
         let described = self.api.describe(namespace);
-        let attendance = course.listed.ticket(described.clone());
+        let attendance = course.listed.expect_list(described.clone());
         if self.indexers.is_empty() {
-            let sink = Sink::Attended(course.sink.clone(), Box::new(attendance));
+            let sink = StreamOutput::QueueWithObserver(course.sink.clone(), Box::new(attendance));
             return (sink, None);
         }
-        let shared = update::Shared {
+        let shared = update::IndexEvaluator {
             indexers: self.indexers.clone(),
             api: self.api.clone(),
             services: Arc::clone(&course.services),
             default_backoff: course.default_backoff,
         };
         let queue = (!self.only_indexes).then(|| course.sink.clone());
-        let tickets = [course.gate.ticket(described), attendance];
+        let tickets = [course.gate.expect_list(described), attendance];
         let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
         let updater = IndexUpdater::new(shared, queue, tickets).run(told);
-        (Sink::Indices(outlet), Some(updater))
+        (StreamOutput::Indices(outlet), Some(updater))
     }
 
-    fn stream(&self, course: &Course, namespace: Option<&str>) -> (Stream, Option<Sweep>) {
+    fn stream(
+        &self,
+        course: &Course,
+        namespace: Option<&str>,
+    ) -> (WatchStream, Option<FinalizerSweep>) {
         let namespace = namespace.map(str::to_owned);
-        let sweep = self.sweeps.then(|| Sweep {
+        let sweep = self.sweeps.then(|| FinalizerSweep {
             api: self.api.clone(),
             kind: self.kind,
             namespace: namespace.clone(),
             pause_gate: course.pause_gate.clone(),
             finalizer: course.finalizer.clone(),
         });
-        let stream = Stream {
+        let stream = WatchStream {
             api: self.api.clone(),
             kind: self.kind,
-            observed: StreamHealth::new(
+            health: StreamHealth::new(
                 &course.heartbeats,
                 Arc::clone(&self.metrics),
                 &self.api.describe(namespace.as_deref()),
             ),
             namespace,
-            retain: self.retain,
+            retention: self.retention,
             settings: course.settings.clone(),
         };
         (stream, sweep)

@@ -1,4 +1,4 @@
-//! What was seen of an object while nobody had time for it.
+//! The events of an object that wait for a worker, and the memory that all of them may take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,102 +8,104 @@ use serde_json::value::RawValue;
 use crate::client::resource_version::ResourceVersion;
 use crate::watch::{WatchEvent, WatchEventType};
 
-/// Events that are kept one by one for event handlers; beyond that, changes are merged.
-const EVENTS_KEPT: usize = 16;
+/// Earlier events that are kept for event handlers; beyond that, modifications are merged.
+const MAX_EARLIER_EVENTS: usize = 16;
 
-/// The sightings since the last call: the newest, and for event handlers those before it.
+/// The events since the last call: the newest, and for event handlers those before it.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct EventBatch {
     first: Option<WatchEventType>,
-    earlier: Vec<Waiting>,
-    newest: Option<Waiting>,
-    nudged: bool,
+    earlier: Vec<QueuedEvent>,
+    newest: Option<QueuedEvent>,
+    requeued: bool,
 }
 
-/// A sighting that waits for a worker.
+/// An event that waits for a worker.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedEvent {
     pub(crate) event_type: WatchEventType,
     pub(crate) version: Option<ResourceVersion>,
-    /// None if there was no room for it: it is to be asked for when its turn comes.
+    /// None if it exceeded the budget: the worker reads the object instead.
     pub(crate) text: Option<Arc<RawValue>>,
-    _place: Place,
+    _reserved: ReservedBytes,
 }
 
-/// Whether sightings are shown to somebody one by one.
+/// The events that a kind needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
-    Newest,
-    Events,
+pub(crate) enum BatchMode {
+    NewestOnly,
+    /// Event handlers are called for each event.
+    EveryEvent,
 }
 
-/// The room for objects that wait, shared by all.
+/// The memory for waiting events, shared by all objects.
 ///
-/// A list is read as fast as it comes, so that the watch can begin; handlers may take their time.
-/// What does not fit meanwhile costs one more request later.
+/// A list is read as fast as it comes, so that the watch can begin, and handlers may be slower.
+/// An event that exceeds the budget costs one more request later.
 #[derive(Debug, Clone)]
-pub(crate) struct Room {
+pub(crate) struct ByteBudget {
     taken: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-/// A part of the room, free again when this is dropped.
+/// A part of the budget, free again when this is dropped.
 #[derive(Debug)]
-struct Place {
+struct ReservedBytes {
     taken: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-// === impl Batch ===
+// === impl EventBatch ===
 
-impl Batch {
-    /// Adds a sighting.
+impl EventBatch {
+    /// Adds an event.
     ///
-    /// Changes need the newest state only. Event handlers see each event of an object that is
-    /// not behind by more than a few; when it is, states between two changes are left out, as
-    /// they are by the server when a watch is interrupted.
-    pub(crate) fn push(&mut self, watch_event: WatchEvent, keep: Keep, room: &Room) {
+    /// Change handlers need the newest state only. Event handlers get each event as long as few
+    /// wait; beyond that, modifications are left out, as they are when a watch is interrupted.
+    pub(crate) fn push(&mut self, watch_event: WatchEvent, mode: BatchMode, budget: &ByteBudget) {
         self.first.get_or_insert(watch_event.event_type);
-        let dispensable = keep == Keep::Newest && watch_event.event_type != WatchEventType::Deleted;
-        let Some(previous) = self.newest.replace(room.admit(watch_event, dispensable)) else {
+        let dispensable =
+            mode == BatchMode::NewestOnly && watch_event.event_type != WatchEventType::Deleted;
+        let Some(previous) = self.newest.replace(budget.admit(watch_event, dispensable)) else {
             return;
         };
-        if keep == Keep::Newest {
+        if mode == BatchMode::NewestOnly {
             return;
         }
-        if self.earlier.len() < EVENTS_KEPT || previous.event_type != WatchEventType::Modified {
+        if self.earlier.len() < MAX_EARLIER_EVENTS
+            || previous.event_type != WatchEventType::Modified
+        {
             self.earlier.push(previous);
         }
     }
 
-    /// Adds that something beside the object has ended.
-    pub(crate) fn nudge(&mut self) {
-        self.nudged = true;
+    /// Notes that the object is to be processed without an event.
+    pub(crate) fn requeue(&mut self) {
+        self.requeued = true;
     }
 
-    /// Whether something beside the object has ended.
-    pub(crate) fn is_nudged(&self) -> bool {
-        self.nudged
+    pub(crate) fn is_requeued(&self) -> bool {
+        self.requeued
     }
 
-    /// How the object was noticed first.
+    /// The type of the first event.
     pub(crate) fn first(&self) -> Option<WatchEventType> {
         self.first
     }
 
-    pub(crate) fn newest(&self) -> Option<&Waiting> {
+    pub(crate) fn newest(&self) -> Option<&QueuedEvent> {
         self.newest.as_ref()
     }
 
-    /// All sightings that were kept, in their order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Waiting> {
+    /// All events that were kept, in their order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &QueuedEvent> {
         self.earlier.iter().chain(&self.newest)
     }
 }
 
-// === impl Room ===
+// === impl ByteBudget ===
 
-impl Room {
+impl ByteBudget {
     pub(crate) fn new(bytes: usize) -> Self {
         Self {
             taken: Arc::default(),
@@ -111,36 +113,36 @@ impl Room {
         }
     }
 
-    /// Takes a sighting in, without its text if that is dispensable and there is no room.
-    fn admit(&self, watch_event: WatchEvent, dispensable: bool) -> Waiting {
+    /// Admits an event, without its text if that is dispensable and exceeds the budget.
+    fn admit(&self, watch_event: WatchEvent, dispensable: bool) -> QueuedEvent {
         let bytes = watch_event.text.get().len();
         let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);
-        let place = Place {
+        let reserved = ReservedBytes {
             taken: Arc::clone(&self.taken),
             bytes,
         };
-        let (text, place) = if dispensable && taken + bytes > self.bytes {
-            drop(place);
-            let nothing = Place {
+        let (text, reserved) = if dispensable && taken + bytes > self.bytes {
+            drop(reserved);
+            let nothing = ReservedBytes {
                 taken: Arc::clone(&self.taken),
                 bytes: 0,
             };
             (None, nothing)
         } else {
-            (Some(watch_event.text), place)
+            (Some(watch_event.text), reserved)
         };
-        Waiting {
+        QueuedEvent {
             event_type: watch_event.event_type,
             version: watch_event.version,
             text,
-            _place: place,
+            _reserved: reserved,
         }
     }
 }
 
-// === impl Place ===
+// === impl ReservedBytes ===
 
-impl Drop for Place {
+impl Drop for ReservedBytes {
     fn drop(&mut self) {
         self.taken.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -154,21 +156,24 @@ mod tests {
 
     const PLENTY: usize = 1024 * 1024;
 
-    fn batch(keep: Keep, events: impl IntoIterator<Item = (WatchEventType, usize)>) -> Batch {
-        let room = Room::new(PLENTY);
-        let mut batch = Batch::default();
+    fn batch(
+        mode: BatchMode,
+        events: impl IntoIterator<Item = (WatchEventType, usize)>,
+    ) -> EventBatch {
+        let budget = ByteBudget::new(PLENTY);
+        let mut batch = EventBatch::default();
         for (event_type, state) in events {
             let watch_event = WatchEvent {
                 event_type,
                 version: None,
                 text: to_raw_value(&state).unwrap().into(),
             };
-            batch.push(watch_event, keep, &room);
+            batch.push(watch_event, mode, &budget);
         }
         batch
     }
 
-    fn states(batch: &Batch) -> Vec<usize> {
+    fn states(batch: &EventBatch) -> Vec<usize> {
         let states = batch
             .all()
             .filter_map(|watch_event| watch_event.text.as_ref()?.get().parse().ok());
@@ -176,40 +181,40 @@ mod tests {
     }
 
     #[test]
-    fn changes_need_the_newest_state_only() {
+    fn only_the_newest_state_is_kept_without_event_handlers() {
         let events = [(WatchEventType::Listed, 1), (WatchEventType::Modified, 2)];
-        let batch = batch(Keep::Newest, events);
+        let batch = batch(BatchMode::NewestOnly, events);
         assert_eq!(states(&batch), [2]);
         assert_eq!(batch.first(), Some(WatchEventType::Listed));
     }
 
     #[test]
-    fn event_handlers_see_each_event_within_reason() {
+    fn event_handlers_get_each_event_up_to_a_limit() {
         let modified = (2..1000).map(|state| (WatchEventType::Modified, state));
         let events = [(WatchEventType::Added, 1)]
             .into_iter()
             .chain(modified)
             .chain([(WatchEventType::Deleted, 1000)]);
-        let states = states(&batch(Keep::Events, events));
-        assert_eq!(states.len(), EVENTS_KEPT + 1);
+        let states = states(&batch(BatchMode::EveryEvent, events));
+        assert_eq!(states.len(), MAX_EARLIER_EVENTS + 1);
         assert_eq!(states[..3], [1, 2, 3]);
         assert_eq!(states.last(), Some(&1000));
     }
 
     #[test]
-    fn what_finds_no_room_waits_without_its_text_until_others_have_gone() {
-        let room = Room::new(4);
+    fn an_event_that_exceeds_the_budget_waits_without_its_text() {
+        let budget = ByteBudget::new(4);
         let waiting = |number: u32| {
-            let mut batch = Batch::default();
+            let mut batch = EventBatch::default();
             let watch_event = WatchEvent {
                 event_type: WatchEventType::Listed,
                 version: None,
                 text: to_raw_value(&number).unwrap().into(),
             };
-            batch.push(watch_event, Keep::Newest, &room);
+            batch.push(watch_event, BatchMode::NewestOnly, &budget);
             batch
         };
-        let has_text = |batch: &Batch| batch.newest().is_some_and(|it| it.text.is_some());
+        let has_text = |batch: &EventBatch| batch.newest().is_some_and(|it| it.text.is_some());
         let first = waiting(1000);
         assert!(has_text(&first));
         assert!(!has_text(&waiting(1001)));

@@ -1,4 +1,4 @@
-//! Calls of handlers: how they are made, and what is told about them.
+//! Calls of handlers: the call, its scope, and its report in the log and in Kubernetes events.
 
 pub(crate) mod invoke;
 pub(crate) mod report;

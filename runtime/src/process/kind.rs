@@ -1,4 +1,4 @@
-//! One kind at work: its handlers in order, and how its objects are remembered.
+//! A handled kind: its handlers in order, its API, its storage of progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use kopf_core::persistence::Persistence;
 use kube::Client;
 use serde_json::Value;
 
-use super::batch::Keep;
-use crate::background::declaration::{Duty, Work};
+use super::batch::BatchMode;
+use crate::background::declaration::{BackgroundHandler, RegisteredBackground};
 use crate::client::requests::KindApi;
 use crate::client::resource::KindSpec;
 use crate::events::object_ref::ObjectRef;
@@ -21,135 +21,71 @@ use crate::index::update::Indexer;
 use crate::registration::function::{ChangeFunction, EventFunction};
 use crate::registration::{HandlerFunction, ResourceHandlers};
 use crate::watch::ObjectKey;
-use crate::watch::known_objects::Retain;
+use crate::watch::known_objects::Retention;
 
-/// A kind with everything that handling its objects takes.
-pub(crate) struct Kind {
+/// A kind with everything that the handling of its objects needs.
+pub(crate) struct HandledKind {
     spec: KindSpec,
     api: Arc<KindApi>,
     registry: Arc<Registry>,
     persistence: Arc<Persistence>,
     /// The functions of the registry's handlers, in the same order.
-    callees: Vec<Callee>,
+    handlers: Vec<KindHandler>,
     /// Daemons and timers, in the order of the registry.
-    duties: Vec<Arc<Duty>>,
+    background_handlers: Vec<Arc<BackgroundHandler>>,
     indexers: Vec<Indexer>,
-    keep: Keep,
-    /// One for each declaration that has any.
+    batch_mode: BatchMode,
+    /// One for each declaration with memos.
     memos: Vec<Arc<Memos>>,
     metrics: Arc<KindMetrics>,
 }
 
-/// What a handler calls, and where that is counted.
-struct Callee {
+/// The function of a handler with its parameter and metrics.
+struct KindHandler {
     function: HandlerFunction,
     param: Option<Arc<Value>>,
     metrics: Arc<HandlerMetrics>,
     memos: Option<Arc<Memos>>,
 }
 
-/// What kinds are made with.
-pub(crate) struct Supplies {
+/// The services that a kind is created with.
+pub(crate) struct KindServices {
     pub(crate) client: Client,
     pub(crate) persistence: Arc<Persistence>,
-    /// How long the server may take to answer.
+    /// The time for the API server to answer.
     pub(crate) patience: Duration,
     pub(crate) metrics: Arc<KindMetrics>,
 }
 
-impl Kind {
+impl HandledKind {
     /// A kind with the handlers of all declarations that are about it, in their order.
     pub(crate) fn new(
         spec: KindSpec,
         declarations: &[&ResourceHandlers],
-        supplies: Supplies,
+        services: KindServices,
     ) -> Result<Self, Error> {
-        let Supplies {
-            client,
-            persistence,
-            patience,
-            metrics,
-        } = supplies;
-        let handlers = declarations.iter().flat_map(|declared| {
-            let handlers = declared.handlers.iter().cloned();
-            handlers.map(|handler| (handler, declared.memos.clone()))
-        });
-        let handlers = handlers.map(|(handler, memos)| {
-            let metrics = metrics.handler(handler.spec.id.as_str(), handler.function.form());
-            let callee = Callee {
-                function: handler.function,
-                param: handler.param,
-                metrics,
-                memos,
-            };
-            (handler.spec, callee)
-        });
-        let (specs, callees): (Vec<_>, Vec<_>) = handlers.unzip();
-        let shows_events = callees
-            .iter()
-            .any(|callee| matches!(callee.function, HandlerFunction::Event(_)));
-        let mut trackings = declarations.iter().map(|it| it.tracking);
-        let tracking = if trackings.any(|it| it == Tracking::Always) {
-            Tracking::Always
-        } else {
-            Tracking::default()
-        };
-        let registry = Registry::new(specs)?.tracking(tracking);
-        let selectors = Selectors::derive(&registry);
-        let api = KindApi::new(client, spec.clone(), selectors).within(patience);
-        let mut described = declarations.iter().filter_map(|it| it.description.clone());
-        let api = Arc::new(match described.next() {
+        let (specs, handlers): (Vec<_>, Vec<_>) =
+            declared_handlers(declarations, &services.metrics).unzip();
+        let registry = Registry::new(specs)?.tracking(tracking(declarations));
+        let api = KindApi::new(services.client, spec.clone(), Selectors::derive(&registry))
+            .within(services.patience);
+        let mut descriptions = declarations.iter().filter_map(|it| it.description.clone());
+        let api = Arc::new(match descriptions.next() {
             Some(description) => api.described_in(description),
             None => api,
         });
-        let duties = registry.handlers().iter().zip(&callees);
-        let duties = duties.filter_map(|(handler, callee)| {
-            let work = match &callee.function {
-                HandlerFunction::Daemon(part) => Work::Daemon(part.clone()),
-                HandlerFunction::Timer(part) => Work::Timer(Arc::new(part.clone())),
-                HandlerFunction::Change(_)
-                | HandlerFunction::Event(_)
-                | HandlerFunction::Index(_) => return None,
-            };
-            Some(Arc::new(Duty {
-                spec: Arc::clone(handler),
-                param: callee.param.clone(),
-                metrics: Arc::clone(&callee.metrics),
-                work,
-                resource: spec.clone(),
-                api: Arc::clone(&api),
-                memos: callee.memos.clone(),
-            }))
-        });
-        let duties = duties.collect();
-        let handlers = registry.handlers().iter().zip(&callees);
-        let indexers = handlers.filter_map(|(spec, callee)| match &callee.function {
-            HandlerFunction::Index(function) => Some(Indexer {
-                spec: Arc::clone(spec),
-                function: Arc::clone(function),
-                param: callee.param.clone(),
-                metrics: Arc::clone(&callee.metrics),
-                memos: callee.memos.clone(),
-            }),
-            _ => None,
-        });
-        let indexers = indexers.collect();
         let memos = declarations.iter().filter_map(|it| it.memos.clone());
         Ok(Self {
+            background_handlers: background_handlers(&registry, &handlers, &spec, &api),
+            indexers: indexers(&registry, &handlers),
+            batch_mode: batch_mode(&handlers),
+            memos: memos.collect(),
             spec,
             api,
             registry: Arc::new(registry),
-            persistence,
-            callees,
-            duties,
-            metrics,
-            indexers,
-            keep: if shows_events {
-                Keep::Events
-            } else {
-                Keep::Newest
-            },
-            memos: memos.collect(),
+            persistence: services.persistence,
+            handlers,
+            metrics: services.metrics,
         })
     }
 
@@ -157,10 +93,9 @@ impl Kind {
         &self.spec
     }
 
-    /// Whether objects that an earlier version of the operator held may be out of view.
-    ///
-    /// Who only looks at events has never been allowed to write.
-    pub(crate) fn may_hide_leftovers(&self) -> bool {
+    /// True if objects that the selectors exclude may have our finalizer, from an earlier version
+    /// of the operator. An operator with event handlers only was never allowed to write it.
+    pub(crate) fn may_have_unselected_finalizers(&self) -> bool {
         self.api.is_selective() && self.registry.handles_changes()
     }
 
@@ -180,16 +115,14 @@ impl Kind {
         &self.persistence
     }
 
-    pub(crate) fn duties(&self) -> &[Arc<Duty>] {
-        &self.duties
+    pub(crate) fn background_handlers(&self) -> &[Arc<BackgroundHandler>] {
+        &self.background_handlers
     }
 
-    /// What is remembered of its objects, if anything is.
     pub(crate) fn memos(&self) -> &[Arc<Memos>] {
         &self.memos
     }
 
-    /// Where what happens to its objects is counted.
     pub(crate) fn metrics(&self) -> &Arc<KindMetrics> {
         &self.metrics
     }
@@ -198,70 +131,153 @@ impl Kind {
         &self.indexers
     }
 
-    /// Whether there is anything to do about objects beyond finding them.
+    /// True if all handlers are index functions.
     pub(crate) fn only_indexes(&self) -> bool {
-        self.indexers.len() == self.callees.len()
+        self.indexers.len() == self.handlers.len()
     }
 
-    pub(crate) fn keep(&self) -> Keep {
-        self.keep
+    pub(crate) fn batch_mode(&self) -> BatchMode {
+        self.batch_mode
     }
 
-    pub(crate) fn retain(&self) -> Retain {
-        match self.keep {
-            Keep::Newest => Retain::Identity,
-            Keep::Events => Retain::Body,
+    pub(crate) fn retention(&self) -> Retention {
+        match self.batch_mode {
+            BatchMode::NewestOnly => Retention::Identity,
+            BatchMode::EveryEvent => Retention::Body,
         }
     }
 
     /// The function of a change handler that came from this kind's registry.
-    pub(crate) fn change_function(&self, spec: &Arc<HandlerSpec>) -> Option<ChangeCallee<'_>> {
-        let callee = self.entry(spec)?;
-        match &callee.function {
-            HandlerFunction::Change(function) => Some(ChangeCallee {
+    pub(crate) fn change_function(&self, spec: &Arc<HandlerSpec>) -> Option<ChangeHandlerRef<'_>> {
+        let handler = self.entry(spec)?;
+        match &handler.function {
+            HandlerFunction::Change(function) => Some(ChangeHandlerRef {
                 function: &**function,
-                param: callee.param.clone(),
-                metrics: &callee.metrics,
-                memos: callee.memos.as_deref(),
+                param: handler.param.clone(),
+                metrics: &handler.metrics,
+                memos: handler.memos.as_deref(),
             }),
             _ => None,
         }
     }
 
     /// The function of an event handler that came from this kind's registry.
-    pub(crate) fn event_function(&self, spec: &Arc<HandlerSpec>) -> Option<EventCallee<'_>> {
-        let callee = self.entry(spec)?;
-        match &callee.function {
-            HandlerFunction::Event(function) => Some(EventCallee {
+    pub(crate) fn event_function(&self, spec: &Arc<HandlerSpec>) -> Option<EventHandlerRef<'_>> {
+        let handler = self.entry(spec)?;
+        match &handler.function {
+            HandlerFunction::Event(function) => Some(EventHandlerRef {
                 function: &**function,
-                metrics: &callee.metrics,
-                memos: callee.memos.as_deref(),
+                metrics: &handler.metrics,
+                memos: handler.memos.as_deref(),
             }),
             _ => None,
         }
     }
 
-    fn entry(&self, spec: &Arc<HandlerSpec>) -> Option<&Callee> {
+    fn entry(&self, spec: &Arc<HandlerSpec>) -> Option<&KindHandler> {
         let position = self
             .registry
             .handlers()
             .iter()
             .position(|handler| Arc::ptr_eq(handler, spec))?;
-        self.callees.get(position)
+        self.handlers.get(position)
     }
 }
 
-/// A change handler's function with its parameter.
-pub(crate) struct ChangeCallee<'a> {
+/// The function of a change handler with its parameter and metrics.
+pub(crate) struct ChangeHandlerRef<'a> {
     pub(crate) function: &'a dyn ChangeFunction,
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) metrics: &'a HandlerMetrics,
     pub(crate) memos: Option<&'a Memos>,
 }
 
-/// An event handler's function.
-pub(crate) struct EventCallee<'a> {
+/// The function of an event handler with its metrics.
+pub(crate) struct EventHandlerRef<'a> {
     pub(crate) function: &'a dyn EventFunction,
     pub(crate) metrics: &'a HandlerMetrics,
     pub(crate) memos: Option<&'a Memos>,
+}
+
+/// The specs and functions of all declared handlers, in their order.
+fn declared_handlers(
+    declarations: &[&ResourceHandlers],
+    metrics: &KindMetrics,
+) -> impl Iterator<Item = (HandlerSpec, KindHandler)> {
+    let handlers = declarations.iter().flat_map(|declared| {
+        let handlers = declared.handlers.iter().cloned();
+        handlers.map(|handler| (handler, declared.memos.clone()))
+    });
+    handlers.map(|(handler, memos)| {
+        let metrics = metrics.handler(handler.spec.id.as_str(), handler.function.form());
+        let kind_handler = KindHandler {
+            function: handler.function,
+            param: handler.param,
+            metrics,
+            memos,
+        };
+        (handler.spec, kind_handler)
+    })
+}
+
+/// Changes are tracked always as soon as one declaration asks for it.
+fn tracking(declarations: &[&ResourceHandlers]) -> Tracking {
+    let mut trackings = declarations.iter().map(|it| it.tracking);
+    if trackings.any(|it| it == Tracking::Always) {
+        Tracking::Always
+    } else {
+        Tracking::default()
+    }
+}
+
+fn background_handlers(
+    registry: &Registry,
+    handlers: &[KindHandler],
+    resource: &KindSpec,
+    api: &Arc<KindApi>,
+) -> Vec<Arc<BackgroundHandler>> {
+    let handlers = registry.handlers().iter().zip(handlers);
+    let background_handlers = handlers.filter_map(|(spec, handler)| {
+        let registered = match &handler.function {
+            HandlerFunction::Daemon(daemon) => RegisteredBackground::Daemon(daemon.clone()),
+            HandlerFunction::Timer(timer) => RegisteredBackground::Timer(Arc::new(timer.clone())),
+            HandlerFunction::Change(_) | HandlerFunction::Event(_) | HandlerFunction::Index(_) => {
+                return None;
+            }
+        };
+        Some(Arc::new(BackgroundHandler {
+            spec: Arc::clone(spec),
+            param: handler.param.clone(),
+            metrics: Arc::clone(&handler.metrics),
+            registered,
+            resource: resource.clone(),
+            api: Arc::clone(api),
+            memos: handler.memos.clone(),
+        }))
+    });
+    background_handlers.collect()
+}
+
+fn indexers(registry: &Registry, handlers: &[KindHandler]) -> Vec<Indexer> {
+    let handlers = registry.handlers().iter().zip(handlers);
+    let indexers = handlers.filter_map(|(spec, handler)| match &handler.function {
+        HandlerFunction::Index(function) => Some(Indexer {
+            spec: Arc::clone(spec),
+            function: Arc::clone(function),
+            param: handler.param.clone(),
+            metrics: Arc::clone(&handler.metrics),
+            memos: handler.memos.clone(),
+        }),
+        _ => None,
+    });
+    indexers.collect()
+}
+
+fn batch_mode(handlers: &[KindHandler]) -> BatchMode {
+    let mut functions = handlers.iter().map(|handler| &handler.function);
+    if functions.any(|function| matches!(function, HandlerFunction::Event(_))) {
+        BatchMode::EveryEvent
+    } else {
+        BatchMode::NewestOnly
+    }
 }

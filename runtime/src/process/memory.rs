@@ -1,4 +1,4 @@
-//! What the operator remembers about an object between two calls; small, for there may be many.
+//! The pipeline's state of an object between two calls; small, as there may be many objects.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use serde_json::Value;
 
 use crate::client::resource_version::ResourceVersion;
 
-/// The memory of one object; nothing of it is needed to continue after a restart.
+/// The state of one object; a restarted operator goes on without it.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// How the object came to our notice; none before the first sight of it.
+    /// The first event of the object; none before it.
     pub(crate) history: Option<ObjectHistory>,
-    /// The version after our last write: everything older is known.
+    /// The version after our last write: older events are redundant.
     pub(crate) written: Option<ResourceVersion>,
     /// Failures in a row of the runtime itself, not of handlers.
     pub(crate) failures: u8,
-    /// How quickly the object is written to.
+    /// The rate of our writes to the object.
     pub(crate) pace: WriteRate,
-    /// Whether the last sight of the object was in a list, among many others.
+    /// True if the last event came from a list, among many others.
     pub(crate) listed: bool,
-    /// The newest state, as long as something is still to be done about it.
+    /// The newest state, as long as a turn is due.
     pub(crate) current: Option<Arc<Value>>,
 }
 
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_remembered_in_forty_bytes() {
+    fn the_memory_of_an_object_takes_forty_bytes() {
         assert_eq!(size_of::<Memory>(), 40);
     }
 }

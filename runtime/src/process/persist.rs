@@ -1,4 +1,4 @@
-//! Writes to handled objects: nothing else in the runtime patches them.
+//! Writes to handled objects: no other code of the runtime patches them.
 
 pub(crate) mod apply;
 pub(crate) mod background_write;

@@ -1,4 +1,4 @@
-//! Objects about which somebody else has other ideas: those whose states keep coming back.
+//! Objects whose former state is back after our writes, as another controller restores it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,85 +8,87 @@ use jiff::Timestamp;
 use kopf_core::cycle::CycleInput;
 use kopf_core::reverts::{RevertHistory, StateDigest, WriteRate};
 
-use super::Case;
+use super::ObjectHandling;
 use crate::process::memory::Memory;
 
-/// The contests by the identity of the object; there is none for most operators, ever.
+/// The objects that are written to very often, by their uid; most operators never have any.
 #[derive(Debug, Default)]
-pub(super) struct RevertedObjects {
-    // Touched for the length of a lookup, and only for objects that are written to very often.
-    contests: Mutex<HashMap<String, RevertHistory>>,
+pub(super) struct RevertTracker {
+    /// Locked for a lookup, and only for objects that are written to very often.
+    histories: Mutex<HashMap<String, RevertHistory>>,
 }
 
-/// How a turn may begin.
-pub(super) enum TurnAdmission {
-    /// As usual.
-    Unsuspicious,
-    /// On a state that is noted if something is written on it.
-    Marked(StateDigest),
-    /// Later: what was written on this very state was undone.
-    Undone(Duration),
+/// The decision about the start of a turn.
+pub(super) enum TurnStart {
+    /// The turn starts as usual.
+    Unrestricted,
+    /// The turn starts, and its state is noted if it writes.
+    Tracked(StateDigest),
+    /// The turn starts after this time: our write to this very state was reverted.
+    Reverted(Duration),
 }
 
-// === impl RevertedObjects ===
+// === impl RevertTracker ===
 
-impl RevertedObjects {
-    /// Looks at a state before anything is done about it.
-    pub(super) fn meet(
+impl RevertTracker {
+    /// Decides whether a turn may start on this state.
+    pub(super) fn check(
         &self,
-        case: &Case<'_>,
+        handling: &ObjectHandling<'_>,
         memory: &mut Memory,
-        situation: &CycleInput,
-    ) -> TurnAdmission {
+        input: &CycleInput,
+    ) -> TurnStart {
         let now = Timestamp::now();
         if !memory.pace.is_suspicious(now) {
-            return TurnAdmission::Unsuspicious;
+            return TurnStart::Unrestricted;
         }
-        let mark = StateDigest::of(
-            &situation.change,
-            situation.view(),
-            &situation.registry,
-            &situation.persistence,
+        let digest = StateDigest::of(
+            &input.sight,
+            input.view(),
+            &input.registry,
+            &input.persistence,
         );
-        let mut contests = self.lock();
-        let Some(contest) = contests.get_mut(&*case.key.uid) else {
-            return TurnAdmission::Marked(mark);
+        let mut histories = self.lock();
+        let Some(history) = histories.get_mut(&*handling.key.uid) else {
+            return TurnStart::Tracked(digest);
         };
-        if contest.is_over(now) {
-            contests.remove(&*case.key.uid);
-            memory.pace.set_has_history(false);
-            return TurnAdmission::Marked(mark);
+        if history.is_over(now) {
+            histories.remove(&*handling.key.uid);
+            memory.pace.set_contested(false);
+            return TurnStart::Tracked(digest);
         }
-        let pauses = |lost| case.settings.queueing.error_delay(lost);
-        match contest.pause_for(mark, now, pauses) {
-            Some(pause) => TurnAdmission::Undone(pause),
-            None => TurnAdmission::Marked(mark),
+        let pauses = |lost| handling.settings.queueing.error_delay(lost);
+        match history.meet(digest, now, pauses) {
+            Some(pause) => TurnStart::Reverted(pause),
+            None => TurnStart::Tracked(digest),
         }
     }
 
-    /// Notes that something was written.
-    pub(super) fn wrote(&self, uid: &str, pace: &mut WriteRate, mark: Option<StateDigest>) {
+    /// Notes a write to the state with this digest.
+    pub(super) fn wrote(&self, uid: &str, pace: &mut WriteRate, digest: Option<StateDigest>) {
         let now = Timestamp::now();
         pace.count(now);
-        if let Some(mark) = mark {
-            pace.set_has_history(true);
-            let mut contests = self.lock();
-            contests
+        if let Some(digest) = digest {
+            pace.set_contested(true);
+            let mut histories = self.lock();
+            histories
                 .entry(uid.to_owned())
                 .or_default()
-                .record_write(mark, now);
+                .wrote_on(digest, now);
         }
     }
 
-    /// The object is gone.
+    /// Forgets an object that is gone.
     pub(super) fn forget(&self, uid: &str) {
-        let mut contests = self.lock();
-        if !contests.is_empty() {
-            contests.remove(uid);
+        let mut histories = self.lock();
+        if !histories.is_empty() {
+            histories.remove(uid);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, RevertHistory>> {
-        self.contests.lock().unwrap_or_else(PoisonError::into_inner)
+        self.histories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

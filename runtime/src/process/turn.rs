@@ -1,4 +1,4 @@
-//! One turn of an object: what its state demands, done and written.
+//! One turn of an object: calls the handlers that its state demands, and writes their effects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,68 +8,68 @@ use kopf_core::background::desired::ObjectLife;
 use kopf_core::cause::Reason;
 use kopf_core::cause::detect::EventKind;
 use kopf_core::cycle::sub::SubCycle;
-use kopf_core::cycle::tracker::HandlerAttempt;
+use kopf_core::cycle::tracker::Attempt;
 use kopf_core::cycle::{Cycle, CycleInput, CycleOutcome, Decision, RemainingWork, decide};
 use kopf_core::handler::HandlerSpec;
-use kopf_core::handler::finalizer_need::FinalizerNeed;
-use kopf_core::object::patch::ObjectPatch;
+use kopf_core::handler::registry::FinalizerNeed;
+use kopf_core::object::patch::Patch;
 use kopf_core::object::{ObjectView, finalizer};
 use kopf_core::outcome::{HandlerFailure, Outcome};
 use serde_json::Value;
 use tracing::{Instrument as _, debug, info, warn};
 
-use super::kind::ChangeCallee;
-use super::reverts::TurnAdmission;
-use super::{Case, Error, Turn};
-use crate::background::Scene;
+use super::kind::ChangeHandlerRef;
+use super::reverts::TurnStart;
+use super::{Error, ObjectHandling, TurnResult};
+use crate::background::ObservedObject;
 use crate::context::change::{ChangeFacts, Effects};
 use crate::coordination::pause::LeaseEnded;
 use crate::events::log_layer::LogPosting;
 use crate::events::span;
 use crate::process::execute::report;
 use crate::process::memory::Memory;
-use crate::process::persist::apply::{OnConflict, Tell, WriteResult, apply};
+use crate::process::persist::apply::{OnConflict, ReadBack, WriteResult, apply};
 
-/// A lifecycle of the user's own may pick nothing; it is asked again after this time.
+/// The time until a custom lifecycle that has picked no handler is asked again.
 const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
 
 /// A handler that was called in this turn.
-struct Called {
+struct CalledHandler {
     spec: Arc<HandlerSpec>,
     outcome: Outcome,
-    writes: ObjectPatch,
+    writes: Patch,
     subs: Vec<SubCycle>,
 }
 
-/// What a turn has to write.
+/// The write of a turn.
 #[derive(Clone)]
-struct Write {
-    patch: ObjectPatch,
+struct TurnWrite {
+    patch: Patch,
     on_conflict: OnConflict,
-    tell: Tell,
-    /// What the patch does to the finalizer.
+    read_back: ReadBack,
+    /// The change of the finalizer that is in the patch.
     finalizer: FinalizerNeed,
 }
 
-impl Case<'_> {
-    /// Does what the state demands, up to the next write.
+impl ObjectHandling<'_> {
+    /// Handles a state, up to the next write.
     pub(super) async fn turn(
         &self,
         memory: &mut Memory,
         current: &Arc<Value>,
-    ) -> Result<Turn, Error> {
-        let situation = self.situation(memory, current);
-        let mark = match self.rivals.meet(self, memory, &situation) {
-            TurnAdmission::Unsuspicious => None,
-            TurnAdmission::Marked(mark) => Some(mark),
-            TurnAdmission::Undone(pause) => {
-                self.complain(&Error::Contested, pause);
-                return Ok(Turn::Hold(pause));
+    ) -> Result<TurnResult, Error> {
+        let input = self.cycle_input(memory, current);
+        let digest = match self.reverts.check(self, memory, &input) {
+            TurnStart::Unrestricted => None,
+            TurnStart::Tracked(digest) => Some(digest),
+            TurnStart::Reverted(pause) => {
+                self.report_error(&Error::Reverted, pause);
+                return Ok(TurnResult::Hold(pause));
             }
         };
-        let turn = self.act(memory, current, &situation).await?;
-        if matches!(turn, Turn::Again(_) | Turn::Settled(_)) {
-            self.rivals.wrote(&self.key.uid, &mut memory.pace, mark);
+        let turn = self.act(memory, current, &input).await?;
+        if matches!(turn, TurnResult::Written(_) | TurnResult::Settled(_)) {
+            self.reverts.wrote(&self.key.uid, &mut memory.pace, digest);
         }
         Ok(turn)
     }
@@ -78,22 +78,25 @@ impl Case<'_> {
         &self,
         memory: &mut Memory,
         current: &Arc<Value>,
-        situation: &CycleInput,
-    ) -> Result<Turn, Error> {
-        let attended = self.attend(memory, situation);
-        match decide(situation, attended, Timestamp::now()) {
-            Decision::Leave => Ok(Turn::Done),
+        input: &CycleInput,
+    ) -> Result<TurnResult, Error> {
+        let waits_for_background = self.reconcile_background(memory, input);
+        match decide(input, waits_for_background, Timestamp::now()) {
+            Decision::Leave => Ok(TurnResult::Done),
             Decision::Finalizer(need) => {
                 let patch = self.finalizer_patch(need);
-                let write = Write {
+                let write = TurnWrite {
                     on_conflict: OnConflict::Report,
                     finalizer: need,
-                    ..Write::from(patch)
+                    ..TurnWrite::from(patch)
                 };
                 self.write_record(current, write).await
             }
-            Decision::CloseReverted(patch) => self.write_record(current, patch.into()).await,
-            Decision::Handle(cycle) => self.cycle(memory, current, *cycle, attended).await,
+            Decision::Tidy(patch) => self.write_record(current, patch.into()).await,
+            Decision::Handle(cycle) => {
+                self.cycle(memory, current, *cycle, waits_for_background)
+                    .await
+            }
         }
     }
 
@@ -102,26 +105,25 @@ impl Case<'_> {
         memory: &mut Memory,
         current: &Arc<Value>,
         mut cycle: Cycle,
-        attended: bool,
-    ) -> Result<Turn, Error> {
-        for overtaken in cycle.superseded() {
+        waits_for_background: bool,
+    ) -> Result<TurnResult, Error> {
+        for former in cycle.superseded() {
             info!(
-                "the handling of {overtaken} goes on as that of {}",
+                "the handling of {former} goes on as that of {}",
                 cycle.reason()
             );
         }
         let Ok(called) = self.call_due(&mut cycle).await else {
-            return Ok(Turn::LeaseEnded);
+            return Ok(TurnResult::LeaseEnded);
         };
         let nothing_called = called.is_empty();
         let reason = cycle.reason();
-        let (write, conclusion) = self.conclude(cycle, &called, attended);
-        let (turn, conclusion) = if called.iter().any(Called::has_effects) {
+        let (write, conclusion) = self.conclude(cycle, &called, waits_for_background);
+        let (turn, conclusion) = if called.iter().any(CalledHandler::has_effects) {
             match self.write(current, write).await {
                 Err(Error::WriteRejected(rejected)) => {
-                    let reason =
-                        format!("the server does not accept what it wants written: {rejected}");
-                    self.write_as_failed(memory, current, called, &reason, attended)
+                    let reason = format!("the API server rejects its patch: {rejected}");
+                    self.write_as_failed(memory, current, called, &reason, waits_for_background)
                         .await?
                 }
                 written => (written?, conclusion),
@@ -130,39 +132,38 @@ impl Case<'_> {
             (self.write_record(current, write).await?, conclusion)
         };
         if conclusion.has_ended() {
-            report::tell_end(reason, &conclusion, &self.surroundings(None));
+            report::report_cycle_end(reason, &conclusion, &self.handler_scope(None));
             if let Some(history) = &mut memory.history {
                 history.handled_once = true;
             }
         }
-        Ok(match (turn, conclusion.remaining) {
-            (Turn::Done, RemainingWork::Handlers(Some(delay)))
+        Ok(match (turn, conclusion.ahead) {
+            (TurnResult::Done, RemainingWork::Handlers(Some(delay)))
                 if nothing_called && delay.is_zero() =>
             {
-                Turn::Sleep(PAUSE_WITHOUT_CHOICE)
+                TurnResult::Sleep(PAUSE_WITHOUT_CHOICE)
             }
-            (Turn::Done, RemainingWork::Handlers(Some(delay))) => Turn::Sleep(delay),
+            (TurnResult::Done, RemainingWork::Handlers(Some(delay))) => TurnResult::Sleep(delay),
             (turn, RemainingWork::FollowUp) => {
                 debug!("changed while it was handled: an update follows");
                 turn
             }
-            (
-                turn,
-                RemainingWork::Handlers(_) | RemainingWork::Recheck | RemainingWork::Nothing,
-            ) => turn,
+            (turn, RemainingWork::Handlers(_) | RemainingWork::Look | RemainingWork::Nothing) => {
+                turn
+            }
         })
     }
 
-    /// Calls the handlers whose turn it is, one after the other, as long as that is allowed.
+    /// Calls the handlers that are due, one after the other, until the operator pauses.
     ///
-    /// A call that is cut off by the end of the lease leaves no record: whoever has the lease next
+    /// A call that the end of the lease interrupts leaves no record: the next holder of the lease
     /// makes that attempt again.
-    async fn call_due(&self, cycle: &mut Cycle) -> Result<Vec<Called>, LeaseEnded> {
+    async fn call_due(&self, cycle: &mut Cycle) -> Result<Vec<CalledHandler>, LeaseEnded> {
         let mut called = Vec::new();
         let execution = &self.settings.execution;
         let due = cycle.due(&execution.lifecycle, fastrand::u64(..), Timestamp::now());
         for spec in due {
-            let Some(callee) = self.kind.change_function(&spec) else {
+            let Some(handler) = self.kind.change_function(&spec) else {
                 warn!("Handler '{}' has no function", spec.id);
                 continue;
             };
@@ -171,26 +172,26 @@ impl Case<'_> {
             }
             let (effects, outcome) = match cycle.begin(&spec.id, Timestamp::now()) {
                 Ok(allowance) => {
-                    let facts = self.facts(cycle, &spec, &callee, allowance);
+                    let facts = self.facts(cycle, &spec, &handler, allowance);
                     let span = span::handler(spec.id.as_str(), allowance.retry);
                     let log_posting = facts.scope.log_posting();
-                    let call = callee.function.call(facts, allowance.time_left);
+                    let call = handler.function.call(facts, allowance.time_left);
                     let call = LogPosting::lend(log_posting, call).instrument(span);
-                    let measured = callee.metrics.begin(allowance.retry);
+                    let measured = handler.metrics.begin(allowance.retry);
                     let mut attempt = self.pause_gate.while_leading(call).await?;
                     measured.end(attempt.verdict.counted());
                     let result = attempt.effects.result.take();
-                    let verdict = attempt.verdict;
-                    let outcome = verdict.into_outcome(result, cycle.reason(), &spec.policy);
+                    let end = attempt.verdict;
+                    let outcome = end.into_outcome(result, cycle.reason(), &spec.policy);
                     (attempt.effects, outcome)
                 }
                 Err(limit) => {
-                    callee.metrics.exhausted();
+                    handler.metrics.exhausted();
                     let exhausted = HandlerFailure::Exhausted(limit);
                     (Effects::default(), Outcome::Error(exhausted))
                 }
             };
-            let call = Called {
+            let call = CalledHandler {
                 spec,
                 outcome,
                 writes: effects.patch.into_writes(),
@@ -206,19 +207,19 @@ impl Case<'_> {
         &self,
         cycle: &Cycle,
         spec: &HandlerSpec,
-        callee: &ChangeCallee<'_>,
-        allowance: HandlerAttempt,
+        handler: &ChangeHandlerRef<'_>,
+        allowance: Attempt,
     ) -> ChangeFacts {
-        let situation = cycle.input().clone();
+        let input = cycle.situation().clone();
         let mut facts = ChangeFacts {
-            scope: self.surroundings(callee.memos),
+            scope: self.handler_scope(handler.memos),
             execution: self.settings.execution.clone(),
-            diff: Arc::new(situation.change.diff.clone()),
-            situation,
+            diff: Arc::new(input.sight.diff.clone()),
+            situation: input,
             subs: Arc::new(cycle.sub(&spec.id, [], Timestamp::now())),
             handler: spec.id.clone(),
             changing: spec.trigger.needs_change(),
-            param: callee.param.clone(),
+            param: handler.param.clone(),
             retry: allowance.retry,
             started: allowance.started,
             runtime: allowance.runtime,
@@ -227,8 +228,8 @@ impl Case<'_> {
         facts
     }
 
-    /// Enters an outcome into the records and tells people.
-    fn finish(&self, cycle: &mut Cycle, call: &Called) {
+    /// Enters an outcome into the records and reports it.
+    fn finish(&self, cycle: &mut Cycle, call: &CalledHandler) {
         for sub in &call.subs {
             cycle.absorb(sub.clone());
         }
@@ -236,7 +237,7 @@ impl Case<'_> {
         let default_backoff = self.settings.execution.default_backoff;
         let now = Timestamp::now();
         let consequence = cycle.finish(id, call.outcome.clone(), default_backoff, now);
-        let finished = report::Finished {
+        let finished = report::FinishedCall {
             spec: &call.spec,
             outcome: &call.outcome,
             consequence: &consequence,
@@ -244,29 +245,34 @@ impl Case<'_> {
             default_backoff,
             now,
         };
-        report::tell(&finished, &self.surroundings(None));
+        report::report_call(&finished, &self.handler_scope(None));
     }
 
-    /// Everything that a turn has to write, as one patch.
+    /// All writes of a turn, as one patch.
     ///
-    /// A deletion is not concluded as long as a daemon or timer is beside the object.
-    fn conclude(&self, cycle: Cycle, called: &[Called], attended: bool) -> (Write, CycleOutcome) {
-        let mut patch = ObjectPatch::new();
+    /// A deletion is not concluded as long as a daemon or timer of the object runs.
+    fn conclude(
+        &self,
+        cycle: Cycle,
+        called: &[CalledHandler],
+        waits_for_background: bool,
+    ) -> (TurnWrite, CycleOutcome) {
+        let mut patch = Patch::new();
         for call in called {
             patch.absorb(call.writes.clone());
             if let Outcome::Success(result) = &call.outcome {
-                patch.store_result(call.spec.id.as_str(), result);
+                patch.deliver(call.spec.id.as_str(), result);
             }
         }
         let deleting = cycle.reason() == Reason::Delete;
-        let conclusion = if deleting && attended {
+        let conclusion = if deleting && waits_for_background {
             cycle.hold(Timestamp::now(), &mut patch)
         } else {
             cycle.conclude(Timestamp::now(), &mut patch)
         };
-        let mut write = Write {
-            tell: self.tell_after(&conclusion),
-            ..Write::from(patch)
+        let mut write = TurnWrite {
+            read_back: self.read_back_after(&conclusion),
+            ..TurnWrite::from(patch)
         };
         if deleting && conclusion.has_ended() {
             write.finalizer = FinalizerNeed::Remove;
@@ -277,17 +283,18 @@ impl Case<'_> {
         (write, conclusion)
     }
 
-    /// Records calls as failed because what they wanted written cannot be.
+    /// Records calls as failed because the API server rejects their patches.
     async fn write_as_failed(
         &self,
         memory: &Memory,
         current: &Arc<Value>,
-        called: Vec<Called>,
+        called: Vec<CalledHandler>,
         reason: &str,
-        attended: bool,
-    ) -> Result<(Turn, CycleOutcome), Error> {
-        let situation = self.situation(memory, current);
-        let Decision::Handle(mut cycle) = decide(&situation, attended, Timestamp::now()) else {
+        waits_for_background: bool,
+    ) -> Result<(TurnResult, CycleOutcome), Error> {
+        let input = self.cycle_input(memory, current);
+        let Decision::Handle(mut cycle) = decide(&input, waits_for_background, Timestamp::now())
+        else {
             return Err(Error::Undecided);
         };
         let mut failed = Vec::new();
@@ -298,34 +305,38 @@ impl Case<'_> {
             } else {
                 call.outcome
             };
-            let call = Called {
+            let call = CalledHandler {
                 outcome,
-                writes: ObjectPatch::new(),
+                writes: Patch::new(),
                 subs: Vec::new(),
                 ..call
             };
             self.finish(&mut cycle, &call);
             failed.push(call);
         }
-        let (write, conclusion) = self.conclude(*cycle, &failed, attended);
+        let (write, conclusion) = self.conclude(*cycle, &failed, waits_for_background);
         Ok((self.write_record(current, write).await?, conclusion))
     }
 
-    /// What has to be known about the object after the write that ends a turn.
-    ///
-    /// Daemons and timers always get to see the newest state.
-    fn tell_after(&self, conclusion: &CycleOutcome) -> Tell {
-        if conclusion.remaining == RemainingWork::Nothing && self.kind.duties().is_empty() {
-            Tell::Surprises
+    /// The need to know the object after the write that ends a turn: daemons and timers always
+    /// get the newest state.
+    fn read_back_after(&self, conclusion: &CycleOutcome) -> ReadBack {
+        if conclusion.ahead == RemainingWork::Nothing && self.kind.background_handlers().is_empty()
+        {
+            ReadBack::IfUnexpected
         } else {
-            Tell::All
+            ReadBack::Always
         }
     }
 
-    /// Writes what no handler can repair, again and again, until the server accepts it.
+    /// Writes a patch that no handler can repair, again and again, until the API server accepts it.
     ///
-    /// Handlers are not called again for it: what they did is done, only the record is missing.
-    async fn write_record(&self, current: &Arc<Value>, write: Write) -> Result<Turn, Error> {
+    /// Handlers are not called again for it: they are done, and only their progress is missing.
+    async fn write_record(
+        &self,
+        current: &Arc<Value>,
+        write: TurnWrite,
+    ) -> Result<TurnResult, Error> {
         let mut failures = 0;
         loop {
             let error = match self.write(current, write.clone()).await {
@@ -334,44 +345,42 @@ impl Case<'_> {
             };
             let delay = self.settings.queueing.error_delay(failures);
             failures += 1;
-            self.complain(&error, delay);
+            self.report_error(&error, delay);
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 () = self.stop.cancelled() => return Err(error),
-                () = self.pause_gate.lapsed() => return Ok(Turn::LeaseEnded),
+                () = self.pause_gate.lapsed() => return Ok(TurnResult::LeaseEnded),
             }
         }
     }
 
-    async fn write(&self, current: &Arc<Value>, mut write: Write) -> Result<Turn, Error> {
+    async fn write(&self, current: &Arc<Value>, mut write: TurnWrite) -> Result<TurnResult, Error> {
         let persistence = self.kind.persistence();
-        persistence.purge_touch(ObjectView::new(current), &mut write.patch);
+        persistence.seal(ObjectView::new(current), &mut write.patch);
         if write.patch.is_empty() {
-            return Ok(Turn::Done);
+            return Ok(TurnResult::Done);
         }
         match apply(
-            &self.place(),
+            &self.writer(),
             current,
             write.patch,
             write.on_conflict,
-            write.tell,
+            write.read_back,
         )
         .await?
         {
-            WriteResult::Foreseen(version) => Ok(Turn::Settled(version)),
-            WriteResult::Outdated(newer) => Ok(Turn::Instead(newer)),
-            WriteResult::Gone => Ok(Turn::Gone),
-            WriteResult::LeaseEnded => Ok(Turn::LeaseEnded),
-            WriteResult::Unchanged => Ok(Turn::Done),
-            WriteResult::Stripped(_, lost)
-                if lost.iter().any(|name| persistence.owns_annotation(name)) =>
-            {
+            WriteResult::AsExpected(version) => Ok(TurnResult::Settled(version)),
+            WriteResult::Outdated(newer) => Ok(TurnResult::Outdated(newer)),
+            WriteResult::Gone => Ok(TurnResult::Gone),
+            WriteResult::LeaseEnded => Ok(TurnResult::LeaseEnded),
+            WriteResult::Unchanged => Ok(TurnResult::Done),
+            WriteResult::Stripped(_, lost) if lost.iter().any(|name| persistence.is_own(name)) => {
                 Err(Error::Stripped(lost.join(", ")))
             }
             WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {
                 let view = ObjectView::new(&newer);
                 if view.is_being_deleted() && view.finalizers().next().is_none() {
-                    return Ok(Turn::Gone);
+                    return Ok(TurnResult::Gone);
                 }
                 let name = &persistence.finalizer;
                 match (write.finalizer, finalizer::is_present(view, name)) {
@@ -382,39 +391,39 @@ impl Case<'_> {
                 if view.resource_version() == ObjectView::new(current).resource_version() {
                     return Err(Error::NotKept);
                 }
-                Ok(Turn::Again(newer))
+                Ok(TurnResult::Written(newer))
             }
         }
     }
 
-    /// Starts and stops daemons and timers; tells whether the object must wait for any of them.
-    fn attend(&self, memory: &Memory, situation: &CycleInput) -> bool {
-        let duties = self.kind.duties();
-        if duties.is_empty() {
+    /// Starts and stops daemons and timers; returns whether the object must wait for any of them.
+    fn reconcile_background(&self, memory: &Memory, input: &CycleInput) -> bool {
+        let background_handlers = self.kind.background_handlers();
+        if background_handlers.is_empty() {
             return false;
         }
         for memos in self.kind.memos() {
             memos.recall(&self.key.uid);
         }
-        let view = situation.view();
+        let view = input.view();
         let life = if view.is_being_deleted() {
             ObjectLife::Deleting
         } else {
             let held = finalizer::is_present(view, &self.kind.persistence().finalizer);
             ObjectLife::Alive { held }
         };
-        self.background.tend(&Scene {
+        self.background.reconcile(&ObservedObject {
             key: self.key,
-            duties,
-            object: &situation.body,
-            essence: situation.change.new.as_value(),
+            handlers: background_handlers,
+            object: &input.body,
+            essence: input.sight.new.as_value(),
             life,
             listed: memory.listed,
         })
     }
 
-    fn situation(&self, memory: &Memory, current: &Arc<Value>) -> CycleInput {
-        let sight = self.kind.persistence().observe_change(
+    fn cycle_input(&self, memory: &Memory, current: &Arc<Value>) -> CycleInput {
+        let sight = self.kind.persistence().sight(
             ObjectView::new(current),
             EventKind::Changed,
             memory.history.unwrap_or_default(),
@@ -428,25 +437,25 @@ impl Case<'_> {
         )
     }
 
-    fn finalizer_patch(&self, need: FinalizerNeed) -> ObjectPatch {
-        let mut patch = ObjectPatch::new();
+    fn finalizer_patch(&self, need: FinalizerNeed) -> Patch {
+        let mut patch = Patch::new();
         need.request(&self.kind.persistence().finalizer, &mut patch);
         patch
     }
 }
 
-impl From<ObjectPatch> for Write {
-    fn from(patch: ObjectPatch) -> Self {
+impl From<Patch> for TurnWrite {
+    fn from(patch: Patch) -> Self {
         Self {
             patch,
             on_conflict: OnConflict::Repeat,
-            tell: Tell::All,
+            read_back: ReadBack::Always,
             finalizer: FinalizerNeed::Settled,
         }
     }
 }
 
-impl Called {
+impl CalledHandler {
     fn has_effects(&self) -> bool {
         let delivers = matches!(&self.outcome, Outcome::Success(result) if !result.is_null());
         delivers || !self.writes.is_empty()

@@ -1,17 +1,17 @@
-//! Those who wait for a worker, in the order in which they came.
+//! The objects that wait for a worker, in the order of their arrival.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::health::metrics::QueueMetrics;
 
-/// A line whose length and age can be seen from outside.
-pub(super) struct Line<K> {
+/// A queue of keys that reports its length and age as metrics.
+pub(super) struct Backlog<K> {
     waiting: VecDeque<(K, u64)>,
     metrics: Arc<QueueMetrics>,
 }
 
-impl<K> Line<K> {
+impl<K> Backlog<K> {
     pub(super) fn new(metrics: Arc<QueueMetrics>) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -29,32 +29,32 @@ impl<K> Line<K> {
 
     pub(super) fn push(&mut self, key: K) {
         self.waiting.push_back((key, self.metrics.now()));
-        self.tell();
+        self.update_metrics();
     }
 
     pub(super) fn pop(&mut self) -> Option<K> {
         let (key, _) = self.waiting.pop_front()?;
-        self.tell();
+        self.update_metrics();
         Some(key)
     }
 
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
-        self.tell();
+        self.update_metrics();
     }
 
     pub(super) fn extend(&mut self, keys: impl Iterator<Item = K>) {
         let now = self.metrics.now();
         self.waiting.extend(keys.map(|key| (key, now)));
-        self.tell();
+        self.update_metrics();
     }
 
-    /// Somebody begins to be worked on, or is done.
+    /// Reports the number of busy workers.
     pub(super) fn working(&self, count: usize) {
         self.metrics.working(count);
     }
 
-    fn tell(&self) {
+    fn update_metrics(&self) {
         let oldest = self.waiting.front().map(|(_, since)| *since);
         self.metrics.waiting(self.waiting.len(), oldest);
     }

@@ -1,4 +1,4 @@
-//! The queue under paused time, with a processor that records and obeys.
+//! Tests of the queue on a paused clock, with a processor that records its calls.
 
 use std::sync::Mutex;
 
@@ -8,25 +8,25 @@ use tokio::time::Instant;
 use super::*;
 use crate::coordination::pause::{PauseHandle, PauseReason, PauseSwitch};
 
-/// News of an object: a number to record, how long the worker takes, and what it answers.
+/// An item: a number to record, the time its worker takes, and the call it plans.
 #[derive(Clone, Copy)]
-struct Order {
+struct TestItem {
     number: u32,
     takes: Duration,
-    next: Next,
+    next: NextCall,
 }
 
-/// News with this number outlast a pause.
-const LASTING: u32 = 99;
+/// Items with this number survive a pause.
+const SURVIVING: u32 = 99;
 
-/// News with this number are known.
-const KNOWN: u32 = 98;
+/// Items with this number need no worker.
+const REDUNDANT: u32 = 98;
 
-/// Added to the memory of an object whose plans were shelved.
-const SHELVED: u32 = 100;
+/// Added to the memory of an object whose plan was dropped.
+const PLAN_DROPPED: u32 = 100;
 
 #[derive(Debug, PartialEq, Eq)]
-struct Call {
+struct RecordedCall {
     key: &'static str,
     numbers: Vec<u32>,
     calls_before: u32,
@@ -34,40 +34,40 @@ struct Call {
 }
 
 struct Recorder {
-    calls: UnboundedSender<Call>,
-    running: Mutex<Running>,
+    calls: UnboundedSender<RecordedCall>,
+    running: Mutex<RunningKeys>,
     epoch: Instant,
 }
 
 #[derive(Default)]
-struct Running {
+struct RunningKeys {
     keys: Vec<&'static str>,
     most: usize,
 }
 
 impl Processor for Recorder {
     type Key = &'static str;
-    type QueueItem = Order;
-    type Batch = Vec<Order>;
+    type QueueItem = TestItem;
+    type Batch = Vec<TestItem>;
     type Memory = u32;
 
-    fn fold(&self, _: &Self::Key, batch: &mut Vec<Order>, news: Order) {
-        batch.push(news);
+    fn fold(&self, _: &Self::Key, batch: &mut Vec<TestItem>, item: TestItem) {
+        batch.push(item);
     }
 
-    fn outlasts_pause(&self, batch: &Vec<Order>) -> bool {
-        batch.iter().any(|order| order.number == LASTING)
+    fn survives_pause(&self, batch: &Vec<TestItem>) -> bool {
+        batch.iter().any(|item| item.number == SURVIVING)
     }
 
-    fn shelve(&self, memory: &mut u32) {
-        *memory += SHELVED;
+    fn drop_plan(&self, memory: &mut u32) {
+        *memory += PLAN_DROPPED;
     }
 
-    fn is_known(&self, _: &Self::Key, _: &u32, batch: &Vec<Order>) -> bool {
-        batch.iter().all(|order| order.number == KNOWN)
+    fn is_redundant(&self, _: &Self::Key, _: &u32, batch: &Vec<TestItem>) -> bool {
+        batch.iter().all(|item| item.number == REDUNDANT)
     }
 
-    async fn process(&self, key: &Self::Key, memory: &mut u32, batch: Vec<Order>) -> Next {
+    async fn process(&self, key: &Self::Key, memory: &mut u32, batch: Vec<TestItem>) -> NextCall {
         {
             let mut running = self.running.lock().unwrap();
             assert!(!running.keys.contains(key), "two workers for {key}");
@@ -75,37 +75,37 @@ impl Processor for Recorder {
             running.most = running.most.max(running.keys.len());
         }
         self.calls
-            .send(Call {
+            .send(RecordedCall {
                 key,
-                numbers: batch.iter().map(|order| order.number).collect(),
+                numbers: batch.iter().map(|item| item.number).collect(),
                 calls_before: *memory,
                 at: self.epoch.elapsed(),
             })
             .unwrap();
         *memory += 1;
         let last = batch.last().copied();
-        tokio::time::sleep(last.map_or(Duration::ZERO, |order| order.takes)).await;
+        tokio::time::sleep(last.map_or(Duration::ZERO, |item| item.takes)).await;
         self.running
             .lock()
             .unwrap()
             .keys
             .retain(|other| other != key);
-        last.map_or(Next::Rest, |order| order.next)
+        last.map_or(NextCall::AwaitChange, |item| item.next)
     }
 }
 
-struct Bench {
-    news: Sender<(&'static str, Order)>,
-    calls: UnboundedReceiver<Call>,
+struct QueueTest {
+    items: Sender<(&'static str, TestItem)>,
+    calls: UnboundedReceiver<RecordedCall>,
     recorder: Arc<Recorder>,
     stop: CancellationToken,
     source: PauseHandle,
-    gate: Gate,
+    gate: ListGate,
 }
 
-impl Bench {
+impl QueueTest {
     fn new(busy: usize) -> (Self, impl Future<Output = ()>) {
-        let (news, inbox): (_, Receiver<_>) = mpsc::channel(64);
+        let (items, inbox): (_, Receiver<_>) = mpsc::channel(64);
         let (sender, calls) = mpsc::unbounded_channel();
         let recorder = Arc::new(Recorder {
             calls: sender,
@@ -120,7 +120,7 @@ impl Bench {
         let (switch, pause_gate) = PauseSwitch::new();
         let source = switch.source();
         source.resume();
-        let gate = Gate::new();
+        let gate = ListGate::new();
         let queue = run(
             Arc::clone(&recorder),
             inbox,
@@ -131,34 +131,34 @@ impl Bench {
                 heartbeat: Heartbeat::unobserved(),
                 metrics: Arc::default(),
             },
-            Halt {
+            QueueShutdown {
                 stop: stop.clone(),
                 grace: Duration::from_secs(30),
             },
         );
-        let bench = Self {
-            news,
+        let queue_test = Self {
+            items,
             calls,
             recorder,
             stop,
             source,
             gate,
         };
-        (bench, queue)
+        (queue_test, queue)
     }
 
-    async fn tell(&self, key: &'static str, number: u32, takes: u64, next: Next) {
+    async fn push(&self, key: &'static str, number: u32, takes: u64, next: NextCall) {
         let takes = Duration::from_secs(takes);
-        self.order(key, number, takes, next).await;
+        self.push_item(key, number, takes, next).await;
     }
 
-    async fn order(&self, key: &'static str, number: u32, takes: Duration, next: Next) {
-        let order = Order {
+    async fn push_item(&self, key: &'static str, number: u32, takes: Duration, next: NextCall) {
+        let item = TestItem {
             number,
             takes,
             next,
         };
-        self.news.send((key, order)).await.unwrap();
+        self.items.send((key, item)).await.unwrap();
     }
 
     async fn call(&mut self) -> (&'static str, Vec<u32>, u32, u64) {
@@ -167,117 +167,121 @@ impl Bench {
     }
 }
 
-async fn check(busy: usize, script: impl AsyncFnOnce(&mut Bench)) {
-    let (mut bench, queue) = Bench::new(busy);
-    let stop = bench.stop.clone();
+async fn check(busy: usize, script: impl AsyncFnOnce(&mut QueueTest)) {
+    let (mut queue_test, queue) = QueueTest::new(busy);
+    let stop = queue_test.stop.clone();
     let script = async {
-        script(&mut bench).await;
+        script(&mut queue_test).await;
         stop.cancel();
     };
     tokio::join!(queue, script);
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_that_come_while_a_worker_runs_wait_and_are_folded() {
-    check(4, async |bench| {
-        bench.tell("a", 1, 10, Next::Rest).await;
-        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
-        bench.tell("a", 2, 0, Next::Rest).await;
-        bench.tell("a", 3, 0, Next::Rest).await;
-        assert_eq!(bench.call().await, ("a", vec![2, 3], 1, 10));
+async fn items_that_arrive_while_a_worker_runs_are_folded_into_one_batch() {
+    check(4, async |queue_test| {
+        queue_test.push("a", 1, 10, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
+        queue_test.push("a", 2, 0, NextCall::AwaitChange).await;
+        queue_test.push("a", 3, 0, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("a", vec![2, 3], 1, 10));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_that_are_known_call_nobody() {
-    check(4, async |bench| {
-        bench.tell("a", 1, 0, Next::Rest).await;
-        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
-        bench.tell("a", KNOWN, 0, Next::Rest).await;
+async fn redundant_items_start_no_worker() {
+    check(4, async |queue_test| {
+        queue_test.push("a", 1, 0, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
+        queue_test
+            .push("a", REDUNDANT, 0, NextCall::AwaitChange)
+            .await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        bench.tell("a", 2, 0, Next::Rest).await;
-        assert_eq!(bench.call().await, ("a", vec![2], 1, 1));
+        queue_test.push("a", 2, 0, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("a", vec![2], 1, 1));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleeper_wakes_in_time_or_with_the_news() {
-    check(4, async |bench| {
-        bench
-            .tell("a", 1, 0, Next::Wake(Duration::from_secs(60)))
+async fn a_planned_call_comes_in_time_or_with_the_next_item() {
+    check(4, async |queue_test| {
+        queue_test
+            .push("a", 1, 0, NextCall::After(Duration::from_secs(60)))
             .await;
-        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
-        assert_eq!(bench.call().await, ("a", vec![], 1, 60));
-        bench
-            .tell("a", 2, 0, Next::Wake(Duration::from_secs(60)))
+        assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
+        assert_eq!(queue_test.call().await, ("a", vec![], 1, 60));
+        queue_test
+            .push("a", 2, 0, NextCall::After(Duration::from_secs(60)))
             .await;
-        assert_eq!(bench.call().await, ("a", vec![2], 2, 60));
-        bench.tell("a", 3, 0, Next::Rest).await;
-        assert_eq!(bench.call().await, ("a", vec![3], 3, 60));
-        bench.tell("b", 4, 600, Next::Rest).await;
-        assert_eq!(bench.call().await, ("b", vec![4], 0, 60));
+        assert_eq!(queue_test.call().await, ("a", vec![2], 2, 60));
+        queue_test.push("a", 3, 0, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("a", vec![3], 3, 60));
+        queue_test.push("b", 4, 600, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("b", vec![4], 0, 60));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_on_hold_is_left_alone_whatever_happens() {
-    check(4, async |bench| {
-        bench
-            .tell("a", 1, 0, Next::Hold(Duration::from_secs(30)))
+async fn a_call_that_is_planned_not_before_a_time_ignores_items_until_then() {
+    check(4, async |queue_test| {
+        queue_test
+            .push("a", 1, 0, NextCall::NotBefore(Duration::from_secs(30)))
             .await;
-        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
-        bench.tell("a", 2, 0, Next::Rest).await;
-        bench.tell("a", 3, 0, Next::Rest).await;
-        assert_eq!(bench.call().await, ("a", vec![2, 3], 1, 30));
+        assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
+        queue_test.push("a", 2, 0, NextCall::AwaitChange).await;
+        queue_test.push("a", 3, 0, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("a", vec![2, 3], 1, 30));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forgotten_object_starts_over() {
-    check(4, async |bench| {
-        bench.tell("a", 1, 0, Next::Forget).await;
-        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
+async fn a_forgotten_object_starts_with_empty_memory() {
+    check(4, async |queue_test| {
+        queue_test.push("a", 1, 0, NextCall::Forget).await;
+        assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
         tokio::time::sleep(Duration::from_secs(1)).await;
-        bench.tell("a", 2, 0, Next::Rest).await;
-        assert_eq!(bench.call().await, ("a", vec![2], 0, 1));
+        queue_test.push("a", 2, 0, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("a", vec![2], 0, 1));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn workers_are_bounded_but_long_waits_do_not_block_the_others() {
-    check(2, async |bench| {
+async fn busy_workers_are_limited_but_long_waits_do_not_count() {
+    check(2, async |queue_test| {
         for key in ["a", "b", "c", "d"] {
-            bench.tell(key, 1, 60, Next::Rest).await;
+            queue_test.push(key, 1, 60, NextCall::AwaitChange).await;
         }
-        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
-        assert_eq!(bench.call().await, ("b", vec![1], 0, 0));
-        assert_eq!(bench.call().await, ("c", vec![1], 0, 5));
-        assert_eq!(bench.call().await, ("d", vec![1], 0, 5));
-        assert_eq!(bench.recorder.running.lock().unwrap().most, 4);
+        assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
+        assert_eq!(queue_test.call().await, ("b", vec![1], 0, 0));
+        assert_eq!(queue_test.call().await, ("c", vec![1], 0, 5));
+        assert_eq!(queue_test.call().await, ("d", vec![1], 0, 5));
+        assert_eq!(queue_test.recorder.running.lock().unwrap().most, 4);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_that_wait_are_begun_in_groups_but_do_not_wait_long_for_each_other() {
-    check(8, async |bench| {
+async fn many_ready_objects_start_in_groups_but_wait_briefly_for_each_other() {
+    check(8, async |queue_test| {
         let first = [1000, 1005, 1007, 1100, 1110, 2000, 2000, 2000];
         let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
         for (key, takes) in keys.into_iter().zip(first) {
             let takes = Duration::from_millis(takes);
-            bench.order(key, 1, takes, Next::Rest).await;
+            queue_test
+                .push_item(key, 1, takes, NextCall::AwaitChange)
+                .await;
         }
         for key in ["i", "j", "k", "l", "m", "n", "o", "p", "q", "r"] {
-            bench.tell(key, 2, 4, Next::Rest).await;
+            queue_test.push(key, 2, 4, NextCall::AwaitChange).await;
         }
         let mut begun = Vec::new();
         while begun.len() < 13 {
-            let call = bench.calls.recv().await.unwrap();
+            let call = queue_test.calls.recv().await.unwrap();
             begun.push((call.key, call.at.as_millis()));
         }
         let last = [
@@ -294,96 +298,109 @@ async fn many_that_wait_are_begun_in_groups_but_do_not_wait_long_for_each_other(
 
 #[tokio::test(start_paused = true)]
 async fn stopping_lets_workers_finish_within_the_grace() {
-    let (mut bench, queue) = Bench::new(2);
+    let (mut queue_test, queue) = QueueTest::new(2);
     let started = Instant::now();
     let script = async {
-        bench.tell("quick", 1, 10, Next::Rest).await;
-        bench.tell("endless", 1, 3600, Next::Rest).await;
-        bench.call().await;
-        bench.call().await;
-        bench.stop.cancel();
+        queue_test.push("quick", 1, 10, NextCall::AwaitChange).await;
+        queue_test
+            .push("endless", 1, 3600, NextCall::AwaitChange)
+            .await;
+        queue_test.call().await;
+        queue_test.call().await;
+        queue_test.stop.cancel();
     };
     tokio::join!(queue, script);
     assert_eq!(started.elapsed(), Duration::from_secs(30));
-    assert_eq!(bench.recorder.running.lock().unwrap().keys, ["endless"]);
+    assert_eq!(
+        queue_test.recorder.running.lock().unwrap().keys,
+        ["endless"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_lets_workers_finish_and_drops_what_has_not_begun() {
-    check(1, async |bench| {
-        let later = Next::Wake(Duration::from_secs(5));
-        bench.tell("sleeps", 1, 0, later).await;
-        assert_eq!(bench.call().await, ("sleeps", vec![1], 0, 0));
-        bench.tell("works", 2, 3, later).await;
-        assert_eq!(bench.call().await, ("works", vec![2], 0, 0));
-        bench.tell("waits", 3, 0, Next::Rest).await;
-        bench.tell("lasts", LASTING, 0, Next::Rest).await;
-        bench.tell("works", 4, 0, Next::Rest).await;
+async fn a_pause_lets_workers_finish_and_drops_waiting_batches() {
+    check(1, async |queue_test| {
+        let later = NextCall::After(Duration::from_secs(5));
+        queue_test.push("sleeps", 1, 0, later).await;
+        assert_eq!(queue_test.call().await, ("sleeps", vec![1], 0, 0));
+        queue_test.push("works", 2, 3, later).await;
+        assert_eq!(queue_test.call().await, ("works", vec![2], 0, 0));
+        queue_test.push("waits", 3, 0, NextCall::AwaitChange).await;
+        queue_test
+            .push("lasts", SURVIVING, 0, NextCall::AwaitChange)
+            .await;
+        queue_test.push("works", 4, 0, NextCall::AwaitChange).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
 
-        bench.source.pause(PauseReason::LeaseLost);
+        queue_test.source.pause(PauseReason::LeaseLost);
         tokio::time::sleep(Duration::from_secs(20)).await;
-        bench.tell("waits", 5, 0, Next::Rest).await;
+        queue_test.push("waits", 5, 0, NextCall::AwaitChange).await;
         tokio::time::sleep(Duration::from_secs(20)).await;
-        assert!(bench.calls.try_recv().is_err(), "nothing starts");
+        assert!(queue_test.calls.try_recv().is_err(), "nothing starts");
 
-        bench.source.resume();
-        assert_eq!(bench.call().await, ("lasts", vec![LASTING], SHELVED, 41));
+        queue_test.source.resume();
+        assert_eq!(
+            queue_test.call().await,
+            ("lasts", vec![SURVIVING], PLAN_DROPPED, 41)
+        );
         for (key, before) in [("sleeps", 1), ("works", 1), ("waits", 0)] {
-            bench.tell(key, 6, 0, Next::Rest).await;
-            assert_eq!(bench.call().await, (key, vec![6], before + SHELVED, 41));
+            queue_test.push(key, 6, 0, NextCall::AwaitChange).await;
+            assert_eq!(
+                queue_test.call().await,
+                (key, vec![6], before + PLAN_DROPPED, 41)
+            );
         }
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_that_is_over_at_once_drops_what_has_not_begun_all_the_same() {
-    check(1, async |bench| {
-        bench.tell("works", 1, 3, Next::Rest).await;
-        assert_eq!(bench.call().await, ("works", vec![1], 0, 0));
-        bench.tell("waits", 2, 0, Next::Rest).await;
+async fn a_pause_that_is_over_at_once_drops_waiting_batches_too() {
+    check(1, async |queue_test| {
+        queue_test.push("works", 1, 3, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("works", vec![1], 0, 0));
+        queue_test.push("waits", 2, 0, NextCall::AwaitChange).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        bench.source.pause(PauseReason::LeaseLost);
-        bench.source.resume();
-        bench.tell("waits", 3, 0, Next::Rest).await;
-        assert_eq!(bench.call().await, ("waits", vec![3], SHELVED, 3));
+        queue_test.source.pause(PauseReason::LeaseLost);
+        queue_test.source.resume();
+        queue_test.push("waits", 3, 0, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("waits", vec![3], PLAN_DROPPED, 3));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_begun_before_the_gate_is_open() {
-    check(1, async |bench| {
-        let ticket = bench.gate.ticket("pods".to_owned());
+async fn no_worker_starts_before_the_list_gate_is_open() {
+    check(1, async |queue_test| {
+        let list = queue_test.gate.expect_list("pods".to_owned());
         for key in ["a", "b", "c"] {
-            bench.tell(key, 1, 0, Next::Rest).await;
+            queue_test.push(key, 1, 0, NextCall::AwaitChange).await;
         }
-        bench.tell("a", 2, 0, Next::Rest).await;
+        queue_test.push("a", 2, 0, NextCall::AwaitChange).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!(bench.calls.is_empty());
-        ticket.listed(0);
-        assert_eq!(bench.call().await, ("a", vec![1, 2], 0, 60));
-        assert_eq!(bench.call().await, ("b", vec![1], 0, 60));
-        assert_eq!(bench.call().await, ("c", vec![1], 0, 60));
+        assert!(queue_test.calls.is_empty());
+        list.listed(0);
+        assert_eq!(queue_test.call().await, ("a", vec![1, 2], 0, 60));
+        assert_eq!(queue_test.call().await, ("b", vec![1], 0, 60));
+        assert_eq!(queue_test.call().await, ("c", vec![1], 0, 60));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_closes_the_gate_until_all_is_listed_again() {
-    check(1, async |bench| {
-        let ticket = bench.gate.ticket("pods".to_owned());
-        ticket.listed(0);
-        bench.tell("a", 1, 0, Next::Rest).await;
-        assert_eq!(bench.call().await, ("a", vec![1], 0, 0));
-        bench.source.pause(PauseReason::LeaseLost);
-        bench.source.resume();
-        bench.tell("a", 2, 0, Next::Rest).await;
+async fn a_pause_closes_the_list_gate_until_everything_is_listed_again() {
+    check(1, async |queue_test| {
+        let list = queue_test.gate.expect_list("pods".to_owned());
+        list.listed(0);
+        queue_test.push("a", 1, 0, NextCall::AwaitChange).await;
+        assert_eq!(queue_test.call().await, ("a", vec![1], 0, 0));
+        queue_test.source.pause(PauseReason::LeaseLost);
+        queue_test.source.resume();
+        queue_test.push("a", 2, 0, NextCall::AwaitChange).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!(bench.calls.is_empty());
-        ticket.listed(1);
-        let (key, numbers, _, at) = bench.call().await;
+        assert!(queue_test.calls.is_empty());
+        list.listed(1);
+        let (key, numbers, _, at) = queue_test.call().await;
         assert_eq!((key, numbers, at), ("a", vec![2], 60));
     })
     .await;

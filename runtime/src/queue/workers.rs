@@ -1,4 +1,4 @@
-//! The workers: each takes one object after another, as a new task for each would cost more.
+//! The worker tasks: each processes one object after another, which is cheaper than a task for each.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,21 +9,22 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 use tracing::error;
 
-use super::{Next, Processor, QueueLimits, counted};
+use super::worker_limit::{QueueLimits, run_with_permit};
+use super::{NextCall, Processor};
 
-/// As many workers as there is work; the idle ones stay up to the limit of busy ones.
+/// As many workers as there are jobs; idle ones are kept up to the limit of busy ones.
 pub(super) struct Workers<P: Processor> {
     processor: Arc<P>,
     limits: QueueLimits,
-    idle: Vec<Worker<P>>,
+    idle: Vec<WorkerHandle<P>>,
     working: usize,
-    reports: mpsc::Receiver<Report<P>>,
-    reporting: mpsc::Sender<Report<P>>,
+    reports: mpsc::Receiver<WorkerReport<P>>,
+    report_sender: mpsc::Sender<WorkerReport<P>>,
     tasks: JoinSet<()>,
 }
 
-/// An object to be worked on.
-pub(super) struct Job<P: Processor> {
+/// An object to process.
+pub(super) struct WorkerJob<P: Processor> {
     pub(super) epoch: u64,
     pub(super) key: P::Key,
     pub(super) memory: P::Memory,
@@ -31,66 +32,66 @@ pub(super) struct Job<P: Processor> {
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// An object that was worked on.
-pub(super) struct Finished<P: Processor> {
+/// An object that was processed.
+pub(super) struct FinishedJob<P: Processor> {
     pub(super) epoch: u64,
     pub(super) key: P::Key,
     pub(super) memory: P::Memory,
-    pub(super) next: Next,
+    pub(super) next: NextCall,
 }
 
-/// Where a worker takes its next job from; it ends when nobody has this any more.
-struct Worker<P: Processor>(mpsc::Sender<Assignment<P>>);
+/// The channel to an idle worker, which ends when its handle is dropped.
+struct WorkerHandle<P: Processor>(mpsc::Sender<JobAssignment<P>>);
 
-struct Assignment<P: Processor> {
-    worker: Worker<P>,
-    job: Job<P>,
+struct JobAssignment<P: Processor> {
+    worker: WorkerHandle<P>,
+    job: WorkerJob<P>,
 }
 
-struct Report<P: Processor> {
-    worker: Worker<P>,
-    finished: Finished<P>,
+struct WorkerReport<P: Processor> {
+    worker: WorkerHandle<P>,
+    finished: FinishedJob<P>,
 }
 
 // === impl Workers ===
 
 impl<P: Processor> Workers<P> {
     pub(super) fn new(processor: Arc<P>, limits: QueueLimits) -> Self {
-        let (reporting, reports) = mpsc::channel(limits.busy.max(1));
+        let (report_sender, reports) = mpsc::channel(limits.busy.max(1));
         Self {
             processor,
             limits,
             idle: Vec::new(),
             working: 0,
             reports,
-            reporting,
+            report_sender,
             tasks: JoinSet::new(),
         }
     }
 
-    /// How many are at work.
+    /// The number of busy workers.
     pub(super) fn working(&self) -> usize {
         self.working
     }
 
-    pub(super) fn begin(&mut self, mut job: Job<P>) {
+    pub(super) fn begin(&mut self, mut job: WorkerJob<P>) {
         self.working += 1;
         loop {
-            let worker = self.idle.pop().unwrap_or_else(|| self.hire());
+            let worker = self.idle.pop().unwrap_or_else(|| self.spawn_worker());
             match worker.assign(job) {
                 Ok(()) => return,
-                // It was lost, and that was told.
+                // The worker has panicked, which `finished` logs.
                 Err(unassigned) => job = unassigned,
             }
         }
     }
 
-    /// The next object whose worker is done with it. Nothing is lost if this is not awaited.
-    pub(super) async fn finished(&mut self) -> Finished<P> {
+    /// The next processed object. Cancel safe.
+    pub(super) async fn finished(&mut self) -> FinishedJob<P> {
         loop {
             tokio::select! {
                 biased;
-                Some(Report { worker, finished }) = self.reports.recv() => {
+                Some(WorkerReport { worker, finished }) = self.reports.recv() => {
                     self.working -= 1;
                     if self.idle.len() < self.limits.busy {
                         self.idle.push(worker);
@@ -99,13 +100,13 @@ impl<P: Processor> Workers<P> {
                 }
                 Some(Err(lost)) = self.tasks.join_next() => {
                     self.working -= 1;
-                    error!("a worker was lost: {lost}");
+                    error!("a worker panicked or was cancelled: {lost}");
                 }
             }
         }
     }
 
-    /// Lets those at work finish, for a while.
+    /// Lets busy workers finish within this time.
     pub(super) async fn drain(mut self, grace: Duration) {
         let all = async {
             while self.working > 0 {
@@ -117,24 +118,24 @@ impl<P: Processor> Workers<P> {
         }
     }
 
-    fn hire(&mut self) -> Worker<P> {
+    fn spawn_worker(&mut self) -> WorkerHandle<P> {
         let (jobs, inbox) = mpsc::channel(1);
         let processor = Arc::clone(&self.processor);
-        let reporting = self.reporting.clone();
+        let report_sender = self.report_sender.clone();
         self.tasks
-            .spawn(work(processor, self.limits.patience, inbox, reporting));
-        Worker(jobs)
+            .spawn(work(processor, self.limits.patience, inbox, report_sender));
+        WorkerHandle(jobs)
     }
 }
 
 async fn work<P: Processor>(
     processor: Arc<P>,
     patience: Duration,
-    mut inbox: mpsc::Receiver<Assignment<P>>,
-    reporting: mpsc::Sender<Report<P>>,
+    mut inbox: mpsc::Receiver<JobAssignment<P>>,
+    report_sender: mpsc::Sender<WorkerReport<P>>,
 ) {
-    while let Some(Assignment { worker, job }) = inbox.recv().await {
-        let Job {
+    while let Some(JobAssignment { worker, job }) = inbox.recv().await {
+        let WorkerJob {
             epoch,
             key,
             mut memory,
@@ -142,33 +143,33 @@ async fn work<P: Processor>(
             permit,
         } = job;
         let next = {
-            // Large enough for moves to be felt: it stays where it is made.
+            // The future is large: pinned here, it is not moved.
             let work = pin!(processor.process(&key, &mut memory, batch));
-            counted(work, permit, patience).await
+            run_with_permit(work, permit, patience).await
         };
-        let finished = Finished {
+        let finished = FinishedJob {
             epoch,
             key,
             memory,
             next,
         };
-        let report = Report { worker, finished };
-        if reporting.send(report).await.is_err() {
+        let report = WorkerReport { worker, finished };
+        if report_sender.send(report).await.is_err() {
             return;
         }
     }
 }
 
-// === impl Worker ===
+// === impl WorkerHandle ===
 
-impl<P: Processor> Worker<P> {
-    /// Gives a job to a worker that is idle; gives it back if the worker is lost.
-    fn assign(self, job: Job<P>) -> Result<(), Job<P>> {
+impl<P: Processor> WorkerHandle<P> {
+    /// Gives a job to an idle worker; returns the job if the worker has panicked.
+    fn assign(self, job: WorkerJob<P>) -> Result<(), WorkerJob<P>> {
         let jobs = self.0.clone();
-        let assignment = Assignment { worker: self, job };
+        let assignment = JobAssignment { worker: self, job };
         jobs.try_send(assignment).map_err(|unsent| match unsent {
-            TrySendError::Full(Assignment { job, .. })
-            | TrySendError::Closed(Assignment { job, .. }) => job,
+            TrySendError::Full(JobAssignment { job, .. })
+            | TrySendError::Closed(JobAssignment { job, .. }) => job,
         })
     }
 }

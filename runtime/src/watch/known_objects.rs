@@ -1,4 +1,4 @@
-//! The objects that exist as far as a stream knows, so that unseen deletions are noticed.
+//! The objects of a stream: a list that lacks one of them reveals a missed deletion.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,54 +10,55 @@ use tracing::warn;
 use super::{KindIndex, ObjectHeader, ObjectKey, WatchEvent, WatchEventType};
 use crate::client::resource_version::ResourceVersion;
 
-/// Which object was seen, and how.
-pub(super) type Report = (Arc<ObjectKey>, WatchEvent);
+/// A watch event with the identity of its object.
+pub(super) type KeyedEvent = (Arc<ObjectKey>, WatchEvent);
 
-/// What is remembered of an object, to be told when it turns out to be gone.
+/// The part of an object that is retained for the event of a missed deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Retain {
+pub(crate) enum Retention {
     Identity,
-    /// Event handlers of the kind are shown the last state of what is gone.
+    /// Event handlers of the kind get the last state of a deleted object.
     Body,
 }
 
-struct Known {
+struct KnownObject {
     key: Arc<ObjectKey>,
     epoch: u32,
     last: Option<Arc<RawValue>>,
 }
 
-/// The objects that exist as far as the stream knows.
+/// The objects that a stream has listed or watched, and that were not deleted since.
 pub(super) struct KnownObjects {
     kind: KindIndex,
-    retain: Retain,
+    retention: Retention,
     epoch: u32,
-    objects: HashMap<Box<str>, Known>,
+    objects: HashMap<Box<str>, KnownObject>,
 }
 
 // === impl KnownObjects ===
 
 impl KnownObjects {
-    pub(super) fn new(kind: KindIndex, retain: Retain) -> Self {
+    pub(super) fn new(kind: KindIndex, retention: Retention) -> Self {
         Self {
             kind,
-            retain,
+            retention,
             epoch: 0,
             objects: HashMap::new(),
         }
     }
 
-    /// A new list begins: what it does not name is gone.
-    pub(super) fn begin(&mut self) {
+    /// Begins a new list: objects that it does not name are gone.
+    pub(super) fn begin_list(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    pub(super) fn saw(
+    /// Notes a state of an object; none if the object has no name or uid.
+    pub(super) fn record(
         &mut self,
         event_type: WatchEventType,
         header: &ObjectHeader<'_>,
         text: Arc<RawValue>,
-    ) -> Option<Report> {
+    ) -> Option<KeyedEvent> {
         let Some(key) = header.key(self.kind) else {
             warn!("ignoring an object without a name or a uid");
             return None;
@@ -66,9 +67,9 @@ impl KnownObjects {
             let known = self.objects.remove(&key.uid);
             known.map_or_else(|| Arc::new(key), |known| known.key)
         } else {
-            let last = match self.retain {
-                Retain::Identity => None,
-                Retain::Body => Some(Arc::clone(&text)),
+            let last = match self.retention {
+                Retention::Identity => None,
+                Retention::Body => Some(Arc::clone(&text)),
             };
             match self.objects.entry(key.uid.clone()) {
                 Entry::Occupied(mut entry) => {
@@ -79,7 +80,7 @@ impl KnownObjects {
                 }
                 Entry::Vacant(entry) => {
                     let key = Arc::new(key);
-                    entry.insert(Known {
+                    entry.insert(KnownObject {
                         key: Arc::clone(&key),
                         epoch: self.epoch,
                         last,
@@ -96,14 +97,14 @@ impl KnownObjects {
         Some((key, watch_event))
     }
 
-    /// Everything, as if it was deleted: what it lived in is gone.
-    pub(super) fn dissolve(&mut self) -> Vec<Report> {
-        self.begin();
-        self.vanished()
+    /// Deletion events for all objects: their namespace or kind is gone.
+    pub(super) fn remove_all(&mut self) -> Vec<KeyedEvent> {
+        self.begin_list();
+        self.take_missing()
     }
 
-    /// The deletions that happened unseen before the list that has just ended.
-    pub(super) fn vanished(&mut self) -> Vec<Report> {
+    /// Deletion events for the objects that the list did not name.
+    pub(super) fn take_missing(&mut self) -> Vec<KeyedEvent> {
         let epoch = self.epoch;
         self.objects
             .extract_if(|_, known| known.epoch != epoch)
@@ -132,19 +133,19 @@ mod tests {
         to_raw_value(&object).unwrap().into()
     }
 
-    fn saw(known_objects: &mut KnownObjects, event_type: WatchEventType, text: &Arc<RawValue>) {
+    fn record(known_objects: &mut KnownObjects, event_type: WatchEventType, text: &Arc<RawValue>) {
         let header = ObjectHeader::at(text).unwrap();
         assert!(
             known_objects
-                .saw(event_type, &header, Arc::clone(text))
+                .record(event_type, &header, Arc::clone(text))
                 .is_some()
         );
     }
 
-    /// What a census reports as gone, with the states that it reports.
-    fn vanished(known_objects: &mut KnownObjects) -> Vec<(String, Value)> {
+    /// The missing objects with their retained states.
+    fn take_missing(known_objects: &mut KnownObjects) -> Vec<(String, Value)> {
         known_objects
-            .vanished()
+            .take_missing()
             .into_iter()
             .map(|(key, watch_event)| {
                 assert_eq!(watch_event.event_type, WatchEventType::Deleted);
@@ -155,60 +156,60 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_list_does_not_name_is_gone() {
-        let mut known_objects = KnownObjects::new(KindIndex(0), Retain::Body);
-        known_objects.begin();
-        saw(
+    fn an_object_that_a_later_list_does_not_name_is_deleted() {
+        let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Body);
+        known_objects.begin_list();
+        record(
             &mut known_objects,
             WatchEventType::Listed,
             &object("stays", 1),
         );
-        saw(
+        record(
             &mut known_objects,
             WatchEventType::Listed,
             &object("goes", 1),
         );
-        assert_eq!(vanished(&mut known_objects), []);
-        saw(
+        assert_eq!(take_missing(&mut known_objects), []);
+        record(
             &mut known_objects,
             WatchEventType::Modified,
             &object("goes", 2),
         );
-        saw(
+        record(
             &mut known_objects,
             WatchEventType::Added,
             &object("deleted", 1),
         );
-        saw(
+        record(
             &mut known_objects,
             WatchEventType::Deleted,
             &object("deleted", 1),
         );
-        known_objects.begin();
-        saw(
+        known_objects.begin_list();
+        record(
             &mut known_objects,
             WatchEventType::Listed,
             &object("stays", 1),
         );
         assert_eq!(
-            vanished(&mut known_objects),
+            take_missing(&mut known_objects),
             [("ns/goes".to_owned(), json!({"size": 2}))]
         );
-        assert_eq!(vanished(&mut known_objects), []);
+        assert_eq!(take_missing(&mut known_objects), []);
     }
 
     #[test]
-    fn only_the_identity_is_kept_where_nobody_needs_the_rest() {
-        let mut known_objects = KnownObjects::new(KindIndex(0), Retain::Identity);
-        known_objects.begin();
-        saw(
+    fn only_the_identity_is_retained_without_event_handlers() {
+        let mut known_objects = KnownObjects::new(KindIndex(0), Retention::Identity);
+        known_objects.begin_list();
+        record(
             &mut known_objects,
             WatchEventType::Listed,
             &object("goes", 1),
         );
-        known_objects.begin();
+        known_objects.begin_list();
         assert_eq!(
-            vanished(&mut known_objects),
+            take_missing(&mut known_objects),
             [("ns/goes".to_owned(), Value::Null)]
         );
     }

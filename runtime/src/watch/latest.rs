@@ -1,4 +1,4 @@
-//! The newest known state of an object, for those who accompany it.
+//! The newest state of an object, for its daemons and timers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,95 +7,95 @@ use tokio::sync::Notify;
 
 use crate::client::resource_version::ResourceVersion;
 
-/// The newest state, as text: that is a fraction of the memory of anything parsed.
+/// The newest state, as text, which takes a fraction of the memory of a parsed object.
 #[derive(Debug)]
 pub(crate) struct LatestState {
     /// Never held across an await.
-    newest: Mutex<Snapshot>,
-    news: Notify,
+    newest: Mutex<ObjectSnapshot>,
+    changed: Notify,
 }
 
 /// One state of an object.
 #[derive(Debug, Clone)]
-pub(crate) struct Snapshot {
+pub(crate) struct ObjectSnapshot {
     pub(crate) text: Arc<RawValue>,
-    /// Counts the states that were seen.
+    /// Counts the states.
     pub(crate) generation: u32,
-    /// Whether the text was decoded into the type of its kind before.
-    pub(crate) fits: bool,
+    /// True if the text was decoded into the type of its kind before.
+    pub(crate) decodable: bool,
     version: Option<ResourceVersion>,
 }
 
 impl LatestState {
     pub(crate) fn new(text: Arc<RawValue>, version: Option<ResourceVersion>) -> Self {
         Self {
-            newest: Mutex::new(Snapshot {
+            newest: Mutex::new(ObjectSnapshot {
                 text,
                 generation: 0,
-                fits: false,
+                decodable: false,
                 version,
             }),
-            news: Notify::new(),
+            changed: Notify::new(),
         }
     }
 
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    pub(crate) fn snapshot(&self) -> ObjectSnapshot {
         self.lock().clone()
     }
 
-    /// Takes in a state, unless it is older than the one that is known.
+    /// Takes a state, unless it is older than the newest one.
     pub(crate) fn update(&self, text: Arc<RawValue>, version: Option<ResourceVersion>) {
         let newest = self.lock();
-        if let (Some(seen), Some(known)) = (&version, &newest.version)
-            && seen.is_known_after(known)
+        if let (Some(newer), Some(known)) = (&version, &newest.version)
+            && newer.is_known_after(known)
         {
             return;
         }
         self.put(newest, text, version);
     }
 
-    /// Takes in a state, whatever is known.
+    /// Takes a state, even an older one.
     pub(crate) fn replace(&self, text: Arc<RawValue>, version: Option<ResourceVersion>) {
         self.put(self.lock(), text, version);
     }
 
-    /// The text of this generation could be decoded into the type of its kind.
-    pub(crate) fn found_fitting(&self, generation: u32) {
+    /// Notes that the text of this generation was decoded into the type of its kind.
+    pub(crate) fn mark_decodable(&self, generation: u32) {
         let mut newest = self.lock();
         if newest.generation == generation {
-            newest.fits = true;
+            newest.decodable = true;
         }
     }
 
     fn put(
         &self,
-        mut newest: MutexGuard<'_, Snapshot>,
+        mut newest: MutexGuard<'_, ObjectSnapshot>,
         text: Arc<RawValue>,
         version: Option<ResourceVersion>,
     ) {
-        *newest = Snapshot {
+        *newest = ObjectSnapshot {
             text,
             generation: newest.generation.wrapping_add(1),
-            fits: false,
+            decodable: false,
             version,
         };
         drop(newest);
-        self.news.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     /// Waits for a state that came after this generation.
-    pub(crate) async fn after(&self, generation: u32) -> Snapshot {
+    pub(crate) async fn after(&self, generation: u32) -> ObjectSnapshot {
         loop {
-            let news = self.news.notified();
+            let changed = self.changed.notified();
             let snapshot = self.snapshot();
             if snapshot.generation != generation {
                 return snapshot;
             }
-            news.await;
+            changed.await;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Snapshot> {
+    fn lock(&self) -> MutexGuard<'_, ObjectSnapshot> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -111,32 +111,32 @@ mod tests {
         (text.into(), Some(ResourceVersion::new(&number.to_string())))
     }
 
-    fn live(number: u32) -> LatestState {
+    fn latest(number: u32) -> LatestState {
         let (text, version) = state(number);
         LatestState::new(text, version)
     }
 
     #[test]
-    fn states_never_go_back() {
-        let live = live(5);
-        for (seen, shown) in [(4, "5"), (7, "7"), (6, "7"), (7, "7")] {
-            let (text, version) = state(seen);
-            live.update(text, version);
-            assert_eq!(live.snapshot().text.get(), shown);
+    fn an_older_state_is_ignored() {
+        let latest = latest(5);
+        for (newer, shown) in [(4, "5"), (7, "7"), (6, "7"), (7, "7")] {
+            let (text, version) = state(newer);
+            latest.update(text, version);
+            assert_eq!(latest.snapshot().text.get(), shown);
         }
-        assert_eq!(live.snapshot().generation, 1);
+        assert_eq!(latest.snapshot().generation, 1);
     }
 
     #[tokio::test]
-    async fn a_change_is_awaited_and_none_is_missed() {
-        let live = live(1);
-        let before = live.snapshot().generation;
+    async fn waiting_for_a_change_misses_none() {
+        let latest = latest(1);
+        let before = latest.snapshot().generation;
         let (text, version) = state(2);
-        let (seen, ()) = tokio::join!(live.after(before), async {
+        let (newer, ()) = tokio::join!(latest.after(before), async {
             tokio::task::yield_now().await;
-            live.update(text, version);
+            latest.update(text, version);
         });
-        assert_eq!(seen.text.get(), "2");
-        assert_eq!(live.after(before).await.text.get(), "2");
+        assert_eq!(newer.text.get(), "2");
+        assert_eq!(latest.after(before).await.text.get(), "2");
     }
 }

@@ -1,10 +1,10 @@
-//! One stream: lists a kind in pages, then watches it, for ever.
+//! The watch stream of a kind in one namespace or in all: lists in pages, then watches, for ever.
 //!
-//! While the operator is paused nothing is listed or watched, and afterwards all is listed anew.
-//! Every failure leads to another attempt after a growing pause: a stream ends only when nobody
-//! listens any more, or when the place that it looks at is gone. What was deleted while no watch
-//! was open is noticed at the next list and reported like any other deletion; so is everything
-//! when the kind itself or the namespace is gone.
+//! While the operator is paused, a stream neither lists nor watches; afterwards it lists anew.
+//! After a failure it tries again, in growing intervals: it ends only when its receiver is dropped
+//! or its namespace is gone. The next list reveals deletions that happened while no watch was
+//! open, and the stream sends events for them as for any other deletion; it does so for all objects
+//! when the kind or the namespace is gone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,36 +18,38 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::known_objects::{KnownObjects, Report, Retain};
+use super::known_objects::{KeyedEvent, KnownObjects, Retention};
 use super::stream_health::StreamHealth;
-use super::unserved::{Finding, UnservedKind, UnservedReason};
-use super::{KindIndex, ObjectHeader, ObjectKey, QueueItem, StreamMessage, WatchEventType};
+use super::unserved::{UnservedKind, UnservedReason, UnservedReport};
+use super::{
+    KindIndex, ObjectHeader, ObjectKey, QueueItem, ReceiverDropped, StreamMessage, WatchEventType,
+};
 use crate::client::backoff::Backoff;
 use crate::client::discovery;
 use crate::client::requests::{self, KindApi};
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::Restart;
 
-/// A watch that ends sooner is no reason to open the next one without a pause.
+/// The next watch is opened at once only if the last one was open for at least this time.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 
-/// What a stream watches and how.
-pub(crate) struct Stream {
+/// A stream: its kind, its namespace and its settings.
+pub(crate) struct WatchStream {
     pub(crate) api: KindApi,
     pub(crate) kind: KindIndex,
     pub(crate) namespace: Option<String>,
-    pub(crate) retain: Retain,
+    pub(crate) retention: Retention,
     pub(crate) settings: StreamSettings,
-    pub(crate) observed: StreamHealth,
+    pub(crate) health: StreamHealth,
 }
 
-/// How patient a stream is.
+/// The page size and the timeouts of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamSettings {
     pub(crate) page_size: u32,
-    /// The server sends a bookmark about once a minute: a longer silence is a dead connection.
+    /// The API server sends a bookmark about once a minute: a longer silence is a dead connection.
     pub(crate) inactivity_timeout: Duration,
-    /// The server ends the watch after this time, so that load spreads over its replicas again.
+    /// The API server ends the watch after this time, so that load spreads over its replicas.
     pub(crate) server_timeout: Duration,
     pub(crate) first_pause: Duration,
     pub(crate) longest_pause: Duration,
@@ -59,36 +61,33 @@ enum Error {
     List(#[source] requests::Error),
     #[error("opening the watch failed")]
     Open(#[source] requests::Error),
-    #[error("the server ended the watch with an error")]
+    #[error("the API server ended the watch with an error")]
     InStream(#[source] requests::Error),
-    #[error("the server closed the watch at once")]
-    Hollow,
+    #[error("the API server closed the watch at once")]
+    ClosedAtOnce,
     #[error("reading from the watch failed")]
     Read(#[source] std::io::Error),
     #[error("the watch sent a line that is no event")]
     Decode(#[source] serde_json::Error),
 }
 
-/// Nobody takes sightings any more.
-struct Unheard;
-
-/// Where sightings go.
+/// The receiver of watch events.
 #[derive(Debug)]
-pub(crate) enum Sink {
-    /// Straight to the queue.
+pub(crate) enum StreamOutput {
+    /// The queue.
     Queue(mpsc::Sender<(Arc<ObjectKey>, QueueItem)>),
-    /// The same, and somebody wants to know when everything was listed.
-    Attended(
+    /// The queue, and an observer of complete lists.
+    QueueWithObserver(
         mpsc::Sender<(Arc<ObjectKey>, QueueItem)>,
-        Box<dyn Attendance>,
+        Box<dyn ListObserver>,
     ),
-    /// To those who keep the indices of the kind, and from there to the queue.
+    /// The index updater of the kind, which forwards to the queue.
     Indices(mpsc::Sender<StreamMessage>),
 }
 
-/// Who is told when everything was listed.
-pub(crate) trait Attendance: std::fmt::Debug + Send + Sync {
-    /// All that there was in this epoch has been listed.
+/// An observer of complete lists.
+pub(crate) trait ListObserver: std::fmt::Debug + Send + Sync {
+    /// The list of this epoch is complete.
     fn listed(&self, epoch: u64);
 }
 
@@ -97,10 +96,21 @@ enum State {
     Listed { version: String },
 }
 
-/// Why one list or one watch was over.
-enum Pass {
+/// The end of one list or one watch.
+enum StreamStep {
     Continue(State),
-    NobodyListens,
+    ReceiverDropped,
+}
+
+/// A running stream with its position.
+struct StreamRun<'a> {
+    stream: &'a WatchStream,
+    output: &'a StreamOutput,
+    pause_gate: &'a PauseGate,
+    epoch: u64,
+    state: State,
+    unserved: Option<UnservedKind>,
+    backoff: Backoff,
 }
 
 #[derive(Deserialize)]
@@ -111,152 +121,197 @@ struct RawEvent<'a> {
     object: &'a RawValue,
 }
 
-/// Runs the stream until nobody listens.
-pub(crate) async fn run(stream: Stream, sink: Sink, pause_gate: PauseGate) {
-    run_until(stream, sink, pause_gate, CancellationToken::new()).await;
+/// Runs the stream until its receiver is dropped.
+pub(crate) async fn run(stream: WatchStream, output: StreamOutput, pause_gate: PauseGate) {
+    run_until(stream, output, pause_gate, CancellationToken::new()).await;
 }
 
-/// Runs the stream until nobody listens, or the namespace is gone and all that was in it.
+/// Runs the stream until its receiver is dropped, or until its namespace is gone.
 pub(crate) async fn run_until(
-    stream: Stream,
-    sink: Sink,
+    stream: WatchStream,
+    output: StreamOutput,
     pause_gate: PauseGate,
     gone: CancellationToken,
 ) {
-    let mut known_objects = KnownObjects::new(stream.kind, stream.retain);
+    let mut known_objects = KnownObjects::new(stream.kind, stream.retention);
     tokio::select! {
         biased;
         () = gone.cancelled() => {}
-        () = follow(&stream, &mut known_objects, &sink, &pause_gate) => return,
+        () = follow(&stream, &mut known_objects, &output, &pause_gate) => return,
     }
-    // Without anybody who listens the operator stops anyway.
-    let _ = dissolve(&mut known_objects, &sink).await;
+    // Without a receiver the operator ends anyway.
+    let _ = remove_all(&mut known_objects, &output).await;
 }
 
 async fn follow(
-    stream: &Stream,
+    stream: &WatchStream,
     known_objects: &mut KnownObjects,
-    sink: &Sink,
+    output: &StreamOutput,
     pause_gate: &PauseGate,
 ) {
-    let mut state = State::Unlisted;
-    let mut absence = None;
-    let mut backoff = Backoff::new(stream.settings.first_pause, stream.settings.longest_pause);
-    let mut epoch = stream.may_run(pause_gate).await;
+    let mut run = StreamRun {
+        stream,
+        output,
+        pause_gate,
+        epoch: stream.wait_until_running(pause_gate).await,
+        state: State::Unlisted,
+        unserved: None,
+        backoff: Backoff::new(stream.settings.first_pause, stream.settings.longest_pause),
+    };
     loop {
-        let pass = async {
-            match &mut state {
-                State::Unlisted => {
-                    stream.learn().await;
-                    stream.list(known_objects, sink, epoch).await
-                }
-                State::Listed { version } => {
-                    stream
-                        .watch(version, known_objects, sink, &mut backoff)
-                        .await
-                }
+        let result = match run.step(known_objects).await {
+            None => {
+                run.restart_after_pause().await;
+                Ok(())
             }
+            Some(Ok(StreamStep::ReceiverDropped)) => return,
+            Some(Ok(StreamStep::Continue(state))) => {
+                run.unserved = None;
+                run.state = state;
+                Ok(())
+            }
+            Some(Err(Error::List(requests::Error::NotFound))) => {
+                run.wait_until_served(known_objects).await
+            }
+            Some(Err(error)) => run.wait_after(&error).await,
         };
-        let pass = tokio::select! {
-            biased;
-            () = pause_gate.paused_since(epoch) => None,
-            pass = pass => Some(pass),
-        };
-        let Some(pass) = pass else {
-            epoch = stream.may_run(pause_gate).await;
-            absence = None;
-            state = State::Unlisted;
-            backoff.reset();
-            continue;
-        };
-        match pass {
-            Ok(Pass::NobodyListens) => return,
-            Ok(Pass::Continue(next)) => {
-                absence = None;
-                state = next;
-            }
-            Err(Error::List(requests::Error::NotFound)) => {
-                state = State::Unlisted;
-                stream.api.description().doubt();
-                let absence = absence.get_or_insert_with(|| UnservedKind::new(&stream.api));
-                let Finding {
-                    why,
-                    story,
-                    is_news,
-                } = absence.look().await;
-                if is_news {
-                    warn!(kind = %stream.describe(), "{story}");
-                    backoff.reset();
-                }
-                stream.observed.absent(story);
-                stream.observed.waits();
-                if why == UnservedReason::Gone && dissolve(known_objects, sink).await.is_err() {
-                    return;
-                }
-                let unlisted = sink.unlisted(epoch, &requests::Error::NotFound).await;
-                if unlisted.is_err() {
-                    return;
-                }
-                let pause = backoff.next(None);
-                tokio::select! {
-                    () = absence.changed(pause) => {}
-                    () = pause_gate.paused_since(epoch) => {}
-                }
-            }
-            Err(error) => {
-                let pause = backoff.next(error.retry_after());
-                stream.report(&error, pause);
-                stream.observed.moves_within(pause);
-                if let Some(restart) = error.restart() {
-                    stream.observed.restarts(restart);
-                }
-                if let Error::List(cause) = &error
-                    && sink.unlisted(epoch, cause).await.is_err()
-                {
-                    return;
-                }
-                if error.needs_list() {
-                    state = State::Unlisted;
-                    stream.api.description().doubt();
-                }
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
-                    () = pause_gate.paused_since(epoch) => {}
-                }
-            }
+        if result.is_err() {
+            return;
         }
     }
 }
 
-// === impl Stream ===
+// === impl StreamRun ===
 
-impl Stream {
-    /// Waits until the operator runs, and returns the epoch.
-    async fn may_run(&self, pause_gate: &PauseGate) -> u64 {
-        self.observed.paused();
+impl StreamRun<'_> {
+    /// Lists or watches once; none if the operator was paused meanwhile.
+    async fn step(
+        &mut self,
+        known_objects: &mut KnownObjects,
+    ) -> Option<Result<StreamStep, Error>> {
+        let Self {
+            stream,
+            output,
+            epoch,
+            backoff,
+            ..
+        } = self;
+        let state = &mut self.state;
+        let step = async {
+            match state {
+                State::Unlisted => {
+                    stream.describe_kind().await;
+                    stream.list(known_objects, output, *epoch).await
+                }
+                State::Listed { version } => {
+                    stream.watch(version, known_objects, output, backoff).await
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.pause_gate.paused_since(*epoch) => None,
+            step = step => Some(step),
+        }
+    }
+
+    /// Waits for the end of a pause; everything is listed anew then.
+    async fn restart_after_pause(&mut self) {
+        self.epoch = self.stream.wait_until_running(self.pause_gate).await;
+        self.unserved = None;
+        self.state = State::Unlisted;
+        self.backoff.reset();
+    }
+
+    /// Waits until the API server may serve the kind; the objects of a kind that is gone are too.
+    async fn wait_until_served(
+        &mut self,
+        known_objects: &mut KnownObjects,
+    ) -> Result<(), ReceiverDropped> {
+        let stream = self.stream;
+        self.state = State::Unlisted;
+        stream.api.description().doubt();
+        let unserved = self
+            .unserved
+            .get_or_insert_with(|| UnservedKind::new(&stream.api));
+        let UnservedReport {
+            reason,
+            message,
+            is_new,
+        } = unserved.check().await;
+        if is_new {
+            warn!(kind = %stream.describe(), "{message}");
+            self.backoff.reset();
+        }
+        stream.health.unserved(message);
+        stream.health.rest();
+        if reason == UnservedReason::Gone {
+            remove_all(known_objects, self.output).await?;
+        }
+        self.output
+            .list_failed(self.epoch, &requests::Error::NotFound)
+            .await?;
+        let pause = self.backoff.next(None);
+        tokio::select! {
+            () = unserved.wait_for_change(pause) => {}
+            () = self.pause_gate.paused_since(self.epoch) => {}
+        }
+        Ok(())
+    }
+
+    /// Reports a failed list or watch, and waits until it is to be tried again.
+    async fn wait_after(&mut self, error: &Error) -> Result<(), ReceiverDropped> {
+        let stream = self.stream;
+        let pause = self.backoff.next(error.retry_after());
+        stream.report(error, pause);
+        stream.health.beat_within(pause);
+        if let Some(restart) = error.restart() {
+            stream.health.count_restart(restart);
+        }
+        if let Error::List(cause) = error {
+            self.output.list_failed(self.epoch, cause).await?;
+        }
+        if error.needs_list() {
+            self.state = State::Unlisted;
+            stream.api.description().doubt();
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.pause_gate.paused_since(self.epoch) => {}
+        }
+        Ok(())
+    }
+}
+
+// === impl WatchStream ===
+
+impl WatchStream {
+    /// Waits until the operator is not paused; returns the epoch.
+    async fn wait_until_running(&self, pause_gate: &PauseGate) -> u64 {
+        self.health.paused();
         pause_gate.running().await
     }
 
-    /// Finds out what the server says about the kind, for those who handle its objects.
-    async fn learn(&self) {
-        self.observed.waits();
+    /// Reads the description of the kind from discovery, for its handlers.
+    async fn describe_kind(&self) {
+        self.health.rest();
         let asked = discovery::description(self.api.client(), self.api.spec(), self.api.patience());
         if let Err(error) = self.api.description().complete(asked).await {
-            debug!(kind = %self.describe(), "it cannot be described: {error}");
+            debug!(kind = %self.describe(), "discovery of the kind failed: {error}");
         }
     }
 
     async fn list(
         &self,
         known_objects: &mut KnownObjects,
-        sink: &Sink,
+        output: &StreamOutput,
         epoch: u64,
-    ) -> Result<Pass, Error> {
-        known_objects.begin();
-        self.observed.listing();
+    ) -> Result<StreamStep, Error> {
+        known_objects.begin_list();
+        self.health.listing();
         let mut next = None;
         loop {
-            self.observed.waits();
+            self.health.rest();
             let page = self
                 .api
                 .list_page(self.namespace.as_deref(), self.settings.page_size, next)
@@ -266,25 +321,25 @@ impl Stream {
                 let Some(header) = self.header(text) else {
                     continue;
                 };
-                if let Some(report) =
-                    known_objects.saw(WatchEventType::Listed, &header, Arc::clone(text))
-                    && self.tell(sink, report).await.is_err()
+                if let Some(event) =
+                    known_objects.record(WatchEventType::Listed, &header, Arc::clone(text))
+                    && self.send(output, event).await.is_err()
                 {
-                    return Ok(Pass::NobodyListens);
+                    return Ok(StreamStep::ReceiverDropped);
                 }
             }
             next = page.next;
             if next.is_none() {
-                for report in known_objects.vanished() {
-                    if self.tell(sink, report).await.is_err() {
-                        return Ok(Pass::NobodyListens);
+                for event in known_objects.take_missing() {
+                    if self.send(output, event).await.is_err() {
+                        return Ok(StreamStep::ReceiverDropped);
                     }
                 }
-                self.observed.listed();
-                if sink.listed(epoch).await.is_err() {
-                    return Ok(Pass::NobodyListens);
+                self.health.listed();
+                if output.listed(epoch).await.is_err() {
+                    return Ok(StreamStep::ReceiverDropped);
                 }
-                return Ok(Pass::Continue(State::Listed {
+                return Ok(StreamStep::Continue(State::Listed {
                     version: page.resource_version,
                 }));
             }
@@ -295,46 +350,46 @@ impl Stream {
         &self,
         version: &mut String,
         known_objects: &mut KnownObjects,
-        sink: &Sink,
+        output: &StreamOutput,
         backoff: &mut Backoff,
-    ) -> Result<Pass, Error> {
+    ) -> Result<StreamStep, Error> {
         let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
-        self.observed.moves_within(self.api.patience());
+        self.health.beat_within(self.api.patience());
         let opened = self
             .api
             .watch(self.namespace.as_deref(), version, server_timeout)
             .await;
-        let mut lines = Lines::new(opened.map_err(Error::Open)?);
+        let mut lines = LineReader::new(opened.map_err(Error::Open)?);
         let opened_at = Instant::now();
-        self.observed.watching();
+        self.health.watching();
         loop {
-            self.observed.moves_within(self.settings.inactivity_timeout);
+            self.health.beat_within(self.settings.inactivity_timeout);
             let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
-                debug!(kind = %self.describe(), "no news for too long, reconnecting");
-                self.observed.restarts(Restart::Silent);
+                debug!(kind = %self.describe(), "no event for too long, reconnecting");
+                self.health.count_restart(Restart::Silent);
                 break;
             };
-            // Whoever takes the sighting may take his time.
-            self.observed.waits();
+            // The receiver may take its time.
+            self.health.rest();
             let Some(line) = line.map_err(Error::Read)? else {
                 if opened_at.elapsed() < SHORTEST_WATCH {
-                    return Err(Error::Hollow);
+                    return Err(Error::ClosedAtOnce);
                 }
-                self.observed.restarts(Restart::Closed);
+                self.health.count_restart(Restart::Closed);
                 break;
             };
-            let event: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
-            if event.r#type == "ERROR" {
-                return Err(Error::InStream(in_stream_error(event.object)));
+            let raw: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
+            if raw.r#type == "ERROR" {
+                return Err(Error::InStream(in_stream_error(raw.object)));
             }
             backoff.reset();
-            let Some(header) = self.header(event.object) else {
+            let Some(header) = self.header(raw.object) else {
                 continue;
             };
             if let Some(newer) = header.version() {
                 newer.clone_into(version);
             }
-            let event_type = match &*event.r#type {
+            let event_type = match &*raw.r#type {
                 "ADDED" => WatchEventType::Added,
                 "MODIFIED" => WatchEventType::Modified,
                 "DELETED" => WatchEventType::Deleted,
@@ -344,28 +399,32 @@ impl Stream {
                     continue;
                 }
             };
-            let text = event.object.to_owned().into();
-            if let Some(report) = known_objects.saw(event_type, &header, text)
-                && self.tell(sink, report).await.is_err()
+            let text = raw.object.to_owned().into();
+            if let Some(event) = known_objects.record(event_type, &header, text)
+                && self.send(output, event).await.is_err()
             {
-                return Ok(Pass::NobodyListens);
+                return Ok(StreamStep::ReceiverDropped);
             }
         }
-        Ok(Pass::Continue(State::Listed {
+        Ok(StreamStep::Continue(State::Listed {
             version: std::mem::take(version),
         }))
     }
 
-    async fn tell(&self, sink: &Sink, (key, watch_event): Report) -> Result<(), Unheard> {
-        self.observed.saw(watch_event.event_type);
-        sink.tell((key, watch_event)).await
+    async fn send(
+        &self,
+        output: &StreamOutput,
+        (key, watch_event): KeyedEvent,
+    ) -> Result<(), ReceiverDropped> {
+        self.health.count_event(watch_event.event_type);
+        output.send((key, watch_event)).await
     }
 
-    /// Looks at an object; one that has no shape must not stop the others.
+    /// Parses the header of an object; one that is malformed must not stop the others.
     fn header<'a>(&self, text: &'a RawValue) -> Option<ObjectHeader<'a>> {
         ObjectHeader::at(text)
             .inspect_err(|error| {
-                warn!(kind = %self.describe(), "ignoring an object without a shape: {error}");
+                warn!(kind = %self.describe(), "ignoring a malformed object: {error}");
             })
             .ok()
     }
@@ -373,15 +432,15 @@ impl Stream {
     fn report(&self, error: &Error, pause: Duration) {
         let kind = self.describe();
         let pause = pause.as_secs_f32();
-        let story = match std::error::Error::source(error) {
+        let message = match std::error::Error::source(error) {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         };
         if error.is_routine() {
-            info!(%kind, "{story}; trying again in {pause:.1} s");
+            info!(%kind, "{message}; trying again in {pause:.1} s");
         } else {
-            self.observed.failing(story.clone());
-            warn!(%kind, "{story}; trying again in {pause:.1} s");
+            self.health.failing(message.clone());
+            warn!(%kind, "{message}; trying again in {pause:.1} s");
         }
     }
 
@@ -393,23 +452,23 @@ impl Stream {
 // === impl Error ===
 
 impl Error {
-    /// The list is begun anew whenever the position in the stream is in doubt.
+    /// True if the resource version of the watch is in doubt.
     fn needs_list(&self) -> bool {
         match self {
             Self::List(_) | Self::InStream(_) | Self::Decode(_) => true,
             Self::Open(error) => !error.is_transient(),
-            Self::Read(_) | Self::Hollow => false,
+            Self::Read(_) | Self::ClosedAtOnce => false,
         }
     }
 
-    /// What became of a watch, if there was one.
+    /// The way a watch ended, if there was one.
     fn restart(&self) -> Option<Restart> {
         match self {
             Self::List(_) => None,
             Self::Open(requests::Error::Expired) | Self::InStream(requests::Error::Expired) => {
                 Some(Restart::Expired)
             }
-            Self::Hollow => Some(Restart::Closed),
+            Self::ClosedAtOnce => Some(Restart::Closed),
             Self::Open(_) | Self::InStream(_) | Self::Read(_) | Self::Decode(_) => {
                 Some(Restart::Failed)
             }
@@ -420,7 +479,7 @@ impl Error {
         matches!(
             self,
             Self::Read(_)
-                | Self::Hollow
+                | Self::ClosedAtOnce
                 | Self::List(requests::Error::Expired)
                 | Self::Open(requests::Error::Expired)
                 | Self::InStream(requests::Error::Expired)
@@ -430,18 +489,18 @@ impl Error {
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::List(error) | Self::Open(error) | Self::InStream(error) => error.retry_after(),
-            Self::Read(_) | Self::Hollow | Self::Decode(_) => None,
+            Self::Read(_) | Self::ClosedAtOnce | Self::Decode(_) => None,
         }
     }
 }
 
-/// The lines of a response body, read into one buffer that is used again.
-struct Lines<R> {
+/// Reads the lines of a response body into one buffer.
+struct LineReader<R> {
     body: std::pin::Pin<Box<R>>,
     buffer: Vec<u8>,
 }
 
-impl<R: AsyncBufRead> Lines<R> {
+impl<R: AsyncBufRead> LineReader<R> {
     fn new(body: R) -> Self {
         Self {
             body: Box::pin(body),
@@ -460,50 +519,60 @@ impl<R: AsyncBufRead> Lines<R> {
     }
 }
 
-/// Reports everything that was there as gone.
-async fn dissolve(known_objects: &mut KnownObjects, sink: &Sink) -> Result<(), Unheard> {
-    for report in known_objects.dissolve() {
-        sink.tell(report).await?;
+/// Sends deletion events for all objects.
+async fn remove_all(
+    known_objects: &mut KnownObjects,
+    output: &StreamOutput,
+) -> Result<(), ReceiverDropped> {
+    for event in known_objects.remove_all() {
+        output.send(event).await?;
     }
     Ok(())
 }
 
-// === impl Sink ===
+// === impl StreamOutput ===
 
-impl Sink {
-    async fn tell(&self, (key, watch_event): Report) -> Result<(), Unheard> {
+impl StreamOutput {
+    async fn send(&self, (key, watch_event): KeyedEvent) -> Result<(), ReceiverDropped> {
         match self {
-            Self::Queue(queue) | Self::Attended(queue, _) => {
-                let told = queue.send((key, QueueItem::Seen(watch_event))).await;
-                told.map_err(|_| Unheard)
+            Self::Queue(queue) | Self::QueueWithObserver(queue, _) => {
+                let sent = queue.send((key, QueueItem::Event(watch_event))).await;
+                sent.map_err(|_| ReceiverDropped)
             }
             Self::Indices(indices) => {
-                let told = indices.send(StreamMessage::Seen(key, watch_event)).await;
-                told.map_err(|_| Unheard)
+                let sent = indices.send(StreamMessage::Event(key, watch_event)).await;
+                sent.map_err(|_| ReceiverDropped)
             }
         }
     }
 
-    async fn listed(&self, epoch: u64) -> Result<(), Unheard> {
-        if let Self::Attended(_, attendance) = self {
-            attendance.listed(epoch);
+    async fn listed(&self, epoch: u64) -> Result<(), ReceiverDropped> {
+        if let Self::QueueWithObserver(_, observer) = self {
+            observer.listed(epoch);
         }
-        self.mark(|| StreamMessage::Listed(epoch)).await
+        self.send_to_indices(|| StreamMessage::Listed(epoch)).await
     }
 
-    async fn unlisted(&self, epoch: u64, cause: &requests::Error) -> Result<(), Unheard> {
-        let mark = || match cause {
+    async fn list_failed(
+        &self,
+        epoch: u64,
+        cause: &requests::Error,
+    ) -> Result<(), ReceiverDropped> {
+        let message = || match cause {
             requests::Error::NotFound => StreamMessage::Unserved(epoch),
-            cause => StreamMessage::Hindered(cause.to_string()),
+            cause => StreamMessage::ListFailed(cause.to_string()),
         };
-        self.mark(mark).await
+        self.send_to_indices(message).await
     }
 
-    /// Says something that concerns nobody but those who keep indices.
-    async fn mark(&self, mark: impl FnOnce() -> StreamMessage) -> Result<(), Unheard> {
+    /// Sends a message that only the index updater needs.
+    async fn send_to_indices(
+        &self,
+        message: impl FnOnce() -> StreamMessage,
+    ) -> Result<(), ReceiverDropped> {
         match self {
-            Self::Queue(_) | Self::Attended(..) => Ok(()),
-            Self::Indices(indices) => indices.send(mark()).await.map_err(|_| Unheard),
+            Self::Queue(_) | Self::QueueWithObserver(..) => Ok(()),
+            Self::Indices(indices) => indices.send(message()).await.map_err(|_| ReceiverDropped),
         }
     }
 }
@@ -520,8 +589,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_line_that_was_cut_short_is_the_end() {
-        let mut lines = Lines::new(futures::io::Cursor::new(b"one\ntwo\nthr".to_vec()));
+    async fn a_line_without_a_newline_ends_the_stream() {
+        let mut lines = LineReader::new(futures::io::Cursor::new(b"one\ntwo\nthr".to_vec()));
         assert_eq!(lines.next().await.unwrap(), Some(&b"one"[..]));
         assert_eq!(lines.next().await.unwrap(), Some(&b"two"[..]));
         assert_eq!(lines.next().await.unwrap(), None);

@@ -1,4 +1,4 @@
-//! How a stream is seen from outside: whether it still moves, and what it has come to.
+//! The heartbeat, readiness and metrics of a watch stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::WatchEventType;
 use crate::health::metrics::{Event, KindMetrics, Restart};
 use crate::task::heartbeat::{Heartbeat, Heartbeats, ReadinessCondition, State};
 
-/// What a stream tells about itself.
+/// The reports of a stream about itself.
 #[derive(Debug)]
 pub(crate) struct StreamHealth {
     heartbeat: Heartbeat,
@@ -16,7 +16,6 @@ pub(crate) struct StreamHealth {
 }
 
 impl StreamHealth {
-    /// A stream of an operator, of this name.
     pub(crate) fn new(heartbeats: &Heartbeats, metrics: Arc<KindMetrics>, name: &str) -> Self {
         Self {
             heartbeat: heartbeats.heartbeat(format!("watch of {name}")),
@@ -25,7 +24,7 @@ impl StreamHealth {
         }
     }
 
-    /// A stream that nobody looks at.
+    /// A stream without liveness, readiness and metrics.
     pub(crate) fn unobserved() -> Self {
         Self {
             heartbeat: Heartbeat::unobserved(),
@@ -34,44 +33,43 @@ impl StreamHealth {
         }
     }
 
-    /// Nothing is to be done before the operator runs.
+    /// The operator is paused.
     pub(super) fn paused(&self) {
         self.heartbeat.rest();
         self.condition.set(State::Idle);
     }
 
-    /// Objects are about to be listed.
+    /// A list begins.
     pub(super) fn listing(&self) {
         self.condition.begin("not all objects have been listed yet");
     }
 
-    /// Others decide how long this takes.
-    pub(super) fn waits(&self) {
+    /// Expects no heartbeat: another component decides how long the next step takes.
+    pub(super) fn rest(&self) {
         self.heartbeat.rest();
     }
 
-    /// All objects are known.
+    /// The list is complete.
     pub(super) fn listed(&self) {
         self.condition.set(State::Fine);
     }
 
-    /// The server has opened a watch.
+    /// The API server has opened the watch.
     pub(super) fn watching(&self) {
         self.condition.set(State::Fine);
     }
 
-    /// The server has no such objects.
-    pub(super) fn absent(&self, story: String) {
-        self.condition.set(State::Absent(story));
+    /// The API server does not serve the kind.
+    pub(super) fn unserved(&self, message: String) {
+        self.condition.set(State::Absent(message));
     }
 
-    /// The server does not answer as it should.
-    pub(super) fn failing(&self, story: String) {
-        self.condition.set(State::Failing(story));
+    /// A list or watch failed with an error that is not routine.
+    pub(super) fn failing(&self, message: String) {
+        self.condition.set(State::Failing(message));
     }
 
-    /// An event came.
-    pub(super) fn saw(&self, event_type: WatchEventType) {
+    pub(super) fn count_event(&self, event_type: WatchEventType) {
         self.metrics.saw(match event_type {
             WatchEventType::Listed => Event::Listed,
             WatchEventType::Added => Event::Added,
@@ -80,13 +78,13 @@ impl StreamHealth {
         });
     }
 
-    /// A watch has ended; another one follows.
-    pub(super) fn restarts(&self, restart: Restart) {
+    /// Counts a watch that has ended and is opened again.
+    pub(super) fn count_restart(&self, restart: Restart) {
         self.metrics.restarted(restart);
     }
 
-    /// Something happens again within this time.
-    pub(super) fn moves_within(&self, time: Duration) {
+    /// Expects the next heartbeat within this time.
+    pub(super) fn beat_within(&self, time: Duration) {
         self.heartbeat.within(time);
     }
 }

@@ -1,7 +1,7 @@
-//! Why the server does not serve a kind, and when that may have changed.
+//! Finds out why the API server does not serve a kind, and waits until that may have changed.
 //!
-//! The definition of the kind is watched if that is allowed, so that a kind which comes is noticed
-//! at once and nobody is asked again and again. Otherwise the server is asked in growing pauses.
+//! With the permission to do so, the stream watches the CustomResourceDefinition of the kind and
+//! notices at once when it is created. Otherwise it asks the API server in growing intervals.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{KindSpec, ResourceSpec, Scope, StatusSubresource};
 
-pub(crate) const DEFINITIONS: ResourceSpec = ResourceSpec {
+pub(crate) const CUSTOM_RESOURCE_DEFINITIONS: ResourceSpec = ResourceSpec {
     group: "apiextensions.k8s.io",
     version: "v1",
     kind: "CustomResourceDefinition",
@@ -24,53 +24,53 @@ pub(crate) const DEFINITIONS: ResourceSpec = ResourceSpec {
     status: StatusSubresource::Present,
 };
 
-/// How long the absence of a definition is believed without asking again.
-const LONGEST_FAITH: Duration = Duration::from_secs(300);
+/// The longest time without asking the API server again.
+const RECHECK_AFTER: Duration = Duration::from_secs(300);
 
-/// What is known about a kind that is not served.
+/// A kind that the API server does not serve.
 pub(super) struct UnservedKind {
     kind: KindSpec,
     name: String,
-    definitions: KindApi,
-    /// Where to watch the definition from, if that is allowed.
-    position: Option<String>,
-    why: Option<UnservedReason>,
+    crds: KindApi,
+    /// The start of a watch of the definition, if that is allowed.
+    resource_version: Option<String>,
+    reason: Option<UnservedReason>,
 }
 
-/// Why a kind is not served.
+/// The reason why the API server does not serve a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UnservedReason {
-    /// There is no such kind, and there are no objects of it.
+    /// The kind is not defined, and has no objects.
     Gone,
-    /// Its objects are there, in versions that this operator does not know.
+    /// The kind is served in other versions only, which this operator does not know.
     OtherVersions(Vec<String>),
-    /// It is defined, and will be served in a moment.
+    /// The kind is defined, and will be served in a moment.
     Coming,
-    /// Nobody can tell.
+    /// The API server did not answer.
     Unknown,
 }
 
-/// What came of a look.
-pub(super) struct Finding {
-    pub(super) why: UnservedReason,
-    /// The same for people.
-    pub(super) story: String,
-    /// Whether it is not what was found last.
-    pub(super) is_news: bool,
+/// The result of a check.
+pub(super) struct UnservedReport {
+    pub(super) reason: UnservedReason,
+    /// The reason in words.
+    pub(super) message: String,
+    /// True if it differs from the last check.
+    pub(super) is_new: bool,
 }
 
 #[derive(Deserialize)]
-struct Definition {
-    spec: DefinitionSpec,
+struct CrdObject {
+    spec: CrdSpec,
 }
 
 #[derive(Deserialize)]
-struct DefinitionSpec {
-    versions: Vec<DefinitionVersion>,
+struct CrdSpec {
+    versions: Vec<CrdVersion>,
 }
 
 #[derive(Deserialize)]
-struct DefinitionVersion {
+struct CrdVersion {
     name: String,
     served: bool,
 }
@@ -88,52 +88,52 @@ impl UnservedKind {
         Self {
             kind,
             name,
-            definitions: KindApi::new(api.client().clone(), DEFINITIONS, selectors)
+            crds: KindApi::new(api.client().clone(), CUSTOM_RESOURCE_DEFINITIONS, selectors)
                 .within(api.patience()),
-            position: None,
-            why: None,
+            resource_version: None,
+            reason: None,
         }
     }
 
     /// Finds out why the kind is not served.
-    pub(super) async fn look(&mut self) -> Finding {
-        self.position = None;
-        let (why, hint) = match self.definitions.list_page(None, 1, None).await {
+    pub(super) async fn check(&mut self) -> UnservedReport {
+        self.resource_version = None;
+        let (reason, hint) = match self.crds.list_page(None, 1, None).await {
             Ok(page) => {
-                self.position = Some(page.resource_version);
-                let definition = page.items.first().map(|text| self.read(text));
-                (definition.unwrap_or(UnservedReason::Gone), String::new())
+                self.resource_version = Some(page.resource_version);
+                let crd = page.items.first().map(|text| self.reason_in_crd(text));
+                (crd.unwrap_or(UnservedReason::Gone), String::new())
             }
             Err(error) if error.is_forbidden() => {
                 let hint = format!(
                     "; without the permission to list and watch customresourcedefinitions \
-                     (at least {:?}), it is noticed late that it comes",
+                     (at least {:?}), the operator notices late when it is served",
                     self.name
                 );
                 (self.discover().await, hint)
             }
             Err(_) => (UnservedReason::Unknown, String::new()),
         };
-        let is_news = self.why.as_ref() != Some(&why);
-        self.why = Some(why.clone());
-        Finding {
-            story: format!("{}{hint}", self.story(&why)),
-            why,
-            is_news,
+        let is_new = self.reason.as_ref() != Some(&reason);
+        self.reason = Some(reason.clone());
+        UnservedReport {
+            message: format!("{}{hint}", self.message(&reason)),
+            reason,
+            is_new,
         }
     }
 
-    /// Waits until it makes sense to ask again.
-    pub(super) async fn changed(&self, pause: Duration) {
-        let (Some(position), Some(why)) = (&self.position, &self.why) else {
+    /// Waits until the kind may be served; at most `pause` if its definition cannot be watched.
+    pub(super) async fn wait_for_change(&self, pause: Duration) {
+        let (Some(resource_version), Some(reason)) = (&self.resource_version, &self.reason) else {
             return tokio::time::sleep(pause).await;
         };
-        let patience = match why {
-            UnservedReason::Gone | UnservedReason::OtherVersions(_) => LONGEST_FAITH,
+        let patience = match reason {
+            UnservedReason::Gone | UnservedReason::OtherVersions(_) => RECHECK_AFTER,
             UnservedReason::Coming | UnservedReason::Unknown => pause,
         };
-        let news = async {
-            let opened = self.definitions.watch(None, position, patience).await;
+        let changed = async {
+            let opened = self.crds.watch(None, resource_version, patience).await;
             let Ok(body) = opened else {
                 return tokio::time::sleep(pause).await;
             };
@@ -148,21 +148,21 @@ impl UnservedKind {
                 }
             }
         };
-        // A silent end of this is nothing but another question.
-        let _ = timeout(patience, news).await;
+        // After the timeout the caller lists again.
+        let _ = timeout(patience, changed).await;
     }
 
-    fn read(&self, text: &RawValue) -> UnservedReason {
-        let Ok(definition) = serde_json::from_str::<Definition>(text.get()) else {
+    fn reason_in_crd(&self, text: &RawValue) -> UnservedReason {
+        let Ok(crd) = serde_json::from_str::<CrdObject>(text.get()) else {
             return UnservedReason::Unknown;
         };
-        let served = definition.spec.versions.into_iter();
-        self.among(served.filter(|it| it.served).map(|it| it.name).collect())
+        let served = crd.spec.versions.into_iter();
+        self.reason_for_versions(served.filter(|it| it.served).map(|it| it.name).collect())
     }
 
-    /// What anybody may ask: in which versions of the group there is such a kind.
+    /// Asks discovery, which every client may do, for the versions that serve the kind.
     async fn discover(&self) -> UnservedReason {
-        let client = self.definitions.client();
+        let client = self.crds.client();
         let KindSpec { group, plural, .. } = &self.kind;
         let Ok(groups) = client.list_api_groups().await else {
             return UnservedReason::Unknown;
@@ -182,11 +182,11 @@ impl UnservedKind {
         if served.is_empty() {
             UnservedReason::Gone
         } else {
-            self.among(served)
+            self.reason_for_versions(served)
         }
     }
 
-    fn among(&self, served: Vec<String>) -> UnservedReason {
+    fn reason_for_versions(&self, served: Vec<String>) -> UnservedReason {
         if served.iter().any(|version| **version == *self.kind.version) {
             UnservedReason::Coming
         } else {
@@ -194,20 +194,20 @@ impl UnservedKind {
         }
     }
 
-    fn story(&self, why: &UnservedReason) -> String {
+    fn message(&self, reason: &UnservedReason) -> String {
         let version = &self.kind.version;
-        match why {
-            UnservedReason::Gone => "the server does not serve this kind (yet)".to_owned(),
+        match reason {
+            UnservedReason::Gone => "the API server does not serve this kind (yet)".to_owned(),
             UnservedReason::Coming => {
-                "the server does not serve this kind yet, but knows it".to_owned()
+                "the API server does not serve this kind yet, but knows it".to_owned()
             }
-            UnservedReason::Unknown => "the server does not serve this kind".to_owned(),
+            UnservedReason::Unknown => "the API server does not serve this kind".to_owned(),
             UnservedReason::OtherVersions(served) if served.is_empty() => {
-                "the server does not serve any version of this kind".to_owned()
+                "the API server does not serve any version of this kind".to_owned()
             }
             UnservedReason::OtherVersions(served) => format!(
-                "the server does not serve this kind in version {version}, which the operator is \
-                 made for, but in {}",
+                "the API server does not serve this kind in version {version}, which the operator was \
+                 generated for, but in {}",
                 served.join(", ")
             ),
         }
@@ -216,8 +216,8 @@ impl UnservedKind {
 
 fn is_bookmark(line: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Event<'a> {
+    struct EventLine<'a> {
         r#type: &'a str,
     }
-    serde_json::from_slice::<Event<'_>>(line).is_ok_and(|event| event.r#type == "BOOKMARK")
+    serde_json::from_slice::<EventLine<'_>>(line).is_ok_and(|event| event.r#type == "BOOKMARK")
 }

@@ -206,7 +206,7 @@ async fn a_patch_that_the_server_rejects_is_a_failed_attempt() -> TestResult {
         .wait_until("one", "the rejection is explained", |it| {
             records(it).get("create_fn").is_some_and(|record| {
                 let message = record["message"].as_str().unwrap_or_default();
-                message.contains("does not accept") && message.contains("not a label!")
+                message.contains("rejects its patch") && message.contains("not a label!")
             })
         })
         .await?;

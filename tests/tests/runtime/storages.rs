@@ -248,7 +248,7 @@ async fn what_the_schema_drops_is_named_and_the_object_is_handled_all_the_same()
         .await?;
     assert_eq!(handled.data["status"], json!({"flaky": 1}));
     let log = operator.log();
-    let named = "written, but not kept by the server: status.quick;";
+    let named = "written, but not kept by the API server: status.quick;";
     assert!(log.contains(named), "{log}");
     assert!(!log.contains("status.flaky"), "{log}");
     assert_eq!(operator.terminate().await?, Ending::Exit(0));

@@ -13,8 +13,8 @@ use tracing::warn;
 use crate::client::requests::{self, KindApi, PatchBody, Target};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
-use crate::watch::known_objects::Retain;
-use crate::watch::stream::{Stream, StreamSettings};
+use crate::watch::known_objects::Retention;
+use crate::watch::stream::{StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
 
 /// The API groups that peerings are defined in: today's, and that of old versions of Kopf.
@@ -173,17 +173,21 @@ impl Table {
     }
 
     /// The stream of the object, once it can be watched; asked for again, there is none.
-    pub(super) fn stream(&mut self, kind: KindIndex, settings: &StreamSettings) -> Option<Stream> {
+    pub(super) fn stream(
+        &mut self,
+        kind: KindIndex,
+        settings: &StreamSettings,
+    ) -> Option<WatchStream> {
         let usable = !matches!(self.presence, Presence::Unknown | Presence::Refused(_));
         let endpoint = self.endpoint.as_ref().filter(|_| usable && !self.watched)?;
         self.watched = true;
-        Some(Stream {
+        Some(WatchStream {
             api: endpoint.api.clone(),
             kind,
             namespace: self.seat.namespace.clone(),
-            retain: Retain::Identity,
+            retention: Retention::Identity,
             settings: settings.clone(),
-            observed: StreamHealth::unobserved(),
+            health: StreamHealth::unobserved(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! One look at an object for all its indices: what their functions say, and what comes of it.
+//! Evaluates the index functions for one object, and applies their results to the indices.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,20 +19,20 @@ use crate::events::object_ref::ObjectRef;
 use crate::events::span;
 use crate::handler::memo::Memos;
 use crate::health::metrics::HandlerMetrics;
-use crate::index::Update;
+use crate::index::IndexUpdate;
 use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
 use crate::process::execute::scope::{HandlerScope, OperatorServices};
 use crate::registration::function::index::IndexFunction;
 use crate::watch::ObjectKey;
 
-/// How often it is tried in vain to write while somebody reads, before there is a pause.
-const EAGER_TRIES: u32 = 16;
+/// Attempts to write to an index that is being read, before there is a pause between them.
+const IMMEDIATE_TRIES: u32 = 16;
 
-/// The pause between two tries to write while somebody reads.
-const PAUSE_FOR_READERS: Duration = Duration::from_millis(1);
+/// The pause between further attempts.
+const READER_PAUSE: Duration = Duration::from_millis(1);
 
-/// One index of a kind, with the function that fills it.
+/// One index of a kind with its function.
 #[derive(Clone)]
 pub(crate) struct Indexer {
     pub(crate) spec: Arc<HandlerSpec>,
@@ -43,61 +43,65 @@ pub(crate) struct Indexer {
     pub(crate) memos: Option<Arc<Memos>>,
 }
 
-/// What every attempt needs.
-pub(crate) struct Shared {
+/// The index functions of a kind, with the services that their calls need.
+pub(crate) struct IndexEvaluator {
     pub(crate) indexers: Vec<Indexer>,
     pub(crate) api: KindApi,
     pub(crate) services: Arc<OperatorServices>,
     pub(crate) default_backoff: Duration,
 }
 
-/// What became of an object in one index.
+/// The result of one index function for an object.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all are of the largest variant, and none is kept"
 )]
-pub(super) enum Looking {
-    /// It stays as it is.
-    Left,
-    /// It is not to be found.
+pub(super) enum IndexEvaluation {
+    /// The entries stay: the function was not called.
+    Unchanged,
+    /// The filters do not match: the entries are removed.
     Unmatched,
-    /// The function was called, or would have been if a limit allowed it.
+    /// The function was called, or a limit of its retries was reached.
     Called {
         record: Record,
         outcome: Outcome,
-        update: Option<Box<dyn Update>>,
+        update: Option<Box<dyn IndexUpdate>>,
     },
 }
 
-// === impl Shared ===
+// === impl IndexEvaluator ===
 
-impl Shared {
-    /// Looks at an object for all of its indices.
-    pub(super) async fn look(
+impl IndexEvaluator {
+    /// Evaluates an object for all of its indices.
+    pub(super) async fn evaluate(
         &self,
         key: &Arc<ObjectKey>,
         text: &RawValue,
         mut records: Vec<Option<Record>>,
         now: Timestamp,
-    ) -> Vec<Looking> {
+    ) -> Vec<IndexEvaluation> {
         let object = match self.api.read(text) {
             Ok(object) => Arc::new(object),
             Err(error) => {
                 error!(object = %key, "the object cannot be read: {error}");
-                return self.indexers.iter().map(|_| Looking::Left).collect();
+                return self
+                    .indexers
+                    .iter()
+                    .map(|_| IndexEvaluation::Unchanged)
+                    .collect();
             }
         };
         let mut results = Vec::with_capacity(self.indexers.len());
         records.resize(self.indexers.len(), None);
         for (indexer, record) in self.indexers.iter().zip(records) {
-            let rests = |record: &Record| record.is_finished() || record.is_sleeping(now);
-            if record.as_ref().is_some_and(rests) {
-                results.push(Looking::Left);
+            let is_waiting = |record: &Record| record.is_finished() || record.is_sleeping(now);
+            if record.as_ref().is_some_and(is_waiting) {
+                results.push(IndexEvaluation::Unchanged);
                 continue;
             }
             let matched = Matched::object(ObjectView::new(&object));
             if !indexer.spec.matches(&matched) {
-                results.push(Looking::Unmatched);
+                results.push(IndexEvaluation::Unmatched);
                 continue;
             }
             let record = record.unwrap_or_else(|| Record::begin(Reason::Noop, now));
@@ -112,18 +116,18 @@ impl Shared {
         indexer: &Indexer,
         object: Arc<Value>,
         record: Record,
-    ) -> Looking {
+    ) -> IndexEvaluation {
         let policy = &indexer.spec.policy;
         let runtime = record.runtime(Timestamp::now());
         if let Err(limit) = policy.allow(record.retries, runtime) {
             indexer.metrics.exhausted();
-            return Looking::Called {
+            return IndexEvaluation::Called {
                 record,
                 outcome: Outcome::Error(HandlerFailure::Exhausted(limit)),
                 update: None,
             };
         }
-        let scope = self.surroundings(key, indexer.memos.as_deref());
+        let scope = self.handler_scope(key, indexer.memos.as_deref());
         let span = scope.subject.span();
         let span = span.in_scope(|| span::handler(indexer.spec.id.as_str(), record.retries));
         let facts = IndexFacts {
@@ -139,24 +143,24 @@ impl Shared {
             .timeout
             .map(|timeout| timeout.saturating_sub(runtime));
         let measured = indexer.metrics.begin(record.retries);
-        let (verdict, update) = indexer.function.call(facts, limit).instrument(span).await;
-        measured.end(verdict.counted());
-        let update = update.filter(|_| matches!(verdict, CallEnd::Returned(Ok(()))));
-        Looking::Called {
+        let (end, update) = indexer.function.call(facts, limit).instrument(span).await;
+        measured.end(end.counted());
+        let update = update.filter(|_| matches!(end, CallEnd::Returned(Ok(()))));
+        IndexEvaluation::Called {
             record,
-            outcome: verdict.into_outcome(None, Reason::Noop, policy),
+            outcome: end.into_outcome(None, Reason::Noop, policy),
             update,
         }
     }
 
-    /// Puts into the index what an attempt came to; returns what is to be remembered.
+    /// Applies the result of an attempt to the index; returns the record of a failure.
     pub(super) async fn conclude(
         &self,
         key: &Arc<ObjectKey>,
         at: usize,
         record: Record,
         outcome: Outcome,
-        update: Option<Box<dyn Update>>,
+        update: Option<Box<dyn IndexUpdate>>,
     ) -> Option<Record> {
         let indexer = &self.indexers[at];
         let policy = &indexer.spec.policy;
@@ -170,9 +174,9 @@ impl Shared {
             }
             return None;
         }
-        let scope = self.surroundings(key, indexer.memos.as_deref());
+        let scope = self.handler_scope(key, indexer.memos.as_deref());
         scope.subject.span().in_scope(|| {
-            let finished = report::Finished {
+            let finished = report::FinishedCall {
                 spec: &indexer.spec,
                 outcome: &outcome,
                 consequence: &consequence,
@@ -180,7 +184,7 @@ impl Shared {
                 default_backoff,
                 now,
             };
-            report::tell(&finished, &scope);
+            report::report_call(&finished, &scope);
         });
         match consequence {
             Consequence::Succeeded(_) | Consequence::Ignored { .. } => None,
@@ -193,20 +197,20 @@ impl Shared {
         }
     }
 
-    /// Takes an object out of an index.
+    /// Removes an object from an index.
     pub(super) async fn discard(&self, key: &Arc<ObjectKey>, at: usize) {
         let function = &self.indexers[at].function;
         apply(function.nothing(&self.services.indices), key).await;
     }
 
-    /// The object is gone, and so is what was remembered of it.
+    /// Forgets the memos of an object that is gone.
     pub(super) fn forget(&self, key: &ObjectKey) {
         for memos in self.indexers.iter().filter_map(|it| it.memos.as_ref()) {
             memos.forget(&key.uid);
         }
     }
 
-    fn surroundings(&self, key: &Arc<ObjectKey>, memos: Option<&Memos>) -> HandlerScope {
+    fn handler_scope(&self, key: &Arc<ObjectKey>, memos: Option<&Memos>) -> HandlerScope {
         HandlerScope {
             services: Arc::clone(&self.services),
             subject: ObjectRef::handled(Arc::clone(self.api.name()), Arc::clone(key)),
@@ -216,15 +220,15 @@ impl Shared {
     }
 }
 
-/// Waits for a moment when nobody reads, and lets all who want to read do so meanwhile.
-async fn apply(mut update: Box<dyn Update>, key: &Arc<ObjectKey>) {
+/// Waits until there is no reader, without blocking new readers.
+async fn apply(mut update: Box<dyn IndexUpdate>, key: &Arc<ObjectKey>) {
     let mut tries = 0;
     while !update.try_apply(key) {
         tries += 1;
-        if tries < EAGER_TRIES {
+        if tries < IMMEDIATE_TRIES {
             tokio::task::yield_now().await;
         } else {
-            tokio::time::sleep(PAUSE_FOR_READERS).await;
+            tokio::time::sleep(READER_PAUSE).await;
         }
     }
 }

@@ -12,7 +12,7 @@ use tracing::{Instrument as _, error, info};
 use super::{Attempt, Hook, HookContext};
 use crate::events::span;
 use crate::process::execute::invoke::supervised;
-use crate::process::execute::report::Failing;
+use crate::process::execute::report::FailureDescription;
 
 /// What becomes of the other handlers when one has failed for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,24 +98,24 @@ impl<C: HookContext> Hook<C> {
         let now = Timestamp::now();
         let consequence = Consequence::of(outcome.clone(), policy, default_backoff, record, now);
         let record = consequence.apply(record, now);
-        let failing = Failing {
+        let description = FailureDescription {
             policy,
             consequence: &consequence,
             record: Some(&record),
             default_backoff,
             now,
         };
-        tell(&self.declared.id, &outcome, &failing);
+        tell(&self.declared.id, &outcome, &description);
         record
     }
 }
 
 /// Tells what became of a call, in the words of Kopf.
-fn tell(id: &HandlerId, outcome: &Outcome, failing: &Failing<'_>) {
+fn tell(id: &HandlerId, outcome: &Outcome, description: &FailureDescription<'_>) {
     match outcome {
         Outcome::Success(_) => info!("Activity '{id}' succeeded."),
         Outcome::Waiting { .. } => {}
-        Outcome::Error(failure) => error!("Activity '{id}' {}", failing.complaint(failure)),
+        Outcome::Error(failure) => error!("Activity '{id}' {}", description.describe(failure)),
     }
 }
 

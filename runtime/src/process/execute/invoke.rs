@@ -1,4 +1,4 @@
-//! One call of a handler under supervision: it may fail, panic or take too long.
+//! Supervises one call of a handler, which may fail, panic or take too long.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::handler::error::{ErrorKind, HandlerError, HandlerResult};
 use crate::health::metrics::Outcome as Counted;
 use crate::task::panic_message;
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug)]
 pub(crate) enum CallEnd {
     Returned(HandlerResult),
     Panicked(String),
     OutOfTime,
-    /// The handler had to stop, and did not do so by itself.
+    /// The handler had to stop, and did not return by itself.
     Interrupted,
     /// The handler was not called: the object does not fit its type.
     Undecodable(String),
@@ -44,7 +44,7 @@ pub(crate) async fn supervised(
 }
 
 impl CallEnd {
-    /// What the end of a call means to the records; `result` counts if it was a good end.
+    /// The outcome for the records; `result` counts only after success.
     pub(crate) fn into_outcome(
         self,
         result: Option<Value>,
@@ -67,7 +67,7 @@ impl CallEnd {
             Self::Undecodable(message) => {
                 let message = format!("the object does not fit its type: {message}");
                 Outcome::Error(match reason {
-                    // Nobody repairs an object that is being deleted: it must not stay for ever.
+                    // Retries would keep an object that is being deleted for ever.
                     Reason::Delete => HandlerFailure::Permanent { message },
                     _ => HandlerFailure::Other { message },
                 })
@@ -75,7 +75,7 @@ impl CallEnd {
         }
     }
 
-    /// How the call is counted.
+    /// The outcome as a metric.
     pub(crate) fn counted(&self) -> Counted {
         match self {
             Self::Returned(Ok(())) => Counted::Succeeded,
@@ -92,7 +92,7 @@ impl CallEnd {
         }
     }
 
-    /// Whether the error mode decides what this end means.
+    /// True if the error mode of the handler decides about a retry.
     pub(crate) fn is_arbitrary(&self) -> bool {
         match self {
             Self::Returned(Err(error)) => error.kind == ErrorKind::Arbitrary,
@@ -101,7 +101,7 @@ impl CallEnd {
         }
     }
 
-    /// What went wrong, if anything did, in short.
+    /// A short message about a failure, if there was one.
     pub(crate) fn problem(self) -> Option<String> {
         match self {
             Self::Returned(Ok(())) => None,
@@ -113,8 +113,8 @@ impl CallEnd {
         }
     }
 
-    /// What went wrong, if anything did, in the words for handlers on which nothing depends.
-    pub(crate) fn complaint(self) -> Option<String> {
+    /// Kopf's message about a failure that is ignored, as in event handlers.
+    pub(crate) fn ignored_failure(self) -> Option<String> {
         let exception =
             |message: &str| format!("failed with an exception and will ignore it: {message}");
         match self {
@@ -155,19 +155,19 @@ impl HandlerError {
 mod tests {
     use super::*;
 
-    fn outcome(verdict: CallEnd, reason: Reason) -> Outcome {
+    fn outcome(end: CallEnd, reason: Reason) -> Outcome {
         let policy = RetryPolicy {
             timeout: Some(Duration::from_secs(5)),
             ..RetryPolicy::default()
         };
-        verdict.into_outcome(Some(Value::from("made")), reason, &policy)
+        end.into_outcome(Some(Value::from("made")), reason, &policy)
     }
 
     #[tokio::test]
     async fn a_panic_is_an_arbitrary_error() {
-        let verdict = supervised(Box::pin(async { panic!("no {}", "way") }), None).await;
+        let end = supervised(Box::pin(async { panic!("no {}", "way") }), None).await;
         assert_eq!(
-            outcome(verdict, Reason::Create),
+            outcome(end, Reason::Create),
             Outcome::Error(HandlerFailure::Other {
                 message: "panicked: no way".to_owned()
             })
@@ -175,11 +175,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_end_of_the_time_interrupts_a_call() {
+    async fn a_timeout_interrupts_a_call() {
         let limit = Some(Duration::from_secs(5));
-        let verdict = supervised(Box::pin(std::future::pending()), limit).await;
+        let end = supervised(Box::pin(std::future::pending()), limit).await;
         assert_eq!(
-            outcome(verdict, Reason::Create),
+            outcome(end, Reason::Create),
             Outcome::Error(HandlerFailure::Exhausted(RetryLimit::Timeout(
                 Duration::from_secs(5)
             )))
@@ -189,15 +189,15 @@ mod tests {
     #[test]
     fn an_object_that_does_not_decode_may_be_repaired_unless_it_is_being_deleted() {
         let message = "the object does not fit its type: no size".to_owned();
-        let verdict = || CallEnd::Undecodable("no size".to_owned());
+        let end = || CallEnd::Undecodable("no size".to_owned());
         assert_eq!(
-            outcome(verdict(), Reason::Update),
+            outcome(end(), Reason::Update),
             Outcome::Error(HandlerFailure::Other {
                 message: message.clone()
             })
         );
         assert_eq!(
-            outcome(verdict(), Reason::Delete),
+            outcome(end(), Reason::Delete),
             Outcome::Error(HandlerFailure::Permanent { message })
         );
     }

@@ -1,6 +1,6 @@
-//! What people are told about calls of handlers, in the log and in Kubernetes events.
+//! Reports calls of handlers in the log and in Kubernetes events.
 //!
-//! The words are Kopf's, so that people and their alerts recognise them.
+//! The messages are those of Kopf, so that people and their alerts recognise them.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
 use tracing::{debug, error, info};
 
-use crate::process::execute::scope::{HandlerScope, Progress};
+use crate::process::execute::scope::{HandlerScope, ProgressEvent};
 
-/// A call that is over, with all that it takes to tell about it.
-pub(crate) struct Finished<'a> {
+/// A finished call with its outcome.
+pub(crate) struct FinishedCall<'a> {
     pub(crate) spec: &'a HandlerSpec,
     pub(crate) outcome: &'a Outcome,
     pub(crate) consequence: &'a Consequence,
@@ -26,8 +26,8 @@ pub(crate) struct Finished<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// All that decides how a failure is put into words.
-pub(crate) struct Failing<'a> {
+/// The facts that decide about the message of a failure.
+pub(crate) struct FailureDescription<'a> {
     pub(crate) policy: &'a RetryPolicy,
     pub(crate) consequence: &'a Consequence,
     /// The record after the call.
@@ -36,35 +36,35 @@ pub(crate) struct Failing<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Tells what became of a call; a failure is posted on the object, too.
-pub(crate) fn tell(finished: &Finished<'_>, scope: &HandlerScope) {
+/// Logs the outcome of a call, and posts it as an event of the object.
+pub(crate) fn report_call(finished: &FinishedCall<'_>, scope: &HandlerScope) {
     let id = &finished.spec.id;
     let noun = noun(finished.spec.trigger);
     match finished.outcome {
-        // A timer ticks for every object again and again: that is no news.
+        // A timer succeeds for every object again and again: a log line each would be too much.
         Outcome::Success(_) if finished.spec.trigger == Trigger::Timer => {
             debug!("{noun} '{id}' succeeded.");
         }
         Outcome::Success(_) if finished.spec.trigger == Trigger::Index => {}
         Outcome::Success(_) => {
-            let news = format!("{noun} '{id}' succeeded.");
-            info!("{news}");
-            scope.tell(Progress::Success, &news);
+            let message = format!("{noun} '{id}' succeeded.");
+            info!("{message}");
+            scope.post_progress(ProgressEvent::Success, &message);
         }
         Outcome::Waiting { .. } => {}
         Outcome::Error(failure) => {
-            let complaint = format!("{noun} '{id}' {}", finished.failing().complaint(failure));
-            error!("{complaint}");
-            // An index is about what the operator knows, not about what it does to the object.
+            let message = format!("{noun} '{id}' {}", finished.description().describe(failure));
+            error!("{message}");
+            // An index function does nothing to the object, so no event is posted.
             if finished.spec.trigger != Trigger::Index {
-                scope.tell(Progress::Failure, &complaint);
+                scope.post_progress(ProgressEvent::Failure, &message);
             }
         }
     }
 }
 
-/// Tells that all handlers of an object are done for now.
-pub(crate) fn tell_end(reason: Reason, conclusion: &CycleOutcome, scope: &HandlerScope) {
+/// Logs and posts that all handlers of an object are done for now.
+pub(crate) fn report_cycle_end(reason: Reason, conclusion: &CycleOutcome, scope: &HandlerScope) {
     let CycleOutcome {
         succeeded, failed, ..
     } = conclusion;
@@ -81,13 +81,13 @@ pub(crate) fn tell_end(reason: Reason, conclusion: &CycleOutcome, scope: &Handle
     let tally = format!("{what} is processed: {succeeded} succeeded; {failed} failed.");
     info!("{tally}");
     if *failed == 0 {
-        scope.tell(Progress::Finished, "All handlers succeeded.");
+        scope.post_progress(ProgressEvent::Finished, "All handlers succeeded.");
     } else {
-        scope.tell(Progress::Finished, &tally);
+        scope.post_progress(ProgressEvent::Finished, &tally);
     }
 }
 
-/// What a handler is called when people are told about it.
+/// The word for a handler in messages.
 pub(crate) fn noun(trigger: Trigger) -> &'static str {
     match trigger {
         Trigger::Daemon => "Daemon",
@@ -97,9 +97,9 @@ pub(crate) fn noun(trigger: Trigger) -> &'static str {
     }
 }
 
-impl Finished<'_> {
-    fn failing(&self) -> Failing<'_> {
-        Failing {
+impl FinishedCall<'_> {
+    fn description(&self) -> FailureDescription<'_> {
+        FailureDescription {
             policy: &self.spec.policy,
             consequence: self.consequence,
             record: self.record,
@@ -109,9 +109,9 @@ impl Finished<'_> {
     }
 }
 
-impl Failing<'_> {
-    /// What is told after the name of whoever failed.
-    pub(crate) fn complaint(&self, failure: &HandlerFailure) -> String {
+impl FailureDescription<'_> {
+    /// The message after the name of the handler.
+    pub(crate) fn describe(&self, failure: &HandlerFailure) -> String {
         let policy = self.policy;
         match failure {
             HandlerFailure::Permanent { message } => format!("failed permanently: {message}"),
@@ -154,7 +154,7 @@ impl Failing<'_> {
         }
     }
 
-    /// Which limit forbids another attempt after `delay`, if that is why there is none.
+    /// The limit that forbids another attempt after `delay`, if that is why there is none.
     fn limit(&self, delay: Duration) -> Option<RetryLimit> {
         let gave_up = matches!(self.consequence, Consequence::Failed { .. });
         let record = self.record.filter(|_| gave_up)?;
@@ -168,7 +168,7 @@ impl Failing<'_> {
     }
 }
 
-/// Seconds as Python writes them, without a fraction that is none.
+/// Seconds as Python writes them, without an empty fraction.
 fn seconds(duration: Duration) -> String {
     if duration.subsec_nanos() == 0 {
         duration.as_secs().to_string()
@@ -195,8 +195,8 @@ mod tests {
 
     use super::*;
 
-    /// What is told when a call fails `after` the start of a handler with this policy.
-    fn complaint(policy: RetryPolicy, after: u64, failure: &HandlerFailure) -> String {
+    /// The message of a failure that comes `after` the start of a handler with this policy.
+    fn message(policy: RetryPolicy, after: u64, failure: &HandlerFailure) -> String {
         let default_backoff = Duration::from_secs(60);
         let start = Timestamp::UNIX_EPOCH;
         let now = start + Duration::from_secs(after);
@@ -205,7 +205,7 @@ mod tests {
         let consequence = Consequence::of(outcome.clone(), &policy, default_backoff, &before, now);
         let mut spec = HandlerSpec::new("fn", Trigger::Create);
         spec.policy = policy;
-        let finished = Finished {
+        let finished = FinishedCall {
             spec: &spec,
             outcome: &outcome,
             consequence: &consequence,
@@ -213,7 +213,7 @@ mod tests {
             default_backoff,
             now,
         };
-        finished.failing().complaint(failure)
+        finished.description().describe(failure)
     }
 
     fn temporary() -> HandlerFailure {
@@ -233,14 +233,14 @@ mod tests {
             ..RetryPolicy::default()
         };
         assert_eq!(
-            complaint(policy, 1, &other()),
+            message(policy, 1, &other()),
             "failed with an exception and will try again in 2.5 seconds: oops"
         );
         assert_eq!(
-            complaint(RetryPolicy::default(), 1, &other()),
+            message(RetryPolicy::default(), 1, &other()),
             "failed with an exception and will try again in 60 seconds: oops"
         );
-        assert_eq!(complaint(policy, 1, &temporary()), "failed temporarily: no");
+        assert_eq!(message(policy, 1, &temporary()), "failed temporarily: no");
     }
 
     #[test]
@@ -250,27 +250,27 @@ mod tests {
             ..RetryPolicy::default()
         };
         assert_eq!(
-            complaint(mode(ErrorMode::Permanent), 1, &other()),
+            message(mode(ErrorMode::Permanent), 1, &other()),
             "failed with an exception and will stop now: oops"
         );
         assert_eq!(
-            complaint(mode(ErrorMode::Ignored), 1, &other()),
+            message(mode(ErrorMode::Ignored), 1, &other()),
             "failed with an exception and will ignore it: oops"
         );
     }
 
     #[test]
-    fn limits_that_lie_ahead_are_named() {
+    fn limits_that_forbid_another_attempt_are_named() {
         let once = RetryPolicy {
             retries: Some(1),
             ..RetryPolicy::default()
         };
         assert_eq!(
-            complaint(once, 1, &temporary()),
+            message(once, 1, &temporary()),
             "failed temporarily but will exceed 1 retries: no"
         );
         assert_eq!(
-            complaint(once, 1, &other()),
+            message(once, 1, &other()),
             "failed with an exception and will stop now (it would exceed 1 retries on the next attempt): oops"
         );
         let short = RetryPolicy {
@@ -278,12 +278,12 @@ mod tests {
             ..RetryPolicy::default()
         };
         assert_eq!(
-            complaint(short, 1, &temporary()),
+            message(short, 1, &temporary()),
             "failed temporarily but will time out after 5 seconds: no"
         );
         let timeout = RetryLimit::Timeout(Duration::from_secs(5));
         assert_eq!(
-            complaint(short, 3725, &HandlerFailure::Exhausted(timeout)),
+            message(short, 3725, &HandlerFailure::Exhausted(timeout)),
             "has timed out after 1:02:05."
         );
     }

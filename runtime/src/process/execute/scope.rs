@@ -1,4 +1,4 @@
-//! What every handler has around it, whatever it is called for.
+//! The scope of a handler call: the object, and the services of the operator.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::handler::memo::AnyMemo;
 use crate::index::Indices;
 use crate::settings::{PostingLevel, ProgressPosting};
 
-/// What all handlers of an operator share.
+/// The services that all handlers of an operator share.
 pub(crate) struct OperatorServices {
     pub(crate) client: Client,
-    /// None if nobody is to be told anything.
+    /// None if no Kubernetes events are to be posted.
     pub(crate) poster: Option<EventPoster>,
     pub(crate) pause_gate: PauseGate,
     pub(crate) indices: Indices,
 }
 
-/// The object, and the means to do something about it.
+/// The object of a call, with the services of the operator.
 #[derive(Clone)]
 pub(crate) struct HandlerScope {
     pub(crate) services: Arc<OperatorServices>,
@@ -34,9 +34,9 @@ pub(crate) struct HandlerScope {
     pub(crate) resource: Arc<DiscoveredResource>,
 }
 
-/// How the handling of an object goes on.
+/// A step in the handling of an object that is posted as a Kubernetes event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum ProgressEvent {
     /// A handler succeeded.
     Success,
     /// A handler failed.
@@ -57,33 +57,33 @@ impl HandlerScope {
         }
     }
 
-    /// The means to tell people about the object.
+    /// Posts Kubernetes events on the object.
     pub(crate) fn recorder(&self) -> EventRecorder {
         EventRecorder::new(self.subject.clone(), self.services.poster.clone())
     }
 
-    /// Whether and how log lines of a handler become events.
+    /// The posting of log lines as Kubernetes events, if the settings ask for it.
     pub(crate) fn log_posting(&self) -> Option<LogPosting> {
         LogPosting::of(self.services.poster.as_ref(), &self.subject)
     }
 
-    /// Tells people in an event how the handling goes on, if they want to know that.
-    pub(crate) fn tell(&self, progress: Progress, message: &str) {
+    /// Posts an event about the handling, if the settings ask for it.
+    pub(crate) fn post_progress(&self, progress: ProgressEvent, message: &str) {
         let (least, level, severity, reason) = match progress {
-            Progress::Success => (
+            ProgressEvent::Success => (
                 ProgressPosting::Everything,
                 PostingLevel::Info,
                 EventSeverity::Normal,
                 "Success",
             ),
-            Progress::Failure => (
+            ProgressEvent::Failure => (
                 ProgressPosting::Failures,
                 PostingLevel::Error,
                 EventSeverity::Error,
-                // As Kopf has it, so that people and their alerts recognise it.
+                // Kopf's reason, so that people and their alerts recognise it.
                 "Logging",
             ),
-            Progress::Finished => (
+            ProgressEvent::Finished => (
                 ProgressPosting::Everything,
                 PostingLevel::Info,
                 EventSeverity::Normal,

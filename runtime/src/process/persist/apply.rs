@@ -1,15 +1,15 @@
-//! Sends a patch and does not give up until it has landed, or can never land.
+//! Writes a patch to an object, again and again, until the API server accepts or rejects it.
 //!
-//! At most one request goes to each endpoint of the object: what needs the newest state is merged
-//! with the rest into one JSON patch that insists on that state, and is computed anew whenever
-//! somebody else was faster. Nothing is sent after the operator's lease has ended.
+//! At most one request goes to each endpoint of the object: edits of the newest state are merged
+//! with the rest into one JSON patch that tests the resource version, and are computed anew after
+//! a conflict. Nothing is sent after the operator's lease has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::object::ObjectView;
-use kopf_core::object::patch::{ObjectPatch, PatchFn, apply_merge, json_patch};
-use kopf_core::object::write_effect::version_if_expected;
+use kopf_core::object::patch::{Patch, PatchFn, apply_merge, json_patch};
+use kopf_core::object::write_effect::version_if_foreseen;
 use serde_json::{Value, json};
 use tracing::warn;
 
@@ -24,96 +24,108 @@ use crate::watch::ObjectKey;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What became of a patch that could be sent.
+/// The result of a write that the API server did not reject.
 #[derive(Debug)]
 pub(crate) enum WriteResult {
-    /// The object as it is after the last request.
+    /// The object after the last request.
     Written(Arc<Value>),
-    /// The same, but the server has not kept these annotations.
+    /// The same, but the API server has not kept these annotations.
     Stripped(Arc<Value>, Vec<String>),
-    /// The object is at this version what it was before, with the patch on it.
-    Foreseen(ResourceVersion),
+    /// At this version, the object is the known state with the patch applied.
+    AsExpected(ResourceVersion),
     /// There was nothing to change.
     Unchanged,
-    /// Nothing was written: the object is not what it was taken for, but this.
+    /// Nothing was written: the known state is outdated, and this is the newest one.
     Outdated(Arc<Value>),
     /// The object does not exist any more.
     Gone,
-    /// The right to write ended first; something may have been written.
+    /// The lease ended first; something may have been written.
     LeaseEnded,
 }
 
-/// The server will never accept the patch.
+/// The API server rejects the patch.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct WriteRejected(String);
 
-/// What to do when the object was changed by somebody else in the meantime.
+/// The reaction to a conflict with another writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnConflict {
-    /// Write it nevertheless, on top of the newer state.
+    /// Write the patch on top of the newer state.
     Repeat,
-    /// Write nothing, and think again.
+    /// Write nothing, and return the newer state.
     Report,
 }
 
-/// What is to be told about the object after the write.
+/// The need to know the object after the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tell {
-    /// The object.
-    All,
-    /// The object only if it is not what the write was meant to leave.
-    Surprises,
+pub(crate) enum ReadBack {
+    /// The object is decoded.
+    Always,
+    /// The object is decoded only if it is not the known state with the patch applied.
+    IfUnexpected,
 }
 
-/// The object that is written to.
-pub(crate) struct Place<'a> {
+/// Writes to one object.
+pub(crate) struct ObjectWriter<'a> {
     pub(crate) api: &'a KindApi,
     pub(crate) key: &'a ObjectKey,
     pub(crate) status: StatusSubresource,
     pub(crate) pause_gate: &'a PauseGate,
 }
 
-/// What one endpoint of the object can change.
+/// The part of an object that one endpoint can change.
 #[derive(Debug, Clone, Copy)]
-enum Part {
+enum ObjectPart {
     All,
     Status,
     AllButStatus,
 }
 
 #[derive(Clone, Copy)]
-enum Ask<'a> {
+enum ObjectRequest<'a> {
     Get,
     Patch(Target, &'a PatchBody<'a>),
 }
 
-/// What an object should be after a merge, if that is all that anybody wants to know.
+/// The expected state of an object after a merge patch.
 #[derive(Clone, Copy)]
-struct Foreseen<'a> {
+struct ExpectedState<'a> {
     known: &'a Value,
     patch: &'a Value,
 }
 
-/// What the text of an answer says; nothing if it is about a namesake of the object.
-type Read<T> = Result<Option<T>, serde_json::Error>;
+/// The content of an answer; none if it is about another object of the same name.
+type DecodedAnswer<T> = Result<Option<T>, serde_json::Error>;
 
 /// The object after a request.
-enum Answer {
-    Foreseen(ResourceVersion),
+enum WriteAnswer {
+    AsExpected(ResourceVersion),
     Object(Arc<Value>),
 }
 
-/// Edits of the newest state, with the merge that goes with them.
+/// Edits of the newest state, with the merge patch that is applied before them.
 #[derive(Clone, Copy)]
-struct Edits<'a> {
+struct PatchEdits<'a> {
     merge: Option<&'a Value>,
     edits: &'a [PatchFn],
     split: bool,
     on_conflict: OnConflict,
 }
 
-enum Failure {
+/// A patch on its way to the endpoints of an object.
+struct PatchWrite<'a> {
+    writer: &'a ObjectWriter<'a>,
+    known: Arc<Value>,
+    /// True if the status has an endpoint of its own.
+    split: bool,
+    read_back: ReadBack,
+    /// The status that was written, if the object was as expected and not decoded after it.
+    unread_status: Option<Value>,
+    status_answer: Option<WriteAnswer>,
+}
+
+enum WriteFailure {
     Gone,
     Outdated(Arc<Value>),
     Conflict,
@@ -121,258 +133,305 @@ enum Failure {
     LeaseEnded,
 }
 
-/// Writes a patch; `known` is the newest state that was seen.
+/// Writes a patch; `known` is the newest known state.
 pub(crate) async fn apply(
-    place: &Place<'_>,
+    writer: &ObjectWriter<'_>,
     known: &Arc<Value>,
-    patch: ObjectPatch,
+    patch: Patch,
     on_conflict: OnConflict,
-    tell: Tell,
+    read_back: ReadBack,
 ) -> Result<WriteResult, WriteRejected> {
-    let mut split = place.status == StatusSubresource::Present;
+    let split = writer.status == StatusSubresource::Present;
     let mut requests = patch.into_requests(split);
-    // Edits are made on the object itself.
-    let mut tell = if requests.edits.is_empty() {
-        tell
-    } else {
-        Tell::All
+    let mut write = PatchWrite {
+        writer,
+        known: Arc::clone(known),
+        split,
+        // Edits are made on the object itself.
+        read_back: if requests.edits.is_empty() {
+            read_back
+        } else {
+            ReadBack::Always
+        },
+        unread_status: None,
+        status_answer: None,
     };
-    let mut known = Arc::clone(known);
-    let mut unseen = None;
-    let mut answer = None;
-    if let Some(status) = requests.status.take() {
-        let foreseen = tell.foreseen(&known, &status);
-        match place.merge(Target::Status, &status, foreseen).await {
-            Ok(Answer::Object(body)) => {
-                // What surprises here is part of what is known for the next request.
-                tell = Tell::All;
-                known = Arc::clone(&body);
-                answer = Some(Answer::Object(body));
+    if let Some(status) = requests.status.take()
+        && let Err(failure) = write.send_status(status, &mut requests.body).await
+    {
+        return failure.into_result();
+    }
+    let edits = PatchEdits {
+        merge: requests.body.as_ref(),
+        edits: &requests.edits,
+        split: write.split,
+        on_conflict,
+    };
+    match write.send_body(edits).await {
+        Ok(answer) => Ok(write.result(answer, requests.body.as_ref())),
+        Err(failure) => failure.into_result(),
+    }
+}
+
+/// Reads the newest state from the API server; none if the object is gone.
+pub(crate) async fn newest(writer: &ObjectWriter<'_>) -> Option<Arc<Value>> {
+    writer.fetch().await.ok()
+}
+
+// === impl ReadBack ===
+
+impl ReadBack {
+    fn expected<'a>(self, known: &'a Value, patch: &'a Value) -> Option<ExpectedState<'a>> {
+        (self == Self::IfUnexpected).then_some(ExpectedState { known, patch })
+    }
+}
+
+// === impl PatchWrite ===
+
+impl PatchWrite<'_> {
+    /// Sends the status to its endpoint, or adds it to the body if there is no such endpoint.
+    async fn send_status(
+        &mut self,
+        status: Value,
+        body: &mut Option<Value>,
+    ) -> Result<(), WriteFailure> {
+        let expected = self.read_back.expected(&self.known, &status);
+        match self.writer.merge(Target::Status, &status, expected).await {
+            Ok(WriteAnswer::Object(object)) => {
+                // The next request starts from a state that may be unexpected.
+                self.read_back = ReadBack::Always;
+                self.known = Arc::clone(&object);
+                self.status_answer = Some(WriteAnswer::Object(object));
             }
-            Ok(Answer::Foreseen(version)) => {
-                answer = Some(Answer::Foreseen(version));
-                unseen = Some(status);
+            Ok(WriteAnswer::AsExpected(version)) => {
+                self.status_answer = Some(WriteAnswer::AsExpected(version));
+                self.unread_status = Some(status);
             }
-            Err(Failure::Gone) if place.exists().await => {
+            Err(WriteFailure::Gone) if self.writer.exists().await => {
                 warn!(
                     "the definition of the kind has no status subresource (any more), unlike the \
                      generated code: the status is written with the rest"
                 );
-                split = false;
-                apply_merge(requests.body.get_or_insert_with(|| json!({})), &status);
+                self.split = false;
+                apply_merge(body.get_or_insert_with(|| json!({})), &status);
             }
-            Err(failure) => return failure.into_landing(),
+            Err(failure) => return Err(failure),
         }
+        Ok(())
     }
-    let merge = requests.body;
-    let written = if requests.edits.is_empty() {
-        match &merge {
-            Some(body) => {
-                let both = unseen.map(|status| joined(body, status));
-                let foreseen = tell.foreseen(&known, both.as_ref().unwrap_or(body));
-                place.merge(Target::Body, body, foreseen).await.map(Some)
-            }
-            None => Ok(None),
+
+    /// Sends the rest: a merge patch, or a JSON patch if there are edits.
+    async fn send_body(
+        &mut self,
+        edits: PatchEdits<'_>,
+    ) -> Result<Option<WriteAnswer>, WriteFailure> {
+        if !edits.edits.is_empty() {
+            let edited = self.writer.edit(&self.known, edits).await?;
+            return Ok(edited.map(WriteAnswer::Object));
         }
-    } else {
-        let edits = Edits {
-            merge: merge.as_ref(),
-            edits: &requests.edits,
-            split,
-            on_conflict,
+        let Some(body) = edits.merge else {
+            return Ok(None);
         };
-        let edited = place.edit(&known, edits).await;
-        edited.map(|written| written.map(Answer::Object))
-    };
-    let written = match written {
-        Ok(written) => written,
-        Err(failure) => return failure.into_landing(),
-    };
-    Ok(match (written, merge) {
-        (Some(Answer::Object(body)), Some(merge)) => {
-            let stripped = pruned_fields::stripped(&merge, &body);
-            if stripped.is_empty() {
-                WriteResult::Written(body)
-            } else {
-                WriteResult::Stripped(body, stripped)
+        let both = self.unread_status.take().map(|status| joined(body, status));
+        let both = both.as_ref().unwrap_or(body);
+        let expected = self.read_back.expected(&self.known, both);
+        let answer = self.writer.merge(Target::Body, body, expected).await?;
+        Ok(Some(answer))
+    }
+
+    fn result(self, answer: Option<WriteAnswer>, merge: Option<&Value>) -> WriteResult {
+        if let (Some(WriteAnswer::Object(object)), Some(merge)) = (&answer, merge) {
+            let stripped = pruned_fields::stripped(merge, object);
+            if !stripped.is_empty() {
+                return WriteResult::Stripped(Arc::clone(object), stripped);
             }
         }
-        (written, _) => match written.or(answer) {
-            Some(Answer::Object(body)) => WriteResult::Written(body),
-            Some(Answer::Foreseen(version)) => WriteResult::Foreseen(version),
+        match answer.or(self.status_answer) {
+            Some(WriteAnswer::Object(object)) => WriteResult::Written(object),
+            Some(WriteAnswer::AsExpected(version)) => WriteResult::AsExpected(version),
             None => WriteResult::Unchanged,
-        },
-    })
-}
-
-/// Reads the object as the server has it now; none if it is gone.
-pub(crate) async fn newest(place: &Place<'_>) -> Option<Arc<Value>> {
-    place.fetch().await.ok()
-}
-
-// === impl Tell ===
-
-impl Tell {
-    fn foreseen<'a>(self, known: &'a Value, patch: &'a Value) -> Option<Foreseen<'a>> {
-        (self == Self::Surprises).then_some(Foreseen { known, patch })
+        }
     }
 }
 
-// === impl Place ===
+// === impl ObjectWriter ===
 
-impl Place<'_> {
+impl ObjectWriter<'_> {
     async fn merge(
         &self,
         target: Target,
         patch: &Value,
-        foreseen: Option<Foreseen<'_>>,
-    ) -> Result<Answer, Failure> {
+        expected: Option<ExpectedState<'_>>,
+    ) -> Result<WriteAnswer, WriteFailure> {
         let mut guarded = patch.clone();
         apply_merge(&mut guarded, &json!({"metadata": {"uid": &*self.key.uid}}));
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let body = PatchBody::Merge(&guarded);
-            let ask = Ask::Patch(target, &body);
-            match self.ask(ask, |text| self.compare(text, foreseen)).await {
-                Ok(Answer::Object(body)) => {
+            let request = ObjectRequest::Patch(target, &body);
+            match self
+                .request(request, |text| self.decode_or_expected(text, expected))
+                .await
+            {
+                Ok(WriteAnswer::Object(body)) => {
                     pruned_fields::warn_if_dropped(self.key, patch, &body);
-                    return Ok(Answer::Object(body));
+                    return Ok(WriteAnswer::Object(body));
                 }
-                Ok(foreseen) => return Ok(foreseen),
-                Err(Failure::Conflict | Failure::WriteRejected(_)) if !self.exists().await => {
-                    return Err(Failure::Gone);
+                Ok(expected) => return Ok(expected),
+                Err(WriteFailure::Conflict | WriteFailure::WriteRejected(_))
+                    if !self.exists().await =>
+                {
+                    return Err(WriteFailure::Gone);
                 }
-                // The patch insists on nothing: the server gave up against faster writers.
-                Err(Failure::Conflict) => tokio::time::sleep(backoff.next(None)).await,
+                // The patch tests no version: the API server gave up against faster writers.
+                Err(WriteFailure::Conflict) => tokio::time::sleep(backoff.next(None)).await,
                 Err(failure) => return Err(failure),
             }
         }
     }
 
-    /// Repeats the edits on ever newer states until one is still the newest when they arrive.
+    /// Repeats the edits on newer states until the API server reports no conflict.
     ///
     /// Each endpoint takes its own part of the edits once, so an edit need not be idempotent.
     async fn edit(
         &self,
         known: &Arc<Value>,
-        edits: Edits<'_>,
-    ) -> Result<Option<Arc<Value>>, Failure> {
-        let mut fresh = Arc::clone(known);
+        edits: PatchEdits<'_>,
+    ) -> Result<Option<Arc<Value>>, WriteFailure> {
+        let mut newest_state = Arc::clone(known);
         let mut written = None;
-        let parts: &[Part] = if edits.split {
-            &[Part::Status, Part::AllButStatus]
+        let parts: &[ObjectPart] = if edits.split {
+            &[ObjectPart::Status, ObjectPart::AllButStatus]
         } else {
-            &[Part::All]
+            &[ObjectPart::All]
         };
         for part in parts {
-            while let Some(patch) = part.patch(&fresh, edits) {
+            while let Some(patch) = part.patch(&newest_state, edits) {
                 let body = PatchBody::Json(&patch);
-                let ask = Ask::Patch(part.target(), &body);
-                let newer = match self.ask(ask, |text| self.read(text)).await {
+                let request = ObjectRequest::Patch(part.target(), &body);
+                let newer = match self.request(request, |text| self.decode(text)).await {
                     Ok(body) => {
-                        fresh = Arc::clone(&body);
+                        newest_state = Arc::clone(&body);
                         written = Some(body);
                         break;
                     }
-                    Err(Failure::Conflict) => self.fetch().await?,
-                    Err(Failure::WriteRejected(message)) => {
+                    Err(WriteFailure::Conflict) => self.fetch().await?,
+                    Err(WriteFailure::WriteRejected(message)) => {
                         let newer = self.fetch().await?;
-                        if version(&newer) == version(&fresh) {
-                            return Err(Failure::WriteRejected(message));
+                        if version(&newer) == version(&newest_state) {
+                            return Err(WriteFailure::WriteRejected(message));
                         }
                         newer
                     }
                     Err(failure) => return Err(failure),
                 };
                 match edits.on_conflict {
-                    OnConflict::Repeat => fresh = newer,
-                    OnConflict::Report => return Err(Failure::Outdated(newer)),
+                    OnConflict::Repeat => newest_state = newer,
+                    OnConflict::Report => return Err(WriteFailure::Outdated(newer)),
                 }
             }
         }
         Ok(written)
     }
 
-    /// The newest state of this very object.
-    async fn fetch(&self) -> Result<Arc<Value>, Failure> {
-        self.ask(Ask::Get, |text| self.read(text)).await
+    /// Reads the newest state of this very object.
+    async fn fetch(&self) -> Result<Arc<Value>, WriteFailure> {
+        self.request(ObjectRequest::Get, |text| self.decode(text))
+            .await
     }
 
     async fn exists(&self) -> bool {
-        !matches!(self.fetch().await, Err(Failure::Gone))
+        !matches!(self.fetch().await, Err(WriteFailure::Gone))
     }
 
-    /// Asks until there is an answer, or until nothing may be asked any more.
-    async fn ask<T>(&self, ask: Ask<'_>, read: impl Fn(&str) -> Read<T>) -> Result<T, Failure> {
-        let answer = self.pause_gate.while_leading(self.ask_on(ask, read)).await;
-        answer.unwrap_or_else(|LeaseEnded| Err(Failure::LeaseEnded))
+    /// Sends a request until there is an answer, or until the lease has ended.
+    async fn request<T>(
+        &self,
+        request: ObjectRequest<'_>,
+        read: impl Fn(&str) -> DecodedAnswer<T>,
+    ) -> Result<T, WriteFailure> {
+        let answer = self
+            .pause_gate
+            .while_leading(self.request_until_answered(request, read))
+            .await;
+        answer.unwrap_or_else(|LeaseEnded| Err(WriteFailure::LeaseEnded))
     }
 
-    async fn ask_on<T>(&self, ask: Ask<'_>, read: impl Fn(&str) -> Read<T>) -> Result<T, Failure> {
+    async fn request_until_answered<T>(
+        &self,
+        request: ObjectRequest<'_>,
+        read: impl Fn(&str) -> DecodedAnswer<T>,
+    ) -> Result<T, WriteFailure> {
         let name = &self.key.name;
         let namespace = self.key.namespace.as_deref();
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
-            let answer = match ask {
-                Ask::Get => self.api.get_unread(namespace, name).await,
-                Ask::Patch(target, patch) => {
+            let answer = match request {
+                ObjectRequest::Get => self.api.get_unread(namespace, name).await,
+                ObjectRequest::Patch(target, patch) => {
                     let answer = self.api.patch_unread(namespace, name, target, patch);
                     answer.await
                 }
             };
             let answer = answer.and_then(|text| read(&text).map_err(requests::Error::Decode));
             let error = match answer {
-                Ok(answer) => return answer.ok_or(Failure::Gone),
-                Err(requests::Error::NotFound) => return Err(Failure::Gone),
-                Err(requests::Error::Conflict(_)) => return Err(Failure::Conflict),
+                Ok(answer) => return answer.ok_or(WriteFailure::Gone),
+                Err(requests::Error::NotFound) => return Err(WriteFailure::Gone),
+                Err(requests::Error::Conflict(_)) => return Err(WriteFailure::Conflict),
                 Err(requests::Error::Invalid(message)) => {
-                    return Err(Failure::WriteRejected(message));
+                    return Err(WriteFailure::WriteRejected(message));
                 }
                 Err(error) => error,
             };
             let pause = backoff.next(error.retry_after());
             warn!(
-                "a write has not landed: {error}; trying again in {:.1} s",
+                "a request for the object failed: {error}; trying again in {:.1} s",
                 pause.as_secs_f32()
             );
             tokio::time::sleep(pause).await;
         }
     }
 
-    fn read(&self, text: &str) -> Read<Arc<Value>> {
+    fn decode(&self, text: &str) -> DecodedAnswer<Arc<Value>> {
         let body: Value = serde_json::from_str(text)?;
-        // The server takes the status of a namesake for that of the object.
-        let is_meant = ObjectView::new(&body).uid() == Some(&self.key.uid);
-        Ok(is_meant.then(|| Arc::new(body)))
+        // The endpoint of the status ignores the uid: this may be another object of the name.
+        let is_this_object = ObjectView::new(&body).uid() == Some(&self.key.uid);
+        Ok(is_this_object.then(|| Arc::new(body)))
     }
 
-    fn compare(&self, text: &str, foreseen: Option<Foreseen<'_>>) -> Read<Answer> {
-        let version =
-            foreseen.and_then(|Foreseen { known, patch }| version_if_expected(text, known, patch));
+    fn decode_or_expected(
+        &self,
+        text: &str,
+        expected: Option<ExpectedState<'_>>,
+    ) -> DecodedAnswer<WriteAnswer> {
+        let version = expected
+            .and_then(|ExpectedState { known, patch }| version_if_foreseen(text, known, patch));
         match version {
-            Some(version) => Ok(Some(Answer::Foreseen(ResourceVersion::new(version)))),
-            None => Ok(self.read(text)?.map(Answer::Object)),
+            Some(version) => Ok(Some(WriteAnswer::AsExpected(ResourceVersion::new(version)))),
+            None => Ok(self.decode(text)?.map(WriteAnswer::Object)),
         }
     }
 }
 
-// === impl Failure ===
+// === impl WriteFailure ===
 
-impl Failure {
-    fn into_landing(self) -> Result<WriteResult, WriteRejected> {
+impl WriteFailure {
+    fn into_result(self) -> Result<WriteResult, WriteRejected> {
         match self {
             Self::Gone => Ok(WriteResult::Gone),
             Self::LeaseEnded => Ok(WriteResult::LeaseEnded),
             Self::Outdated(newer) => Ok(WriteResult::Outdated(newer)),
-            Self::Conflict => Err(WriteRejected("the object was changed meanwhile".to_owned())),
+            Self::Conflict => Err(WriteRejected(
+                "another writer changed the object meanwhile".to_owned(),
+            )),
             Self::WriteRejected(message) => Err(WriteRejected(message)),
         }
     }
 }
 
-// === impl Part ===
+// === impl ObjectPart ===
 
-impl Part {
+impl ObjectPart {
     fn target(self) -> Target {
         match self {
             Self::Status => Target::Status,
@@ -380,9 +439,9 @@ impl Part {
         }
     }
 
-    /// The difference that the edits make to this part of the newest state.
-    fn patch(self, fresh: &Value, edits: Edits<'_>) -> Option<Value> {
-        let mut edited = fresh.clone();
+    /// The JSON patch of the edits for this part of the newest state.
+    fn patch(self, newest_state: &Value, edits: PatchEdits<'_>) -> Option<Value> {
+        let mut edited = newest_state.clone();
         if let Some(merge) = edits.merge {
             apply_merge(&mut edited, merge);
         }
@@ -391,10 +450,10 @@ impl Part {
         }
         let wanted = match self {
             Self::All => edited,
-            Self::Status => with_status_of(&edited, fresh.clone()),
-            Self::AllButStatus => with_status_of(fresh, edited),
+            Self::Status => with_status_of(&edited, newest_state.clone()),
+            Self::AllButStatus => with_status_of(newest_state, edited),
         };
-        json_patch(fresh, &wanted).map(|patch| patch.to_json())
+        json_patch(newest_state, &wanted).map(|patch| patch.to_json())
     }
 }
 
@@ -427,11 +486,11 @@ mod tests {
 
     #[test]
     fn each_endpoint_gets_its_part_of_the_edits_in_one_patch() {
-        let fresh = json!({
+        let newest_state = json!({
             "metadata": {"resourceVersion": "5", "finalizers": ["ours"]},
             "status": {"seen": [1]},
         });
-        let mut patch = ObjectPatch::new();
+        let mut patch = Patch::new();
         patch.set_annotation("note", "new");
         patch.edit(|body| {
             if let Some(meta) = body["metadata"].as_object_mut() {
@@ -442,7 +501,7 @@ mod tests {
             }
         });
         let requests = patch.into_requests(true);
-        let edits = Edits {
+        let edits = PatchEdits {
             merge: requests.body.as_ref(),
             edits: &requests.edits,
             split: true,
@@ -450,11 +509,11 @@ mod tests {
         };
         let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": "5"});
         assert_eq!(
-            Part::Status.patch(&fresh, edits),
+            ObjectPart::Status.patch(&newest_state, edits),
             Some(json!([test, {"op": "add", "path": "/status/seen/1", "value": 2}]))
         );
         assert_eq!(
-            Part::AllButStatus.patch(&fresh, edits),
+            ObjectPart::AllButStatus.patch(&newest_state, edits),
             Some(json!([
                 test,
                 {"op": "remove", "path": "/metadata/finalizers"},

@@ -1,13 +1,13 @@
-//! Writes what daemons and timers want written, beside the handling of changes.
+//! The object of a daemon or timer: its newest state, and writes to it.
 
 use std::sync::Arc;
 
 use kopf_core::object::ObjectView;
-use kopf_core::object::patch::ObjectPatch;
+use kopf_core::object::patch::Patch;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::apply::{OnConflict, Place, Tell, WriteRejected, WriteResult, apply};
+use super::apply::{ObjectWriter, OnConflict, ReadBack, WriteRejected, WriteResult, apply};
 use crate::client::requests::KindApi;
 use crate::client::resource::StatusSubresource;
 use crate::client::resource_version::ResourceVersion;
@@ -15,40 +15,40 @@ use crate::coordination::pause::PauseGate;
 use crate::watch::ObjectKey;
 use crate::watch::latest::LatestState;
 
-/// One object as those who accompany it reach it.
+/// An object as its daemons and timers read and write it.
 #[derive(Clone)]
-pub(crate) struct Delivery {
+pub(crate) struct BackgroundObject {
     pub(crate) api: Arc<KindApi>,
     pub(crate) key: Arc<ObjectKey>,
     pub(crate) status: StatusSubresource,
-    pub(crate) live: Arc<LatestState>,
+    pub(crate) latest: Arc<LatestState>,
     pub(crate) pause_gate: PauseGate,
 }
 
-impl Delivery {
-    /// Writes a patch until it has landed. An object that is gone needs nothing.
-    pub(crate) async fn deliver(&self, patch: ObjectPatch) -> Result<(), WriteRejected> {
+impl BackgroundObject {
+    /// Writes a patch; nothing if the object is gone.
+    pub(crate) async fn write(&self, patch: Patch) -> Result<(), WriteRejected> {
         if patch.is_empty() {
             return Ok(());
         }
-        // Large and seldom needed: whoever could need it stays small.
-        Box::pin(self.write(patch)).await
+        // The future is large and seldom needed: boxed, it keeps that of the caller small.
+        Box::pin(self.write_patch(patch)).await
     }
 
-    async fn write(&self, patch: ObjectPatch) -> Result<(), WriteRejected> {
+    async fn write_patch(&self, patch: Patch) -> Result<(), WriteRejected> {
         let known = Arc::new(self.newest());
-        let place = Place {
+        let writer = ObjectWriter {
             api: &self.api,
             key: &self.key,
             status: self.status,
             pause_gate: &self.pause_gate,
         };
-        match apply(&place, &known, patch, OnConflict::Repeat, Tell::All).await? {
+        match apply(&writer, &known, patch, OnConflict::Repeat, ReadBack::Always).await? {
             WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {
-                show(&self.live, &newer)
+                update_latest(&self.latest, &newer)
             }
             WriteResult::Unchanged
-            | WriteResult::Foreseen(_)
+            | WriteResult::AsExpected(_)
             | WriteResult::Outdated(_)
             | WriteResult::Gone
             | WriteResult::LeaseEnded => {}
@@ -58,21 +58,21 @@ impl Delivery {
 
     /// The newest state, parsed.
     pub(crate) fn newest(&self) -> Value {
-        let text = self.live.snapshot().text;
+        let text = self.latest.snapshot().text;
         serde_json::from_str(text.get()).expect("the text of a state is JSON")
     }
 }
 
-/// Makes the answer of the server the newest state.
-pub(crate) fn show(live: &LatestState, newer: &Value) {
+/// Makes an answer of the API server the newest state, unless it is older.
+pub(crate) fn update_latest(latest: &LatestState, newer: &Value) {
     let (text, version) = parts(newer);
-    live.update(text, version);
+    latest.update(text, version);
 }
 
-/// Makes an answer of the server the newest state, even if it is older than what is known.
-pub(crate) fn set_back(live: &LatestState, former: &Value) {
+/// Makes an answer of the API server the newest state, even if it is older.
+pub(crate) fn replace_latest(latest: &LatestState, former: &Value) {
     let (text, version) = parts(former);
-    live.replace(text, version);
+    latest.replace(text, version);
 }
 
 fn parts(object: &Value) -> (Arc<RawValue>, Option<ResourceVersion>) {

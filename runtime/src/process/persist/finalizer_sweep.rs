@@ -1,7 +1,7 @@
-//! Releases objects that only an earlier version of the operator would have held.
+//! Removes our finalizer from objects that an earlier version of the operator has left with it.
 //!
-//! Where selectors keep objects out of view, those among them that still carry our finalizer would
-//! never go away: no handler of today needs it, and no stream brings them.
+//! Objects that the selectors of the watch exclude could never be deleted if they have our
+//! finalizer: no handler needs it any more, and no stream sends their events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use kopf_core::object::{ObjectView, finalizer};
 use serde_json::Value;
 use tracing::{info, warn};
 
-use super::apply::{OnConflict, Place, Tell, WriteResult, apply};
+use super::apply::{ObjectWriter, OnConflict, ReadBack, WriteResult, apply};
 use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::StatusSubresource;
@@ -22,8 +22,8 @@ const PAGE: u32 = 500;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Where to look for objects that are held for nothing, and by what.
-pub(crate) struct Sweep {
+/// The objects to check, and the finalizer to remove.
+pub(crate) struct FinalizerSweep {
     pub(crate) api: KindApi,
     pub(crate) kind: KindIndex,
     pub(crate) namespace: Option<String>,
@@ -31,10 +31,10 @@ pub(crate) struct Sweep {
     pub(crate) finalizer: String,
 }
 
-// === impl Sweep ===
+// === impl FinalizerSweep ===
 
-impl Sweep {
-    /// Looks at all objects once, at nothing but their metadata.
+impl FinalizerSweep {
+    /// Lists the metadata of all objects once, and removes the finalizer where it is.
     pub(crate) async fn run(self) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut next = None;
@@ -70,7 +70,7 @@ impl Sweep {
         let (true, Some(key)) = (held, ObjectKey::of(self.kind, view)) else {
             return;
         };
-        let place = Place {
+        let writer = ObjectWriter {
             api: &self.api,
             key: &key,
             // Only the metadata is written.
@@ -80,11 +80,11 @@ impl Sweep {
         let mut patch = ObjectPatch::new();
         let name = self.finalizer.clone();
         patch.edit(move |body| finalizer::remove(body, &name));
-        // Whoever leads next looks again.
+        // If the lease ends, the next leader checks again.
         let known = Arc::new(object);
-        match apply(&place, &known, patch, OnConflict::Repeat, Tell::All).await {
+        match apply(&writer, &known, patch, OnConflict::Repeat, ReadBack::Always).await {
             Ok(WriteResult::LeaseEnded) => {}
-            Ok(_) => info!(object = %key, "released: no handler needs the finalizer any more"),
+            Ok(_) => info!(object = %key, "the finalizer is removed: no handler needs it any more"),
             Err(rejected) => warn!(object = %key, "the finalizer cannot be removed: {rejected}"),
         }
     }

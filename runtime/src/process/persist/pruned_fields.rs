@@ -1,22 +1,22 @@
-//! Notices what the server silently left out of what was written.
+//! Finds the parts of a patch that the API server accepted and did not keep.
 
 use serde_json::Value;
 use tracing::warn;
 
 use crate::watch::ObjectKey;
 
-/// Told apart from fields: no schema is about single annotations.
+/// Treated apart from fields, as no schema prunes single annotations.
 const ANNOTATIONS: &str = "metadata.annotations";
 
 /// Warns about parts of a merge patch that are not in the object that came back.
 ///
-/// Mostly the schema of the kind does not know a field, and prunes it.
+/// Mostly the schema of the kind lacks a field, and the API server prunes it.
 pub(crate) fn warn_if_dropped(key: &ObjectKey, patch: &Value, body: &Value) {
     let dropped = dropped(patch, body);
     if !dropped.is_empty() {
         warn!(
             object = %key,
-            "written, but not kept by the server: {}; does the schema know these fields?",
+            "written, but not kept by the API server: {}; does the schema know these fields?",
             dropped.join(", ")
         );
     }
@@ -24,7 +24,7 @@ pub(crate) fn warn_if_dropped(key: &ObjectKey, patch: &Value, body: &Value) {
 
 /// The annotations that a merge patch sets and the object that came back does not have.
 ///
-/// No schema prunes annotations: an admission webhook has taken them away.
+/// No schema prunes annotations: an admission webhook has removed them.
 pub(crate) fn stripped(patch: &Value, body: &Value) -> Vec<String> {
     let set = patch["metadata"]["annotations"].as_object();
     let kept = &body["metadata"]["annotations"];
@@ -55,20 +55,20 @@ fn compare(paths: &mut Vec<String>, path: String, patch: &Value, body: Option<&V
             }
         }
         (Value::Null, None) => {}
-        (Value::Object(patch), None) if is_hollow(patch) => {}
-        // Another writer may have been faster, and the server may normalise what it is given:
-        // only what is missing altogether is surely not kept.
+        (Value::Object(patch), None) if only_removes(patch) => {}
+        // Another writer may have been faster, and the API server may normalise values: only a
+        // value that is missing altogether is surely not kept.
         (_, Some(_)) => {}
         (_, None) if path.starts_with(ANNOTATIONS) => {}
         (_, None) => paths.push(path),
     }
 }
 
-/// A stanza in which everything is removed may be left out as a whole.
-fn is_hollow(patch: &serde_json::Map<String, Value>) -> bool {
+/// True if a patch only removes fields: the whole object may be missing then.
+fn only_removes(patch: &serde_json::Map<String, Value>) -> bool {
     patch.values().all(|value| match value {
         Value::Null => true,
-        Value::Object(inner) => is_hollow(inner),
+        Value::Object(inner) => only_removes(inner),
         _ => false,
     })
 }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_that_were_taken_away_are_told_by_their_names() {
+    fn annotations_that_were_not_kept_are_named() {
         let patch = json!({"metadata": {"annotations": {"a.b/c": "1", "d": "2", "e": null}}});
         let some = json!({"metadata": {"annotations": {"d": "3"}}});
         assert_eq!(stripped(&patch, &some), ["a.b/c"]);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn removals_and_values_of_others_are_fine() {
+    fn removals_and_values_of_other_writers_are_no_losses() {
         let patch = json!({"spec": {"a": 1, "b": null}, "status": {"x": {"y": null}}});
         let body = json!({"spec": {"a": 2}});
         assert!(dropped(&patch, &body).is_empty());

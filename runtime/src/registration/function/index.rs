@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 use crate::context::index::{IndexContext, IndexFacts};
-use crate::index::{Index, IndexResult, Indices, Update};
+use crate::index::{Index, IndexResult, IndexUpdate, Indices};
 use crate::process::execute::invoke::{CallEnd, supervised};
 
 /// A function of an index without its types.
@@ -17,10 +17,10 @@ pub(crate) trait IndexFunction: Send + Sync {
         &self,
         facts: IndexFacts,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn Update>>)>;
+    ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn IndexUpdate>>)>;
 
     /// The entries of an object that is not to be found.
-    fn nothing(&self, indices: &Indices) -> Box<dyn Update>;
+    fn nothing(&self, indices: &Indices) -> Box<dyn IndexUpdate>;
 }
 
 pub(crate) struct IndexAdapter<I: Index, K, S> {
@@ -39,7 +39,7 @@ where
         &self,
         facts: IndexFacts,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn Update>>)> {
+    ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn IndexUpdate>>)> {
         Box::pin(async move {
             let object = match K::deserialize(&*facts.raw) {
                 Ok(object) => object,
@@ -57,7 +57,7 @@ where
         })
     }
 
-    fn nothing(&self, indices: &Indices) -> Box<dyn Update> {
+    fn nothing(&self, indices: &Indices) -> Box<dyn IndexUpdate> {
         indices.update::<I>(Vec::new())
     }
 }
