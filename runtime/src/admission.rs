@@ -5,14 +5,14 @@
 //! developer's machine it serves on loopback, or where the local cluster reaches it. Everything
 //! can be said explicitly with [`Webhooks`].
 
+mod automatic_server;
 mod certificates;
+mod configuration_manager;
 mod connection;
-mod default_server;
-pub(crate) mod engine;
 mod http_request;
 mod issue;
-mod manager;
 mod reviewer;
+pub(crate) mod running_webhooks;
 mod secret;
 mod server;
 mod session;
@@ -27,24 +27,24 @@ pub use kopf_core::admission::configuration::{Address, ClientConfig};
 pub use kopf_core::admission::rotation::RotationPolicy;
 
 pub use self::certificates::Certificates;
-pub use self::connection::Limits;
-pub use self::reviewer::{Refusal, Reviewer};
-pub use self::server::{ClientVerification, Protocol, Published, Server};
-pub use self::session::{ServeError, Session, WebhookServer};
+pub use self::connection::WebhookLimits;
+pub use self::reviewer::{ReviewError, Reviewer};
+pub use self::server::{AdvertisedAddress, ClientVerification, Protocol, Server};
+pub use self::session::{ServeError, WebhookServer, WebhookSession};
 pub use self::tunnel::Tunnel;
 
 /// How the webhooks of an operator are served and made known.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Webhooks {
-    pub(crate) configuration: Configuration,
-    pub(crate) serving: Serving,
+    pub(crate) configuration: ConfigurationOwner,
+    pub(crate) serving: ServerChoice,
     pub(crate) resync: Duration,
 }
 
 /// Who tells the API server about the webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Configuration {
+pub(crate) enum ConfigurationOwner {
     /// The operator, in objects of this name; if there is none, one made of the operator's.
     Managed(Option<String>),
     /// Somebody else.
@@ -53,9 +53,9 @@ pub(crate) enum Configuration {
 
 /// Where the webhooks are served.
 #[derive(Clone)]
-pub(crate) enum Serving {
+pub(crate) enum ServerChoice {
     /// Where it fits the surroundings.
-    Automatic(LocalOptions),
+    Automatic(AutomaticServerOptions),
     /// By the server of this crate.
     Server(Box<Server>),
     /// By something else.
@@ -64,7 +64,7 @@ pub(crate) enum Serving {
 
 /// What can be said about serving on a developer's machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LocalOptions {
+pub(crate) struct AutomaticServerOptions {
     /// The name under which the cluster reaches this machine.
     pub(crate) host: Option<String>,
     pub(crate) port: Option<u16>,
@@ -81,8 +81,8 @@ pub(crate) struct LocalOptions {
 impl Default for Webhooks {
     fn default() -> Self {
         Self {
-            configuration: Configuration::Managed(None),
-            serving: Serving::Automatic(LocalOptions::default()),
+            configuration: ConfigurationOwner::Managed(None),
+            serving: ServerChoice::Automatic(AutomaticServerOptions::default()),
             resync: Duration::from_secs(30),
         }
     }
@@ -91,13 +91,13 @@ impl Default for Webhooks {
 impl Webhooks {
     /// The operator configures its webhooks in objects of this name, such as `auto.kopf.dev`.
     pub fn managed(mut self, name: impl Into<String>) -> Self {
-        self.configuration = Configuration::Managed(Some(name.into()));
+        self.configuration = ConfigurationOwner::Managed(Some(name.into()));
         self
     }
 
     /// Somebody else configures the webhooks, for example from the YAML that `kopf-gen` emits.
     pub fn unmanaged(mut self) -> Self {
-        self.configuration = Configuration::External;
+        self.configuration = ConfigurationOwner::External;
         self
     }
 
@@ -109,7 +109,7 @@ impl Webhooks {
 
     /// In a pod, the certificates are in a Secret that somebody else keeps up to date.
     pub fn certificates_in(mut self, secret: impl Into<String>) -> Self {
-        if let Serving::Automatic(options) = &mut self.serving {
+        if let ServerChoice::Automatic(options) = &mut self.serving {
             options.secret = Some(secret.into());
         }
         self
@@ -117,18 +117,18 @@ impl Webhooks {
 
     /// Serves with these options instead of what fits the surroundings.
     pub fn server(mut self, server: Server) -> Self {
-        self.serving = Serving::Server(Box::new(server));
+        self.serving = ServerChoice::Server(Box::new(server));
         self
     }
 
     /// Serves through a tunnel, or by a server of one's own.
     pub fn custom(mut self, server: impl WebhookServer) -> Self {
-        self.serving = Serving::Custom(Arc::new(server));
+        self.serving = ServerChoice::Custom(Arc::new(server));
         self
     }
 }
 
-impl fmt::Debug for Serving {
+impl fmt::Debug for ServerChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Automatic(options) => f.debug_tuple("Automatic").field(options).finish(),

@@ -80,7 +80,7 @@ pub struct SubHandler {
 }
 
 /// A handler as the runtime keeps it: one specification for each of its triggers.
-pub(crate) struct Declared {
+pub(crate) struct HandlerDeclaration {
     pub(crate) specs: Vec<HandlerSpec>,
     pub(crate) param: Option<Arc<Value>>,
 }
@@ -243,7 +243,7 @@ impl ChangeHandler {
         self.field_test(path, FieldTest::Transition { old, new })
     }
 
-    pub(crate) fn declare(self) -> Declared {
+    pub(crate) fn declare(self) -> HandlerDeclaration {
         let id = match &self.options.filters.field {
             Some(field) => HandlerId::of_field(self.id, &field.path),
             None => HandlerId::new(self.id),
@@ -297,7 +297,7 @@ impl FieldHandler {
         field_path(self.field)
     }
 
-    pub(crate) fn declare(self) -> Declared {
+    pub(crate) fn declare(self) -> HandlerDeclaration {
         let id = HandlerId::of_field(self.id, &self.path());
         self.options.declare(&id, &self.on.triggers)
     }
@@ -328,7 +328,7 @@ impl EventHandler {
         self
     }
 
-    pub(crate) fn declare(self) -> Declared {
+    pub(crate) fn declare(self) -> HandlerDeclaration {
         let id = HandlerId::new(self.id);
         self.options.declare(&id, &[Trigger::Event])
     }
@@ -353,7 +353,7 @@ impl IndexHandler {
         self
     }
 
-    pub(crate) fn declare(self, name: &str) -> Declared {
+    pub(crate) fn declare(self, name: &str) -> HandlerDeclaration {
         let id = HandlerId::new(name);
         self.options.declare(&id, &[Trigger::Index])
     }
@@ -399,14 +399,14 @@ impl SubHandler {
 // === impl Options ===
 
 impl Options {
-    fn declare(self, id: &HandlerId, triggers: &[Trigger]) -> Declared {
+    fn declare(self, id: &HandlerId, triggers: &[Trigger]) -> HandlerDeclaration {
         let specs = triggers.iter().map(|&trigger| HandlerSpec {
             id: id.clone(),
             trigger,
             filters: self.filters.clone(),
             policy: self.policy,
         });
-        Declared {
+        HandlerDeclaration {
             specs: specs.collect(),
             param: self.param.clone(),
         }

@@ -6,7 +6,7 @@
 pub(crate) mod endpoint;
 pub(crate) mod metrics;
 pub(crate) mod probe;
-mod report;
+mod probe_response;
 mod server;
 
 use std::io;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use self::endpoint::Endpoint;
-use self::probe::Prober;
+use self::endpoint::HealthEndpoint;
+use self::probe::ProbeSender;
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::Metrics;
 use crate::index::Indices;
@@ -34,7 +34,7 @@ pub(crate) struct Health {
     pub(crate) pause_gate: PauseGate,
     pub(crate) metrics: Metrics,
     pub(crate) indices: Indices,
-    pub(crate) prober: Prober,
+    pub(crate) probes: ProbeSender,
     pub(crate) settings: HealthSettings,
     /// Whether API requests of others wait for this operator.
     pub(crate) serves_webhooks: bool,
@@ -46,7 +46,7 @@ pub(crate) fn unreadiness(
     pause_gate: &PauseGate,
     serves_webhooks: bool,
 ) -> Vec<String> {
-    let standing = report::Standing {
+    let standing = probe_response::HealthState {
         stage: heartbeats.stage(),
         stuck: Vec::new(),
         conditions: heartbeats.conditions(),
@@ -60,7 +60,7 @@ pub(crate) fn unreadiness(
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {endpoint} for health checks")]
 pub(crate) struct Error {
-    endpoint: Endpoint,
+    endpoint: HealthEndpoint,
     #[source]
     source: io::Error,
 }
@@ -69,7 +69,7 @@ impl Health {
     /// Begins to serve the endpoint, until `stop`.
     pub(crate) fn serve(
         self,
-        endpoint: &Endpoint,
+        endpoint: &HealthEndpoint,
         stop: CancellationToken,
     ) -> Result<Thread, Error> {
         let failed = |source| Error {
@@ -92,7 +92,7 @@ pub(crate) async fn beat(heartbeat: Heartbeat) {
     }
 }
 
-fn bind(endpoint: &Endpoint) -> io::Result<TcpListener> {
+fn bind(endpoint: &HealthEndpoint) -> io::Result<TcpListener> {
     let addresses: Vec<SocketAddr> = endpoint.addresses()?;
     let listener = TcpListener::bind(&*addresses)?;
     listener.set_nonblocking(true)?;

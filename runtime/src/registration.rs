@@ -28,10 +28,10 @@ use crate::handler::error::{AdmissionResult, HandlerResult};
 use crate::handler::memo::{Memo, Memos};
 use crate::handler::webhook::WebhookHandler;
 use crate::handler::{
-    ChangeHandler, DaemonHandler, Declared, EventHandler, FieldHandler, IndexHandler, InitialDelay,
-    TimerHandler,
+    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, HandlerDeclaration, IndexHandler,
+    InitialDelay, TimerHandler,
 };
-use crate::health::metrics::Form;
+use crate::health::metrics::HandlerType;
 use crate::index::{Index, IndexResult};
 use crate::registration::function::index::{IndexAdapter, IndexFunction};
 use crate::registration::function::webhook::{MutationAdapter, ReviewFunction, ValidationAdapter};
@@ -94,7 +94,7 @@ pub(crate) enum HandlerFunction {
 
 impl ResourceHandlers {
     /// Whether any handler accompanies objects.
-    pub(crate) fn has_duties(&self) -> bool {
+    pub(crate) fn has_background(&self) -> bool {
         let mut handlers = self.handlers.iter();
         handlers.any(|it| it.spec.trigger.is_background())
     }
@@ -116,13 +116,13 @@ impl ResourceHandlers {
 
 impl HandlerFunction {
     /// As what it is counted.
-    pub(crate) fn form(&self) -> Form {
+    pub(crate) fn handler_type(&self) -> HandlerType {
         match self {
-            Self::Change(_) => Form::Change,
-            Self::Event(_) => Form::Event,
-            Self::Daemon(_) => Form::Daemon,
-            Self::Timer(_) => Form::Timer,
-            Self::Index(_) => Form::Index,
+            Self::Change(_) => HandlerType::Change,
+            Self::Event(_) => HandlerType::Event,
+            Self::Daemon(_) => HandlerType::Daemon,
+            Self::Timer(_) => HandlerType::Timer,
+            Self::Index(_) => HandlerType::Index,
         }
     }
 }
@@ -193,8 +193,11 @@ where
         function: for<'a> fn(&'a S, &'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = ChangeAdapter { state, function };
-        self.with(handler.declare(), &HandlerFunction::Change(Arc::new(shim)))
+        let adapter = ChangeAdapter { state, function };
+        self.with(
+            handler.declare(),
+            &HandlerFunction::Change(Arc::new(adapter)),
+        )
     }
 
     /// Adds a handler of one field, which holds an `F` when it is there.
@@ -203,12 +206,15 @@ where
         handler: FieldHandler,
         function: for<'a> fn(&'a S, &'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
-        let shim = FieldAdapter {
+        let adapter = FieldAdapter {
             state: Arc::clone(&self.state),
             field: handler.path(),
             function,
         };
-        self.with(handler.declare(), &HandlerFunction::Change(Arc::new(shim)))
+        self.with(
+            handler.declare(),
+            &HandlerFunction::Change(Arc::new(adapter)),
+        )
     }
 
     /// Adds a handler of all events.
@@ -218,8 +224,11 @@ where
         function: for<'a> fn(&'a S, &'a mut EventContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = EventAdapter { state, function };
-        self.with(handler.declare(), &HandlerFunction::Event(Arc::new(shim)))
+        let adapter = EventAdapter { state, function };
+        self.with(
+            handler.declare(),
+            &HandlerFunction::Event(Arc::new(adapter)),
+        )
     }
 
     /// Adds a daemon.
@@ -230,12 +239,12 @@ where
     ) -> Self {
         let state = Arc::clone(&self.state);
         let (declared, initial_delay, stopping) = handler.declare();
-        let part = RegisteredDaemon {
+        let registered = RegisteredDaemon {
             function: Arc::new(DaemonAdapter { state, function }),
             initial_delay,
             stopping,
         };
-        self.with(declared, &HandlerFunction::Daemon(part))
+        self.with(declared, &HandlerFunction::Daemon(registered))
     }
 
     /// Adds a timer.
@@ -246,12 +255,12 @@ where
     ) -> Self {
         let state = Arc::clone(&self.state);
         let (declared, initial_delay, timing) = handler.declare();
-        let part = RegisteredTimer {
+        let registered = RegisteredTimer {
             function: Arc::new(TimerAdapter { state, function }),
             initial_delay,
             timing,
         };
-        self.with(declared, &HandlerFunction::Timer(part))
+        self.with(declared, &HandlerFunction::Timer(registered))
     }
 
     /// Adds a function that says by which keys objects are found in an index, and what is found.
@@ -262,10 +271,10 @@ where
         function: for<'a> fn(&'a S, &'a mut IndexContext<K>) -> BoxFuture<'a, IndexResult<I>>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = IndexAdapter::<I, K, S> { state, function };
+        let adapter = IndexAdapter::<I, K, S> { state, function };
         self.with(
             handler.declare(I::NAME),
-            &HandlerFunction::Index(Arc::new(shim)),
+            &HandlerFunction::Index(Arc::new(adapter)),
         )
     }
 
@@ -277,8 +286,8 @@ where
         function: for<'a> fn(&'a S, &'a mut ValidationContext<O>) -> BoxFuture<'a, AdmissionResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = ValidationAdapter { state, function };
-        self.with_webhook(handler, WebhookRole::Validating, Arc::new(shim))
+        let adapter = ValidationAdapter { state, function };
+        self.with_webhook(handler, WebhookRole::Validating, Arc::new(adapter))
     }
 
     /// Adds a webhook that may change objects before they are stored.
@@ -288,8 +297,8 @@ where
         function: for<'a> fn(&'a S, &'a mut MutationContext<O>) -> BoxFuture<'a, AdmissionResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = MutationAdapter { state, function };
-        self.with_webhook(handler, WebhookRole::Mutating, Arc::new(shim))
+        let adapter = MutationAdapter { state, function };
+        self.with_webhook(handler, WebhookRole::Mutating, Arc::new(adapter))
     }
 
     /// All of it, for [`Operator::resource`](crate::Operator::resource).
@@ -329,7 +338,7 @@ where
         self
     }
 
-    fn with(mut self, declared: Declared, function: &HandlerFunction) -> Self {
+    fn with(mut self, declared: HandlerDeclaration, function: &HandlerFunction) -> Self {
         for spec in declared.specs {
             self.handlers.push(RegisteredHandler {
                 spec,

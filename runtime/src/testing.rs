@@ -39,9 +39,9 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client, Config, ResourceExt as _, discovery};
 use serde_json::Value;
 
-pub use self::failure::{Failure, TestResult};
+pub use self::failure::{TestFailure, TestResult};
 pub use self::objects::Objects;
-pub use self::program::{Operating, Program};
+pub use self::program::{OperatorProgram, TestOperator};
 use crate::operator::{Namespaces, Operator};
 
 /// The variable that names the cluster.
@@ -82,18 +82,18 @@ pub fn on_cluster(test: impl AsyncFnOnce(&Cluster) -> TestResult) -> TestResult 
 }
 
 impl Cluster {
-    async fn open() -> Result<Self, Failure> {
+    async fn open() -> Result<Self, TestFailure> {
         if std::env::var_os(KUBECONFIG).is_none_or(|it| it.is_empty()) {
-            return Err(Failure::no_cluster("KUBECONFIG is not set"));
+            return Err(TestFailure::no_cluster("KUBECONFIG is not set"));
         }
         let config = Config::infer().await;
-        let config = config.map_err(|error| Failure::no_cluster(&error.to_string()))?;
+        let config = config.map_err(|error| TestFailure::no_cluster(&error.to_string()))?;
         let client = Client::try_from(config)?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let mut namespace = Namespace::default();
         namespace.metadata.generate_name = Some("operator-test-".to_owned());
         let created = namespaces.create(&PostParams::default(), &namespace).await;
-        let created = created.map_err(|error| Failure::no_cluster(&error.to_string()))?;
+        let created = created.map_err(|error| TestFailure::no_cluster(&error.to_string()))?;
         Ok(Self {
             client,
             namespace: created.name_any(),
@@ -143,7 +143,7 @@ impl Cluster {
         let object: Value = serde_json::from_str(json)?;
         let text = |pointer: &str| {
             let text = object.pointer(pointer).and_then(Value::as_str);
-            text.ok_or_else(|| Failure::new(format!("the object has no {pointer}")))
+            text.ok_or_else(|| TestFailure::new(format!("the object has no {pointer}")))
         };
         let (api_version, kind, name) = (
             text("/apiVersion")?,
@@ -178,19 +178,19 @@ impl Cluster {
     }
 
     /// An operator that is a program of its own, as it will be deployed.
-    pub fn program(&self, path: impl Into<std::path::PathBuf>) -> Program {
-        Program::new(self, path.into())
+    pub fn program(&self, path: impl Into<std::path::PathBuf>) -> OperatorProgram {
+        OperatorProgram::new(self, path.into())
     }
 
     /// Starts an operator inside of the test, in the test's namespace, and waits until it is ready.
     ///
     /// # Errors
     /// If it ends, or is not ready in time.
-    pub async fn start(&self, operator: Operator) -> Result<Operating, Failure> {
+    pub async fn start(&self, operator: Operator) -> Result<TestOperator, TestFailure> {
         let here = Namespaces::Only(vec![self.namespace.clone()]);
         let log = log::captured();
         let running = operator.namespaces(here).spawn(self.client());
-        let operating = Operating::inside(self, running, log);
+        let operating = TestOperator::inside(self, running, log);
         operating.ready().await?;
         Ok(operating)
     }
@@ -202,8 +202,8 @@ impl Cluster {
     pub async fn eventually<T>(
         &self,
         what: &str,
-        ask: impl AsyncFn() -> Result<Option<T>, Failure>,
-    ) -> Result<T, Failure> {
+        ask: impl AsyncFn() -> Result<Option<T>, TestFailure>,
+    ) -> Result<T, TestFailure> {
         const PAUSE: Duration = Duration::from_millis(100);
         let deadline = tokio::time::Instant::now() + self.patience;
         loop {
@@ -212,7 +212,7 @@ impl Cluster {
             }
             if tokio::time::Instant::now() >= deadline {
                 let patience = self.patience;
-                return Err(Failure::new(format!("not within {patience:?}: {what}")));
+                return Err(TestFailure::new(format!("not within {patience:?}: {what}")));
             }
             tokio::time::sleep(PAUSE).await;
         }

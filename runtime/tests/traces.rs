@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use kopf_runtime::prelude::*;
-use kopf_runtime::testing::{Failure, TestResult, on_cluster};
+use kopf_runtime::testing::{TestFailure, TestResult, on_cluster};
 use kopf_runtime::{ChangeHandler, On, Operator, Resource, ResourceSpec, Scope, StatusSubresource};
 
 /// The variable that makes this program the operator.
@@ -72,7 +72,7 @@ fn spans_of_a_whole_process_arrive_at_a_collector() -> TestResult {
     })?;
     let arrived = arrived
         .lock()
-        .map_err(|_| Failure::new("the collector is broken"))?;
+        .map_err(|_| TestFailure::new("the collector is broken"))?;
     let heads: Vec<&str> = arrived.iter().map(|(head, _)| head.as_str()).collect();
     assert!(
         heads.iter().all(|it| it.starts_with("POST /v1/traces ")),
@@ -97,7 +97,7 @@ fn spans_of_a_whole_process_arrive_at_a_collector() -> TestResult {
 }
 
 /// Takes whatever comes, for as long as this process lives.
-fn collector() -> Result<(String, Arrived), Failure> {
+fn collector() -> Result<(String, Arrived), TestFailure> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let endpoint = format!("http://{}", listener.local_addr()?);
     let arrived = Arrived::default();

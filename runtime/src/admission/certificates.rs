@@ -8,9 +8,9 @@ use kopf_core::admission::rotation::{self, RotationKeys, RotationPolicy, Rotatio
 use kube::Client;
 use tracing::info;
 
-use super::issue::{self, Pair};
+use super::issue::{self, CertificateKeyPair};
 use super::secret::{self, SecretStore};
-use super::tls::{self, Material, Origin};
+use super::tls::{self, CertificateOrigin, ServingCertificate};
 
 /// Where the certificates of a server come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,14 +70,14 @@ impl Error {
 }
 
 /// The certificates of one server over time.
-pub(super) struct Keeper {
+pub(super) struct CertificateLoader {
     hosts: Vec<String>,
-    source: Source,
+    source: CertificateSource,
 }
 
-enum Source {
+enum CertificateSource {
     Memory {
-        keys: Option<Box<KeySet>>,
+        keys: Option<Box<CertificateSet>>,
         policy: RotationPolicy,
     },
     Files {
@@ -94,18 +94,18 @@ enum Source {
 
 /// Authorities and the certificate that one of them signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KeySet {
-    pub(super) authority: Pair,
-    pub(super) leaf: Pair,
+pub(super) struct CertificateSet {
+    pub(super) authority: CertificateKeyPair,
+    pub(super) leaf: CertificateKeyPair,
     pub(super) hosts: Vec<String>,
-    pub(super) next: Option<(Pair, Timestamp)>,
+    pub(super) next: Option<(CertificateKeyPair, Timestamp)>,
     pub(super) previous: Option<(String, Timestamp)>,
     pub(super) revision: u64,
 }
 
-// === impl Keeper ===
+// === impl CertificateLoader ===
 
-impl Keeper {
+impl CertificateLoader {
     pub(super) fn new(
         certificates: &Certificates,
         hosts: Vec<String>,
@@ -114,7 +114,7 @@ impl Keeper {
     ) -> Self {
         let store = |name: &str| SecretStore::new(client.clone(), namespace, name);
         let source = match certificates {
-            Certificates::SelfMade => Source::Memory {
+            Certificates::SelfMade => CertificateSource::Memory {
                 keys: None,
                 policy: RotationPolicy::default(),
             },
@@ -122,13 +122,13 @@ impl Keeper {
                 certificate,
                 key,
                 authority,
-            } => Source::Files {
+            } => CertificateSource::Files {
                 certificate: certificate.clone(),
                 key: key.clone(),
                 authority: authority.clone(),
             },
-            Certificates::Secret { name } => Source::Secret(store(name)),
-            Certificates::KeptSecret { name, policy } => Source::KeptSecret {
+            Certificates::Secret { name } => CertificateSource::Secret(store(name)),
+            Certificates::KeptSecret { name, policy } => CertificateSource::KeptSecret {
                 store: store(name),
                 policy: policy.clone(),
             },
@@ -137,9 +137,9 @@ impl Keeper {
     }
 
     /// What is to be served now.
-    pub(super) async fn load(&mut self, now: Timestamp) -> Result<Material, Error> {
+    pub(super) async fn load(&mut self, now: Timestamp) -> Result<ServingCertificate, Error> {
         match &mut self.source {
-            Source::Memory { keys, policy } => {
+            CertificateSource::Memory { keys, policy } => {
                 loop {
                     let facts = keys
                         .as_ref()
@@ -156,11 +156,11 @@ impl Keeper {
                 let keys = keys.as_ref().expect("a step that waits leaves keys");
                 Ok(keys.material())
             }
-            Source::Files {
+            CertificateSource::Files {
                 certificate,
                 key,
                 authority,
-            } => Ok(Material {
+            } => Ok(ServingCertificate {
                 chain: read(certificate).await?,
                 key: read(key).await?,
                 bundle: match authority {
@@ -169,30 +169,32 @@ impl Keeper {
                 },
                 revision: None,
             }),
-            Source::Secret(store) => Ok(store.read().await?),
-            Source::KeptSecret { store, policy } => {
+            CertificateSource::Secret(store) => Ok(store.read().await?),
+            CertificateSource::KeptSecret { store, policy } => {
                 let keys = store.keep(&self.hosts, policy, now).await?;
                 Ok(keys.material())
             }
         }
     }
 
-    pub(super) fn origin(&self) -> Origin {
+    pub(super) fn origin(&self) -> CertificateOrigin {
         match &self.source {
-            Source::Memory { .. } => Origin {
+            CertificateSource::Memory { .. } => CertificateOrigin {
                 chain: "the certificate".to_owned(),
                 key: "the key".to_owned(),
             },
-            Source::Files {
+            CertificateSource::Files {
                 certificate, key, ..
-            } => Origin {
+            } => CertificateOrigin {
                 chain: certificate.display().to_string(),
                 key: key.display().to_string(),
             },
-            Source::Secret(store) | Source::KeptSecret { store, .. } => Origin {
-                chain: format!("tls.crt of {store}"),
-                key: format!("tls.key of {store}"),
-            },
+            CertificateSource::Secret(store) | CertificateSource::KeptSecret { store, .. } => {
+                CertificateOrigin {
+                    chain: format!("tls.crt of {store}"),
+                    key: format!("tls.key of {store}"),
+                }
+            }
         }
     }
 }
@@ -208,17 +210,17 @@ pub(super) async fn read(path: &Path) -> Result<String, Error> {
 
 /// Does one step, and tells whether that was all for now.
 pub(super) fn advance(
-    keys: Option<KeySet>,
+    keys: Option<CertificateSet>,
     step: RotationStep,
     hosts: &[String],
     policy: &RotationPolicy,
     now: Timestamp,
-) -> Result<(KeySet, bool), Error> {
+) -> Result<(CertificateSet, bool), Error> {
     let revision = |before: u64| {
         let now = u64::try_from(now.as_millisecond()).unwrap_or_default();
         now.max(before + 1)
     };
-    let leaf = |authority: &Pair| {
+    let leaf = |authority: &CertificateKeyPair| {
         let rest = kopf_core::time::elapsed(now, validity(&authority.certificate)?.until);
         let lifetime = policy.leaf_lifetime.min(rest);
         Ok::<_, Error>(issue::leaf(authority, hosts, now, lifetime)?)
@@ -226,7 +228,7 @@ pub(super) fn advance(
     let Some(mut keys) = keys.filter(|_| step != RotationStep::Create) else {
         info!("new certificates are made for {}", hosts.join(", "));
         let authority = issue::authority(now, policy.authority_lifetime)?;
-        let keys = KeySet {
+        let keys = CertificateSet {
             leaf: leaf(&authority)?,
             authority,
             hosts: hosts.to_vec(),
@@ -268,9 +270,9 @@ pub(super) fn advance(
     Ok((keys, false))
 }
 
-// === impl KeySet ===
+// === impl CertificateSet ===
 
-impl KeySet {
+impl CertificateSet {
     /// What decisions about the keys need to know.
     pub(super) fn facts(&self, hosts: &[String]) -> Result<RotationKeys, Error> {
         Ok(RotationKeys {
@@ -290,8 +292,8 @@ impl KeySet {
         all.into_iter().flatten().map(String::as_str).collect()
     }
 
-    pub(super) fn material(&self) -> Material {
-        Material {
+    pub(super) fn material(&self) -> ServingCertificate {
+        ServingCertificate {
             chain: self.leaf.certificate.clone(),
             key: self.leaf.key.clone(),
             bundle: Some(self.bundle()),
@@ -324,7 +326,7 @@ mod tests {
         };
         let hosts = ["localhost".to_owned()];
         let mut now = Timestamp::from_second(1_800_000_000).unwrap();
-        let mut keys: Option<KeySet> = None;
+        let mut keys: Option<CertificateSet> = None;
         let mut authorities = Vec::new();
         let mut revisions = Vec::new();
         let end = now + Duration::from_secs(2600);

@@ -20,12 +20,12 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::http_request::{self, Desk};
+use super::http_request::{self, ReviewService};
 use crate::task::Crowd;
 
 /// What one client, and all clients together, may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct WebhookLimits {
     /// The size of a review. The API server stores objects of up to 1.5 MiB or so, and a review
     /// has two of them, with some blanks.
     pub body_bytes: usize,
@@ -44,26 +44,26 @@ pub struct Limits {
 }
 
 /// What the server shows its clients; nothing for plain HTTP.
-pub(super) type Identity = Option<watch::Receiver<Arc<ServerConfig>>>;
+pub(super) type CurrentTlsConfig = Option<watch::Receiver<Arc<ServerConfig>>>;
 
 /// An accept loop with everything that it needs.
-pub(super) struct Reception {
+pub(super) struct AcceptLoop {
     pub(super) listener: TcpListener,
-    pub(super) identity: Identity,
-    pub(super) desk: Arc<Desk>,
-    pub(super) limits: Limits,
+    pub(super) tls_config: CurrentTlsConfig,
+    pub(super) service: Arc<ReviewService>,
+    pub(super) limits: WebhookLimits,
 }
 
 /// A stream that ends when nothing was read for a while.
-struct Impatient<S> {
+struct IdleTimeoutStream<S> {
     stream: S,
     idle: Duration,
     deadline: Pin<Box<Sleep>>,
 }
 
-// === impl Limits ===
+// === impl WebhookLimits ===
 
-impl Default for Limits {
+impl Default for WebhookLimits {
     fn default() -> Self {
         Self {
             body_bytes: 7 * 1024 * 1024,
@@ -77,9 +77,9 @@ impl Default for Limits {
     }
 }
 
-// === impl Reception ===
+// === impl AcceptLoop ===
 
-impl Reception {
+impl AcceptLoop {
     /// Accepts connections until `over`, then lets the requests finish that have begun.
     pub(super) async fn run(self, over: &CancellationToken) {
         let room = Arc::new(Semaphore::new(self.limits.connections));
@@ -101,8 +101,8 @@ impl Reception {
             };
             let served = serve(
                 stream,
-                self.identity.clone(),
-                Arc::clone(&self.desk),
+                self.tls_config.clone(),
+                Arc::clone(&self.service),
                 self.limits.clone(),
                 graceful.watcher(),
             );
@@ -124,18 +124,18 @@ impl Reception {
 
 async fn serve(
     stream: TcpStream,
-    identity: Identity,
-    desk: Arc<Desk>,
-    limits: Limits,
+    tls_config: CurrentTlsConfig,
+    service: Arc<ReviewService>,
+    limits: WebhookLimits,
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     // Answers are small; waiting to fill a packet only delays them.
     stream.set_nodelay(true)?;
-    let Some(identity) = identity else {
-        let stream = Impatient::new(stream, limits.idle);
-        return serve_http1(stream, desk, None, &limits, watcher).await;
+    let Some(tls_config) = tls_config else {
+        let stream = IdleTimeoutStream::new(stream, limits.idle);
+        return serve_http1(stream, service, None, &limits, watcher).await;
     };
-    let config = Arc::clone(&identity.borrow());
+    let config = Arc::clone(&tls_config.borrow());
     let accepting = TlsAcceptor::from(config).accept(stream);
     let stream = tokio::time::timeout(limits.handshake, accepting).await??;
     let (_, tls) = stream.get_ref();
@@ -145,12 +145,13 @@ async fn serve(
         .and_then(|first| Certificate::from_der(first).ok())
         .map(Arc::new);
     let http2 = tls.alpn_protocol() == Some(b"h2");
-    let stream = Impatient::new(stream, limits.idle);
+    let stream = IdleTimeoutStream::new(stream, limits.idle);
     if !http2 {
-        return serve_http1(stream, desk, certificate, &limits, watcher).await;
+        return serve_http1(stream, service, certificate, &limits, watcher).await;
     }
-    let answer =
-        service_fn(|request| http_request::answer(Arc::clone(&desk), request, certificate.clone()));
+    let answer = service_fn(|request| {
+        http_request::answer(Arc::clone(&service), request, certificate.clone())
+    });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(limits.idle / 4)
@@ -161,17 +162,18 @@ async fn serve(
 }
 
 async fn serve_http1<S>(
-    stream: Impatient<S>,
-    desk: Arc<Desk>,
+    stream: IdleTimeoutStream<S>,
+    service: Arc<ReviewService>,
     certificate: Option<Arc<Certificate>>,
-    limits: &Limits,
+    limits: &WebhookLimits,
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let answer =
-        service_fn(|request| http_request::answer(Arc::clone(&desk), request, certificate.clone()));
+    let answer = service_fn(|request| {
+        http_request::answer(Arc::clone(&service), request, certificate.clone())
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.idle)
@@ -180,9 +182,9 @@ where
     Ok(watcher.watch(connection).await?)
 }
 
-// === impl Impatient ===
+// === impl IdleTimeoutStream ===
 
-impl<S> Impatient<S> {
+impl<S> IdleTimeoutStream<S> {
     fn new(stream: S, idle: Duration) -> Self {
         Self {
             stream,
@@ -192,7 +194,7 @@ impl<S> Impatient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for IdleTimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -214,7 +216,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for IdleTimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

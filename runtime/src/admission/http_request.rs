@@ -13,24 +13,24 @@ use kopf_core::admission::certificate::Certificate;
 use tokio::sync::Semaphore;
 use tracing::{debug, error};
 
-use super::connection::Limits;
-use super::reviewer::{Refusal, Reviewer};
+use super::connection::WebhookLimits;
+use super::reviewer::{ReviewError, Reviewer};
 use crate::context::validation::Caller;
 use crate::task::panic_message;
 
 /// Where requests are answered.
-pub(super) struct Desk {
+pub(super) struct ReviewService {
     reviewer: Reviewer,
     /// What comes before the paths of the webhooks.
     prefix: String,
     /// Bytes of reviews for which there is still room.
     room: Semaphore,
-    limits: Limits,
+    limits: WebhookLimits,
 }
 
 /// Why a request is not answered with a review.
 #[derive(Debug, thiserror::Error)]
-enum Unanswered {
+enum RequestError {
     #[error("reviews are sent with POST")]
     Method,
     #[error("a review has {0} bytes at most")]
@@ -42,15 +42,15 @@ enum Unanswered {
     #[error("too many reviews at once")]
     Busy,
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] ReviewError),
     #[error("the review failed: {0}")]
     Panicked(String),
 }
 
-// === impl Desk ===
+// === impl ReviewService ===
 
-impl Desk {
-    pub(super) fn new(reviewer: Reviewer, prefix: &str, limits: Limits) -> Self {
+impl ReviewService {
+    pub(super) fn new(reviewer: Reviewer, prefix: &str, limits: WebhookLimits) -> Self {
         Self {
             reviewer,
             prefix: prefix.trim_end_matches('/').to_owned(),
@@ -63,17 +63,17 @@ impl Desk {
         &self,
         request: Request<Incoming>,
         certificate: Option<Arc<Certificate>>,
-    ) -> Result<Vec<u8>, Unanswered> {
+    ) -> Result<Vec<u8>, RequestError> {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         let Some(path) = path.strip_prefix(self.prefix.as_str()) else {
-            return Err(Refusal::UnknownWebhook(shortened(path)).into());
+            return Err(ReviewError::UnknownWebhook(shortened(path)).into());
         };
         if head.method != Method::POST {
-            return Err(Unanswered::Method);
+            return Err(RequestError::Method);
         }
         let limits = &self.limits;
-        let too_large = || Unanswered::TooLarge(limits.body_bytes);
+        let too_large = || RequestError::TooLarge(limits.body_bytes);
         let size = body.size_hint();
         if size.lower() > limits.body_bytes as u64 {
             return Err(too_large());
@@ -85,14 +85,14 @@ impl Desk {
         let waiting = tokio::time::timeout(limits.body, self.room.acquire_many(bytes));
         let _room = match waiting.await {
             Ok(Ok(room)) => room,
-            Ok(Err(_)) | Err(_) => return Err(Unanswered::Busy),
+            Ok(Err(_)) | Err(_) => return Err(RequestError::Busy),
         };
         let reading = Limited::new(body, limits.body_bytes).collect();
         let text = match tokio::time::timeout(limits.body, reading).await {
             Ok(Ok(text)) => text.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-            Ok(Err(_)) => return Err(Unanswered::BrokenOff),
-            Err(_) => return Err(Unanswered::TooSlow(limits.body)),
+            Ok(Err(_)) => return Err(RequestError::BrokenOff),
+            Err(_) => return Err(RequestError::TooSlow(limits.body)),
         };
         let patience = head.uri.query().and_then(patience);
         let caller = Caller {
@@ -105,7 +105,7 @@ impl Desk {
             Err(payload) => {
                 let message = panic_message(&*payload);
                 error!("a review panicked outside of its webhook: {message}");
-                Err(Unanswered::Panicked(message))
+                Err(RequestError::Panicked(message))
             }
         }
     }
@@ -113,17 +113,17 @@ impl Desk {
 
 /// Answers one request.
 pub(super) async fn answer(
-    desk: Arc<Desk>,
+    service: Arc<ReviewService>,
     request: Request<Incoming>,
     certificate: Option<Arc<Certificate>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let reviewed = desk.review(request, certificate).await;
+    let reviewed = service.review(request, certificate).await;
     let (status, content_type, text) = match reviewed {
         Ok(answer) => (StatusCode::OK, "application/json", answer),
-        Err(unanswered) => {
-            debug!("a request was not answered: {unanswered}");
-            let text = format!("{unanswered}\n").into_bytes();
-            (unanswered.status(), "text/plain; charset=utf-8", text)
+        Err(error) => {
+            debug!("a request was not answered: {error}");
+            let text = format!("{error}\n").into_bytes();
+            (error.status(), "text/plain; charset=utf-8", text)
         }
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
@@ -136,7 +136,7 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-impl Unanswered {
+impl RequestError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,

@@ -10,7 +10,7 @@ use rcgen::{
 
 /// A certificate with its private key, both as PEM.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Pair {
+pub(super) struct CertificateKeyPair {
     pub(super) certificate: String,
     pub(super) key: String,
 }
@@ -19,11 +19,14 @@ pub(super) struct Pair {
 const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
 /// Makes an authority.
-pub(super) fn authority(now: Timestamp, lifetime: Duration) -> Result<Pair, rcgen::Error> {
+pub(super) fn authority(
+    now: Timestamp,
+    lifetime: Duration,
+) -> Result<CertificateKeyPair, rcgen::Error> {
     let key = KeyPair::generate()?;
     let mut params = authority_params();
     limit(&mut params, now, lifetime);
-    Ok(Pair {
+    Ok(CertificateKeyPair {
         certificate: params.self_signed(&key)?.pem(),
         key: key.serialize_pem(),
     })
@@ -31,11 +34,11 @@ pub(super) fn authority(now: Timestamp, lifetime: Duration) -> Result<Pair, rcge
 
 /// Makes a certificate for a server with these names and addresses.
 pub(super) fn leaf(
-    authority: &Pair,
+    authority: &CertificateKeyPair,
     hosts: &[String],
     now: Timestamp,
     lifetime: Duration,
-) -> Result<Pair, rcgen::Error> {
+) -> Result<CertificateKeyPair, rcgen::Error> {
     let issuer = Issuer::new(authority_params(), KeyPair::from_pem(&authority.key)?);
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(hosts)?;
@@ -47,7 +50,7 @@ pub(super) fn leaf(
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
     limit(&mut params, now, lifetime);
-    Ok(Pair {
+    Ok(CertificateKeyPair {
         certificate: params.signed_by(&key, &issuer)?.pem(),
         key: key.serialize_pem(),
     })
@@ -69,9 +72,9 @@ fn limit(params: &mut CertificateParams, now: Timestamp, lifetime: Duration) {
     params.not_after = epoch + now + lifetime;
 }
 
-impl std::fmt::Debug for Pair {
+impl std::fmt::Debug for CertificateKeyPair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pair")
+        f.debug_struct("CertificateKeyPair")
             .field("certificate", &self.certificate)
             .finish_non_exhaustive()
     }
@@ -91,7 +94,7 @@ mod tests {
         let day = Duration::from_secs(24 * 3600);
         let authority = authority(now, day * 2).unwrap();
         let leaf = leaf(&authority, &["localhost".to_owned()], now, day).unwrap();
-        let facts = |pair: &Pair| {
+        let facts = |pair: &CertificateKeyPair| {
             let der = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
             Certificate::from_der(&der).unwrap()
         };

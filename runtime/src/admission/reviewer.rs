@@ -17,7 +17,7 @@ use serde_json::Value;
 use tracing::{Instrument as _, debug, error, info_span};
 
 use crate::client::resource::{Description, ResourceSpec};
-use crate::context::validation::{Caller, ReviewFacts, States};
+use crate::context::validation::{Caller, ReviewInputs, ReviewedStates};
 use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};
 use crate::index::readiness::ReadyIndices;
@@ -30,18 +30,18 @@ const CONVERSIONS: &str = "convert";
 /// Answers reviews; cheap to clone.
 #[derive(Clone)]
 pub struct Reviewer {
-    routes: Arc<Routes>,
+    routes: Arc<WebhookRoutes>,
 }
 
-struct Routes {
+struct WebhookRoutes {
     /// By path, as the configuration has it.
-    webhooks: HashMap<String, Route>,
+    webhooks: HashMap<String, WebhookRoute>,
     reach: WebhookNamespaces,
     client: Client,
     lookup: ReadyIndices,
 }
 
-struct Route {
+struct WebhookRoute {
     resource: ResourceSpec,
     spec: WebhookSpec,
     function: Arc<dyn ReviewFunction>,
@@ -53,7 +53,7 @@ struct Route {
 
 /// Why a review got no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum ReviewError {
     /// Nothing is served there.
     #[error("there is no webhook at `{0}`")]
     UnknownWebhook(String),
@@ -75,9 +75,9 @@ pub enum Refusal {
     },
 }
 
-// === impl Refusal ===
+// === impl ReviewError ===
 
-impl Refusal {
+impl ReviewError {
     /// The HTTP status that says the same.
     #[must_use]
     pub fn status(&self) -> u16 {
@@ -101,7 +101,7 @@ impl Reviewer {
         let webhooks = webhooks.into_iter().map(|(resource, webhook)| {
             let path = configured(&resource, &webhook.spec).path();
             let id = webhook.spec.id.as_str();
-            let route = Route {
+            let route = WebhookRoute {
                 metrics: metrics.webhook(resource.kind, resource.group, id),
                 description: webhook
                     .description
@@ -115,7 +115,7 @@ impl Reviewer {
             (path, route)
         });
         Self {
-            routes: Arc::new(Routes {
+            routes: Arc::new(WebhookRoutes {
                 webhooks: webhooks.collect(),
                 reach,
                 client,
@@ -135,14 +135,14 @@ impl Reviewer {
         text: &[u8],
         caller: Caller,
         patience: Option<Duration>,
-    ) -> Result<Vec<u8>, Refusal> {
+    ) -> Result<Vec<u8>, ReviewError> {
         let route = self.routes.find(path)?;
         let review = AdmissionReview::parse(text)?;
         let about = &review.request.resource;
         if (about.group.as_str(), about.resource.as_str())
             != (route.resource.group, route.resource.plural)
         {
-            return Err(Refusal::OtherResource {
+            return Err(ReviewError::OtherResource {
                 path: path.to_owned(),
                 resource: format!("{}.{}", about.resource, about.group),
             });
@@ -158,41 +158,41 @@ impl Reviewer {
 /// The memo of the object that a request is about; one that is being created has none to last.
 fn recall(memos: &Memos, request: &ReviewRequest) -> AnyMemo {
     #[derive(Deserialize)]
-    struct Identified {
-        metadata: Identity,
+    struct ObjectWithUid {
+        metadata: MetadataWithUid,
     }
     #[derive(Deserialize)]
-    struct Identity {
+    struct MetadataWithUid {
         uid: String,
     }
     let body = match request.operation {
         Operation::Create => None,
         _ => request.body(),
     };
-    let known = body.and_then(|body| serde_json::from_str::<Identified>(body.get()).ok());
+    let known = body.and_then(|body| serde_json::from_str::<ObjectWithUid>(body.get()).ok());
     match known {
         Some(known) => memos.anticipate(&known.metadata.uid),
         None => memos.fresh(),
     }
 }
 
-impl Routes {
+impl WebhookRoutes {
     /// What a path leads to: its first segment tells what sort of review is expected there.
-    fn find(&self, path: &str) -> Result<&Route, Refusal> {
+    fn find(&self, path: &str) -> Result<&WebhookRoute, ReviewError> {
         // Strangers may send anything; what is told and logged of it is short.
         let told = || path.chars().take(100).collect();
         match path.split('/').nth(1) {
-            Some(CONVERSIONS) => Err(Refusal::NoConversion(told())),
+            Some(CONVERSIONS) => Err(ReviewError::NoConversion(told())),
             _ => {
                 let webhook = self.webhooks.get(path);
-                webhook.ok_or_else(|| Refusal::UnknownWebhook(told()))
+                webhook.ok_or_else(|| ReviewError::UnknownWebhook(told()))
             }
         }
     }
 
     async fn decide(
         &self,
-        route: &Route,
+        route: &WebhookRoute,
         request: &Arc<ReviewRequest>,
         caller: Caller,
         patience: Option<Duration>,
@@ -219,13 +219,13 @@ impl Routes {
         }
         let mut states = None;
         if spec.is_conditional() {
-            let read = States::read(request);
+            let read = ReviewedStates::read(request);
             if !matches(spec, request, &read) {
                 return ReviewAnswer::allowed();
             }
             states = Some(Arc::new(read));
         }
-        let facts = ReviewFacts {
+        let inputs = ReviewInputs {
             request: Arc::clone(request),
             caller: Arc::new(caller),
             client: self.client.clone(),
@@ -247,7 +247,7 @@ impl Routes {
         let begun = Instant::now();
         let reviewed = route
             .function
-            .call(facts, limit.saturating_sub(began.elapsed()))
+            .call(inputs, limit.saturating_sub(began.elapsed()))
             .instrument(span.clone())
             .await;
         let counted = match &reviewed.verdict {
@@ -297,7 +297,7 @@ fn conclude(
 }
 
 /// Whether the conditions of a webhook hold for a request.
-fn matches(spec: &WebhookSpec, request: &ReviewRequest, states: &States) -> bool {
+fn matches(spec: &WebhookSpec, request: &ReviewRequest, states: &ReviewedStates) -> bool {
     let essence = |state: &Option<Value>| Essence::from_value(state.clone().unwrap_or_default());
     let old = match &states.old {
         Some(_) => Baseline::Known(essence(&states.old)),

@@ -11,9 +11,9 @@ use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt as _};
 use tracing::{debug, warn};
 
-use super::certificates::{self, KeySet, advance};
-use super::issue::Pair;
-use super::tls::Material;
+use super::certificates::{self, CertificateSet, advance};
+use super::issue::CertificateKeyPair;
+use super::tls::ServingCertificate;
 
 /// A Secret in the namespace of the operator.
 pub(super) struct SecretStore {
@@ -76,7 +76,7 @@ impl SecretStore {
     }
 
     /// What somebody else put there.
-    pub(super) async fn read(&self) -> Result<Material, Error> {
+    pub(super) async fn read(&self) -> Result<ServingCertificate, Error> {
         let secret = self.get().await?;
         let secret = secret.ok_or_else(|| Error::Missing(self.to_string()))?;
         let text = |key| text(&secret, key);
@@ -86,7 +86,7 @@ impl SecretStore {
                 key,
             })
         };
-        Ok(Material {
+        Ok(ServingCertificate {
             chain: needed(CHAIN)?,
             key: needed(KEY)?,
             bundle: text(BUNDLE),
@@ -100,7 +100,7 @@ impl SecretStore {
         hosts: &[String],
         policy: &RotationPolicy,
         now: Timestamp,
-    ) -> Result<KeySet, Error> {
+    ) -> Result<CertificateSet, Error> {
         let keeping = |error| Error::Keeping(self.to_string(), Box::new(error));
         for _ in 0..ATTEMPTS {
             let secret = self.get().await?;
@@ -129,7 +129,7 @@ impl SecretStore {
     }
 
     /// Writes, unless somebody else did since the Secret was read.
-    async fn write(&self, secret: Option<Secret>, keys: &KeySet) -> Result<(), Error> {
+    async fn write(&self, secret: Option<Secret>, keys: &CertificateSet) -> Result<(), Error> {
         let params = PostParams::default();
         let written = match secret {
             Some(mut secret) => {
@@ -175,16 +175,16 @@ fn text(secret: &Secret, key: &str) -> Option<String> {
 }
 
 /// The keys of a Secret that an operator keeps; none if it is not filled yet, or not by one.
-fn read_keys(secret: &Secret) -> Option<KeySet> {
+fn read_keys(secret: &Secret) -> Option<CertificateSet> {
     let annotations = secret.annotations();
     let time = |key| annotations.get(key)?.parse::<Timestamp>().ok();
     let pair = |certificate, key| {
-        Some(Pair {
+        Some(CertificateKeyPair {
             certificate: text(secret, certificate)?,
             key: text(secret, key)?,
         })
     };
-    Some(KeySet {
+    Some(CertificateSet {
         authority: pair(AUTHORITY, AUTHORITY_KEY)?,
         leaf: pair(CHAIN, KEY)?,
         hosts: annotations
@@ -200,7 +200,7 @@ fn read_keys(secret: &Secret) -> Option<KeySet> {
     })
 }
 
-fn put_keys(secret: &mut Secret, keys: &KeySet) {
+fn put_keys(secret: &mut Secret, keys: &CertificateSet) {
     let bundle = keys.bundle();
     let mut data: BTreeMap<&str, &str> = BTreeMap::from([
         (CHAIN, keys.leaf.certificate.as_str()),

@@ -14,11 +14,11 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::certificates::{self, Certificates, Keeper};
-use super::connection::{Limits, Reception};
-use super::http_request::Desk;
-use super::session::{ServeError, Session, WebhookServer};
-use super::tls::{self, Material};
+use super::certificates::{self, CertificateLoader, Certificates};
+use super::connection::{AcceptLoop, WebhookLimits};
+use super::http_request::ReviewService;
+use super::session::{ServeError, WebhookServer, WebhookSession};
+use super::tls::{self, ServingCertificate};
 
 /// How often it is looked whether somebody else has made the first certificates.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -28,21 +28,21 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 #[must_use]
 pub struct Server {
     pub(super) listen: SocketAddr,
-    pub(super) published: Published,
+    pub(super) advertised: AdvertisedAddress,
     pub(super) certificates: Certificates,
     pub(super) ca_file: Option<PathBuf>,
     prefix: String,
     protocol: Protocol,
     hosts: Vec<String>,
     clients: Option<ClientVerification>,
-    limits: Limits,
+    limits: WebhookLimits,
     check_every: Duration,
     linger: Duration,
 }
 
 /// How the API server reaches a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Published {
+pub enum AdvertisedAddress {
     /// By a URL with this host; the port is the one on which the server listens, unless told
     /// otherwise.
     Host {
@@ -89,8 +89,8 @@ pub enum ClientVerification {
 
 /// What is served at a time.
 #[derive(PartialEq, Eq)]
-struct Loaded {
-    material: Material,
+struct LoadedCertificates {
+    material: ServingCertificate,
     client_authority: Option<String>,
 }
 
@@ -99,11 +99,11 @@ struct Loaded {
 impl Server {
     /// A server on loopback, with any free port, reached by this name.
     pub fn local(host: impl Into<String>) -> Self {
-        let published = Published::Host {
+        let advertised = AdvertisedAddress::Host {
             host: host.into(),
             port: None,
         };
-        Self::new((Ipv4Addr::LOCALHOST, 0).into(), published)
+        Self::new((Ipv4Addr::LOCALHOST, 0).into(), advertised)
     }
 
     /// A server in a pod, behind a Service; its certificates are kept in a Secret of this name.
@@ -112,7 +112,7 @@ impl Server {
         name: impl Into<String>,
         secret: impl Into<String>,
     ) -> Self {
-        let published = Published::Service {
+        let advertised = AdvertisedAddress::Service {
             namespace: namespace.into(),
             name: name.into(),
             port: 443,
@@ -121,7 +121,7 @@ impl Server {
             name: secret.into(),
             policy: super::RotationPolicy::default(),
         };
-        Self::new((Ipv4Addr::UNSPECIFIED, Self::POD_PORT).into(), published)
+        Self::new((Ipv4Addr::UNSPECIFIED, Self::POD_PORT).into(), advertised)
             .certificates(certificates)
     }
 
@@ -129,21 +129,21 @@ impl Server {
     pub const POD_PORT: u16 = 9443;
 
     /// A server that listens here and is reached so.
-    pub fn new(listen: SocketAddr, published: Published) -> Self {
-        let linger = match published {
-            Published::Service { .. } => Duration::from_secs(3),
-            Published::Host { .. } => Duration::ZERO,
+    pub fn new(listen: SocketAddr, advertised: AdvertisedAddress) -> Self {
+        let linger = match advertised {
+            AdvertisedAddress::Service { .. } => Duration::from_secs(3),
+            AdvertisedAddress::Host { .. } => Duration::ZERO,
         };
         Self {
             listen,
-            published,
+            advertised,
             certificates: Certificates::SelfMade,
             ca_file: None,
             prefix: String::new(),
             protocol: Protocol::default(),
             hosts: Vec::new(),
             clients: None,
-            limits: Limits::default(),
+            limits: WebhookLimits::default(),
             check_every: Duration::from_secs(30),
             linger,
         }
@@ -162,8 +162,8 @@ impl Server {
     }
 
     /// Is reached otherwise.
-    pub fn published(mut self, published: Published) -> Self {
-        self.published = published;
+    pub fn advertised(mut self, advertised: AdvertisedAddress) -> Self {
+        self.advertised = advertised;
         self
     }
 
@@ -210,7 +210,7 @@ impl Server {
     }
 
     /// Sets other limits.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: WebhookLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -229,11 +229,11 @@ impl Server {
 
     /// The names and addresses that a certificate must be for.
     fn all_hosts(&self) -> Vec<String> {
-        let mut hosts = match &self.published {
-            Published::Host { host, .. } => {
+        let mut hosts = match &self.advertised {
+            AdvertisedAddress::Host { host, .. } => {
                 vec![host.clone(), "localhost".to_owned(), "127.0.0.1".to_owned()]
             }
-            Published::Service {
+            AdvertisedAddress::Service {
                 namespace, name, ..
             } => vec![
                 format!("{name}.{namespace}.svc"),
@@ -252,8 +252,8 @@ impl Server {
     }
 
     fn address(&self, port: u16) -> Address {
-        match &self.published {
-            Published::Host { host, port: other } => {
+        match &self.advertised {
+            AdvertisedAddress::Host { host, port: other } => {
                 let scheme = match self.protocol {
                     Protocol::Https => "https",
                     Protocol::Http => "http",
@@ -266,7 +266,7 @@ impl Server {
                 let port = other.unwrap_or(port);
                 Address::Url(format!("{scheme}://{host}:{port}{}", self.prefix))
             }
-            Published::Service {
+            AdvertisedAddress::Service {
                 namespace,
                 name,
                 port,
@@ -279,7 +279,7 @@ impl Server {
         }
     }
 
-    async fn run(&self, session: Session) -> Result<(), ServeError> {
+    async fn run(&self, session: WebhookSession) -> Result<(), ServeError> {
         let listener = TcpListener::bind(self.listen)
             .await
             .map_err(|error| ServeError::new(format!("cannot listen on {}", self.listen), error))?;
@@ -288,17 +288,18 @@ impl Server {
             .map_err(|error| ServeError::new("the port is not known", error))?
             .port();
         let address = self.address(port);
-        let desk = Desk::new(session.reviewer.clone(), &self.prefix, self.limits.clone());
+        let service =
+            ReviewService::new(session.reviewer.clone(), &self.prefix, self.limits.clone());
         let closed = CancellationToken::new();
         let lingering = async {
             session.over().await;
             tokio::time::sleep(self.linger).await;
             closed.cancel();
         };
-        let reception = |identity| Reception {
+        let accept_loop = |tls_config| AcceptLoop {
             listener,
-            identity,
-            desk: Arc::new(desk),
+            tls_config,
+            service: Arc::new(service),
             limits: self.limits.clone(),
         };
         if self.protocol == Protocol::Http {
@@ -307,23 +308,24 @@ impl Server {
                 address,
                 ca_bundle: None,
             });
-            tokio::join!(reception(None).run(&closed), lingering);
+            tokio::join!(accept_loop(None).run(&closed), lingering);
             return Ok(());
         }
-        let namespace = match &self.published {
-            Published::Service { namespace, .. } => namespace.as_str(),
-            Published::Host { .. } => session.client.default_namespace(),
+        let namespace = match &self.advertised {
+            AdvertisedAddress::Service { namespace, .. } => namespace.as_str(),
+            AdvertisedAddress::Host { .. } => session.client.default_namespace(),
         };
         let hosts = self.all_hosts();
-        let mut keeper = Keeper::new(&self.certificates, hosts, &session.client, namespace);
+        let mut loader =
+            CertificateLoader::new(&self.certificates, hosts, &session.client, namespace);
         let failed = |error| ServeError::new("the certificates of the webhooks", error);
         let loaded = tokio::select! {
-            loaded = self.load_first(&mut keeper) => loaded,
+            loaded = self.load_first(&mut loader) => loaded,
             () = session.over() => return Ok(()),
         };
         let mut loaded = loaded.map_err(failed)?;
-        let config = self.config(&loaded, &keeper).map_err(failed)?;
-        let (identity, current) = watch::channel(Arc::new(config));
+        let config = self.config(&loaded, &loader).map_err(failed)?;
+        let (tls_config, current) = watch::channel(Arc::new(config));
         self.show(&loaded, &address, &session)
             .await
             .map_err(failed)?;
@@ -331,9 +333,9 @@ impl Server {
         let checking = async {
             loop {
                 tokio::time::sleep(self.check_every).await;
-                match self.reload(&mut keeper, &mut loaded).await {
+                match self.reload(&mut loader, &mut loaded).await {
                     Ok(Some(config)) => {
-                        identity.send_replace(Arc::new(config));
+                        tls_config.send_replace(Arc::new(config));
                         if let Err(error) = self.show(&loaded, &address, &session).await {
                             warn!("{}", chain(&error));
                         }
@@ -344,16 +346,19 @@ impl Server {
             }
         };
         tokio::select! {
-            ((), ()) = async { tokio::join!(reception(Some(current)).run(&closed), lingering) } => Ok(()),
+            ((), ()) = async { tokio::join!(accept_loop(Some(current)).run(&closed), lingering) } => Ok(()),
             () = checking => Ok(()),
         }
     }
 
     /// Certificates that somebody else is to make may come later than the operator.
-    async fn load_first(&self, keeper: &mut Keeper) -> Result<Loaded, certificates::Error> {
+    async fn load_first(
+        &self,
+        loader: &mut CertificateLoader,
+    ) -> Result<LoadedCertificates, certificates::Error> {
         let mut told = false;
         loop {
-            match self.load(keeper).await {
+            match self.load(loader).await {
                 Err(error) if error.is_early() => {
                     if !std::mem::replace(&mut told, true) {
                         warn!("webhooks are not served yet: {}", chain(&error));
@@ -365,13 +370,16 @@ impl Server {
         }
     }
 
-    async fn load(&self, keeper: &mut Keeper) -> Result<Loaded, certificates::Error> {
+    async fn load(
+        &self,
+        loader: &mut CertificateLoader,
+    ) -> Result<LoadedCertificates, certificates::Error> {
         let client_authority = match &self.clients {
             Some(clients) => Some(certificates::read(clients.authority()).await?),
             None => None,
         };
-        Ok(Loaded {
-            material: keeper.load(Timestamp::now()).await?,
+        Ok(LoadedCertificates {
+            material: loader.load(Timestamp::now()).await?,
             client_authority,
         })
     }
@@ -379,14 +387,14 @@ impl Server {
     /// Something else to be served, if there is.
     async fn reload(
         &self,
-        keeper: &mut Keeper,
-        loaded: &mut Loaded,
+        loader: &mut CertificateLoader,
+        loaded: &mut LoadedCertificates,
     ) -> Result<Option<ServerConfig>, certificates::Error> {
-        let newer = self.load(keeper).await?;
+        let newer = self.load(loader).await?;
         if newer == *loaded {
             return Ok(None);
         }
-        let config = self.config(&newer, keeper)?;
+        let config = self.config(&newer, loader)?;
         info!("other certificates are served from now on");
         *loaded = newer;
         Ok(Some(config))
@@ -394,8 +402,8 @@ impl Server {
 
     fn config(
         &self,
-        loaded: &Loaded,
-        keeper: &Keeper,
+        loaded: &LoadedCertificates,
+        loader: &CertificateLoader,
     ) -> Result<ServerConfig, certificates::Error> {
         let clients = self
             .clients
@@ -403,7 +411,7 @@ impl Server {
             .zip(loaded.client_authority.as_deref());
         Ok(tls::server_config(
             &loaded.material,
-            &keeper.origin(),
+            &loader.origin(),
             clients,
         )?)
     }
@@ -411,9 +419,9 @@ impl Server {
     /// Tells everybody whom to trust.
     async fn show(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedCertificates,
         address: &Address,
-        session: &Session,
+        session: &WebhookSession,
     ) -> Result<(), certificates::Error> {
         let bundle = &loaded.material.bundle;
         if let (Some(file), Some(bundle)) = (&self.ca_file, bundle) {
@@ -434,7 +442,7 @@ impl Server {
 }
 
 impl WebhookServer for Server {
-    fn serve(&self, session: Session) -> BoxFuture<'_, Result<(), ServeError>> {
+    fn serve(&self, session: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>> {
         Box::pin(self.run(session))
     }
 }

@@ -15,13 +15,13 @@ use super::reviewer::Reviewer;
 /// ```no_run
 /// use futures::future::BoxFuture;
 /// use kopf_runtime::admission::{
-///     Address, ClientConfig, Protocol, ServeError, Server, Session, WebhookServer,
+///     Address, ClientConfig, Protocol, ServeError, Server, WebhookSession, WebhookServer,
 /// };
 ///
 /// struct MyTunnel;
 ///
 /// impl WebhookServer for MyTunnel {
-///     fn serve(&self, session: Session) -> BoxFuture<'_, Result<(), ServeError>> {
+///     fn serve(&self, session: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>> {
 ///         Box::pin(async move {
 ///             let (inner, mut announced) = session.divert();
 ///             let server = Server::local("localhost").protocol(Protocol::Http);
@@ -47,14 +47,14 @@ pub trait WebhookServer: Send + Sync + 'static {
     ///
     /// # Errors
     /// If nothing can be served any more.
-    fn serve(&self, session: Session) -> BoxFuture<'_, Result<(), ServeError>>;
+    fn serve(&self, session: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>>;
 }
 
 /// One run of an operator with webhooks.
 #[derive(Clone)]
-pub struct Session {
+pub struct WebhookSession {
     pub(super) reviewer: Reviewer,
-    pub(super) announcements: watch::Sender<Option<Announcement>>,
+    pub(super) announcements: watch::Sender<Option<RevisedClientConfig>>,
     pub(super) over: CancellationToken,
     pub(super) client: Client,
     pub(super) operator: &'static str,
@@ -62,7 +62,7 @@ pub struct Session {
 
 /// Where the webhooks can be reached, and how new that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Announcement {
+pub(super) struct RevisedClientConfig {
     pub(super) client: ClientConfig,
     /// For certificates that replicas share: grows with each of their changes.
     pub(super) revision: Option<u64>,
@@ -70,8 +70,8 @@ pub(super) struct Announcement {
 
 /// The announcements of a server, as a tunnel in front of it sees them.
 #[derive(Debug)]
-pub struct Announced {
-    receiver: watch::Receiver<Option<Announcement>>,
+pub struct ClientConfigs {
+    receiver: watch::Receiver<Option<RevisedClientConfig>>,
 }
 
 /// Why webhooks cannot be served.
@@ -83,9 +83,9 @@ pub struct ServeError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-// === impl Session ===
+// === impl WebhookSession ===
 
-impl Session {
+impl WebhookSession {
     /// Answers reviews.
     #[must_use]
     pub fn reviewer(&self) -> &Reviewer {
@@ -98,7 +98,7 @@ impl Session {
     }
 
     pub(super) fn announce_revision(&self, client: ClientConfig, revision: Option<u64>) {
-        let announcement = Announcement { client, revision };
+        let announcement = RevisedClientConfig { client, revision };
         self.announcements.send_if_modified(|present| {
             let differs = present.as_ref() != Some(&announcement);
             if differs {
@@ -115,13 +115,13 @@ impl Session {
 
     /// A session for a server behind this one, whose announcements come here instead.
     #[must_use]
-    pub fn divert(&self) -> (Self, Announced) {
+    pub fn divert(&self) -> (Self, ClientConfigs) {
         let (announcements, receiver) = watch::channel(None);
         let session = Self {
             announcements,
             ..self.clone()
         };
-        (session, Announced { receiver })
+        (session, ClientConfigs { receiver })
     }
 
     /// A client for the cluster.
@@ -131,17 +131,17 @@ impl Session {
     }
 }
 
-impl std::fmt::Debug for Session {
+impl std::fmt::Debug for WebhookSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session")
+        f.debug_struct("WebhookSession")
             .field("operator", &self.operator)
             .finish_non_exhaustive()
     }
 }
 
-// === impl Announced ===
+// === impl ClientConfigs ===
 
-impl Announced {
+impl ClientConfigs {
     /// The next announcement; none when there will not be any.
     pub async fn next(&mut self) -> Option<ClientConfig> {
         self.receiver.changed().await.ok()?;

@@ -11,7 +11,7 @@ use super::server::ClientVerification;
 
 /// What a server shows, and whom its clients have to trust.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Material {
+pub(super) struct ServingCertificate {
     /// The certificate and what leads to its authority, as PEM.
     pub(super) chain: String,
     /// The private key, as PEM.
@@ -41,15 +41,15 @@ pub(super) enum Error {
 
 /// Where certificate and key come from, for messages.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
+pub(super) struct CertificateOrigin {
     pub(super) chain: String,
     pub(super) key: String,
 }
 
 /// A server with these certificates, which may ask its clients for theirs.
 pub(super) fn server_config(
-    material: &Material,
-    origin: &Origin,
+    material: &ServingCertificate,
+    origin: &CertificateOrigin,
     clients: Option<(&ClientVerification, &str)>,
 ) -> Result<ServerConfig, Error> {
     let provider = Arc::new(crypto::ring::default_provider());
@@ -101,9 +101,9 @@ fn private_key(pem: &str, origin: &str) -> Result<PrivateKeyDer<'static>, Error>
         .map_err(|error| Error::Key(origin.to_owned(), error))
 }
 
-impl std::fmt::Debug for Material {
+impl std::fmt::Debug for ServingCertificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Material").finish_non_exhaustive()
+        f.debug_struct("ServingCertificate").finish_non_exhaustive()
     }
 }
 
@@ -111,8 +111,8 @@ impl std::fmt::Debug for Material {
 mod tests {
     use super::*;
 
-    fn origin() -> Origin {
-        Origin {
+    fn origin() -> CertificateOrigin {
+        CertificateOrigin {
             chain: "tls.crt".to_owned(),
             key: "tls.key".to_owned(),
         }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_text_without_certificates_is_named() {
-        let material = Material {
+        let material = ServingCertificate {
             chain: "nothing".to_owned(),
             key: String::new(),
             bundle: None,

@@ -9,7 +9,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tracing::{debug, info};
 
 use super::server::{Protocol, Server};
-use super::session::{ServeError, Session, WebhookServer};
+use super::session::{ServeError, WebhookServer, WebhookSession};
 
 /// A server on loopback behind a program that forwards a public HTTPS address to it.
 ///
@@ -92,7 +92,7 @@ impl Tunnel {
         &self,
         mut child: Child,
         output: ChildStdout,
-        session: &Session,
+        session: &WebhookSession,
     ) -> Result<(), ServeError> {
         let mut lines = BufReader::new(output).lines();
         while let Ok(Some(line)) = lines.next_line().await {
@@ -115,7 +115,7 @@ impl Tunnel {
 }
 
 impl WebhookServer for Tunnel {
-    fn serve(&self, session: Session) -> BoxFuture<'_, Result<(), ServeError>> {
+    fn serve(&self, session: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>> {
         Box::pin(async move {
             let (inner, mut announced) = session.divert();
             let tunnelling = async {

@@ -14,9 +14,9 @@ use tracing::{Instrument as _, info};
 use super::Shared;
 use super::declaration::Work;
 use super::instance::Run;
-use crate::context::background::BackgroundFacts;
-use crate::context::change::Effects;
-use crate::events::log_layer::LogPosting;
+use crate::context::background::BackgroundInputs;
+use crate::context::change::HandlerEffects;
+use crate::events::log_layer::LogPoster;
 use crate::events::object_ref::ObjectRef;
 use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
@@ -76,7 +76,7 @@ impl Site {
         let (mut effects, verdict) = match spec.policy.allow(record.retries, self.runtime(record)) {
             Err(limit) => {
                 self.run.duty.metrics.exhausted();
-                (Effects::default(), Err(limit))
+                (HandlerEffects::default(), Err(limit))
             }
             Ok(()) => {
                 let measured = self.run.duty.metrics.begin(record.retries);
@@ -134,14 +134,14 @@ impl Site {
 
     async fn call(
         &self,
-        facts: BackgroundFacts,
+        facts: BackgroundInputs,
         record: &Record,
-    ) -> crate::registration::function::Attempt {
+    ) -> crate::registration::function::AttemptResult {
         let policy = &self.run.duty.spec.policy;
         let limit = policy
             .timeout
             .map(|timeout| timeout.saturating_sub(self.runtime(record)));
-        let log_posting = facts.scope.log_posting();
+        let log_poster = facts.scope.log_poster();
         match &self.run.duty.work {
             Work::Daemon(daemon) => {
                 let run = Arc::clone(&self.run);
@@ -151,10 +151,10 @@ impl Site {
                         .await;
                 };
                 let call = daemon.function.call(facts, interrupted.boxed(), limit);
-                LogPosting::lend(log_posting, call).await
+                LogPoster::scope(log_poster, call).await
             }
             Work::Timer(timer) => {
-                LogPosting::lend(log_posting, timer.function.call(facts, limit)).await
+                LogPoster::scope(log_poster, timer.function.call(facts, limit)).await
             }
         }
     }
@@ -164,8 +164,8 @@ impl Site {
         record: &Record,
         scope: &HandlerScope,
         alive: Arc<dyn Send + Sync>,
-    ) -> BackgroundFacts {
-        BackgroundFacts {
+    ) -> BackgroundInputs {
+        BackgroundInputs {
             scope: scope.clone(),
             object: self.delivery(),
             stop: self.run.stop(),

@@ -42,7 +42,7 @@ pub(super) struct LastOut {
 
 impl Run {
     pub(super) fn new(duty: &Arc<Duty>, key: &Arc<ObjectKey>) -> Self {
-        duty.metrics.came();
+        duty.metrics.started();
         Self {
             duty: Arc::clone(duty),
             key: Arc::clone(key),
@@ -92,7 +92,7 @@ impl Run {
         let former = std::mem::replace(&mut *state, State::Gone { for_good });
         drop(state);
         if !matches!(former, State::Gone { .. }) {
-            self.duty.metrics.left();
+            self.duty.metrics.stopped();
         }
         self.signal.wake();
     }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tracing::{Span, warn};
 
 use crate::context::stop::StopSignal;
-use crate::events::log_layer::LogPosting;
+use crate::events::log_layer::LogPoster;
 use crate::handler::error::HandlerError;
 use crate::process::execute::scope::HandlerScope;
 use crate::process::persist::background_write::Delivery;
@@ -21,7 +21,7 @@ use crate::task::panic_message;
 const PATIENCE_FOR_A_THREAD: Duration = Duration::from_secs(5);
 
 /// What is known before a daemon or timer is called.
-pub(crate) struct BackgroundFacts {
+pub(crate) struct BackgroundInputs {
     pub(crate) scope: HandlerScope,
     pub(crate) object: Delivery,
     pub(crate) stop: StopSignal,
@@ -34,7 +34,7 @@ pub(crate) struct BackgroundFacts {
     pub(crate) runtime: Duration,
 }
 
-impl BackgroundFacts {
+impl BackgroundInputs {
     /// Runs work on a thread where it may block, and waits for it.
     ///
     /// A thread cannot be stopped from outside: it is given the signal, and whoever accompanies
@@ -45,12 +45,12 @@ impl BackgroundFacts {
     ) -> Result<T, HandlerError> {
         let (began, beginning) = oneshot::channel();
         let (stop, alive) = (self.stop.clone(), Arc::clone(&self.alive));
-        let (span, log_posting) = (Span::current(), LogPosting::current());
+        let (span, log_poster) = (Span::current(), LogPoster::current());
         let thread = tokio::task::spawn_blocking(move || {
             // Nobody may be waiting any more, and that is fine.
             let _ = began.send(());
             let work = || catch_unwind(AssertUnwindSafe(|| work(stop)));
-            let done = span.in_scope(|| LogPosting::lend_sync(log_posting, work));
+            let done = span.in_scope(|| LogPoster::scope_sync(log_poster, work));
             drop(alive);
             done
         });
@@ -77,14 +77,14 @@ macro_rules! background_context {
         impl<K> $context<K> {
             /// The signal to stop, for whatever has to know of it.
             pub fn stop(&self) -> &StopSignal {
-                &self.facts.stop
+                &self.inputs.stop
             }
 
             /// Sleeps, but not beyond the time to stop. Tells whether to go on:
             /// `while cx.sleep(minute).await { … }`.
             #[must_use = "it tells whether to go on"]
             pub async fn sleep(&self, duration: Duration) -> bool {
-                self.facts.stop.sleep(duration).await
+                self.inputs.stop.sleep(duration).await
             }
 
             /// Runs work that blocks, on a thread of its own, and waits for it.
@@ -98,32 +98,32 @@ macro_rules! background_context {
                 &self,
                 work: impl FnOnce(StopSignal) -> T + Send + 'static,
             ) -> Result<T, HandlerError> {
-                self.facts.blocking(work).await
+                self.inputs.blocking(work).await
             }
 
             /// How many attempts were made before this one.
             pub fn retry(&self) -> u32 {
-                self.facts.retry
+                self.inputs.retry
             }
 
             /// When the first of these attempts began.
             pub fn started(&self) -> Timestamp {
-                self.facts.started
+                self.inputs.started
             }
 
             /// How long that was ago when this attempt began.
             pub fn runtime(&self) -> Duration {
-                self.facts.runtime
+                self.inputs.runtime
             }
 
             /// What the manifest says in `param`.
             pub fn param(&self) -> Option<&Value> {
-                self.facts.param.as_deref()
+                self.inputs.param.as_deref()
             }
 
             /// The id under which the result is delivered.
             pub fn handler_id(&self) -> &str {
-                self.facts.handler.as_str()
+                self.inputs.handler.as_str()
             }
 
             /// What is to be written to the object when this attempt is over, well or not.
@@ -138,7 +138,7 @@ macro_rules! background_context {
             /// waits.
             pub async fn write(&self) -> HandlerResult {
                 let writes = std::mem::take(&mut *self.effects.patch.lock());
-                self.facts.object.deliver(writes).await?;
+                self.inputs.object.deliver(writes).await?;
                 Ok(())
             }
 
@@ -153,12 +153,12 @@ macro_rules! background_context {
             /// What is remembered of the object while the operator runs; `memo` in the manifest
             /// names the type.
             pub fn memo<M: Memo<K>>(&self) -> &M {
-                memo::typed::<K, M>(self.facts.scope.memo.as_ref())
+                memo::typed::<K, M>(self.inputs.scope.memo.as_ref())
             }
 
             /// A client for everything else in the cluster.
             pub fn client(&self) -> &Client {
-                &self.facts.scope.services.client
+                &self.inputs.scope.services.client
             }
 
             /// The objects of a kind in the namespace of this object, or in that of the client if
@@ -167,34 +167,34 @@ macro_rules! background_context {
             where
                 T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
             {
-                self.facts.scope.api()
+                self.inputs.scope.api()
             }
 
             /// An index of the operator, always as it is now.
             pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-                self.facts.scope.services.indices.get(index)
+                self.inputs.scope.services.indices.get(index)
             }
 
             /// The resource of the object as the server describes it: its names, categories and verbs.
             ///
             /// Before the server has been asked, it is what the operator was made for.
             pub fn resource(&self) -> &DiscoveredResource {
-                &self.facts.scope.resource
+                &self.inputs.scope.resource
             }
 
             /// The name of the object.
             pub fn name(&self) -> &str {
-                self.facts.scope.subject.name()
+                self.inputs.scope.subject.name()
             }
 
             /// The namespace of the object; none for cluster-wide kinds.
             pub fn namespace(&self) -> Option<&str> {
-                self.facts.scope.subject.namespace()
+                self.inputs.scope.subject.namespace()
             }
 
             /// The identity of the object, which a namesake does not share.
             pub fn uid(&self) -> &str {
-                self.facts.scope.subject.uid()
+                self.inputs.scope.subject.uid()
             }
 
             /// Makes another object the child of this one: owned by it, named after it with a
@@ -219,7 +219,7 @@ macro_rules! background_context {
             }
         }
 
-        reporting!($context, facts.scope);
+        reporting!($context, inputs.scope);
     };
 }
 

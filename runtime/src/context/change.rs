@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Old;
-use super::subhandler::Registered;
+use super::subhandler::RegisteredSubHandler;
 use crate::context::hierarchy::{self, Adoption, Child};
 use crate::context::recorder::reporting;
 use crate::handler::memo::{self, Memo};
@@ -32,14 +32,14 @@ use crate::settings::ExecutionSettings;
 /// an error, a panic and the end of its time.
 pub struct ChangeContext<K> {
     object: K,
-    pub(super) facts: ChangeFacts,
-    pub(super) registered: Vec<Registered<K>>,
-    pub(crate) effects: Effects,
+    pub(super) inputs: ChangeInputs,
+    pub(super) registered: Vec<RegisteredSubHandler<K>>,
+    pub(crate) effects: HandlerEffects,
 }
 
 /// What is known before the handler is called.
 #[derive(Clone)]
-pub(crate) struct ChangeFacts {
+pub(crate) struct ChangeInputs {
     pub(crate) scope: HandlerScope,
     pub(crate) execution: ExecutionSettings,
     pub(crate) situation: CycleInput,
@@ -58,20 +58,20 @@ pub(crate) struct ChangeFacts {
 
 /// What a handler leaves behind, whatever becomes of it.
 #[derive(Debug, Default)]
-pub(crate) struct Effects {
+pub(crate) struct HandlerEffects {
     pub(crate) patch: Patch,
-    pub(crate) result: Slot,
+    pub(crate) result: ResultSlot,
     /// The records of its sub-handlers.
     pub(crate) subs: Vec<SubCycle>,
 }
 
 /// The result of a handler, behind a lock for the same reason as the patch.
 #[derive(Debug, Default)]
-pub(crate) struct Slot(Mutex<Option<Value>>);
+pub(crate) struct ResultSlot(Mutex<Option<Value>>);
 
-// === impl ChangeFacts ===
+// === impl ChangeInputs ===
 
-impl ChangeFacts {
+impl ChangeInputs {
     /// The differences as a handler sees them.
     pub(crate) fn diff_for(&self, spec: &HandlerSpec) -> Arc<Diff> {
         let sight = &self.situation.sight;
@@ -82,9 +82,9 @@ impl ChangeFacts {
     }
 }
 
-// === impl Effects ===
+// === impl HandlerEffects ===
 
-impl Effects {
+impl HandlerEffects {
     /// Takes over what a sub-handler wants written.
     pub(super) fn absorb(&mut self, sub: Self) {
         self.patch.lock().absorb(sub.patch.into_writes());
@@ -96,9 +96,9 @@ impl Effects {
     }
 }
 
-// === impl Slot ===
+// === impl ResultSlot ===
 
-impl Slot {
+impl ResultSlot {
     pub(super) fn put(&self, result: &impl Serialize) -> Result<(), serde_json::Error> {
         let result = serde_json::to_value(result)?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
@@ -116,12 +116,12 @@ impl Slot {
 // === impl ChangeContext ===
 
 impl<K> ChangeContext<K> {
-    pub(crate) fn new(object: K, facts: ChangeFacts) -> Self {
+    pub(crate) fn new(object: K, inputs: ChangeInputs) -> Self {
         Self {
             object,
-            facts,
+            inputs,
             registered: Vec::new(),
-            effects: Effects::default(),
+            effects: HandlerEffects::default(),
         }
     }
 
@@ -132,22 +132,22 @@ impl<K> ChangeContext<K> {
 
     /// The object as the server sent it.
     pub fn raw(&self) -> &Value {
-        &self.facts.situation.body
+        &self.inputs.situation.body
     }
 
     /// Why the handler is called.
     pub fn reason(&self) -> Reason {
-        self.facts.situation.sight.reason
+        self.inputs.situation.sight.reason
     }
 
     /// What changed since the object was handled last; for a field handler, within that field.
     pub fn diff(&self) -> &Diff {
-        &self.facts.diff
+        &self.inputs.diff
     }
 
     /// The part of the object that counts, as it was handled last.
     pub fn old(&self) -> Old<&Value> {
-        match &self.facts.situation.sight.old {
+        match &self.inputs.situation.sight.old {
             Baseline::Absent => Old::Absent,
             Baseline::Known(essence) => Old::Known(essence.as_value()),
             Baseline::Hashed(_) => Old::Unknown,
@@ -156,32 +156,32 @@ impl<K> ChangeContext<K> {
 
     /// The part of the object that counts, as it is now.
     pub fn new_state(&self) -> &Value {
-        self.facts.situation.sight.new.as_value()
+        self.inputs.situation.sight.new.as_value()
     }
 
     /// How many attempts were made before this one.
     pub fn retry(&self) -> u32 {
-        self.facts.retry
+        self.inputs.retry
     }
 
     /// When the handler was first due for this change.
     pub fn started(&self) -> Timestamp {
-        self.facts.started
+        self.inputs.started
     }
 
     /// How long that is ago, downtime of the operator included.
     pub fn runtime(&self) -> Duration {
-        self.facts.runtime
+        self.inputs.runtime
     }
 
     /// What the manifest says in `param`.
     pub fn param(&self) -> Option<&Value> {
-        self.facts.param.as_deref()
+        self.inputs.param.as_deref()
     }
 
     /// The id under which the handler is recorded on the object.
     pub fn handler_id(&self) -> &str {
-        self.facts.handler.as_str()
+        self.inputs.handler.as_str()
     }
 
     /// What is to be written to the object.
@@ -200,12 +200,12 @@ impl<K> ChangeContext<K> {
     /// What is remembered of the object while the operator runs; `memo` in the manifest names the
     /// type.
     pub fn memo<M: Memo<K>>(&self) -> &M {
-        memo::typed::<K, M>(self.facts.scope.memo.as_ref())
+        memo::typed::<K, M>(self.inputs.scope.memo.as_ref())
     }
 
     /// A client for everything else in the cluster.
     pub fn client(&self) -> &Client {
-        &self.facts.scope.services.client
+        &self.inputs.scope.services.client
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one
@@ -214,39 +214,39 @@ impl<K> ChangeContext<K> {
     where
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        self.facts.scope.api()
+        self.inputs.scope.api()
     }
 
     /// An index of the operator, always as it is now.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.facts.scope.services.indices.get(index)
+        self.inputs.scope.services.indices.get(index)
     }
 
     /// The resource of the object as the server describes it: its names, categories and verbs.
     ///
     /// Before the server has been asked, it is what the operator was made for.
     pub fn resource(&self) -> &DiscoveredResource {
-        &self.facts.scope.resource
+        &self.inputs.scope.resource
     }
 
     /// The name of the object.
     pub fn name(&self) -> &str {
-        self.facts.scope.subject.name()
+        self.inputs.scope.subject.name()
     }
 
     /// The namespace of the object; none for cluster-wide kinds.
     pub fn namespace(&self) -> Option<&str> {
-        self.facts.scope.subject.namespace()
+        self.inputs.scope.subject.namespace()
     }
 
     /// The identity of the object, which a namesake does not share.
     pub fn uid(&self) -> &str {
-        self.facts.scope.subject.uid()
+        self.inputs.scope.subject.uid()
     }
 
     /// What a child refers to this object with, as its controller, so that it goes with it.
     pub fn owner_reference(&self) -> OwnerReference {
-        let subject = &self.facts.scope.subject;
+        let subject = &self.inputs.scope.subject;
         OwnerReference {
             api_version: subject.api_version().to_owned(),
             kind: subject.kind().to_owned(),
@@ -275,8 +275,8 @@ impl<K> ChangeContext<K> {
         child: &mut T,
         adoption: &Adoption,
     ) -> Result<(), serde_json::Error> {
-        hierarchy::adopt(child, &self.facts.situation.body, adoption)
+        hierarchy::adopt(child, &self.inputs.situation.body, adoption)
     }
 }
 
-reporting!(ChangeContext, facts.scope);
+reporting!(ChangeContext, inputs.scope);

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::warn;
 
-use super::background::{BackgroundFacts, background_context};
-use super::change::Effects;
+use super::background::{BackgroundInputs, background_context};
+use super::change::HandlerEffects;
 use crate::context::hierarchy::{self, Adoption, Child};
 use crate::context::recorder::reporting;
 use crate::context::stop::StopSignal;
@@ -28,27 +28,27 @@ use crate::watch::latest::Snapshot;
 /// The runtime owns it and the daemon borrows it: what the daemon put into the patch survives an
 /// error, a panic and an interruption.
 pub struct DaemonContext<K> {
-    facts: BackgroundFacts,
-    pub(crate) effects: Effects,
+    inputs: BackgroundInputs,
+    pub(crate) effects: HandlerEffects,
     /// The newest state that could be decoded; the lock is only held for looking and decoding.
-    decoded: Mutex<Decoded<K>>,
+    decoded: Mutex<DecodedObject<K>>,
 }
 
-struct Decoded<K> {
+struct DecodedObject<K> {
     object: Arc<K>,
     generation: u32,
 }
 
 impl<K: DeserializeOwned> DaemonContext<K> {
-    pub(crate) fn new(facts: BackgroundFacts) -> Result<Self, serde_json::Error> {
-        let snapshot = facts.object.live.snapshot();
-        let decoded = Decoded {
+    pub(crate) fn new(inputs: BackgroundInputs) -> Result<Self, serde_json::Error> {
+        let snapshot = inputs.object.live.snapshot();
+        let decoded = DecodedObject {
             object: Arc::new(decode(&snapshot)?),
             generation: snapshot.generation,
         };
         Ok(Self {
-            facts,
-            effects: Effects::default(),
+            inputs,
+            effects: HandlerEffects::default(),
             decoded: Mutex::new(decoded),
         })
     }
@@ -57,7 +57,7 @@ impl<K: DeserializeOwned> DaemonContext<K> {
     ///
     /// A state that does not fit the type is passed over.
     pub fn object(&self) -> Arc<K> {
-        let snapshot = self.facts.object.live.snapshot();
+        let snapshot = self.inputs.object.live.snapshot();
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         if decoded.generation != snapshot.generation {
             decoded.generation = snapshot.generation;
@@ -75,7 +75,7 @@ impl<K: DeserializeOwned> DaemonContext<K> {
             let decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
             decoded.generation
         };
-        self.facts.object.live.after(seen).await;
+        self.inputs.object.live.after(seen).await;
         self.object()
     }
 }
@@ -83,7 +83,7 @@ impl<K: DeserializeOwned> DaemonContext<K> {
 impl<K> DaemonContext<K> {
     /// The object as the server sent it, as it is now.
     pub fn raw(&self) -> Value {
-        self.facts.object.newest()
+        self.inputs.object.newest()
     }
 }
 

@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::change::Slot;
+use super::change::ResultSlot;
 use crate::context::hierarchy::{self, Adoption, Child};
 use crate::context::recorder::reporting;
 use crate::handler::memo::{self, Memo};
@@ -24,7 +24,7 @@ pub struct EventContext<K> {
     scope: HandlerScope,
     event_type: WatchEventType,
     pub(crate) patch: Patch,
-    pub(crate) result: Slot,
+    pub(crate) result: ResultSlot,
 }
 
 impl<K> EventContext<K> {
@@ -40,7 +40,7 @@ impl<K> EventContext<K> {
             scope,
             event_type,
             patch: Patch::default(),
-            result: Slot::default(),
+            result: ResultSlot::default(),
         }
     }
 

@@ -17,11 +17,11 @@ use crate::process::execute::scope::HandlerScope;
 /// One object that is about to be found in an index.
 pub struct IndexContext<K> {
     object: K,
-    facts: IndexFacts,
+    inputs: IndexInputs,
 }
 
 /// What is known before the function is called.
-pub(crate) struct IndexFacts {
+pub(crate) struct IndexInputs {
     pub(crate) scope: HandlerScope,
     pub(crate) raw: Arc<Value>,
     pub(crate) handler: HandlerId,
@@ -32,8 +32,8 @@ pub(crate) struct IndexFacts {
 }
 
 impl<K> IndexContext<K> {
-    pub(crate) fn new(object: K, facts: IndexFacts) -> Self {
-        Self { object, facts }
+    pub(crate) fn new(object: K, inputs: IndexInputs) -> Self {
+        Self { object, inputs }
     }
 
     /// The object.
@@ -43,65 +43,65 @@ impl<K> IndexContext<K> {
 
     /// The object as the server sent it.
     pub fn raw(&self) -> &Value {
-        &self.facts.raw
+        &self.inputs.raw
     }
 
     /// The resource of the object as the server describes it: its names, categories and verbs.
     ///
     /// Before the server has been asked, it is what the operator was made for.
     pub fn resource(&self) -> &DiscoveredResource {
-        &self.facts.scope.resource
+        &self.inputs.scope.resource
     }
 
     /// The name of the object.
     pub fn name(&self) -> &str {
-        self.facts.scope.subject.name()
+        self.inputs.scope.subject.name()
     }
 
     /// The namespace of the object; none for cluster-wide kinds.
     pub fn namespace(&self) -> Option<&str> {
-        self.facts.scope.subject.namespace()
+        self.inputs.scope.subject.namespace()
     }
 
     /// The identity of the object, which a namesake does not share.
     pub fn uid(&self) -> &str {
-        self.facts.scope.subject.uid()
+        self.inputs.scope.subject.uid()
     }
 
     /// How many attempts failed in a row before this one.
     pub fn retry(&self) -> u32 {
-        self.facts.retry
+        self.inputs.retry
     }
 
     /// When the first of these attempts was made.
     pub fn started(&self) -> Timestamp {
-        self.facts.started
+        self.inputs.started
     }
 
     /// How long that is ago.
     pub fn runtime(&self) -> Duration {
-        self.facts.runtime
+        self.inputs.runtime
     }
 
     /// What the manifest says in `param`.
     pub fn param(&self) -> Option<&Value> {
-        self.facts.param.as_deref()
+        self.inputs.param.as_deref()
     }
 
     /// The name of the index.
     pub fn handler_id(&self) -> &str {
-        self.facts.handler.as_str()
+        self.inputs.handler.as_str()
     }
 
     /// What is remembered of the object while the operator runs; `memo` in the manifest names the
     /// type.
     pub fn memo<M: Memo<K>>(&self) -> &M {
-        memo::typed::<K, M>(self.facts.scope.memo.as_ref())
+        memo::typed::<K, M>(self.inputs.scope.memo.as_ref())
     }
 
     /// A client for everything else in the cluster. Mind that handlers wait for the indices.
     pub fn client(&self) -> &Client {
-        &self.facts.scope.services.client
+        &self.inputs.scope.services.client
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one
@@ -110,11 +110,11 @@ impl<K> IndexContext<K> {
     where
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        self.facts.scope.api()
+        self.inputs.scope.api()
     }
 
     /// An index as far as it has come: here, none is known to be complete.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.facts.scope.services.indices.get(index)
+        self.inputs.scope.services.indices.get(index)
     }
 }

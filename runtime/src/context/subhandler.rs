@@ -13,14 +13,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use super::change::{ChangeContext, ChangeFacts};
+use super::change::{ChangeContext, ChangeInputs};
 use crate::events::span;
 use crate::handler::SubHandler;
 use crate::handler::error::{HandlerError, HandlerResult};
 use crate::process::execute::{invoke, report};
 
 /// A registered sub-handler with its function.
-pub(crate) struct Registered<K> {
+pub(crate) struct RegisteredSubHandler<K> {
     handler: SubHandler,
     function: SubFunction<K>,
 }
@@ -38,7 +38,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         handler: SubHandler,
         function: impl for<'a> FnOnce(&'a mut Self) -> BoxFuture<'a, HandlerResult> + Send + 'static,
     ) {
-        self.registered.push(Registered {
+        self.registered.push(RegisteredSubHandler {
             handler,
             function: Box::new(function),
         });
@@ -50,7 +50,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
     /// If some are not done yet. Return this error: the handler is then called again in time,
     /// which does not count as an attempt of its own.
     pub async fn run_subs(&mut self) -> HandlerResult {
-        let lifecycle = self.facts.execution.lifecycle.clone();
+        let lifecycle = self.inputs.execution.lifecycle.clone();
         self.run_subs_by(&lifecycle).await
     }
 
@@ -63,8 +63,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         if registered.is_empty() {
             return Ok(());
         }
-        let parent = self.facts.handler.clone();
-        let changing = self.facts.changing;
+        let parent = self.inputs.handler.clone();
+        let changing = self.inputs.changing;
         let (specs, mut functions): (Vec<_>, Vec<_>) = registered
             .into_iter()
             .map(|registered| {
@@ -76,9 +76,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
             })
             .unzip();
         let now = Timestamp::now();
-        let mut cycle = self.facts.subs.sub(&parent, specs, now);
+        let mut cycle = self.inputs.subs.sub(&parent, specs, now);
         for spec in cycle.due(lifecycle, fastrand::u64(..), now) {
-            if !self.facts.scope.services.pause_gate.is_running() {
+            if !self.inputs.scope.services.pause_gate.is_running() {
                 break;
             }
             let Some(at) = functions.iter().position(|(id, ..)| *id == spec.id) else {
@@ -123,27 +123,27 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         function: SubFunction<K>,
     ) {
         let id: &HandlerId = &spec.id;
-        let reason = self.facts.situation.sight.reason;
+        let reason = self.inputs.situation.sight.reason;
         let outcome = match cycle.begin(id, Timestamp::now()) {
             Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
             Ok(allowance) => {
-                let facts = ChangeFacts {
+                let inputs = ChangeInputs {
                     handler: id.clone(),
                     param,
-                    diff: self.facts.diff_for(spec),
+                    diff: self.inputs.diff_for(spec),
                     retry: allowance.retry,
                     started: allowance.started,
                     runtime: allowance.runtime,
-                    ..self.facts.clone()
+                    ..self.inputs.clone()
                 };
-                match K::deserialize(&*facts.situation.body) {
+                match K::deserialize(&*inputs.situation.body) {
                     Err(error) => invoke::CallEnd::Undecodable(error.to_string()).into_outcome(
                         None,
                         reason,
                         &spec.policy,
                     ),
                     Ok(object) => {
-                        let mut cx = Self::new(object, facts);
+                        let mut cx = Self::new(object, inputs);
                         let span = span::handler(id.as_str(), allowance.retry);
                         let verdict = cx
                             .call(function, allowance.time_left)
@@ -162,7 +162,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         if let Outcome::Success(result) = &outcome {
             self.effects.deliver(id, result);
         }
-        let default_backoff = self.facts.execution.default_backoff;
+        let default_backoff = self.inputs.execution.default_backoff;
         let now = Timestamp::now();
         let consequence = cycle.finish(id, outcome.clone(), default_backoff, now);
         let finished = report::Finished {
@@ -173,6 +173,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
             default_backoff,
             now,
         };
-        report::tell(&finished, &self.facts.scope);
+        report::tell(&finished, &self.inputs.scope);
     }
 }

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::background::{BackgroundFacts, background_context};
-use super::change::Effects;
+use super::background::{BackgroundInputs, background_context};
+use super::change::HandlerEffects;
 use crate::context::hierarchy::{self, Adoption, Child};
 use crate::context::recorder::reporting;
 use crate::context::stop::StopSignal;
@@ -25,15 +25,15 @@ use crate::index::{Index, IndexView};
 /// One tick of a timer of an object.
 pub struct TimerContext<K> {
     text: Arc<RawValue>,
-    /// Decoded when it is asked for: most ticks of most timers find nothing to do.
+    /// DecodedObject when it is asked for: most ticks of most timers find nothing to do.
     object: OnceLock<K>,
-    facts: BackgroundFacts,
-    pub(crate) effects: Effects,
+    inputs: BackgroundInputs,
+    pub(crate) effects: HandlerEffects,
 }
 
 impl<K: DeserializeOwned> TimerContext<K> {
-    pub(crate) fn new(facts: BackgroundFacts) -> Result<Self, serde_json::Error> {
-        let live = &facts.object.live;
+    pub(crate) fn new(inputs: BackgroundInputs) -> Result<Self, serde_json::Error> {
+        let live = &inputs.object.live;
         let snapshot = live.snapshot();
         let object = if snapshot.fits {
             OnceLock::new()
@@ -45,8 +45,8 @@ impl<K: DeserializeOwned> TimerContext<K> {
         Ok(Self {
             text: snapshot.text,
             object,
-            facts,
-            effects: Effects::default(),
+            inputs,
+            effects: HandlerEffects::default(),
         })
     }
 
@@ -61,7 +61,7 @@ impl<K: DeserializeOwned> TimerContext<K> {
 impl<K> TimerContext<K> {
     /// The object as the server sent it, as it is now.
     pub fn raw(&self) -> Value {
-        self.facts.object.newest()
+        self.inputs.object.newest()
     }
 }
 

@@ -23,8 +23,8 @@ use crate::index::{Index, IndexView, Indices};
 pub struct ValidationContext<K> {
     object: K,
     old: OnceLock<Old<K>>,
-    facts: ReviewFacts,
-    texts: OnceLock<States>,
+    inputs: ReviewInputs,
+    texts: OnceLock<ReviewedStates>,
     diff: OnceLock<Diff>,
     /// Behind a lock only so that the context can be read for what is said; it is never contended.
     pub(crate) warnings: Mutex<Vec<String>>,
@@ -32,7 +32,7 @@ pub struct ValidationContext<K> {
 
 /// What is known before the webhook is called.
 #[derive(Clone)]
-pub(crate) struct ReviewFacts {
+pub(crate) struct ReviewInputs {
     pub(crate) request: Arc<ReviewRequest>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) client: Client,
@@ -40,7 +40,7 @@ pub(crate) struct ReviewFacts {
     pub(crate) handler: HandlerId,
     pub(crate) param: Option<Arc<Value>>,
     /// The object before and after, if somebody had to look at them already.
-    pub(crate) states: Option<Arc<States>>,
+    pub(crate) states: Option<Arc<ReviewedStates>>,
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
     pub(crate) resource: Arc<DiscoveredResource>,
@@ -57,14 +57,14 @@ pub struct Caller {
 
 /// The object before and after a request, read from text.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct States {
+pub(crate) struct ReviewedStates {
     pub(crate) old: Option<Value>,
     pub(crate) new: Option<Value>,
 }
 
-// === impl States ===
+// === impl ReviewedStates ===
 
-impl States {
+impl ReviewedStates {
     pub(crate) fn read(request: &ReviewRequest) -> Self {
         // What is nested too deeply to be read is nothing that a condition could be about.
         let read = |text: Option<&RawValue>| serde_json::from_str(text?.get()).ok();
@@ -84,11 +84,11 @@ impl States {
 // === impl ValidationContext ===
 
 impl<K> ValidationContext<K> {
-    pub(crate) fn new(object: K, facts: ReviewFacts) -> Self {
+    pub(crate) fn new(object: K, inputs: ReviewInputs) -> Self {
         Self {
             object,
             old: OnceLock::new(),
-            facts,
+            inputs,
             texts: OnceLock::new(),
             diff: OnceLock::new(),
             warnings: Mutex::default(),
@@ -124,37 +124,37 @@ impl<K> ValidationContext<K> {
 
     /// What is about to happen.
     pub fn operation(&self) -> Operation {
-        self.facts.request.operation
+        self.inputs.request.operation
     }
 
     /// The subresource, such as `status` or `scale`; none if it is about the object itself.
     pub fn subresource(&self) -> Option<&str> {
-        self.facts.request.subresource()
+        self.inputs.request.subresource()
     }
 
     /// Whether nothing will be stored, so that nothing may be done either.
     pub fn is_dry_run(&self) -> bool {
-        self.facts.request.dry_run == Some(true)
+        self.inputs.request.dry_run == Some(true)
     }
 
     /// Who wants it to happen.
     pub fn user(&self) -> &UserInfo {
-        &self.facts.request.user_info
+        &self.inputs.request.user_info
     }
 
     /// The options of the request, such as those of a deletion.
     pub fn options(&self) -> Option<&RawValue> {
-        self.facts.request.options.as_deref()
+        self.inputs.request.options.as_deref()
     }
 
     /// The HTTP headers with which the API server asks.
     pub fn headers(&self) -> &HeaderMap {
-        &self.facts.caller.headers
+        &self.inputs.caller.headers
     }
 
     /// The verified certificate of the API server, if it has shown one.
     pub fn client_certificate(&self) -> Option<&Certificate> {
-        self.facts.caller.certificate.as_deref()
+        self.inputs.caller.certificate.as_deref()
     }
 
     /// Tells something to the person who made the request, whatever comes out of it.
@@ -165,47 +165,47 @@ impl<K> ValidationContext<K> {
 
     /// The name of the object; none if the API server is going to make one up.
     pub fn name(&self) -> Option<&str> {
-        self.facts.request.name.as_deref()
+        self.inputs.request.name.as_deref()
     }
 
     /// The namespace of the object; none for cluster-wide kinds.
     pub fn namespace(&self) -> Option<&str> {
-        self.facts.request.namespace.as_deref()
+        self.inputs.request.namespace.as_deref()
     }
 
     /// What the manifest says in `param`.
     pub fn param(&self) -> Option<&Value> {
-        self.facts.param.as_deref()
+        self.inputs.param.as_deref()
     }
 
     /// The id of the webhook.
     pub fn handler_id(&self) -> &str {
-        self.facts.handler.as_str()
+        self.inputs.handler.as_str()
     }
 
     /// What is remembered of the object while the operator runs; `memo` in the manifest names the
     /// type. Of an object that is being created nothing is kept, and of one that is not handled not
     /// for long.
     pub fn memo<M: Memo<K>>(&self) -> &M {
-        memo::typed::<K, M>(self.facts.memo.as_ref())
+        memo::typed::<K, M>(self.inputs.memo.as_ref())
     }
 
     /// A client for everything else in the cluster.
     pub fn client(&self) -> &Client {
-        &self.facts.client
+        &self.inputs.client
     }
 
     /// An index of the operator, always as it is now; as it was when the operator paused, if it
     /// has.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.facts.indices.get(index)
+        self.inputs.indices.get(index)
     }
 
     /// The resource of the object as the server describes it: its names, categories and verbs.
     ///
     /// Before the server has been asked, it is what the operator was made for.
     pub fn resource(&self) -> &DiscoveredResource {
-        &self.facts.resource
+        &self.inputs.resource
     }
 
     /// The objects of a kind in the namespace of this object, or in that of the client if this one
@@ -214,17 +214,19 @@ impl<K> ValidationContext<K> {
     where
         T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        let client = self.facts.client.clone();
+        let client = self.inputs.client.clone();
         match self.namespace() {
             Some(namespace) => Api::namespaced(client, namespace),
             None => Api::default_namespaced(client),
         }
     }
 
-    pub(crate) fn states(&self) -> &States {
-        match &self.facts.states {
+    pub(crate) fn states(&self) -> &ReviewedStates {
+        match &self.inputs.states {
             Some(states) => states,
-            None => self.texts.get_or_init(|| States::read(&self.facts.request)),
+            None => self
+                .texts
+                .get_or_init(|| ReviewedStates::read(&self.inputs.request)),
         }
     }
 
@@ -237,7 +239,7 @@ impl<K> ValidationContext<K> {
 impl<K: DeserializeOwned> ValidationContext<K> {
     /// The object before the request: absent for creations, unknown if it does not fit its type.
     pub fn old(&self) -> Old<&K> {
-        let read = || match self.facts.request.old_object.as_deref() {
+        let read = || match self.inputs.request.old_object.as_deref() {
             None => Old::Absent,
             Some(text) => serde_json::from_str(text.get()).map_or(Old::Unknown, Old::Known),
         };

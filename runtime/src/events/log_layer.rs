@@ -15,12 +15,12 @@ use crate::settings::PostingLevel;
 const REASON: &str = "Logging";
 
 tokio::task_local! {
-    static VOICE: LogPosting;
+    static LOG_POSTER: LogPoster;
 }
 
 /// Whose log lines are posted, and by whom.
 #[derive(Debug, Clone)]
-pub(crate) struct LogPosting {
+pub(crate) struct LogPoster {
     poster: EventPoster,
     subject: ObjectRef,
 }
@@ -39,14 +39,14 @@ pub struct EventLayer;
 
 /// The text of a line.
 #[derive(Default)]
-struct Line {
+struct LoggedText {
     message: String,
     fields: String,
 }
 
-// === impl LogPosting ===
+// === impl LogPoster ===
 
-impl LogPosting {
+impl LogPoster {
     /// The voice of an object, if its log lines are to be posted.
     pub(crate) fn of(poster: Option<&EventPoster>, subject: &ObjectRef) -> Option<Self> {
         let poster = poster.filter(|poster| poster.settings().loggers)?;
@@ -58,21 +58,21 @@ impl LogPosting {
 
     /// The voice of whoever works in this task.
     pub(crate) fn current() -> Option<Self> {
-        VOICE.try_with(Self::clone).ok()
+        LOG_POSTER.try_with(Self::clone).ok()
     }
 
     /// Does the work with this voice, or without any.
-    pub(crate) async fn lend<T>(log_posting: Option<Self>, work: impl Future<Output = T>) -> T {
-        match log_posting {
-            Some(log_posting) => VOICE.scope(log_posting, work).await,
+    pub(crate) async fn scope<T>(log_poster: Option<Self>, work: impl Future<Output = T>) -> T {
+        match log_poster {
+            Some(log_poster) => LOG_POSTER.scope(log_poster, work).await,
             None => work.await,
         }
     }
 
     /// The same for work that blocks.
-    pub(crate) fn lend_sync<T>(log_posting: Option<Self>, work: impl FnOnce() -> T) -> T {
-        match log_posting {
-            Some(log_posting) => VOICE.sync_scope(log_posting, work),
+    pub(crate) fn scope_sync<T>(log_poster: Option<Self>, work: impl FnOnce() -> T) -> T {
+        match log_poster {
+            Some(log_poster) => LOG_POSTER.sync_scope(log_poster, work),
             None => work(),
         }
     }
@@ -87,28 +87,28 @@ impl<S: Subscriber> Layer<S> for EventLayer {
             return;
         }
         // Without a voice, nobody asks for it; a task that is ending has none either.
-        let _ = VOICE.try_with(|log_posting| {
+        let _ = LOG_POSTER.try_with(|log_poster| {
             let (level, severity) = match *event.metadata().level() {
                 Level::ERROR => (PostingLevel::Error, EventSeverity::Error),
                 Level::WARN => (PostingLevel::Warning, EventSeverity::Warning),
                 Level::INFO => (PostingLevel::Info, EventSeverity::Normal),
                 _ => (PostingLevel::Debug, "Debug".into()),
             };
-            if log_posting.poster.wants(level) {
-                let mut line = Line::default();
+            if log_poster.poster.wants(level) {
+                let mut line = LoggedText::default();
                 event.record(&mut line);
                 let text = line.message + &line.fields;
-                log_posting
+                log_poster
                     .poster
-                    .post(&log_posting.subject, &severity, REASON, text);
+                    .post(&log_poster.subject, &severity, REASON, text);
             }
         });
     }
 }
 
-// === impl Line ===
+// === impl LoggedText ===
 
-impl Visit for Line {
+impl Visit for LoggedText {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "message" {
             value.clone_into(&mut self.message);

@@ -14,20 +14,20 @@ use crate::watch::ObjectKey;
 #[derive(Debug, Clone)]
 pub(crate) struct ObjectRef {
     kind: Arc<KindName>,
-    object: Object,
+    object: ReferencedObject,
 }
 
 #[derive(Debug, Clone)]
-enum Object {
+enum ReferencedObject {
     /// One that the operator handles.
     Handled(Arc<ObjectKey>),
     /// Any other, which somebody has something to say about.
-    Other(OtherObject),
+    Other(ObjectIdentity),
 }
 
 /// An object that the operator need not handle.
 #[derive(Debug, Clone)]
-pub(crate) struct OtherObject {
+pub(crate) struct ObjectIdentity {
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
     pub(crate) uid: String,
@@ -37,14 +37,14 @@ pub(crate) struct OtherObject {
 
 impl ObjectRef {
     pub(crate) fn handled(kind: Arc<KindName>, key: Arc<ObjectKey>) -> Self {
-        let object = Object::Handled(key);
+        let object = ReferencedObject::Handled(key);
         Self { kind, object }
     }
 
-    pub(crate) fn other(kind: KindName, object: OtherObject) -> Self {
+    pub(crate) fn other(kind: KindName, object: ObjectIdentity) -> Self {
         Self {
             kind: Arc::new(kind),
-            object: Object::Other(object),
+            object: ReferencedObject::Other(object),
         }
     }
 
@@ -58,22 +58,22 @@ impl ObjectRef {
 
     pub(crate) fn namespace(&self) -> Option<&str> {
         match &self.object {
-            Object::Handled(key) => key.namespace.as_deref(),
-            Object::Other(object) => object.namespace.as_deref(),
+            ReferencedObject::Handled(key) => key.namespace.as_deref(),
+            ReferencedObject::Other(object) => object.namespace.as_deref(),
         }
     }
 
     pub(crate) fn name(&self) -> &str {
         match &self.object {
-            Object::Handled(key) => &key.name,
-            Object::Other(object) => &object.name,
+            ReferencedObject::Handled(key) => &key.name,
+            ReferencedObject::Other(object) => &object.name,
         }
     }
 
     pub(crate) fn uid(&self) -> &str {
         match &self.object {
-            Object::Handled(key) => &key.uid,
-            Object::Other(object) => &object.uid,
+            ReferencedObject::Handled(key) => &key.uid,
+            ReferencedObject::Other(object) => &object.uid,
         }
     }
 
@@ -128,8 +128,8 @@ mod tests {
         }
     }
 
-    fn object() -> OtherObject {
-        OtherObject {
+    fn object() -> ObjectIdentity {
+        ObjectIdentity {
             namespace: Some("default".to_owned()),
             name: "one".to_owned(),
             uid: "u".to_owned(),

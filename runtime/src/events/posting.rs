@@ -1,6 +1,6 @@
 //! Posts Kubernetes events about objects, without ever making a handler wait.
 //!
-//! What is to be posted is entered into a ledger, where repeats are merged while they wait; one
+//! What is to be posted is entered into a correlator, where repeats are merged while they wait; one
 //! task sends what is due.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,28 +39,28 @@ pub enum EventSeverity {
 /// Hands events to whoever sends them; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct EventPoster {
-    shared: Arc<Shared>,
-    /// Rings when there is something to send; when the last handle is gone, so is the bell.
-    bell: mpsc::Sender<()>,
+    state: Arc<PosterState>,
+    /// Rings when there is something to send; when the last handle is gone, so is the wakeup.
+    wakeup: mpsc::Sender<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PosterState {
     settings: PostingSettings,
     /// Never held across an await.
-    ledger: Mutex<EventCorrelator<ObjectRef>>,
+    correlator: Mutex<EventCorrelator<ObjectRef>>,
     origin: Instant,
 }
 
 /// The task that sends what is due.
-struct Sender {
+struct EventSender {
     client: Client,
     pause_gate: PauseGate,
-    shared: Arc<Shared>,
+    state: Arc<PosterState>,
     metrics: Arc<PostingMetrics>,
     heartbeat: Heartbeat,
     /// Whether it was told that something is not permitted.
-    complained: bool,
+    warned_forbidden: bool,
 }
 
 // === impl EventSeverity ===
@@ -97,31 +97,31 @@ pub(crate) fn poster(
     metrics: Arc<PostingMetrics>,
     heartbeat: Heartbeat,
 ) -> (EventPoster, impl Future<Output = ()>) {
-    let (bell, rings) = mpsc::channel(1);
-    let shared = Arc::new(Shared {
-        ledger: Mutex::new(EventCorrelator::new(settings.limits())),
+    let (wakeup, wakeups) = mpsc::channel(1);
+    let state = Arc::new(PosterState {
+        correlator: Mutex::new(EventCorrelator::new(settings.limits())),
         settings,
         origin: Instant::now(),
     });
-    let sender = Sender {
+    let sender = EventSender {
         client,
         pause_gate,
-        shared: Arc::clone(&shared),
+        state: Arc::clone(&state),
         metrics,
         heartbeat,
-        complained: false,
+        warned_forbidden: false,
     };
-    (EventPoster { shared, bell }, sender.run(rings))
+    (EventPoster { state, wakeup }, sender.run(wakeups))
 }
 
 impl EventPoster {
     /// Whether something of this level is of interest.
     pub(crate) fn wants(&self, level: PostingLevel) -> bool {
-        level >= self.shared.settings.level
+        level >= self.state.settings.level
     }
 
     pub(crate) fn settings(&self) -> &PostingSettings {
-        &self.shared.settings
+        &self.state.settings
     }
 
     pub(crate) fn post(
@@ -141,55 +141,57 @@ impl EventPoster {
             message: message.into(),
             at: Timestamp::now(),
         };
-        let now = self.shared.now();
-        self.shared.ledger().note(subject.clone(), note, now);
-        // A bell that rings already need not be rung.
-        let _ = self.bell.try_send(());
+        let now = self.state.now();
+        self.state.correlator().note(subject.clone(), note, now);
+        // A wakeup that wakeups already need not be woken.
+        let _ = self.wakeup.try_send(());
     }
 }
 
-// === impl Shared ===
+// === impl PosterState ===
 
-impl Shared {
+impl PosterState {
     fn now(&self) -> Duration {
         self.origin.elapsed()
     }
 
-    fn ledger(&self) -> MutexGuard<'_, EventCorrelator<ObjectRef>> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    fn correlator(&self) -> MutexGuard<'_, EventCorrelator<ObjectRef>> {
+        self.correlator
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Sender ===
+// === impl EventSender ===
 
-impl Sender {
-    async fn run(mut self, mut rings: mpsc::Receiver<()>) {
+impl EventSender {
+    async fn run(mut self, mut wakeups: mpsc::Receiver<()>) {
         loop {
             self.send_due().await;
-            let wait = self.shared.ledger().wait(self.shared.now());
+            let wait = self.state.correlator().wait(self.state.now());
             match wait {
                 Some(wait) => self.heartbeat.within(wait),
                 None => self.heartbeat.rest(),
             }
-            let rung = async {
+            let woken = async {
                 match wait {
-                    Some(wait) => timeout(wait, rings.recv()).await.unwrap_or(Some(())),
-                    None => rings.recv().await,
+                    Some(wait) => timeout(wait, wakeups.recv()).await.unwrap_or(Some(())),
+                    None => wakeups.recv().await,
                 }
             };
-            if rung.await.is_none() {
+            if woken.await.is_none() {
                 break;
             }
         }
-        self.shared.ledger().hurry();
+        self.state.correlator().hurry();
         self.send_due().await;
     }
 
     async fn send_due(&mut self) {
         loop {
             let (due, dropped) = {
-                let mut ledger = self.shared.ledger();
-                (ledger.next(self.shared.now()), ledger.dropped())
+                let mut correlator = self.state.correlator();
+                (correlator.next(self.state.now()), correlator.dropped())
             };
             for _ in 0..dropped {
                 self.metrics.dropped.add();
@@ -207,7 +209,7 @@ impl Sender {
                 Err(lapsed) => {
                     self.metrics.dropped.add();
                     debug!("an event is not posted: {lapsed}");
-                    self.shared.ledger().forget(&due.key);
+                    self.state.correlator().forget(&due.key);
                     // Not to be busy with what must not be done.
                     sleep(Duration::from_millis(100)).await;
                 }
@@ -218,46 +220,46 @@ impl Sender {
     async fn send(&mut self, due: &DueEvent<ObjectRef>) {
         let key = &due.key;
         let answer = timeout(REQUEST_TIMEOUT, self.request(due)).await;
-        let shared = Arc::clone(&self.shared);
-        let mut ledger = shared.ledger();
+        let state = Arc::clone(&self.state);
+        let mut correlator = state.correlator();
         match &answer {
             Ok(Ok(_)) => self.metrics.posted.add(),
             _ => self.metrics.failed.add(),
         }
         match answer {
-            Ok(Ok(name)) => ledger.sent(key, &name),
+            Ok(Ok(name)) => correlator.sent(key, &name),
             Ok(Err(kube::Error::Api(status))) if due.update.is_some() && status.code == 404 => {
-                ledger.renew(key);
+                correlator.renew(key);
             }
             Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
                 // Repeats are new events then, as far as the budget of the object goes.
                 if due.update.is_some() {
-                    ledger.renew(key);
+                    correlator.renew(key);
                 } else {
-                    ledger.forget(key);
+                    correlator.forget(key);
                 }
-                if !std::mem::replace(&mut self.complained, true) {
+                if !std::mem::replace(&mut self.warned_forbidden, true) {
                     warn!("events cannot be posted as they should: {}", status.message);
                 }
             }
             Ok(Err(kube::Error::Api(status))) if is_final(status.code) => {
                 debug!("an event is not accepted: {}", status.message);
-                ledger.forget(key);
+                correlator.forget(key);
             }
             failed => {
-                let story = match failed {
+                let reason = match failed {
                     Ok(Err(error)) => error.to_string(),
                     _ => "no answer".to_owned(),
                 };
-                let retried = ledger.failed(key, shared.now());
-                debug!(retried, "an event could not be posted: {story}");
+                let retried = correlator.failed(key, state.now());
+                debug!(retried, "an event could not be posted: {reason}");
             }
         }
     }
 
     /// Creates or updates the event; returns its name.
     async fn request(&self, due: &DueEvent<ObjectRef>) -> Result<String, kube::Error> {
-        let settings = &self.shared.settings;
+        let settings = &self.state.settings;
         let namespace = due.key.subject.namespace();
         let namespace = namespace.unwrap_or(self.client.default_namespace());
         let collection = format!("/api/v1/namespaces/{namespace}/events");
@@ -337,7 +339,7 @@ fn stamp(at: Timestamp) -> String {
 mod tests {
     use super::*;
     use crate::client::resource::KindName;
-    use crate::events::object_ref::OtherObject;
+    use crate::events::object_ref::ObjectIdentity;
     use crate::health::metrics::Metrics;
     use crate::task::heartbeat::Heartbeats;
 
@@ -347,22 +349,22 @@ mod tests {
             api_version: "kopf.dev/v1".to_owned(),
             kind: "KopfExample".to_owned(),
         };
-        let object = OtherObject {
+        let object = ObjectIdentity {
             namespace: None,
             name: "one".to_owned(),
             uid: "u".to_owned(),
         };
         let subject = ObjectRef::other(kind, object);
         let settings = PostingSettings::default();
-        let mut ledger = EventCorrelator::new(settings.limits());
+        let mut correlator = EventCorrelator::new(settings.limits());
         let note = EventNote {
             r#type: "Error".to_owned(),
             reason: "Logging".to_owned(),
             message: "no".to_owned(),
             at: "2020-12-31T23:59:59.000001Z".parse().unwrap(),
         };
-        ledger.note(subject, note, Duration::ZERO);
-        let due = ledger.next(Duration::ZERO).unwrap();
+        correlator.note(subject, note, Duration::ZERO);
+        let due = correlator.next(Duration::ZERO).unwrap();
         assert_eq!(
             creation(&due, "default", &settings),
             json!({
@@ -413,7 +415,7 @@ mod tests {
             api_version: "v1".to_owned(),
             kind: "Pod".to_owned(),
         };
-        let object = OtherObject {
+        let object = ObjectIdentity {
             namespace: None,
             name: "one".to_owned(),
             uid: "u".to_owned(),

@@ -6,7 +6,7 @@ use kopf_core::object::ObjectView;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::object_ref::{ObjectRef, OtherObject};
+use super::object_ref::{ObjectIdentity, ObjectRef};
 use super::posting::{EventPoster, EventSeverity};
 use crate::client::resource::KindName;
 use crate::settings::PostingLevel;
@@ -38,7 +38,7 @@ impl EventRecorder {
             api_version: text("apiVersion").to_owned(),
             kind: text("kind").to_owned(),
         };
-        let other = OtherObject {
+        let other = ObjectIdentity {
             namespace: view.namespace().map(str::to_owned),
             name: view.name().unwrap_or_default().to_owned(),
             uid: view.uid().unwrap_or_default().to_owned(),

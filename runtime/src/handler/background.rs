@@ -12,7 +12,7 @@ use kopf_core::handler::retry::ErrorMode;
 use kopf_core::handler::{HandlerId, Trigger};
 use serde_json::Value;
 
-use super::{Declared, Options, options};
+use super::{HandlerDeclaration, Options, options};
 use crate::handler::patch::field_path;
 
 /// A daemon: a task that accompanies each object as long as it is there and matches.
@@ -77,7 +77,7 @@ impl DaemonHandler {
         self
     }
 
-    pub(crate) fn declare(self) -> (Declared, InitialDelay, StopPolicy) {
+    pub(crate) fn declare(self) -> (HandlerDeclaration, InitialDelay, StopPolicy) {
         let id = self.id();
         let declared = self.options.declare(&id, &[Trigger::Daemon]);
         (declared, self.initial_delay, self.stopping)
@@ -122,7 +122,7 @@ impl TimerHandler {
         self
     }
 
-    pub(crate) fn declare(self) -> (Declared, InitialDelay, TimerTiming) {
+    pub(crate) fn declare(self) -> (HandlerDeclaration, InitialDelay, TimerTiming) {
         let id = self.id();
         let declared = self.options.declare(&id, &[Trigger::Timer]);
         (declared, self.initial_delay, self.timing)

@@ -19,13 +19,13 @@ pub type HandlerResult = Result<(), HandlerError>;
 /// decides what it means.
 #[derive(Debug)]
 pub struct HandlerError {
-    pub(crate) kind: ErrorKind,
+    pub(crate) kind: HandlerErrorKind,
     pub(crate) message: String,
 }
 
 /// Whether and when a failed handler is called again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
+pub(crate) enum HandlerErrorKind {
     Temporary {
         delay: Duration,
     },
@@ -47,7 +47,7 @@ impl HandlerError {
     #[must_use]
     pub fn temporary(message: impl Into<String>) -> Self {
         Self {
-            kind: ErrorKind::Temporary {
+            kind: HandlerErrorKind::Temporary {
                 delay: Self::DEFAULT_DELAY,
             },
             message: message.into(),
@@ -58,7 +58,7 @@ impl HandlerError {
     #[must_use]
     pub fn permanent(message: impl Into<String>) -> Self {
         Self {
-            kind: ErrorKind::Permanent,
+            kind: HandlerErrorKind::Permanent,
             message: message.into(),
         }
     }
@@ -67,21 +67,21 @@ impl HandlerError {
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self {
-            kind: ErrorKind::Temporary { delay },
+            kind: HandlerErrorKind::Temporary { delay },
             ..self
         }
     }
 
     pub(crate) fn waiting(delay: Option<Duration>) -> Self {
         Self {
-            kind: ErrorKind::Waiting { delay },
+            kind: HandlerErrorKind::Waiting { delay },
             message: "sub-handlers are not done".to_owned(),
         }
     }
 
     pub(crate) fn arbitrary(message: impl Into<String>) -> Self {
         Self {
-            kind: ErrorKind::Arbitrary,
+            kind: HandlerErrorKind::Arbitrary,
             message: message.into(),
         }
     }
@@ -129,7 +129,7 @@ mod tests {
             Ok(())
         }
         let error = handler().unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Arbitrary);
+        assert_eq!(error.kind, HandlerErrorKind::Arbitrary);
         assert_eq!(
             error.to_string(),
             "the volume is not ready: invalid digit found in string"
@@ -149,7 +149,7 @@ mod tests {
                 .chain([&boxed])
                 .zip(["oops", "2 oops", "invalid digit found in string"])
         {
-            assert_eq!(error.kind, ErrorKind::Arbitrary);
+            assert_eq!(error.kind, HandlerErrorKind::Arbitrary);
             assert_eq!(error.to_string(), text);
         }
     }
@@ -158,6 +158,6 @@ mod tests {
     fn a_delay_makes_an_error_temporary() {
         let delay = Duration::from_secs(5);
         let error = HandlerError::permanent("no").after(delay);
-        assert_eq!(error.kind, ErrorKind::Temporary { delay });
+        assert_eq!(error.kind, HandlerErrorKind::Temporary { delay });
     }
 }

@@ -23,12 +23,12 @@ pub(crate) type AnyMemo = Arc<dyn Any + Send + Sync>;
 pub(crate) struct Memos {
     make: fn() -> AnyMemo,
     /// Never held across an await, and never while one is made.
-    known: Mutex<Known>,
+    known: Mutex<MemoTable>,
 }
 
 /// Memos by the uid of the object.
 #[derive(Default)]
-struct Known {
+struct MemoTable {
     noticed: HashMap<Box<str>, AnyMemo>,
     /// Those of objects that only webhooks have seen, the oldest first.
     early: VecDeque<(Box<str>, AnyMemo)>,
@@ -90,14 +90,14 @@ impl Memos {
         known.take_early(uid);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, MemoTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Known ===
+// === impl MemoTable ===
 
-impl Known {
+impl MemoTable {
     fn find(&self, uid: &str) -> Option<AnyMemo> {
         let early = || self.early.iter().find(|(other, _)| **other == *uid);
         let memo = self.noticed.get(uid).or_else(|| Some(&early()?.1));
@@ -122,21 +122,21 @@ mod tests {
 
     use super::*;
 
-    struct Kind;
+    struct Widget;
 
     #[derive(Default)]
     struct Count(AtomicU32);
 
-    impl Memo<Kind> for Count {}
+    impl Memo<Widget> for Count {}
 
     fn count(memo: &AnyMemo) -> u32 {
-        let count: &Count = typed::<Kind, Count>(Some(memo));
+        let count: &Count = typed::<Widget, Count>(Some(memo));
         count.0.fetch_add(1, Ordering::Relaxed)
     }
 
     #[test]
     fn a_memo_is_shared_by_all_who_know_the_object_until_it_is_gone() {
-        let memos = Memos::of::<Kind, Count>();
+        let memos = Memos::of::<Widget, Count>();
         assert_eq!(count(&memos.recall("a")), 0);
         assert_eq!(count(&memos.find("a")), 1);
         assert_eq!(count(&memos.recall("b")), 0);
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_webhooks_leave_for_an_object_is_there_when_it_is_noticed() {
-        let memos = Memos::of::<Kind, Count>();
+        let memos = Memos::of::<Widget, Count>();
         assert_eq!(count(&memos.anticipate("a")), 0);
         assert_eq!(count(&memos.fresh()), 0);
         assert_eq!(count(&memos.anticipate("a")), 1);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn few_objects_that_nobody_notices_are_remembered() {
-        let memos = Memos::of::<Kind, Count>();
+        let memos = Memos::of::<Widget, Count>();
         for number in 0..=EARLY {
             assert_eq!(count(&memos.anticipate(&number.to_string())), 0);
         }

@@ -82,13 +82,13 @@ mod tests {
 
     use super::*;
 
-    struct Limits {
+    struct SizeLimit {
         most: u32,
     }
 
     #[test]
     fn values_are_decoded_before_they_are_judged() {
-        let state = Arc::new(Limits { most: 5 });
+        let state = Arc::new(SizeLimit { most: 5 });
         let test = value(&state, |limits, size: Option<&u32>| {
             size.is_none_or(|size| *size <= limits.most)
         });
@@ -110,7 +110,7 @@ mod tests {
         struct Sized {
             size: u32,
         }
-        let state = Arc::new(Limits { most: 5 });
+        let state = Arc::new(SizeLimit { most: 5 });
         let test = object(&state, |limits, object: &Sized| object.size <= limits.most);
         for (body, expected) in [
             (json!({"size": 1}), true),

@@ -29,8 +29,6 @@ pub struct HealthEndpoint {
     path: String,
 }
 
-pub(crate) use HealthEndpoint as Endpoint;
-
 /// Why an address is none for health checks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHealthEndpoint {
@@ -121,7 +119,7 @@ mod tests {
             ("http://localhost/alive", "http://localhost:80/alive"),
             ("http://[::1]:9/x", "http://[::1]:9/x"),
         ] {
-            let endpoint: Endpoint = text.parse().unwrap();
+            let endpoint: HealthEndpoint = text.parse().unwrap();
             assert_eq!(endpoint.to_string(), read);
             assert_eq!(endpoint.to_string().parse(), Ok(endpoint));
         }
@@ -143,7 +141,7 @@ mod tests {
             ("http://h/metrics", PathTaken("/metrics".to_owned())),
             ("http://h/readyz", PathTaken("/readyz".to_owned())),
         ] {
-            assert_eq!(text.parse::<Endpoint>(), Err(error), "{text}");
+            assert_eq!(text.parse::<HealthEndpoint>(), Err(error), "{text}");
         }
     }
 }

@@ -1,33 +1,35 @@
 //! What the operator counts and measures, and how that is told to Prometheus.
 //!
 //! Everything that can be counted has its place before anything happens: to count is to add to an
-//! atomic number, without a lock and without memory. Labels are made of declarations, never of
+//! atomic number, without a lock and without memory. LabelValues are made of declarations, never of
 //! objects, so that there are as many series as the operator has parts.
 
 pub(crate) mod api;
 pub(crate) mod instrument;
 mod kind;
-mod page;
 mod queue;
+mod text_format;
 mod webhook;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::api::ApiMetrics;
 use self::instrument::{Counter, Gauge};
-pub(crate) use self::kind::{Event, Form, HandlerMetrics, KindMetrics, Outcome, Restart};
-use self::page::{Page, Type};
+pub(crate) use self::kind::{
+    AttemptOutcome, EventLabel, HandlerMetrics, HandlerType, KindMetrics, WatchRestart,
+};
 pub(crate) use self::queue::QueueMetrics;
+use self::text_format::{MetricType, MetricsText};
 pub(crate) use self::webhook::{ReviewOutcome, WebhookMetrics};
 
 /// All that is counted; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
-    shared: Arc<Shared>,
+    inner: Arc<MetricsInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct MetricsInner {
     operator: &'static str,
     api: Arc<ApiMetrics>,
     queue: Arc<QueueMetrics>,
@@ -49,14 +51,14 @@ pub(crate) struct PostingMetrics {
 
 /// The part of a number that is a sum, held by one of those who contribute.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct GaugeShare {
     sum: Arc<Gauge>,
     held: i64,
 }
 
 /// What is known of the operator as a whole when metrics are told.
 #[derive(Debug, Clone)]
-pub(crate) struct Standing {
+pub(crate) struct OperatorGauges {
     /// Why it pauses, if it does.
     pub(crate) pause: Option<&'static str>,
     pub(crate) leads: bool,
@@ -97,7 +99,7 @@ const PAUSES: [&str; 6] = [
 impl Metrics {
     pub(crate) fn new(operator: &'static str, api: Arc<ApiMetrics>) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            inner: Arc::new(MetricsInner {
                 operator,
                 api,
                 queue: Arc::default(),
@@ -112,7 +114,7 @@ impl Metrics {
     /// A place for what is counted of a kind; the same for the same kind.
     pub(crate) fn kind(&self, kind: &str, group: &str) -> Arc<KindMetrics> {
         let name = full_name(kind, group);
-        let mut kinds = locked(&self.shared.kinds);
+        let mut kinds = locked(&self.inner.kinds);
         if let Some(known) = kinds.iter().find(|known| known.name() == name) {
             return Arc::clone(known);
         }
@@ -124,78 +126,78 @@ impl Metrics {
     /// A place for what is counted of a webhook.
     pub(crate) fn webhook(&self, kind: &str, group: &str, id: &str) -> Arc<WebhookMetrics> {
         let made = Arc::new(WebhookMetrics::new(full_name(kind, group), id));
-        locked(&self.shared.webhooks).push(Arc::clone(&made));
+        locked(&self.inner.webhooks).push(Arc::clone(&made));
         made
     }
 
     pub(crate) fn queue(&self) -> Arc<QueueMetrics> {
-        Arc::clone(&self.shared.queue)
+        Arc::clone(&self.inner.queue)
     }
 
     pub(crate) fn posting(&self) -> Arc<PostingMetrics> {
-        Arc::clone(&self.shared.posting)
+        Arc::clone(&self.inner.posting)
     }
 
     /// A share of the number of peers, for one peering object.
-    pub(crate) fn peers(&self) -> Share {
-        Share {
-            sum: Arc::clone(&self.shared.peers),
+    pub(crate) fn peers(&self) -> GaugeShare {
+        GaugeShare {
+            sum: Arc::clone(&self.inner.peers),
             held: 0,
         }
     }
 
     /// Everything in Prometheus' text format.
-    pub(crate) fn tell(&self, standing: &Standing) -> String {
-        let mut page = Page::default();
+    pub(crate) fn tell(&self, standing: &OperatorGauges) -> String {
+        let mut text = MetricsText::default();
         let build = [
-            ("operator", self.shared.operator),
+            ("operator", self.inner.operator),
             ("version", env!("CARGO_PKG_VERSION")),
         ];
-        page.family(
+        text.family(
             "kopf_build_info",
-            Type::Gauge,
+            MetricType::Gauge,
             "Always 1; the labels tell what runs.",
         )
         .sample(&build, 1);
-        self.tell_standing(&mut page, standing);
-        self.shared.queue.tell(&mut page);
-        let kinds = locked(&self.shared.kinds).clone();
-        kind::tell(&mut page, &kinds);
-        self.shared.api.tell(&mut page);
-        self.shared.posting.tell(&mut page);
-        webhook::tell(&mut page, &locked(&self.shared.webhooks));
-        page.into_text()
+        self.tell_standing(&mut text, standing);
+        self.inner.queue.tell(&mut text);
+        let kinds = locked(&self.inner.kinds).clone();
+        kind::tell(&mut text, &kinds);
+        self.inner.api.tell(&mut text);
+        self.inner.posting.tell(&mut text);
+        webhook::tell(&mut text, &locked(&self.inner.webhooks));
+        text.into_text()
     }
 
-    fn tell_standing(&self, page: &mut Page, standing: &Standing) {
-        page.family(
+    fn tell_standing(&self, text: &mut MetricsText, standing: &OperatorGauges) {
+        text.family(
             "kopf_ready",
-            Type::Gauge,
+            MetricType::Gauge,
             "Whether the readiness probe succeeds.",
         )
         .sample(&[], standing.ready.into());
-        let mut paused = page.family(
+        let mut paused = text.family(
             "kopf_paused",
-            Type::Gauge,
+            MetricType::Gauge,
             "Whether the operator pauses for this reason.",
         );
         for reason in PAUSES {
             let holds = standing.pause == Some(reason);
             paused.sample(&[("reason", reason)], holds.into());
         }
-        page.family(
+        text.family(
             "kopf_leader",
-            Type::Gauge,
+            MetricType::Gauge,
             "Whether this replica is the leader; always 1 without leader election.",
         )
         .sample(&[], standing.leads.into());
-        page.family(
+        text.family(
             "kopf_peers",
-            Type::Gauge,
+            MetricType::Gauge,
             "Other operators that are alive in the peering.",
         )
-        .sample(&[], self.shared.peers.get());
-        let mut keys = page.family("kopf_index_keys", Type::Gauge, "Keys of an index.");
+        .sample(&[], self.inner.peers.get());
+        let mut keys = text.family("kopf_index_keys", MetricType::Gauge, "Keys of an index.");
         for (index, count) in &standing.indices {
             let count = i64::try_from(*count).unwrap_or(i64::MAX);
             keys.sample(&[("index", index)], count);
@@ -206,10 +208,10 @@ impl Metrics {
 // === impl PostingMetrics ===
 
 impl PostingMetrics {
-    fn tell(&self, page: &mut Page) {
-        let mut posts = page.family(
+    fn tell(&self, text: &mut MetricsText) {
+        let mut posts = text.family(
             "kopf_kubernetes_events_total",
-            Type::Counter,
+            MetricType::Counter,
             "Kubernetes events by what became of them.",
         );
         for (outcome, count) in [
@@ -222,9 +224,9 @@ impl PostingMetrics {
     }
 }
 
-// === impl Share ===
+// === impl GaugeShare ===
 
-impl Share {
+impl GaugeShare {
     pub(crate) fn set(&mut self, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.sum.add(count - self.held);
@@ -232,7 +234,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for GaugeShare {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -253,7 +255,7 @@ mod tests {
     use super::*;
 
     fn told(metrics: &Metrics) -> String {
-        metrics.tell(&Standing {
+        metrics.tell(&OperatorGauges {
             pause: Some("peers"),
             leads: true,
             ready: false,
@@ -265,11 +267,11 @@ mod tests {
     fn what_was_counted_is_told() {
         let metrics = Metrics::new("op", Arc::default());
         let kind = metrics.kind("Widget", "test.dev");
-        kind.saw(Event::Added);
-        kind.saw(Event::Added);
-        let handler = kind.handler("create_fn", Form::Change);
-        handler.begin(0).end(Outcome::Temporary);
-        handler.begin(1).end(Outcome::Succeeded);
+        kind.count_event(EventLabel::Added);
+        kind.count_event(EventLabel::Added);
+        let handler = kind.handler("create_fn", HandlerType::Change);
+        handler.begin(0).end(AttemptOutcome::Temporary);
+        handler.begin(1).end(AttemptOutcome::Succeeded);
         let queue = metrics.queue();
         queue.waiting(3, Some(queue.now()));
         let text = told(&metrics);
@@ -294,8 +296,11 @@ mod tests {
     fn a_handler_with_several_causes_is_counted_as_one() {
         let metrics = Metrics::new("op", Arc::default());
         let kind = metrics.kind("Pod", "");
-        let again = metrics.kind("Pod", "").handler("fn", Form::Change);
-        assert!(Arc::ptr_eq(&kind.handler("fn", Form::Change), &again));
+        let again = metrics.kind("Pod", "").handler("fn", HandlerType::Change);
+        assert!(Arc::ptr_eq(
+            &kind.handler("fn", HandlerType::Change),
+            &again
+        ));
     }
 
     #[test]

@@ -22,7 +22,7 @@ const AUDIENCE: usize = 64;
 
 /// What the probe handlers say.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Probed {
+pub(super) enum ProbeOutcome {
     /// All is well; the results that are not null, by handler.
     Results(Map<String, Value>),
     /// Something is wrong.
@@ -33,18 +33,18 @@ pub(super) enum Probed {
 
 /// The way to ask the probe handlers, from any thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Prober {
-    questions: Option<mpsc::Sender<oneshot::Sender<Probed>>>,
+pub(crate) struct ProbeSender {
+    probe_requests: Option<mpsc::Sender<oneshot::Sender<ProbeOutcome>>>,
 }
 
-/// Where the questions of a [`Prober`] arrive.
+/// Where the probe_requests of a [`ProbeSender`] arrive.
 #[derive(Debug)]
-pub(crate) struct Questions {
-    questions: mpsc::Receiver<oneshot::Sender<Probed>>,
+pub(crate) struct ProbeReceiver {
+    probe_requests: mpsc::Receiver<oneshot::Sender<ProbeOutcome>>,
 }
 
 /// The probe handlers with what they need.
-pub(crate) struct Probing {
+pub(crate) struct ProbeRunner {
     pub(crate) probes: Vec<Hook<ProbeContext>>,
     pub(crate) client: Client,
     pub(crate) indices: Indices,
@@ -52,32 +52,39 @@ pub(crate) struct Probing {
 }
 
 /// Makes the way to ask handlers; if there are none, nobody needs to answer.
-pub(crate) fn prober(probes: &[Hook<ProbeContext>]) -> (Prober, Option<Questions>) {
+pub(crate) fn probe_channel(probes: &[Hook<ProbeContext>]) -> (ProbeSender, Option<ProbeReceiver>) {
     if probes.is_empty() {
-        return (Prober { questions: None }, None);
+        return (
+            ProbeSender {
+                probe_requests: None,
+            },
+            None,
+        );
     }
-    let (asking, questions) = mpsc::channel(AUDIENCE);
-    let prober = Prober {
-        questions: Some(asking),
+    let (asking, probe_requests) = mpsc::channel(AUDIENCE);
+    let prober = ProbeSender {
+        probe_requests: Some(asking),
     };
-    (prober, Some(Questions { questions }))
+    (prober, Some(ProbeReceiver { probe_requests }))
 }
 
-// === impl Prober ===
+// === impl ProbeSender ===
 
-impl Prober {
-    pub(super) async fn ask(&self) -> Probed {
-        let Some(questions) = &self.questions else {
-            return Probed::Results(Map::new());
+impl ProbeSender {
+    pub(super) async fn ask(&self) -> ProbeOutcome {
+        let Some(probe_requests) = &self.probe_requests else {
+            return ProbeOutcome::Results(Map::new());
         };
         let (answer, answered) = oneshot::channel();
-        if questions.try_send(answer).is_err() {
-            return Probed::Unanswered("too many wait for the probe handlers".to_owned());
+        if probe_requests.try_send(answer).is_err() {
+            return ProbeOutcome::Unanswered("too many wait for the probe handlers".to_owned());
         }
         match tokio::time::timeout(PATIENCE, answered).await {
             Ok(Ok(probed)) => probed,
-            Ok(Err(_)) => Probed::Unanswered("probe handlers are no longer called".to_owned()),
-            Err(_) => Probed::Unanswered(format!(
+            Ok(Err(_)) => {
+                ProbeOutcome::Unanswered("probe handlers are no longer called".to_owned())
+            }
+            Err(_) => ProbeOutcome::Unanswered(format!(
                 "the probe handlers have not answered within {} s",
                 PATIENCE.as_secs()
             )),
@@ -85,13 +92,13 @@ impl Prober {
     }
 }
 
-// === impl Probing ===
+// === impl ProbeRunner ===
 
-impl Probing {
+impl ProbeRunner {
     /// Answers as long as the operator runs.
-    pub(crate) async fn run(self, mut asked: Questions) {
-        let mut cached: Option<(Instant, Probed)> = None;
-        while let Some(question) = asked.questions.recv().await {
+    pub(crate) async fn run(self, mut asked: ProbeReceiver) {
+        let mut cached: Option<(Instant, ProbeOutcome)> = None;
+        while let Some(question) = asked.probe_requests.recv().await {
             let fresh = cached
                 .take()
                 .filter(|(at, _)| at.elapsed() < self.cached_for);
@@ -109,7 +116,7 @@ impl Probing {
         std::future::pending().await
     }
 
-    async fn probe(&self) -> Probed {
+    async fn probe(&self) -> ProbeOutcome {
         let asked = self.probes.iter().map(async |probe| {
             let (client, indices) = (self.client.clone(), self.indices.clone());
             let answer = probe.ask(client, indices).await?;
@@ -127,9 +134,9 @@ impl Probing {
             }
         }
         if failures.is_empty() {
-            Probed::Results(results)
+            ProbeOutcome::Results(results)
         } else {
-            Probed::Failed(failures)
+            ProbeOutcome::Failed(failures)
         }
     }
 }

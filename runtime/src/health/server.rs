@@ -25,8 +25,8 @@ use tracing::debug;
 
 use super::Health;
 use super::endpoint::{METRICS, READINESS};
-use super::probe::Probed;
-use super::report::{Report, Standing, Status};
+use super::probe::ProbeOutcome;
+use super::probe_response::{HealthState, ProbeResponse, ProbeStatus};
 use crate::coordination::pause::PauseReason;
 use crate::health::metrics;
 use crate::task::heartbeat::Stage;
@@ -51,7 +51,7 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 
 /// The connections of a server, of which there are never too many.
 #[derive(Default)]
-struct Visitors {
+struct HealthConnections {
     tasks: JoinSet<()>,
     order: VecDeque<AbortHandle>,
 }
@@ -68,11 +68,11 @@ pub(super) fn run(
         .build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let desk = Arc::new(Desk { health, liveness });
+        let service = Arc::new(HealthService { health, liveness });
         tokio::select! {
             () = stop.cancelled() => {}
-            () = keep_watch(&desk.health) => {}
-            () = accept(&listener, &desk) => {}
+            () = keep_watch(&service.health) => {}
+            () = accept(&listener, &service) => {}
         }
         Ok(())
     })
@@ -92,13 +92,13 @@ async fn keep_watch(health: &Health) {
     }
 }
 
-async fn accept(listener: &tokio::net::TcpListener, desk: &Arc<Desk>) {
-    let mut visitors = Visitors::default();
+async fn accept(listener: &tokio::net::TcpListener, service: &Arc<HealthService>) {
+    let mut connections = HealthConnections::default();
     loop {
         tokio::select! {
-            () = visitors.see_off() => {}
+            () = connections.see_off() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => visitors.admit(stream, desk),
+                Ok((stream, _)) => connections.admit(stream, service),
                 // Out of file descriptors, most likely: some are going to be free again.
                 Err(_) => tokio::time::sleep(REFUSED_PAUSE).await,
             },
@@ -106,19 +106,19 @@ async fn accept(listener: &tokio::net::TcpListener, desk: &Arc<Desk>) {
     }
 }
 
-// === impl Visitors ===
+// === impl HealthConnections ===
 
-impl Visitors {
-    fn admit(&mut self, stream: TcpStream, desk: &Arc<Desk>) {
+impl HealthConnections {
+    fn admit(&mut self, stream: TcpStream, service: &Arc<HealthService>) {
         self.order.retain(|visitor| !visitor.is_finished());
         if self.order.len() >= CONNECTIONS
             && let Some(oldest) = self.order.pop_front()
         {
             oldest.abort();
         }
-        let desk = Arc::clone(desk);
+        let service = Arc::clone(service);
         let visit = self.tasks.spawn(async move {
-            match tokio::time::timeout(DEADLINE, serve(stream, desk)).await {
+            match tokio::time::timeout(DEADLINE, serve(stream, service)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => debug!("a health check ended badly: {error}"),
                 Err(_) => debug!("a health check took too long"),
@@ -134,10 +134,10 @@ impl Visitors {
     }
 }
 
-async fn serve(stream: TcpStream, desk: Arc<Desk>) -> Result<(), hyper::Error> {
+async fn serve(stream: TcpStream, service: Arc<HealthService>) -> Result<(), hyper::Error> {
     let answer = service_fn(|request| {
-        let desk = Arc::clone(&desk);
-        async move { Ok::<_, Infallible>(desk.answer(&request).await) }
+        let service = Arc::clone(&service);
+        async move { Ok::<_, Infallible>(service.answer(&request).await) }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -149,13 +149,13 @@ async fn serve(stream: TcpStream, desk: Arc<Desk>) -> Result<(), hyper::Error> {
 }
 
 /// Where requests are answered.
-struct Desk {
+struct HealthService {
     health: Health,
     /// The path of the liveness probe.
     liveness: String,
 }
 
-impl Desk {
+impl HealthService {
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path();
         let known = [&*self.liveness, READINESS, METRICS].contains(&path);
@@ -179,15 +179,15 @@ impl Desk {
     }
 
     /// Probe handlers cannot say anything about an operator that is stuck.
-    async fn liveness(&self) -> Report {
+    async fn liveness(&self) -> ProbeResponse {
         let standing = self.standing();
         if !standing.is_alive() {
-            return standing.liveness(Probed::Results(Map::new()));
+            return standing.liveness(ProbeOutcome::Results(Map::new()));
         }
         let probed = match standing.stage {
             // They may need what startup handlers prepare.
-            Stage::Starting => Probed::Results(Map::new()),
-            _ => self.health.prober.ask().await,
+            Stage::Starting => ProbeOutcome::Results(Map::new()),
+            _ => self.health.probes.ask().await,
         };
         self.standing().liveness(probed)
     }
@@ -195,19 +195,19 @@ impl Desk {
     fn metrics(&self) -> Response<Full<Bytes>> {
         let health = &self.health;
         let standing = self.standing();
-        let told = health.metrics.tell(&metrics::Standing {
+        let told = health.metrics.tell(&metrics::OperatorGauges {
             pause: standing.pause.as_ref().map(PauseReason::reason),
             leads: health.pause_gate.may_write(),
-            ready: standing.readiness().status == Status::Well,
+            ready: standing.readiness().status == ProbeStatus::Well,
             indices: health.indices.sizes(),
         });
         let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
         response(StatusCode::OK, content_type, told)
     }
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> HealthState {
         let health = &self.health;
-        Standing {
+        HealthState {
             stage: health.heartbeats.stage(),
             stuck: health.heartbeats.stuck(health.settings.stuck_after),
             conditions: health.heartbeats.conditions(),
@@ -217,11 +217,11 @@ impl Desk {
     }
 }
 
-fn json(report: &Report) -> Response<Full<Bytes>> {
+fn json(report: &ProbeResponse) -> Response<Full<Bytes>> {
     let status = match report.status {
-        Status::Well => StatusCode::OK,
-        Status::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Status::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        ProbeStatus::Well => StatusCode::OK,
+        ProbeStatus::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ProbeStatus::Failed => StatusCode::INTERNAL_SERVER_ERROR,
     };
     let content_type = HeaderValue::from_static("application/json");
     response(status, content_type, report.body.to_string())

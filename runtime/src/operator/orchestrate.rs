@@ -15,11 +15,11 @@ use super::namespaces::NamespaceScope;
 use super::observability::OperatorStatus;
 use super::streams::{Course, Streams};
 use super::{Error, Operator};
-use crate::admission::engine::{Around, Engine as Admission};
+use crate::admission::running_webhooks::{RunningWebhooks as Admission, WebhookDependencies};
 use crate::background::Staff;
 use crate::events::posting;
 use crate::health;
-use crate::health::probe::Probing;
+use crate::health::probe::ProbeRunner;
 use crate::index::readiness::{self, ReadyIndices};
 use crate::process::Pipeline;
 use crate::process::execute::scope::OperatorServices;
@@ -53,7 +53,7 @@ pub(super) async fn run(
         metrics,
         listed,
         indexed: gate,
-        questions,
+        probe_requests,
         served,
     } = watched;
     let pause_gate = pause_gate.clone();
@@ -72,7 +72,7 @@ pub(super) async fn run(
 
     let indices = operator.indices;
     let has_indices = declarations.iter().any(ResourceHandlers::has_indices);
-    let has_duties = declarations.iter().any(ResourceHandlers::has_duties);
+    let has_duties = declarations.iter().any(ResourceHandlers::has_background);
     // Nobody may think that there is nothing to wait for before the streams are there.
     let starting = (
         listed.ticket(START.to_owned()),
@@ -82,14 +82,14 @@ pub(super) async fn run(
     if served.is_somewhere() {
         essentials.spawn("runtime", health::beat(heartbeats.heartbeat("the runtime")));
     }
-    if let Some(questions) = questions.take() {
-        let probing = Probing {
+    if let Some(probe_requests) = probe_requests.take() {
+        let probing = ProbeRunner {
             probes: operator.handlers.probes,
             client: client.clone(),
             indices: indices.clone(),
             cached_for: settings.health.probe_cache,
         };
-        essentials.spawn("probes", probing.run(questions));
+        essentials.spawn("probes", probing.run(probe_requests));
     }
 
     let mut admission = None;
@@ -100,7 +100,7 @@ pub(super) async fn run(
             webhooks,
             (&operator.namespaces).into(),
             client.clone(),
-            Around {
+            WebhookDependencies {
                 lookup: ReadyIndices {
                     indices: indices.clone(),
                     gate: gate.clone(),

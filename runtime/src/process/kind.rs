@@ -75,7 +75,8 @@ impl Kind {
             handlers.map(|handler| (handler, declared.memos.clone()))
         });
         let handlers = handlers.map(|(handler, memos)| {
-            let metrics = metrics.handler(handler.spec.id.as_str(), handler.function.form());
+            let metrics =
+                metrics.handler(handler.spec.id.as_str(), handler.function.handler_type());
             let callee = Callee {
                 function: handler.function,
                 param: handler.param,

@@ -22,9 +22,9 @@ use super::kind::ChangeCallee;
 use super::reverts::TurnAdmission;
 use super::{Case, Error, Turn};
 use crate::background::Scene;
-use crate::context::change::{ChangeFacts, Effects};
+use crate::context::change::{ChangeInputs, HandlerEffects};
 use crate::coordination::pause::LeaseEnded;
-use crate::events::log_layer::LogPosting;
+use crate::events::log_layer::LogPoster;
 use crate::events::span;
 use crate::process::execute::report;
 use crate::process::memory::Memory;
@@ -172,9 +172,9 @@ impl Case<'_> {
                 Ok(allowance) => {
                     let facts = self.facts(cycle, &spec, &callee, allowance);
                     let span = span::handler(spec.id.as_str(), allowance.retry);
-                    let log_posting = facts.scope.log_posting();
+                    let log_poster = facts.scope.log_poster();
                     let call = callee.function.call(facts, allowance.time_left);
-                    let call = LogPosting::lend(log_posting, call).instrument(span);
+                    let call = LogPoster::scope(log_poster, call).instrument(span);
                     let measured = callee.metrics.begin(allowance.retry);
                     let mut attempt = self.pause_gate.while_leading(call).await?;
                     measured.end(attempt.verdict.counted());
@@ -186,7 +186,7 @@ impl Case<'_> {
                 Err(limit) => {
                     callee.metrics.exhausted();
                     let exhausted = HandlerFailure::Exhausted(limit);
-                    (Effects::default(), Outcome::Error(exhausted))
+                    (HandlerEffects::default(), Outcome::Error(exhausted))
                 }
             };
             let call = Called {
@@ -207,9 +207,9 @@ impl Case<'_> {
         spec: &HandlerSpec,
         callee: &ChangeCallee<'_>,
         allowance: Attempt,
-    ) -> ChangeFacts {
+    ) -> ChangeInputs {
         let situation = cycle.situation().clone();
-        let mut facts = ChangeFacts {
+        let mut facts = ChangeInputs {
             scope: self.surroundings(callee.memos),
             execution: self.settings.execution.clone(),
             diff: Arc::new(situation.sight.diff.clone()),

@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::context::Old;
-use crate::context::background::BackgroundFacts;
-use crate::context::change::{ChangeContext, ChangeFacts, Effects};
+use crate::context::background::BackgroundInputs;
+use crate::context::change::{ChangeContext, ChangeInputs, HandlerEffects};
 use crate::context::daemon::DaemonContext;
 use crate::context::event::EventContext;
 use crate::context::field::FieldContext;
@@ -27,7 +27,7 @@ use crate::watch::WatchEventType;
 /// A change handler without its types.
 pub(crate) trait ChangeFunction: Send + Sync {
     /// Makes one attempt, at most as long as `limit`.
-    fn call(&self, facts: ChangeFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt>;
+    fn call(&self, inputs: ChangeInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult>;
 }
 
 /// An event handler without its types.
@@ -39,7 +39,7 @@ pub(crate) trait EventFunction: Send + Sync {
         raw: Arc<Value>,
         event_type: WatchEventType,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, Attempt>;
+    ) -> BoxFuture<'_, AttemptResult>;
 }
 
 /// A daemon without its types.
@@ -47,22 +47,26 @@ pub(crate) trait DaemonFunction: Send + Sync {
     /// Makes one attempt, at most as long as `limit`, and until it is interrupted.
     fn call(
         &self,
-        facts: BackgroundFacts,
+        inputs: BackgroundInputs,
         interrupted: BoxFuture<'static, ()>,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, Attempt>;
+    ) -> BoxFuture<'_, AttemptResult>;
 }
 
 /// A timer without its types.
 pub(crate) trait TimerFunction: Send + Sync {
     /// Makes one attempt, at most as long as `limit`.
-    fn call(&self, facts: BackgroundFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt>;
+    fn call(
+        &self,
+        inputs: BackgroundInputs,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, AttemptResult>;
 }
 
 /// What one call of a handler came to.
 #[derive(Debug)]
-pub(crate) struct Attempt {
-    pub(crate) effects: Effects,
+pub(crate) struct AttemptResult {
+    pub(crate) effects: HandlerEffects,
     pub(crate) verdict: CallEnd,
 }
 
@@ -102,16 +106,16 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(&self, facts: ChangeFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
+    fn call(&self, inputs: ChangeInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let object = match K::deserialize(&*facts.situation.body) {
+            let object = match K::deserialize(&*inputs.situation.body) {
                 Ok(object) => object,
-                Err(error) => return Attempt::undecodable(&error),
+                Err(error) => return AttemptResult::undecodable(&error),
             };
-            let mut cx = ChangeContext::new(object, facts);
+            let mut cx = ChangeContext::new(object, inputs);
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
             let verdict = cx.after(verdict).await;
-            Attempt {
+            AttemptResult {
                 effects: cx.effects,
                 verdict,
             }
@@ -125,17 +129,17 @@ where
     F: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(&self, facts: ChangeFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
+    fn call(&self, inputs: ChangeInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let sight = &facts.situation.sight;
-            let decoded = K::deserialize(&*facts.situation.body).and_then(|object| {
+            let sight = &inputs.situation.sight;
+            let decoded = K::deserialize(&*inputs.situation.body).and_then(|object| {
                 let new = self.field.resolve(sight.new.as_value());
                 let new = new.map(F::deserialize).transpose()?;
                 Ok((object, new))
             });
             let (object, new) = match decoded {
                 Ok(decoded) => decoded,
-                Err(error) => return Attempt::undecodable(&error),
+                Err(error) => return AttemptResult::undecodable(&error),
             };
             let old = match sight.old.value_at(&self.field, &sight.new) {
                 OldValue::Absent => Old::Absent,
@@ -143,10 +147,10 @@ where
                 OldValue::Known(value) => F::deserialize(value).map_or(Old::Unknown, Old::Known),
                 OldValue::Unknown => Old::Unknown,
             };
-            let mut cx = FieldContext::new(ChangeContext::new(object, facts), old, new);
+            let mut cx = FieldContext::new(ChangeContext::new(object, inputs), old, new);
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
             let verdict = cx.after(verdict).await;
-            Attempt {
+            AttemptResult {
                 effects: std::mem::take(&mut cx.effects),
                 verdict,
             }
@@ -165,16 +169,16 @@ where
         raw: Arc<Value>,
         event_type: WatchEventType,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, Attempt> {
+    ) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
             let object = match K::deserialize(&*raw) {
                 Ok(object) => object,
-                Err(error) => return Attempt::undecodable(&error),
+                Err(error) => return AttemptResult::undecodable(&error),
             };
             let mut cx = EventContext::new(object, raw, scope, event_type);
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
-            Attempt {
-                effects: Effects {
+            AttemptResult {
+                effects: HandlerEffects {
                     patch: cx.patch,
                     result: cx.result,
                     subs: Vec::new(),
@@ -192,20 +196,20 @@ where
 {
     fn call(
         &self,
-        facts: BackgroundFacts,
+        inputs: BackgroundInputs,
         interrupted: BoxFuture<'static, ()>,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, Attempt> {
+    ) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let mut cx = match DaemonContext::new(facts) {
+            let mut cx = match DaemonContext::new(inputs) {
                 Ok(cx) => cx,
-                Err(error) => return Attempt::undecodable(&error),
+                Err(error) => return AttemptResult::undecodable(&error),
             };
             let verdict = tokio::select! {
                 verdict = supervised((self.function)(&self.state, &mut cx), limit) => verdict,
                 () = interrupted => CallEnd::Interrupted,
             };
-            Attempt {
+            AttemptResult {
                 effects: cx.effects,
                 verdict,
             }
@@ -218,14 +222,18 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(&self, facts: BackgroundFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
+    fn call(
+        &self,
+        inputs: BackgroundInputs,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let mut cx = match TimerContext::new(facts) {
+            let mut cx = match TimerContext::new(inputs) {
                 Ok(cx) => cx,
-                Err(error) => return Attempt::undecodable(&error),
+                Err(error) => return AttemptResult::undecodable(&error),
             };
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
-            Attempt {
+            AttemptResult {
                 effects: cx.effects,
                 verdict,
             }
@@ -233,12 +241,12 @@ where
     }
 }
 
-// === impl Attempt ===
+// === impl AttemptResult ===
 
-impl Attempt {
+impl AttemptResult {
     fn undecodable(error: &serde_json::Error) -> Self {
         Self {
-            effects: Effects::default(),
+            effects: HandlerEffects::default(),
             verdict: CallEnd::Undecodable(error.to_string()),
         }
     }

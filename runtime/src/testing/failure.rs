@@ -3,18 +3,18 @@
 use std::fmt;
 
 /// What a test returns.
-pub type TestResult = Result<(), Failure>;
+pub type TestResult = Result<(), TestFailure>;
 
 /// The reason of a failure; made of any error by `?`.
-pub struct Failure {
-    story: String,
+pub struct TestFailure {
+    message: String,
 }
 
-impl Failure {
+impl TestFailure {
     /// A failure for this reason.
-    pub fn new(story: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>) -> Self {
         Self {
-            story: story.into(),
+            message: message.into(),
         }
     }
 
@@ -33,25 +33,25 @@ impl Failure {
         let skipped = log.lines().count().saturating_sub(LINES);
         let last: Vec<&str> = log.lines().skip(skipped).collect();
         let log = last.join("\n");
-        Self::new(format!("{}\n\nThe operator said:\n{log}\n", self.story))
+        Self::new(format!("{}\n\nThe operator said:\n{log}\n", self.message))
     }
 }
 
-impl fmt::Debug for Failure {
+impl fmt::Debug for TestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.story)
+        f.write_str(&self.message)
     }
 }
 
-impl<E: std::error::Error> From<E> for Failure {
+impl<E: std::error::Error> From<E> for TestFailure {
     fn from(error: E) -> Self {
-        let mut story = error.to_string();
+        let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
-            story.push_str(": ");
-            story.push_str(&error.to_string());
+            message.push_str(": ");
+            message.push_str(&error.to_string());
             cause = error.source();
         }
-        Self { story }
+        Self { message }
     }
 }

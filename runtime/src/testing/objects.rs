@@ -5,7 +5,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 
-use super::{Cluster, Failure, TestResult};
+use super::{Cluster, TestFailure, TestResult};
 
 /// The objects of one kind, which are made, changed, and waited for.
 #[derive(Clone)]
@@ -37,10 +37,10 @@ impl Objects {
     ///
     /// # Errors
     /// If the server refuses it.
-    pub async fn create(&self, name: &str, body: Value) -> Result<DynamicObject, Failure> {
+    pub async fn create(&self, name: &str, body: Value) -> Result<DynamicObject, TestFailure> {
         let mut object = DynamicObject::new(name, &self.resource);
         let Value::Object(mut body) = body else {
-            return Err(Failure::new("an object is a mapping"));
+            return Err(TestFailure::new("an object is a mapping"));
         };
         if let Some(metadata) = body.remove("metadata") {
             object.metadata = serde_json::from_value(metadata)?;
@@ -54,7 +54,7 @@ impl Objects {
     ///
     /// # Errors
     /// If the server refuses it.
-    pub async fn merge(&self, name: &str, patch: Value) -> Result<DynamicObject, Failure> {
+    pub async fn merge(&self, name: &str, patch: Value) -> Result<DynamicObject, TestFailure> {
         let parameters = PatchParams::default();
         Ok(self
             .api
@@ -80,7 +80,7 @@ impl Objects {
         name: &str,
         what: &str,
         holds: impl Fn(&DynamicObject) -> bool,
-    ) -> Result<DynamicObject, Failure> {
+    ) -> Result<DynamicObject, TestFailure> {
         let ask = async || Ok(self.api.get_opt(name).await?.filter(|object| holds(object)));
         let waited = self.cluster.eventually(what, ask).await;
         let Err(failure) = waited else {
@@ -90,7 +90,9 @@ impl Objects {
         let last = last.map_or("it is not there".to_owned(), |object| {
             serde_json::to_string_pretty(&object).unwrap_or_default()
         });
-        Err(Failure::new(format!("{failure:?}\n{name} at last: {last}")))
+        Err(TestFailure::new(format!(
+            "{failure:?}\n{name} at last: {last}"
+        )))
     }
 
     /// Waits until there is no object of this name.

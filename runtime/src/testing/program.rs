@@ -9,8 +9,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use super::log::Log;
-use super::{Cluster, Failure, TestResult};
+use super::log::CapturedLog;
+use super::{Cluster, TestFailure, TestResult};
 use crate::operator::RunningOperator;
 use crate::task::Tasks;
 
@@ -19,7 +19,7 @@ const HEALTH: &str = "health is served at http://";
 
 /// An operator that is about to be started as a program.
 #[must_use = "nothing runs before it is started"]
-pub struct Program {
+pub struct OperatorProgram {
     cluster: Cluster,
     path: PathBuf,
     arguments: Vec<OsString>,
@@ -27,23 +27,23 @@ pub struct Program {
 }
 
 /// An operator at work. When this is dropped, the operator ends, also when the test panics.
-pub struct Operating {
+pub struct TestOperator {
     cluster: Cluster,
-    log: Log,
-    form: Form,
+    log: CapturedLog,
+    host: OperatorHost,
 }
 
-enum Form {
-    Inside(RunningOperator),
+enum OperatorHost {
+    InProcess(RunningOperator),
     Program {
         child: Mutex<Child>,
         _readers: Tasks,
     },
 }
 
-// === impl Program ===
+// === impl OperatorProgram ===
 
-impl Program {
+impl OperatorProgram {
     pub(super) fn new(cluster: &Cluster, path: PathBuf) -> Self {
         Self {
             cluster: cluster.clone(),
@@ -70,7 +70,7 @@ impl Program {
     ///
     /// # Errors
     /// If it cannot be started, ends, or is not ready in time; with what it said.
-    pub async fn start(self) -> Result<Operating, Failure> {
+    pub async fn start(self) -> Result<TestOperator, TestFailure> {
         let mut child = Command::new(&self.path)
             .args(["run", "--log-format", "plain", "--liveness"])
             .args(["http://127.0.0.1:0/healthz", "--namespace"])
@@ -82,8 +82,8 @@ impl Program {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| Failure::new(format!("{}: {error}", self.path.display())))?;
-        let log = Log::default();
+            .map_err(|error| TestFailure::new(format!("{}: {error}", self.path.display())))?;
+        let log = CapturedLog::default();
         let mut readers = Tasks::default();
         if let Some(output) = child.stdout.take() {
             readers.spawn("output", copy(output, log.clone()));
@@ -91,10 +91,10 @@ impl Program {
         if let Some(errors) = child.stderr.take() {
             readers.spawn("errors", copy(errors, log.clone()));
         }
-        let operating = Operating {
+        let operating = TestOperator {
             cluster: self.cluster,
             log,
-            form: Form::Program {
+            host: OperatorHost::Program {
                 child: Mutex::new(child),
                 _readers: readers,
             },
@@ -104,7 +104,7 @@ impl Program {
     }
 }
 
-async fn copy(mut from: impl AsyncRead + Unpin, log: Log) {
+async fn copy(mut from: impl AsyncRead + Unpin, log: CapturedLog) {
     let mut buffer = [0; 4096];
     // A pipe that cannot be read any more has nothing more to say.
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
@@ -112,14 +112,14 @@ async fn copy(mut from: impl AsyncRead + Unpin, log: Log) {
     }
 }
 
-// === impl Operating ===
+// === impl TestOperator ===
 
-impl Operating {
-    pub(super) fn inside(cluster: &Cluster, running: RunningOperator, log: Log) -> Self {
+impl TestOperator {
+    pub(super) fn inside(cluster: &Cluster, running: RunningOperator, log: CapturedLog) -> Self {
         Self {
             cluster: cluster.clone(),
             log,
-            form: Form::Inside(running),
+            host: OperatorHost::InProcess(running),
         }
     }
 
@@ -133,7 +133,7 @@ impl Operating {
     ///
     /// # Errors
     /// If it has not in time; with what it said instead.
-    pub async fn wait_for_log(&self, text: &str) -> Result<String, Failure> {
+    pub async fn wait_for_log(&self, text: &str) -> Result<String, TestFailure> {
         let ask = async || {
             let log = self.log();
             let line = log.lines().find(|line| line.contains(text));
@@ -151,27 +151,28 @@ impl Operating {
     pub async fn stop(self) -> TestResult {
         let patience = self.cluster.patience;
         let ended = tokio::time::timeout(patience, async {
-            match self.form {
-                Form::Inside(running) => Ok(running.stop().await?),
-                Form::Program { child, .. } => terminate(child).await,
+            match self.host {
+                OperatorHost::InProcess(running) => Ok(running.stop().await?),
+                OperatorHost::Program { child, .. } => terminate(child).await,
             }
         });
-        let late = |_| Failure::new(format!("the operator has not stopped within {patience:?}"));
+        let late =
+            |_| TestFailure::new(format!("the operator has not stopped within {patience:?}"));
         let ended = ended.await.map_err(late).flatten();
         ended.map_err(|failure| failure.with_log(&self.log.text()))
     }
 
     pub(super) async fn ready(&self) -> TestResult {
-        let ask = async || match &self.form {
-            Form::Inside(running) => match running.problems()[..] {
+        let ask = async || match &self.host {
+            OperatorHost::InProcess(running) => match running.problems()[..] {
                 [] => Ok(Some(())),
-                _ if running.is_over() => Err(Failure::new("the operator has ended")),
+                _ if running.is_over() => Err(TestFailure::new("the operator has ended")),
                 _ => Ok(None),
             },
-            Form::Program { child, .. } => {
+            OperatorHost::Program { child, .. } => {
                 if let Some(status) = lock(child).try_wait()? {
-                    let story = format!("the operator has ended: {status}");
-                    return Err(Failure::new(story));
+                    let message = format!("the operator has ended: {status}");
+                    return Err(TestFailure::new(message));
                 }
                 match self.address() {
                     Some(address) => Ok(is_ready(&address).await.then_some(())),
@@ -205,7 +206,7 @@ async fn terminate(child: Mutex<Child>) -> TestResult {
     if let Some(pid) = child.id() {
         let sent = Command::new("kill").arg(pid.to_string()).status().await?;
         if !sent.success() {
-            return Err(Failure::new(format!(
+            return Err(TestFailure::new(format!(
                 "the operator could not be told to stop: {sent}"
             )));
         }
@@ -214,7 +215,9 @@ async fn terminate(child: Mutex<Child>) -> TestResult {
     if status.success() {
         return Ok(());
     }
-    Err(Failure::new(format!("the operator has ended: {status}")))
+    Err(TestFailure::new(format!(
+        "the operator has ended: {status}"
+    )))
 }
 
 /// Asks the program itself; whoever does not answer is not ready.

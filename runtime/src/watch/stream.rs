@@ -26,7 +26,7 @@ use crate::client::backoff::Backoff;
 use crate::client::discovery;
 use crate::client::requests::{self, KindApi};
 use crate::coordination::pause::PauseGate;
-use crate::health::metrics::Restart;
+use crate::health::metrics::WatchRestart;
 
 /// A watch that ends sooner is no reason to open the next one without a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
@@ -311,7 +311,7 @@ impl Stream {
             self.observed.moves_within(self.settings.inactivity_timeout);
             let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
                 debug!(kind = %self.describe(), "no news for too long, reconnecting");
-                self.observed.restarts(Restart::Silent);
+                self.observed.restarts(WatchRestart::Silent);
                 break;
             };
             // Whoever takes the sighting may take his time.
@@ -320,7 +320,7 @@ impl Stream {
                 if opened_at.elapsed() < SHORTEST_WATCH {
                     return Err(Error::Hollow);
                 }
-                self.observed.restarts(Restart::Closed);
+                self.observed.restarts(WatchRestart::Closed);
                 break;
             };
             let event: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
@@ -403,15 +403,15 @@ impl Error {
     }
 
     /// What became of a watch, if there was one.
-    fn restart(&self) -> Option<Restart> {
+    fn restart(&self) -> Option<WatchRestart> {
         match self {
             Self::List(_) => None,
             Self::Open(requests::Error::Expired) | Self::InStream(requests::Error::Expired) => {
-                Some(Restart::Expired)
+                Some(WatchRestart::Expired)
             }
-            Self::Hollow => Some(Restart::Closed),
+            Self::Hollow => Some(WatchRestart::Closed),
             Self::Open(_) | Self::InStream(_) | Self::Read(_) | Self::Decode(_) => {
-                Some(Restart::Failed)
+                Some(WatchRestart::Failed)
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::WatchEventType;
-use crate::health::metrics::{Event, KindMetrics, Restart};
+use crate::health::metrics::{EventLabel, KindMetrics, WatchRestart};
 use crate::task::heartbeat::{Heartbeat, Heartbeats, ReadinessCondition, State};
 
 /// What a stream tells about itself.
@@ -72,17 +72,17 @@ impl StreamHealth {
 
     /// An event came.
     pub(super) fn saw(&self, event_type: WatchEventType) {
-        self.metrics.saw(match event_type {
-            WatchEventType::Listed => Event::Listed,
-            WatchEventType::Added => Event::Added,
-            WatchEventType::Modified => Event::Modified,
-            WatchEventType::Deleted => Event::Deleted,
+        self.metrics.count_event(match event_type {
+            WatchEventType::Listed => EventLabel::Listed,
+            WatchEventType::Added => EventLabel::Added,
+            WatchEventType::Modified => EventLabel::Modified,
+            WatchEventType::Deleted => EventLabel::Deleted,
         });
     }
 
     /// A watch has ended; another one follows.
-    pub(super) fn restarts(&self, restart: Restart) {
-        self.metrics.restarted(restart);
+    pub(super) fn restarts(&self, restart: WatchRestart) {
+        self.metrics.count_restart(restart);
     }
 
     /// Something happens again within this time.

@@ -13,11 +13,11 @@ use tower_service::Service;
 
 use super::instrument::{Counter, Histogram};
 use super::labels;
-use super::page::{Page, Type};
+use super::text_format::{MetricType, MetricsText};
 
 labels! {
     /// What a request asks for, in the words of Kubernetes.
-    Verb {
+    ApiVerb {
         Get = "get",
         List = "list",
         Watch = "watch",
@@ -47,7 +47,7 @@ const PLACES: usize = CODES.len() + 2;
 /// What is counted of requests.
 #[derive(Debug)]
 pub(crate) struct ApiMetrics {
-    verbs: [VerbMetrics; Verb::ALL.len()],
+    verbs: [VerbMetrics; ApiVerb::ALL.len()],
 }
 
 #[derive(Debug)]
@@ -56,25 +56,28 @@ struct VerbMetrics {
     durations: Histogram,
 }
 
-/// Puts [`Metered`] around a service.
+/// Puts [`ApiMetricsService`] around a service.
 #[derive(Debug, Clone)]
-pub(crate) struct Meter(pub(crate) Arc<ApiMetrics>);
+pub(crate) struct ApiMetricsLayer(pub(crate) Arc<ApiMetrics>);
 
 /// A service whose requests are counted.
 #[derive(Debug, Clone)]
-pub(crate) struct Metered<S> {
+pub(crate) struct ApiMetricsService<S> {
     service: S,
     metrics: Arc<ApiMetrics>,
 }
 
 /// A client as a service, to put something around it.
 #[derive(Clone)]
-struct Sender(Client);
+struct ClientService(Client);
 
 /// A client like this one, whose requests are counted.
-pub(crate) fn metered(client: Client, metrics: Arc<ApiMetrics>) -> Client {
+pub(crate) fn with_metrics(client: Client, metrics: Arc<ApiMetrics>) -> Client {
     let namespace = client.default_namespace().to_owned();
-    Client::new(Meter(metrics).layer(Sender(client)), namespace)
+    Client::new(
+        ApiMetricsLayer(metrics).layer(ClientService(client)),
+        namespace,
+    )
 }
 
 // === impl ApiMetrics ===
@@ -91,7 +94,7 @@ impl Default for ApiMetrics {
 }
 
 impl ApiMetrics {
-    fn answered(&self, verb: Verb, code: Option<StatusCode>, begun: Instant) {
+    fn answered(&self, verb: ApiVerb, code: Option<StatusCode>, begun: Instant) {
         let metrics = &self.verbs[verb as usize];
         let place = match code {
             Some(code) => CODES.binary_search(&code.as_u16()).unwrap_or(OTHER),
@@ -102,13 +105,13 @@ impl ApiMetrics {
     }
 
     /// Codes that never came are not told, but for 200.
-    pub(super) fn tell(&self, page: &mut Page) {
-        let mut requests = page.family(
+    pub(super) fn tell(&self, text: &mut MetricsText) {
+        let mut requests = text.family(
             "kopf_api_requests_total",
-            Type::Counter,
+            MetricType::Counter,
             "Requests to the API server, by the code of the answer.",
         );
-        for verb in Verb::ALL {
+        for verb in ApiVerb::ALL {
             let codes = &self.verbs[verb as usize].codes;
             for (place, count) in codes.iter().enumerate() {
                 if count.get() == 0 && place != 0 {
@@ -122,32 +125,32 @@ impl ApiMetrics {
                 requests.count(&[("verb", verb.text()), ("code", &code)], count);
             }
         }
-        let mut durations = page.family(
+        let mut durations = text.family(
             "kopf_api_request_duration_seconds",
-            Type::Histogram,
+            MetricType::Histogram,
             "How long the API server took to begin its answer.",
         );
-        for verb in Verb::ALL {
+        for verb in ApiVerb::ALL {
             let histogram = &self.verbs[verb as usize].durations;
             durations.histogram(&[("verb", verb.text())], histogram);
         }
     }
 }
 
-// === impl Metered ===
+// === impl ApiMetricsService ===
 
-impl<S> Layer<S> for Meter {
-    type Service = Metered<S>;
+impl<S> Layer<S> for ApiMetricsLayer {
+    type Service = ApiMetricsService<S>;
 
-    fn layer(&self, service: S) -> Metered<S> {
-        Metered {
+    fn layer(&self, service: S) -> ApiMetricsService<S> {
+        ApiMetricsService {
             service,
             metrics: Arc::clone(&self.0),
         }
     }
 }
 
-impl<S, B> Service<Request<Body>> for Metered<S>
+impl<S, B> Service<Request<Body>> for ApiMetricsService<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -161,7 +164,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let verb = Verb::of(request.method(), request.uri());
+        let verb = ApiVerb::of(request.method(), request.uri());
         let begun = Instant::now();
         let metrics = Arc::clone(&self.metrics);
         let answer = self.service.call(request);
@@ -174,9 +177,9 @@ where
     }
 }
 
-// === impl Sender ===
+// === impl ClientService ===
 
-impl Service<Request<Body>> for Sender {
+impl Service<Request<Body>> for ClientService {
     type Response = Response<Body>;
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
@@ -191,9 +194,9 @@ impl Service<Request<Body>> for Sender {
     }
 }
 
-// === impl Verb ===
+// === impl ApiVerb ===
 
-impl Verb {
+impl ApiVerb {
     fn of(method: &Method, uri: &Uri) -> Self {
         let mut parts = uri.path().split('/').filter(|part| !part.is_empty());
         let versioned = match parts.next() {
@@ -240,29 +243,33 @@ mod tests {
     #[test]
     fn requests_are_named_as_kubernetes_names_them() {
         for (method, uri, verb) in [
-            (Method::GET, "/api/v1/pods?limit=500", Verb::List),
-            (Method::GET, "/api/v1/pods?watch=true&x=y", Verb::Watch),
-            (Method::GET, "/api/v1/namespaces", Verb::List),
-            (Method::GET, "/api/v1/namespaces/a", Verb::Get),
-            (Method::GET, "/api/v1/namespaces/a/pods", Verb::List),
-            (Method::GET, "/api/v1/namespaces/a/pods/p", Verb::Get),
-            (Method::GET, "/apis/kopf.dev/v1/things", Verb::List),
-            (Method::GET, "/apis/kopf.dev/v1/things/t/scale", Verb::Get),
-            (Method::POST, "/api/v1/namespaces/a/events", Verb::Create),
+            (Method::GET, "/api/v1/pods?limit=500", ApiVerb::List),
+            (Method::GET, "/api/v1/pods?watch=true&x=y", ApiVerb::Watch),
+            (Method::GET, "/api/v1/namespaces", ApiVerb::List),
+            (Method::GET, "/api/v1/namespaces/a", ApiVerb::Get),
+            (Method::GET, "/api/v1/namespaces/a/pods", ApiVerb::List),
+            (Method::GET, "/api/v1/namespaces/a/pods/p", ApiVerb::Get),
+            (Method::GET, "/apis/kopf.dev/v1/things", ApiVerb::List),
+            (
+                Method::GET,
+                "/apis/kopf.dev/v1/things/t/scale",
+                ApiVerb::Get,
+            ),
+            (Method::POST, "/api/v1/namespaces/a/events", ApiVerb::Create),
             (
                 Method::PATCH,
                 "/apis/kopf.dev/v1/namespaces/a/things/t/status",
-                Verb::Patch,
+                ApiVerb::Patch,
             ),
-            (Method::PUT, "/api/v1/nodes/n", Verb::Update),
-            (Method::DELETE, "/api/v1/nodes/n", Verb::Delete),
-            (Method::GET, "/apis", Verb::Other),
-            (Method::GET, "/apis/kopf.dev/v1", Verb::Other),
-            (Method::GET, "/version", Verb::Other),
-            (Method::GET, "/", Verb::Other),
+            (Method::PUT, "/api/v1/nodes/n", ApiVerb::Update),
+            (Method::DELETE, "/api/v1/nodes/n", ApiVerb::Delete),
+            (Method::GET, "/apis", ApiVerb::Other),
+            (Method::GET, "/apis/kopf.dev/v1", ApiVerb::Other),
+            (Method::GET, "/version", ApiVerb::Other),
+            (Method::GET, "/", ApiVerb::Other),
         ] {
             let uri: Uri = uri.parse().unwrap();
-            assert_eq!(Verb::of(&method, &uri), verb, "{method} {uri}");
+            assert_eq!(ApiVerb::of(&method, &uri), verb, "{method} {uri}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::instrument::Gauge;
-use super::page::{Page, Type};
+use super::text_format::{MetricType, MetricsText};
 
 /// How many objects wait.
 #[derive(Debug)]
@@ -50,10 +50,10 @@ impl QueueMetrics {
         self.working.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    pub(super) fn tell(&self, page: &mut Page) {
-        page.family(
+    pub(super) fn tell(&self, text: &mut MetricsText) {
+        text.family(
             "kopf_queue_depth",
-            Type::Gauge,
+            MetricType::Gauge,
             "Objects that wait for a worker.",
         )
         .sample(&[], self.depth.get());
@@ -62,15 +62,15 @@ impl QueueMetrics {
             NOBODY => 0,
             oldest => self.now().saturating_sub(oldest),
         };
-        page.family(
+        text.family(
             "kopf_queue_oldest_seconds",
-            Type::Gauge,
+            MetricType::Gauge,
             "For how long the first of them has been waiting.",
         )
         .seconds(&[], Duration::from_millis(age));
-        page.family(
+        text.family(
             "kopf_workers",
-            Type::Gauge,
+            MetricType::Gauge,
             "Objects that are being handled.",
         )
         .sample(&[], self.working.get());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::instrument::{Counter, Histogram};
 use super::labels;
-use super::page::{Page, Type};
+use super::text_format::{MetricType, MetricsText};
 
 /// What is counted of one webhook.
 #[derive(Debug)]
@@ -44,19 +44,19 @@ impl WebhookMetrics {
 }
 
 /// Tells about all webhooks.
-pub(super) fn tell(page: &mut Page, webhooks: &[Arc<WebhookMetrics>]) {
-    let mut durations = page.family(
+pub(super) fn tell(text: &mut MetricsText, webhooks: &[Arc<WebhookMetrics>]) {
+    let mut durations = text.family(
         "kopf_webhook_duration_seconds",
-        Type::Histogram,
+        MetricType::Histogram,
         "How long reviews took.",
     );
     for webhook in webhooks {
         let labels = [("kind", &*webhook.kind), ("webhook", &*webhook.id)];
         durations.histogram(&labels, &webhook.durations);
     }
-    let mut reviews = page.family(
+    let mut reviews = text.family(
         "kopf_webhook_reviews_total",
-        Type::Counter,
+        MetricType::Counter,
         "Reviews by what the webhook said.",
     );
     for webhook in webhooks {

@@ -7,7 +7,7 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 
 use crate::coordination::pause::PauseGate;
-use crate::events::log_layer::LogPosting;
+use crate::events::log_layer::LogPoster;
 use crate::events::object_ref::ObjectRef;
 use crate::events::posting::{EventPoster, EventSeverity};
 use crate::events::recorder::EventRecorder;
@@ -63,8 +63,8 @@ impl HandlerScope {
     }
 
     /// Whether and how log lines of a handler become events.
-    pub(crate) fn log_posting(&self) -> Option<LogPosting> {
-        LogPosting::of(self.services.poster.as_ref(), &self.subject)
+    pub(crate) fn log_poster(&self) -> Option<LogPoster> {
+        LogPoster::of(self.services.poster.as_ref(), &self.subject)
     }
 
     /// Tells people in an event how the handling goes on, if they want to know that.

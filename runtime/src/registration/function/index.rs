@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::context::index::{IndexContext, IndexFacts};
+use crate::context::index::{IndexContext, IndexInputs};
 use crate::index::{Index, IndexResult, Indices, Update};
 use crate::process::execute::invoke::{CallEnd, supervised};
 
@@ -15,7 +15,7 @@ pub(crate) trait IndexFunction: Send + Sync {
     /// Makes one attempt, at most as long as `limit`. A good end comes with the new entries.
     fn call(
         &self,
-        facts: IndexFacts,
+        inputs: IndexInputs,
         limit: Option<Duration>,
     ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn Update>>)>;
 
@@ -37,16 +37,16 @@ where
 {
     fn call(
         &self,
-        facts: IndexFacts,
+        inputs: IndexInputs,
         limit: Option<Duration>,
     ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn Update>>)> {
         Box::pin(async move {
-            let object = match K::deserialize(&*facts.raw) {
+            let object = match K::deserialize(&*inputs.raw) {
                 Ok(object) => object,
                 Err(error) => return (CallEnd::Undecodable(error.to_string()), None),
             };
-            let indices = facts.scope.services.indices.clone();
-            let mut cx = IndexContext::new(object, facts);
+            let indices = inputs.scope.services.indices.clone();
+            let mut cx = IndexContext::new(object, inputs);
             let mut entries = None;
             let call = async {
                 entries = Some((self.function)(&self.state, &mut cx).await?);

@@ -11,19 +11,19 @@ use kopf_core::object::patch::JsonPatch;
 use serde::de::DeserializeOwned;
 
 use crate::context::mutation::MutationContext;
-use crate::context::validation::{ReviewFacts, ValidationContext};
+use crate::context::validation::{ReviewInputs, ValidationContext};
 use crate::handler::error::{AdmissionErrorKind, AdmissionResult};
 use crate::task::panic_message;
 
 /// A webhook without its types.
 pub(crate) trait ReviewFunction: Send + Sync {
     /// Looks at one request, at most as long as `limit`.
-    fn call(&self, facts: ReviewFacts, limit: Duration) -> BoxFuture<'_, Reviewed>;
+    fn call(&self, inputs: ReviewInputs, limit: Duration) -> BoxFuture<'_, ReviewResult>;
 }
 
 /// What a webhook came to.
 #[derive(Debug)]
-pub(crate) struct Reviewed {
+pub(crate) struct ReviewResult {
     pub(crate) verdict: ReviewVerdict,
     pub(crate) warnings: Vec<String>,
     pub(crate) patch: Option<JsonPatch>,
@@ -57,14 +57,14 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(&self, facts: ReviewFacts, limit: Duration) -> BoxFuture<'_, Reviewed> {
+    fn call(&self, inputs: ReviewInputs, limit: Duration) -> BoxFuture<'_, ReviewResult> {
         Box::pin(async move {
-            let mut cx = match decode(facts) {
+            let mut cx = match decode(inputs) {
                 Ok(cx) => cx,
                 Err(denied) => return denied,
             };
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
-            Reviewed {
+            ReviewResult {
                 verdict,
                 warnings: cx.take_warnings(),
                 patch: None,
@@ -78,9 +78,9 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(&self, facts: ReviewFacts, limit: Duration) -> BoxFuture<'_, Reviewed> {
+    fn call(&self, inputs: ReviewInputs, limit: Duration) -> BoxFuture<'_, ReviewResult> {
         Box::pin(async move {
-            let mut cx = match decode(facts) {
+            let mut cx = match decode(inputs) {
                 Ok(cx) => MutationContext::new(cx),
                 Err(denied) => return denied,
             };
@@ -91,7 +91,7 @@ where
                 (ReviewVerdict::Allowed, Some(sent)) if !patch.is_empty() => mutation(sent, patch),
                 _ => None,
             };
-            Reviewed {
+            ReviewResult {
                 verdict,
                 warnings,
                 patch,
@@ -100,11 +100,11 @@ where
     }
 }
 
-fn decode<K: DeserializeOwned>(facts: ReviewFacts) -> Result<ValidationContext<K>, Reviewed> {
-    let text = facts.request.body().map_or("null", |body| body.get());
+fn decode<K: DeserializeOwned>(inputs: ReviewInputs) -> Result<ValidationContext<K>, ReviewResult> {
+    let text = inputs.request.body().map_or("null", |body| body.get());
     match serde_json::from_str(text) {
-        Ok(object) => Ok(ValidationContext::new(object, facts)),
-        Err(error) => Err(Reviewed {
+        Ok(object) => Ok(ValidationContext::new(object, inputs)),
+        Err(error) => Err(ReviewResult {
             verdict: ReviewVerdict::Denied(Denial {
                 message: format!("the object does not fit its type: {error}"),
                 code: 422,

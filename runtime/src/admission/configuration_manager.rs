@@ -21,7 +21,7 @@ use tracing::{debug, info, warn};
 
 use super::reviewer::configured;
 use super::server::chain;
-use super::session::Announcement;
+use super::session::RevisedClientConfig;
 use crate::client::resource::ResourceSpec;
 
 /// How long the API server may take for one request.
@@ -59,12 +59,12 @@ pub(super) enum Error {
 }
 
 /// The configuration of all webhooks of an operator.
-pub(super) struct Manager {
+pub(super) struct ConfigurationManager {
     pub(super) name: String,
     pub(super) webhooks: Vec<(ResourceSpec, Arc<WebhookSpec>)>,
     pub(super) reach: WebhookNamespaces,
     pub(super) client: Client,
-    pub(super) announcements: watch::Receiver<Option<Announcement>>,
+    pub(super) announcements: watch::Receiver<Option<RevisedClientConfig>>,
     /// What is known of other replicas, by role.
     presence: BTreeMap<WebhookRole, ServingReplicas>,
     /// What this process made itself, and may therefore remove.
@@ -76,7 +76,7 @@ pub(super) struct Manager {
 }
 
 /// What is to be done about an object that was read.
-enum Change {
+enum ConfigurationAction {
     None,
     Put(Box<DynamicObject>),
     Delete,
@@ -97,15 +97,15 @@ impl Error {
     }
 }
 
-// === impl Manager ===
+// === impl ConfigurationManager ===
 
-impl Manager {
+impl ConfigurationManager {
     pub(super) fn new(
         name: String,
         webhooks: Vec<(ResourceSpec, Arc<WebhookSpec>)>,
         reach: WebhookNamespaces,
         client: Client,
-        announcements: watch::Receiver<Option<Announcement>>,
+        announcements: watch::Receiver<Option<RevisedClientConfig>>,
         resync: Duration,
     ) -> Self {
         let host = std::env::var("HOSTNAME").unwrap_or_default();
@@ -176,7 +176,7 @@ impl Manager {
         Ok(())
     }
 
-    async fn sync(&mut self, announced: &Announcement) -> Result<(), Error> {
+    async fn sync(&mut self, announced: &RevisedClientConfig) -> Result<(), Error> {
         for role in WebhookRole::ALL {
             let wanted = self.entries(role, &announced.client)?;
             self.update(role, |manager, present| {
@@ -187,7 +187,7 @@ impl Manager {
         Ok(())
     }
 
-    async fn depart(&mut self, announced: &Announcement) -> Result<(), Error> {
+    async fn depart(&mut self, announced: &RevisedClientConfig) -> Result<(), Error> {
         for role in WebhookRole::ALL {
             let all = self.entries(role, &announced.client)?;
             let webhooks = self.configured();
@@ -218,22 +218,22 @@ impl Manager {
         role: WebhookRole,
         present: Option<DynamicObject>,
         wanted: &[Value],
-        announced: &Announcement,
-    ) -> Change {
+        announced: &RevisedClientConfig,
+    ) -> ConfigurationAction {
         if present.is_none() && wanted.is_empty() {
-            return Change::None;
+            return ConfigurationAction::None;
         }
         let mut object = present.unwrap_or_else(|| DynamicObject::new(&self.name, &resource(role)));
         if self.is_behind(&object, announced) {
             debug!("another replica has newer certificates; waiting for them");
-            return Change::None;
+            return ConfigurationAction::None;
         }
         let in_sync = is_in_sync(&object.data, wanted);
         let revision = announced.revision.map(|revision| revision.to_string());
         let same_revision = object.annotations().get(REVISION) == revision.as_ref();
         let signed = self.sign(role, &mut object, announced);
         if in_sync && !signed && (same_revision || wanted.is_empty()) {
-            return Change::None;
+            return ConfigurationAction::None;
         }
         if let Some(revision) = revision.filter(|_| !wanted.is_empty()) {
             object
@@ -241,7 +241,7 @@ impl Manager {
                 .insert(REVISION.to_owned(), revision);
         }
         object.data["webhooks"] = json!(wanted);
-        Change::Put(Box::new(object))
+        ConfigurationAction::Put(Box::new(object))
     }
 
     /// The object as it should be when we are gone.
@@ -251,10 +251,10 @@ impl Manager {
         present: Option<DynamicObject>,
         all: &[Value],
         left: &[Value],
-        announced: &Announcement,
-    ) -> Change {
+        announced: &RevisedClientConfig,
+    ) -> ConfigurationAction {
         let Some(mut object) = present else {
-            return Change::None;
+            return ConfigurationAction::None;
         };
         if let Address::Service { .. } = announced.client.address {
             let marks = marks(&object);
@@ -267,9 +267,9 @@ impl Manager {
             let marked = object.annotations_mut().remove(&key).is_some();
             if !is_last {
                 return if marked {
-                    Change::Put(Box::new(object))
+                    ConfigurationAction::Put(Box::new(object))
                 } else {
-                    Change::None
+                    ConfigurationAction::None
                 };
             }
             object
@@ -277,18 +277,18 @@ impl Manager {
                 .retain(|key, _| !key.starts_with(REPLICA));
         } else if !is_in_sync(&object.data, all) {
             info!("somebody else has taken over `{}`", self.name);
-            return Change::None;
+            return ConfigurationAction::None;
         }
         if left.is_empty() && self.made.contains(&role) {
-            return Change::Delete;
+            return ConfigurationAction::Delete;
         }
         object.annotations_mut().remove(REVISION);
         object.data["webhooks"] = json!(left);
-        Change::Put(Box::new(object))
+        ConfigurationAction::Put(Box::new(object))
     }
 
     /// Whether a replica with newer certificates wrote the object: what we know would do harm.
-    fn is_behind(&mut self, object: &DynamicObject, announced: &Announcement) -> bool {
+    fn is_behind(&mut self, object: &DynamicObject, announced: &RevisedClientConfig) -> bool {
         let theirs = object.annotations().get(REVISION);
         let theirs: Option<u64> = theirs.and_then(|revision| revision.parse().ok());
         let newer = match (theirs, announced.revision) {
@@ -308,7 +308,7 @@ impl Manager {
         &mut self,
         role: WebhookRole,
         object: &mut DynamicObject,
-        announced: &Announcement,
+        announced: &RevisedClientConfig,
     ) -> bool {
         if matches!(announced.client.address, Address::Url(_)) {
             return false;
@@ -330,7 +330,7 @@ impl Manager {
     async fn update(
         &mut self,
         role: WebhookRole,
-        mut change: impl FnMut(&mut Self, Option<DynamicObject>) -> Change,
+        mut change: impl FnMut(&mut Self, Option<DynamicObject>) -> ConfigurationAction,
     ) -> Result<(), Error> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(role));
         let name = self.name.clone();
@@ -340,8 +340,8 @@ impl Manager {
                 .as_ref()
                 .and_then(|object| object.resource_version());
             let done = match change(self, present) {
-                Change::None => return Ok(()),
-                Change::Put(object) if version.is_none() => {
+                ConfigurationAction::None => return Ok(()),
+                ConfigurationAction::Put(object) if version.is_none() => {
                     let params = PostParams::default();
                     let made = answered(role, &name, "cannot create", api.create(&params, &object));
                     let made = made.await.map(drop);
@@ -350,14 +350,14 @@ impl Manager {
                     }
                     made
                 }
-                Change::Put(object) => {
+                ConfigurationAction::Put(object) => {
                     let params = PostParams::default();
                     let request = api.replace(&name, &params, &object);
                     answered(role, &name, "cannot write", request)
                         .await
                         .map(drop)
                 }
-                Change::Delete => {
+                ConfigurationAction::Delete => {
                     let unchanged = Preconditions {
                         resource_version: version,
                         uid: None,

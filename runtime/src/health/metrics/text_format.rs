@@ -5,37 +5,42 @@ use std::time::Duration;
 
 use super::instrument::{Counter, Histogram};
 
-/// A page of metrics in the making.
+/// A text of metrics in the making.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct MetricsText {
     text: String,
 }
 
 /// Samples of one name.
-pub(super) struct Family<'a> {
+pub(super) struct MetricFamily<'a> {
     text: &'a mut String,
     name: &'static str,
 }
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum MetricType {
     Counter,
     Gauge,
     Histogram,
 }
 
-type Labels<'a> = [(&'static str, &'a str)];
+type LabelValues<'a> = [(&'static str, &'a str)];
 
-// === impl Page ===
+// === impl MetricsText ===
 
-impl Page {
+impl MetricsText {
     /// Begins a family; its samples follow at once.
-    pub(super) fn family(&mut self, name: &'static str, kind: Type, help: &str) -> Family<'_> {
+    pub(super) fn family(
+        &mut self,
+        name: &'static str,
+        kind: MetricType,
+        help: &str,
+    ) -> MetricFamily<'_> {
         let kind = match kind {
-            Type::Counter => "counter",
-            Type::Gauge => "gauge",
-            Type::Histogram => "histogram",
+            MetricType::Counter => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
         };
         self.text.push_str("# HELP ");
         self.text.push_str(name);
@@ -46,7 +51,7 @@ impl Page {
         self.text.push(' ');
         self.text.push_str(kind);
         self.text.push('\n');
-        Family {
+        MetricFamily {
             text: &mut self.text,
             name,
         }
@@ -57,22 +62,22 @@ impl Page {
     }
 }
 
-// === impl Family ===
+// === impl MetricFamily ===
 
-impl Family<'_> {
-    pub(super) fn sample(&mut self, labels: &Labels<'_>, value: i64) {
+impl MetricFamily<'_> {
+    pub(super) fn sample(&mut self, labels: &LabelValues<'_>, value: i64) {
         self.line("", labels, None, value);
     }
 
-    pub(super) fn count(&mut self, labels: &Labels<'_>, counter: &Counter) {
+    pub(super) fn count(&mut self, labels: &LabelValues<'_>, counter: &Counter) {
         self.line("", labels, None, counter.get());
     }
 
-    pub(super) fn seconds(&mut self, labels: &Labels<'_>, duration: Duration) {
+    pub(super) fn seconds(&mut self, labels: &LabelValues<'_>, duration: Duration) {
         self.line("", labels, None, duration.as_secs_f64());
     }
 
-    pub(super) fn histogram(&mut self, labels: &Labels<'_>, histogram: &Histogram) {
+    pub(super) fn histogram(&mut self, labels: &LabelValues<'_>, histogram: &Histogram) {
         let told = histogram.distribution();
         for (bound, count) in &told.cumulative {
             let bound = bound.as_secs_f64().to_string();
@@ -86,7 +91,7 @@ impl Family<'_> {
     fn line(
         &mut self,
         suffix: &str,
-        labels: &Labels<'_>,
+        labels: &LabelValues<'_>,
         bound: Option<&str>,
         value: impl std::fmt::Display,
     ) {
@@ -125,12 +130,12 @@ mod tests {
 
     #[test]
     fn a_family_has_its_help_its_type_and_its_samples() {
-        let mut page = Page::default();
-        let mut family = page.family("a_total", Type::Counter, "All of it.");
+        let mut text = MetricsText::default();
+        let mut family = text.family("a_total", MetricType::Counter, "All of it.");
         family.sample(&[], 1);
         family.sample(&[("b", "x\"y\\z\nw"), ("c", "")], -2);
         assert_eq!(
-            page.into_text(),
+            text.into_text(),
             "# HELP a_total All of it.\n# TYPE a_total counter\na_total 1\n\
              a_total{b=\"x\\\"y\\\\z\\nw\",c=\"\"} -2\n"
         );
@@ -140,10 +145,10 @@ mod tests {
     fn a_histogram_tells_how_many_were_up_to_each_bound() {
         let histogram = Histogram::default();
         histogram.observe(Duration::from_millis(3));
-        let mut page = Page::default();
-        page.family("t_seconds", Type::Histogram, "Time.")
+        let mut text = MetricsText::default();
+        text.family("t_seconds", MetricType::Histogram, "Time.")
             .histogram(&[("a", "b")], &histogram);
-        let text = page.into_text();
+        let text = text.into_text();
         for line in [
             "t_seconds_bucket{a=\"b\",le=\"0.001\"} 0\n",
             "t_seconds_bucket{a=\"b\",le=\"0.005\"} 1\n",

@@ -14,12 +14,12 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 use tracing::info;
 
-use super::LocalOptions;
+use super::AutomaticServerOptions;
 use super::certificates::Certificates;
-use super::server::{Published, Server};
+use super::server::{AdvertisedAddress, Server};
 
 /// How long the API server may take to show its certificate.
-const GLANCE: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The namespace of the pod in which this process runs, if it does.
 pub(super) fn pod_namespace() -> Option<String> {
@@ -30,7 +30,11 @@ pub(super) fn pod_namespace() -> Option<String> {
 }
 
 /// A server that fits the surroundings.
-pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Client) -> Server {
+pub(super) async fn automatic_server(
+    operator: &str,
+    options: &AutomaticServerOptions,
+    client: &Client,
+) -> Server {
     let server = match (&options.host, pod_namespace()) {
         (None, Some(namespace)) => in_pod(operator, &namespace, options),
         (Some(host), _) => Server::local(host).listen(Ipv4Addr::UNSPECIFIED.into()),
@@ -63,7 +67,7 @@ pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Cli
 }
 
 /// A server behind the Service that `kopf-gen` emits.
-fn in_pod(operator: &str, namespace: &str, options: &LocalOptions) -> Server {
+fn in_pod(operator: &str, namespace: &str, options: &AutomaticServerOptions) -> Server {
     let name = format!("{operator}-webhook");
     let server = Server::behind_service(namespace, &name, &name);
     match &options.secret {
@@ -113,7 +117,9 @@ async fn shown_names(config: &Config) -> Option<Vec<String>> {
         let connector = TlsConnector::from(Arc::new(tls));
         connector.connect(expected, stream.ok()?).await.ok()
     };
-    let stream = tokio::time::timeout(GLANCE, looking).await.ok()??;
+    let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, looking)
+        .await
+        .ok()??;
     let (_, session) = stream.get_ref();
     let certificate = Certificate::from_der(session.peer_certificates()?.first()?).ok()?;
     let Certificate {
@@ -136,8 +142,8 @@ pub(super) fn protected_namespaces(server: Option<&Server>) -> Vec<String> {
     let mut names: Vec<String> = kopf_core::admission::configuration::SYSTEM_NAMESPACES
         .map(str::to_owned)
         .to_vec();
-    let own = match server.map(|server| &server.published) {
-        Some(Published::Service { namespace, .. }) => Some(namespace.clone()),
+    let own = match server.map(|server| &server.advertised) {
+        Some(AdvertisedAddress::Service { namespace, .. }) => Some(namespace.clone()),
         _ => pod_namespace(),
     };
     names.extend(own);
@@ -152,14 +158,14 @@ mod tests {
 
     #[test]
     fn in_a_pod_the_emitted_service_and_secret_are_used() {
-        let mut options = LocalOptions::default();
+        let mut options = AutomaticServerOptions::default();
         let kept = in_pod("evc-operator", "evc", &options);
-        let service = Published::Service {
+        let service = AdvertisedAddress::Service {
             namespace: "evc".to_owned(),
             name: "evc-operator-webhook".to_owned(),
             port: 443,
         };
-        assert_eq!(kept.published, service);
+        assert_eq!(kept.advertised, service);
         assert_eq!(kept.listen.port(), Server::POD_PORT);
         let name = "evc-operator-webhook".to_owned();
         let is_kept = |it: &Certificates| matches!(it, Certificates::KeptSecret { name: kept, .. } if *kept == name);

@@ -9,10 +9,10 @@ use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::manager::{self, Manager};
+use super::configuration_manager::{self, ConfigurationManager};
 use super::reviewer::{Reviewer, configured};
-use super::session::{ServeError, Session, WebhookServer};
-use super::{Configuration, Serving, Webhooks, default_server};
+use super::session::{ServeError, WebhookServer, WebhookSession};
+use super::{ConfigurationOwner, ServerChoice, Webhooks, automatic_server};
 use crate::client::resource::ResourceSpec;
 use crate::health::metrics::Metrics;
 use crate::index::readiness::ReadyIndices;
@@ -21,14 +21,14 @@ use crate::task::Tasks;
 use crate::task::heartbeat::{Heartbeats, State};
 
 /// Running webhooks.
-pub(crate) struct Engine {
+pub(crate) struct RunningWebhooks {
     tasks: Tasks,
     failures: mpsc::Receiver<Error>,
     leaving: CancellationToken,
 }
 
 /// What webhooks share with the rest of the operator.
-pub(crate) struct Around<'a> {
+pub(crate) struct WebhookDependencies<'a> {
     pub(crate) lookup: ReadyIndices,
     pub(crate) heartbeats: &'a Heartbeats,
     pub(crate) metrics: &'a Metrics,
@@ -51,7 +51,7 @@ impl From<ConfigurationError> for Error {
     }
 }
 
-impl Engine {
+impl RunningWebhooks {
     /// Starts to serve webhooks; they are made known as soon as they are served.
     pub(crate) async fn start(
         operator: &'static str,
@@ -59,24 +59,24 @@ impl Engine {
         webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
         scope: WebhookNamespaces,
         client: Client,
-        shared: Around<'_>,
+        shared: WebhookDependencies<'_>,
     ) -> Result<Self, Error> {
-        let Around {
+        let WebhookDependencies {
             lookup,
             heartbeats,
             metrics,
         } = shared;
         let (server, own): (Arc<dyn WebhookServer>, Vec<String>) = match options.serving {
-            Serving::Automatic(local) => {
-                let server = default_server::fitting(operator, &local, &client).await;
-                let own = default_server::protected_namespaces(Some(&server));
+            ServerChoice::Automatic(local) => {
+                let server = automatic_server::automatic_server(operator, &local, &client).await;
+                let own = automatic_server::protected_namespaces(Some(&server));
                 (Arc::new(server), own)
             }
-            Serving::Server(server) => {
-                let own = default_server::protected_namespaces(Some(&server));
+            ServerChoice::Server(server) => {
+                let own = automatic_server::protected_namespaces(Some(&server));
                 (Arc::new(*server), own)
             }
-            Serving::Custom(server) => (server, default_server::protected_namespaces(None)),
+            ServerChoice::Custom(server) => (server, automatic_server::protected_namespaces(None)),
         };
         let reach = match scope {
             WebhookNamespaces::AllBut(_) => WebhookNamespaces::AllBut(own),
@@ -93,7 +93,7 @@ impl Engine {
             .map(|(resource, webhook)| (*resource, Arc::new(webhook.spec.clone())))
             .collect();
         let managed = match options.configuration {
-            Configuration::Managed(name) => {
+            ConfigurationOwner::Managed(name) => {
                 let name = name.unwrap_or_else(|| format!("{operator}.kopf-gen.dev"));
                 for role in WebhookRole::ALL {
                     let of_role: Vec<_> = specs
@@ -105,14 +105,14 @@ impl Engine {
                 }
                 Some(name)
             }
-            Configuration::External => None,
+            ConfigurationOwner::External => None,
         };
 
         let (announcements, announced) = watch::channel(None);
         let (failing, failures) = mpsc::channel(2);
         let leaving = CancellationToken::new();
         let over = CancellationToken::new();
-        let session = Session {
+        let session = WebhookSession {
             reviewer: Reviewer::new(webhooks, reach.clone(), client.clone(), lookup, metrics),
             announcements,
             over: over.clone(),
@@ -144,10 +144,16 @@ impl Engine {
         tasks.spawn("webhook configuration", async move {
             match managed {
                 Some(name) => {
-                    let manager =
-                        Manager::new(name, specs, reach, client, announced, options.resync);
+                    let manager = ConfigurationManager::new(
+                        name,
+                        specs,
+                        reach,
+                        client,
+                        announced,
+                        options.resync,
+                    );
                     if let Err(error) = manager.run(&departing).await {
-                        let error = Error::Manage(Box::<manager::Error>::new(error));
+                        let error = Error::Manage(Box::<configuration_manager::Error>::new(error));
                         // The same.
                         let _ = failing.send(error).await;
                     }

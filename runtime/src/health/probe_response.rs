@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::probe::Probed;
+use super::probe::ProbeOutcome;
 use crate::coordination::pause::PauseReason;
 use crate::task::heartbeat::{Stage, State, StuckPart};
 
@@ -11,7 +11,7 @@ const PAUSED: &str = "kopf-gen.dev/paused";
 
 /// How the operator is at a moment.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Standing {
+pub(super) struct HealthState {
     pub(super) stage: Stage,
     pub(super) stuck: Vec<StuckPart>,
     pub(super) conditions: Vec<(String, State)>,
@@ -21,14 +21,14 @@ pub(super) struct Standing {
 
 /// An answer to a probe.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Report {
-    pub(super) status: Status,
+pub(super) struct ProbeResponse {
+    pub(super) status: ProbeStatus,
     pub(super) body: Value,
 }
 
 /// What Kubernetes is to make of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum ProbeStatus {
     /// All is well.
     Well,
     /// The operator itself is not as it should be.
@@ -37,32 +37,34 @@ pub(super) enum Status {
     Failed,
 }
 
-impl Standing {
+impl HealthState {
     /// Whether a restart would help: something is dead or stuck.
     pub(super) fn is_alive(&self) -> bool {
         self.stuck.is_empty() && !matches!(self.stage, Stage::Broken(_))
     }
 
     /// What to answer to whoever would restart the operator.
-    pub(super) fn liveness(&self, probed: Probed) -> Report {
+    pub(super) fn liveness(&self, probed: ProbeOutcome) -> ProbeResponse {
         if !self.is_alive() {
             let broken = match &self.stage {
                 Stage::Broken(reason) => Some(reason.clone()),
                 _ => None,
             };
             let stuck = self.stuck.iter().map(describe_stuck);
-            return problems(Status::Unavailable, broken.into_iter().chain(stuck));
+            return problems(ProbeStatus::Unavailable, broken.into_iter().chain(stuck));
         }
         let mut body = match probed {
-            Probed::Results(results) => results,
-            Probed::Failed(failures) => return problems(Status::Failed, failures),
-            Probed::Unanswered(problem) => return problems(Status::Unavailable, [problem]),
+            ProbeOutcome::Results(results) => results,
+            ProbeOutcome::Failed(failures) => return problems(ProbeStatus::Failed, failures),
+            ProbeOutcome::Unanswered(problem) => {
+                return problems(ProbeStatus::Unavailable, [problem]);
+            }
         };
         if let Some(pause) = &self.pause {
             body.insert(PAUSED.to_owned(), told(pause));
         }
-        Report {
-            status: Status::Well,
+        ProbeResponse {
+            status: ProbeStatus::Well,
             body: Value::Object(body),
         }
     }
@@ -73,15 +75,15 @@ impl Standing {
         let problems = report.body["problems"].as_array().into_iter().flatten();
         let problems = problems.filter_map(|problem| problem.as_str().map(str::to_owned));
         match report.status {
-            Status::Well => Vec::new(),
-            Status::Unavailable | Status::Failed => problems.collect(),
+            ProbeStatus::Well => Vec::new(),
+            ProbeStatus::Unavailable | ProbeStatus::Failed => problems.collect(),
         }
     }
 
     /// What to answer to whoever wants to know if the operator does its work.
     ///
     /// A pause is work, too: another replica acts, and this one stands by.
-    pub(super) fn readiness(&self) -> Report {
+    pub(super) fn readiness(&self) -> ProbeResponse {
         let mut problems: Vec<String> = self.stuck.iter().map(describe_stuck).collect();
         let mut ready = problems.is_empty();
         let stage = match &self.stage {
@@ -113,19 +115,19 @@ impl Standing {
             body["paused"] = told(pause);
         }
         let status = if ready {
-            Status::Well
+            ProbeStatus::Well
         } else {
-            Status::Unavailable
+            ProbeStatus::Unavailable
         };
-        Report { status, body }
+        ProbeResponse { status, body }
     }
 }
 
-fn problems(status: Status, problems: impl IntoIterator<Item = String>) -> Report {
+fn problems(status: ProbeStatus, problems: impl IntoIterator<Item = String>) -> ProbeResponse {
     let problems: Vec<String> = problems.into_iter().collect();
     let mut body = Map::new();
     body.insert("problems".to_owned(), Value::from(problems));
-    Report {
+    ProbeResponse {
         status,
         body: Value::Object(body),
     }
@@ -146,19 +148,19 @@ mod tests {
 
     use super::*;
 
-    fn running() -> Standing {
-        Standing {
+    fn running() -> HealthState {
+        HealthState {
             stage: Stage::Running,
-            ..Standing::default()
+            ..HealthState::default()
         }
     }
 
-    fn results(results: &Value) -> Probed {
-        Probed::Results(results.as_object().unwrap().clone())
+    fn results(results: &Value) -> ProbeOutcome {
+        ProbeOutcome::Results(results.as_object().unwrap().clone())
     }
 
-    fn with(state: State) -> Standing {
-        Standing {
+    fn with(state: State) -> HealthState {
+        HealthState {
             conditions: vec![("widgets".to_owned(), state)],
             ..running()
         }
@@ -167,28 +169,28 @@ mod tests {
     #[test]
     fn the_results_of_probe_handlers_are_the_whole_body() {
         let report = running().liveness(results(&json!({"now": 1})));
-        assert_eq!(report.status, Status::Well);
+        assert_eq!(report.status, ProbeStatus::Well);
         assert_eq!(report.body, json!({"now": 1}));
     }
 
     #[test]
     fn a_paused_operator_is_alive_and_ready_and_says_that_it_is_paused() {
-        let paused = Standing {
+        let paused = HealthState {
             pause: Some(PauseReason::Peers("dev (priority 666)".to_owned())),
             ..running()
         };
         let told = json!({"reason": "peers", "message": "in favour of dev (priority 666)"});
         let report = paused.liveness(results(&json!({"now": 1})));
-        assert_eq!(report.status, Status::Well);
+        assert_eq!(report.status, ProbeStatus::Well);
         assert_eq!(report.body, json!({"now": 1, PAUSED: told}));
         let report = paused.readiness();
-        assert_eq!(report.status, Status::Well);
+        assert_eq!(report.status, ProbeStatus::Well);
         assert_eq!(report.body["paused"], told);
     }
 
     #[test]
     fn what_is_stuck_or_dead_is_named_and_probes_are_not_asked_for_it() {
-        let standing = Standing {
+        let standing = HealthState {
             stage: Stage::Broken("task `queue` panicked: no".to_owned()),
             stuck: vec![StuckPart {
                 part: "runtime".to_owned(),
@@ -197,20 +199,20 @@ mod tests {
             ..running()
         };
         let report = standing.liveness(results(&json!({"now": 1})));
-        assert_eq!(report.status, Status::Unavailable);
+        assert_eq!(report.status, ProbeStatus::Unavailable);
         let both = [
             "task `queue` panicked: no",
             "runtime is stuck: it should have moved 31 s ago",
         ];
         assert_eq!(report.body, json!({"problems": both}));
-        assert_eq!(standing.readiness().status, Status::Unavailable);
+        assert_eq!(standing.readiness().status, ProbeStatus::Unavailable);
     }
 
     #[test]
     fn a_probe_handler_that_fails_fails_the_probe() {
-        let failed = Probed::Failed(vec!["probe `db` failed: away".to_owned()]);
+        let failed = ProbeOutcome::Failed(vec!["probe `db` failed: away".to_owned()]);
         let report = running().liveness(failed);
-        assert_eq!(report.status, Status::Failed);
+        assert_eq!(report.status, ProbeStatus::Failed);
         assert_eq!(
             report.body,
             json!({"problems": ["probe `db` failed: away"]})
@@ -220,11 +222,20 @@ mod tests {
     #[test]
     fn an_operator_is_not_ready_until_it_has_seen_everything() {
         for (state, status) in [
-            (State::Idle, Status::Well),
-            (State::Fine, Status::Well),
-            (State::Pending("not listed".to_owned()), Status::Unavailable),
-            (State::Failing("forbidden".to_owned()), Status::Unavailable),
-            (State::Absent("not served".to_owned()), Status::Unavailable),
+            (State::Idle, ProbeStatus::Well),
+            (State::Fine, ProbeStatus::Well),
+            (
+                State::Pending("not listed".to_owned()),
+                ProbeStatus::Unavailable,
+            ),
+            (
+                State::Failing("forbidden".to_owned()),
+                ProbeStatus::Unavailable,
+            ),
+            (
+                State::Absent("not served".to_owned()),
+                ProbeStatus::Unavailable,
+            ),
         ] {
             assert_eq!(with(state.clone()).readiness().status, status, "{state:?}");
         }
@@ -237,29 +248,29 @@ mod tests {
 
     #[test]
     fn a_kind_that_does_not_exist_does_not_take_the_webhooks_of_others_away() {
-        let standing = Standing {
+        let standing = HealthState {
             serves_webhooks: true,
             ..with(State::Absent("not served".to_owned()))
         };
         let report = standing.readiness();
-        assert_eq!(report.status, Status::Well);
+        assert_eq!(report.status, ProbeStatus::Well);
         assert_eq!(report.body["problems"], json!(["widgets: not served"]));
     }
 
     #[test]
     fn before_and_after_its_work_an_operator_is_not_ready() {
         for stage in [Stage::Starting, Stage::Stopping] {
-            let standing = Standing {
+            let standing = HealthState {
                 stage,
-                ..Standing::default()
+                ..HealthState::default()
             };
-            assert_eq!(standing.readiness().status, Status::Unavailable);
+            assert_eq!(standing.readiness().status, ProbeStatus::Unavailable);
             assert!(standing.is_alive());
         }
-        let undecided = Standing {
+        let undecided = HealthState {
             pause: Some(PauseReason::Starting),
             ..running()
         };
-        assert_eq!(undecided.readiness().status, Status::Unavailable);
+        assert_eq!(undecided.readiness().status, ProbeStatus::Unavailable);
     }
 }
