@@ -1,4 +1,4 @@
-//! Sub-handlers: parts of a handler that are recorded, retried and awaited one by one.
+//! Sub-handlers: parts of a change handler with their own progress, retries and timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::handler::SubHandler;
 use crate::handler::error::{HandlerError, HandlerResult};
 use crate::process::execute::{invoke, report};
 
-/// A registered sub-handler with its function.
+/// A sub-handler and its function, registered by a handler that runs.
 pub(crate) struct RegisteredSubHandler<K> {
     handler: SubHandler,
     function: SubFunction<K>,
@@ -29,10 +29,10 @@ type SubFunction<K> =
     Box<dyn for<'a> FnOnce(&'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult> + Send>;
 
 impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
-    /// Registers a sub-handler, which runs when the handler itself has returned.
+    /// Registers a sub-handler, which the runtime calls after the handler itself has returned.
     ///
-    /// The handler is called again, and must register the same sub-handlers again, until all of
-    /// them are done; those that are done are not called again.
+    /// The runtime calls the handler again, and it must register the same sub-handlers again,
+    /// until all of them are done. Those that are done are not called again.
     pub fn sub(
         &mut self,
         handler: SubHandler,
@@ -44,17 +44,17 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         });
     }
 
-    /// Runs the sub-handlers that are registered so far, as far as they are due.
+    /// Calls the sub-handlers that are registered so far and are due.
     ///
     /// # Errors
-    /// If some are not done yet. Return this error: the handler is then called again in time,
-    /// which does not count as an attempt of its own.
+    /// If some are not done yet. Return this error: the runtime then calls the handler again when
+    /// they are due, and does not count that as another attempt.
     pub async fn run_subs(&mut self) -> HandlerResult {
         let lifecycle = self.inputs.execution.lifecycle.clone();
         self.run_subs_by(&lifecycle).await
     }
 
-    /// The same with another order, or with all of them at once.
+    /// As [`run_subs`](Self::run_subs), in the order of this lifecycle.
     ///
     /// # Errors
     /// As [`run_subs`](Self::run_subs).
@@ -95,7 +95,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         }
     }
 
-    /// Calls a sub-handler, and then those that it registered in its turn.
+    /// Calls a sub-handler, and then the sub-handlers that it registered itself.
     fn call(
         &mut self,
         function: SubFunction<K>,
@@ -107,7 +107,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         })
     }
 
-    /// What a call that ended so comes to, once its sub-handlers have run.
+    /// Runs the sub-handlers after a call that succeeded, and returns how the whole ended.
     pub(crate) async fn after(&mut self, verdict: invoke::CallEnd) -> invoke::CallEnd {
         match verdict {
             invoke::CallEnd::Returned(Ok(())) => invoke::CallEnd::Returned(self.run_subs().await),

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use kopf_core::selection::DiscoveredResource;
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Client};
+use kube::Client;
 
 use crate::coordination::pause::PauseGate;
 use crate::events::log_layer::LogPoster;
@@ -46,17 +45,6 @@ pub(crate) enum Progress {
 }
 
 impl HandlerScope {
-    pub(crate) fn api<T>(&self) -> Api<T>
-    where
-        T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        let client = self.services.client.clone();
-        match self.subject.namespace() {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::default_namespaced(client),
-        }
-    }
-
     /// The means to tell people about the object.
     pub(crate) fn recorder(&self) -> EventRecorder {
         EventRecorder::new(self.subject.clone(), self.services.poster.clone())
