@@ -1,4 +1,4 @@
-//! Where webhooks are served if nobody says so: in a pod behind a Service, or on this machine.
+//! The default webhook server: behind a Service if the operator runs in a pod, else on this machine.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 use tracing::info;
 
-use super::AutomaticServerOptions;
 use super::certificates::Certificates;
+use super::options::AutomaticServerOptions;
 use super::server::{AdvertisedAddress, Server};
 
-/// How long the API server may take to show its certificate.
+/// How long the API server may take to send its certificate.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The namespace of the pod in which this process runs, if it does.
@@ -29,7 +29,7 @@ pub(super) fn pod_namespace() -> Option<String> {
     Some(namespace.trim().to_owned()).filter(|namespace| !namespace.is_empty())
 }
 
-/// A server that fits the surroundings.
+/// A server with addresses that fit the environment.
 pub(super) async fn automatic_server(
     operator: &str,
     options: &AutomaticServerOptions,
@@ -45,7 +45,7 @@ pub(super) async fn automatic_server(
                 server
             } else {
                 info!(
-                    "the cluster looks like {cluster:?}: it is to reach this machine as `{}`",
+                    "the cluster looks like {cluster:?}: its API server is to reach this machine as `{}`",
                     cluster.host()
                 );
                 server.listen(Ipv4Addr::UNSPECIFIED.into())
@@ -83,7 +83,7 @@ async fn detect(client: &Client) -> LocalCluster {
     let config = Config::infer().await.ok();
     let version = client.apiserver_version().await.ok();
     let names = match &config {
-        Some(config) => shown_names(config).await.unwrap_or_default(),
+        Some(config) => certificate_names(config).await.unwrap_or_default(),
         None => Vec::new(),
     };
     LocalCluster::guess(&ClusterHints {
@@ -96,8 +96,8 @@ async fn detect(client: &Client) -> LocalCluster {
     })
 }
 
-/// The names in the certificate that the API server shows, and of who signed it.
-async fn shown_names(config: &Config) -> Option<Vec<String>> {
+/// The names in the certificate of the API server, and the name of its issuer.
+async fn certificate_names(config: &Config) -> Option<Vec<String>> {
     let mut roots = RootCertStore::empty();
     for authority in config.root_cert.iter().flatten() {
         roots.add(CertificateDer::from(authority.as_slice())).ok()?;
@@ -112,12 +112,12 @@ async fn shown_names(config: &Config) -> Option<Vec<String>> {
     let host = url.host()?.trim_matches(['[', ']']);
     let expected = config.tls_server_name.as_deref().unwrap_or(host);
     let expected = ServerName::try_from(expected.to_owned()).ok()?;
-    let looking = async {
+    let handshake = async {
         let stream = TcpStream::connect((host, url.port_u16().unwrap_or(443))).await;
         let connector = TlsConnector::from(Arc::new(tls));
         connector.connect(expected, stream.ok()?).await.ok()
     };
-    let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, looking)
+    let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake)
         .await
         .ok()??;
     let (_, session) = stream.get_ref();
@@ -128,16 +128,16 @@ async fn shown_names(config: &Config) -> Option<Vec<String>> {
         dns_names,
         ..
     } = certificate;
-    let told = [
+    let names = [
         subject.common_name(),
         subject.get("organizationName"),
         issuer.common_name(),
     ];
-    let told = told.into_iter().flatten().map(str::to_owned);
-    Some(told.chain(dns_names).collect())
+    let names = names.into_iter().flatten().map(str::to_owned);
+    Some(names.chain(dns_names).collect())
 }
 
-/// The namespaces whose objects no webhook may touch, the operator's own if it runs in a pod.
+/// The namespaces that webhooks must not concern: those of the system, and the operator's own.
 pub(super) fn protected_namespaces(server: Option<&Server>) -> Vec<String> {
     let mut names: Vec<String> = kopf_core::admission::configuration::SYSTEM_NAMESPACES
         .map(str::to_owned)
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_a_pod_the_emitted_service_and_secret_are_used() {
+    fn a_server_in_a_pod_uses_the_emitted_service_and_secret() {
         let mut options = AutomaticServerOptions::default();
         let kept = in_pod("evc-operator", "evc", &options);
         let service = AdvertisedAddress::Service {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_and_the_operator_itself_are_left_alone() {
+    fn system_namespaces_and_the_own_one_are_protected() {
         let server = Server::behind_service("mine", "svc", "secret");
         assert_eq!(
             protected_namespaces(Some(&server)),

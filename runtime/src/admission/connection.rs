@@ -1,4 +1,8 @@
-//! Connections: accepted as long as there is room, bounded in every respect, and let go in peace.
+//! The accept loop of the webhook server: TLS, HTTP/1.1 and HTTP/2, limits, graceful shutdown.
+//!
+//! It shares no code with the health endpoint, which serves single plain requests on a thread of
+//! its own and drops the oldest connection when there are too many. Here, connections last, they
+//! need TLS, and new ones wait until there is room.
 
 use std::io;
 use std::pin::Pin;
@@ -21,32 +25,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::http_request::{self, ReviewService};
+use super::limits::WebhookLimits;
 use crate::task::Crowd;
 
-/// What one client, and all clients together, may take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebhookLimits {
-    /// The size of a review. The API server stores objects of up to 1.5 MiB or so, and a review
-    /// has two of them, with some blanks.
-    pub body_bytes: usize,
-    /// The size of all reviews that are being read or answered.
-    pub total_bytes: usize,
-    /// Connections at the same time.
-    pub connections: usize,
-    /// How long a client may take to establish a connection.
-    pub handshake: Duration,
-    /// How long a client may take to send a review.
-    pub body: Duration,
-    /// How long a connection may be silent.
-    pub idle: Duration,
-    /// How long reviews may take to finish when the operator stops.
-    pub drain: Duration,
-}
-
-/// What the server shows its clients; nothing for plain HTTP.
+/// The current TLS configuration, which changes with the certificates; none for plain HTTP.
 pub(super) type CurrentTlsConfig = Option<watch::Receiver<Arc<ServerConfig>>>;
 
-/// An accept loop with everything that it needs.
+/// The accept loop of one listener.
 pub(super) struct AcceptLoop {
     pub(super) listener: TcpListener,
     pub(super) tls_config: CurrentTlsConfig,
@@ -54,48 +39,32 @@ pub(super) struct AcceptLoop {
     pub(super) limits: WebhookLimits,
 }
 
-/// A stream that ends when nothing was read for a while.
+/// A stream that fails when nothing was read for a while.
 struct IdleTimeoutStream<S> {
     stream: S,
     idle: Duration,
     deadline: Pin<Box<Sleep>>,
 }
 
-// === impl WebhookLimits ===
-
-impl Default for WebhookLimits {
-    fn default() -> Self {
-        Self {
-            body_bytes: 7 * 1024 * 1024,
-            total_bytes: 64 * 1024 * 1024,
-            connections: 1024,
-            handshake: Duration::from_secs(10),
-            body: Duration::from_secs(10),
-            idle: Duration::from_secs(120),
-            drain: Duration::from_secs(10),
-        }
-    }
-}
-
 // === impl AcceptLoop ===
 
 impl AcceptLoop {
-    /// Accepts connections until `over`, then lets the requests finish that have begun.
-    pub(super) async fn run(self, over: &CancellationToken) {
-        let room = Arc::new(Semaphore::new(self.limits.connections));
+    /// Accepts connections until `stop`, then waits for the requests that have begun.
+    pub(super) async fn run(self, stop: &CancellationToken) {
+        let permits = Arc::new(Semaphore::new(self.limits.connections));
         let graceful = GracefulShutdown::new();
         let mut connections = Crowd::default();
         loop {
             let accepted = tokio::select! {
-                () = over.cancelled() => break,
+                () = stop.cancelled() => break,
                 () = connections.reap() => continue,
                 accepted = async {
-                    let place = Arc::clone(&room).acquire_owned().await;
-                    (place, self.listener.accept().await)
+                    let permit = Arc::clone(&permits).acquire_owned().await;
+                    (permit, self.listener.accept().await)
                 } => accepted,
             };
-            let (place, Ok((stream, _))) = accepted else {
-                // Out of file descriptors, most likely: some are going to be free again.
+            let (permit, Ok((stream, _))) = accepted else {
+                // Most likely there are no free file descriptors; wait until there are.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
@@ -108,15 +77,15 @@ impl AcceptLoop {
             );
             connections.spawn(async move {
                 if let Err(error) = served.await {
-                    debug!("a connection ended badly: {error}");
+                    debug!("a connection failed: {error}");
                 }
-                drop(place);
+                drop(permit);
             });
         }
         drop(self.listener);
         let finished = tokio::time::timeout(self.limits.drain, graceful.shutdown()).await;
         if finished.is_err() {
-            debug!("some reviews were not finished in time");
+            debug!("some reviews did not finish in time");
         }
         connections.cancel().await;
     }
@@ -129,7 +98,7 @@ async fn serve(
     limits: WebhookLimits,
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    // Answers are small; waiting to fill a packet only delays them.
+    // Responses are small; waiting to fill a packet would only delay them.
     stream.set_nodelay(true)?;
     let Some(tls_config) = tls_config else {
         let stream = IdleTimeoutStream::new(stream, limits.idle);

@@ -1,4 +1,4 @@
-//! Makes authorities, and server certificates that they sign.
+//! Makes certificate authorities and the server certificates that they sign.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ pub(super) struct CertificateKeyPair {
     pub(super) key: String,
 }
 
-/// Clocks differ a little: what is made now counts from a moment ago, at most a tenth of its life.
+/// How long before now a new certificate begins, as clocks differ; at most a tenth of its lifetime.
 const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
-/// Makes an authority.
+/// Makes a self-signed authority.
 pub(super) fn authority(
     now: Timestamp,
     lifetime: Duration,
@@ -43,7 +43,7 @@ pub(super) fn leaf(
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(hosts)?;
     let name = hosts.first().map_or("webhooks", String::as_str);
-    // A common name holds 64 characters at most, and nobody looks at it.
+    // A common name has 64 characters at most; clients check the alternative names instead.
     let name: String = name.chars().take(64).collect();
     params.distinguished_name.push(DnType::CommonName, name);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -89,16 +89,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leaf_is_signed_by_its_authority_and_ends_when_it_should() {
+    fn a_server_certificate_names_its_authority_and_its_validity() {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         let day = Duration::from_secs(24 * 3600);
         let authority = authority(now, day * 2).unwrap();
         let leaf = leaf(&authority, &["localhost".to_owned()], now, day).unwrap();
-        let facts = |pair: &CertificateKeyPair| {
+        let parsed = |pair: &CertificateKeyPair| {
             let der = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
             Certificate::from_der(&der).unwrap()
         };
-        let (authority, leaf) = (facts(&authority), facts(&leaf));
+        let (authority, leaf) = (parsed(&authority), parsed(&leaf));
         assert_eq!(leaf.issuer, authority.subject);
         assert_eq!(leaf.subject.common_name(), Some("localhost"));
         assert_eq!(leaf.not_after.as_second(), 1_800_000_000 + 24 * 3600);

@@ -1,4 +1,4 @@
-//! From the text of a review to the text of its answer, whoever transported it.
+//! Answers admission reviews: finds the webhook, checks its filters, calls it, encodes the answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,19 +24,19 @@ use crate::index::readiness::ReadyIndices;
 use crate::registration::RegisteredWebhook;
 use crate::registration::function::webhook::{ReviewFunction, ReviewVerdict};
 
-/// Where the paths of conversions begin; those of webhooks begin with their roles.
+/// The first path segment of conversion webhooks; that of admission webhooks is their role.
 const CONVERSIONS: &str = "convert";
 
-/// Answers reviews; cheap to clone.
+/// Answers admission reviews; cheap to clone.
 #[derive(Clone)]
 pub struct Reviewer {
     routes: Arc<WebhookRoutes>,
 }
 
 struct WebhookRoutes {
-    /// By path, as the configuration has it.
+    /// By the path in the webhook configuration.
     webhooks: HashMap<String, WebhookRoute>,
-    reach: WebhookNamespaces,
+    namespaces: WebhookNamespaces,
     client: Client,
     lookup: ReadyIndices,
 }
@@ -51,26 +51,24 @@ struct WebhookRoute {
     metrics: Arc<WebhookMetrics>,
 }
 
-/// Why a review got no answer.
+/// Why a review cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
-    /// Nothing is served there.
+    /// No webhook has this path.
     #[error("there is no webhook at `{0}`")]
     UnknownWebhook(String),
-    /// Conversions between versions would be asked for there.
-    #[error(
-        "nothing is converted at `{0}`: the versions of no kind are converted by this operator"
-    )]
+    /// The path is that of a conversion webhook.
+    #[error("nothing is converted at `{0}`: this operator has no conversion webhooks")]
     NoConversion(String),
-    /// The text is not a review.
+    /// The text is not an admission review.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// The review is about another kind of objects.
+    /// The review is about another resource.
     #[error("the webhook at `{path}` is not about `{resource}`")]
     OtherResource {
         /// The path of the webhook.
         path: String,
-        /// What the review is about.
+        /// The resource of the review.
         resource: String,
     },
 }
@@ -78,7 +76,7 @@ pub enum ReviewError {
 // === impl ReviewError ===
 
 impl ReviewError {
-    /// The HTTP status that says the same.
+    /// The HTTP status code for this error.
     #[must_use]
     pub fn status(&self) -> u16 {
         match self {
@@ -93,7 +91,7 @@ impl ReviewError {
 impl Reviewer {
     pub(super) fn new(
         webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
-        reach: WebhookNamespaces,
+        namespaces: WebhookNamespaces,
         client: Client,
         lookup: ReadyIndices,
         metrics: &Metrics,
@@ -117,24 +115,24 @@ impl Reviewer {
         Self {
             routes: Arc::new(WebhookRoutes {
                 webhooks: webhooks.collect(),
-                reach,
+                namespaces,
                 client,
                 lookup,
             }),
         }
     }
 
-    /// Answers a review that came for the webhook at this path, within `patience` if the API
-    /// server says how long it waits.
+    /// Answers an admission review for the webhook at this path, within `timeout` if the API server
+    /// says how long it waits.
     ///
     /// # Errors
-    /// If there is no such webhook, or the text is not a review of its kind.
+    /// If there is no such webhook, or the text is not a review of its resource.
     pub async fn review(
         &self,
         path: &str,
         text: &[u8],
         caller: Caller,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Vec<u8>, ReviewError> {
         let route = self.routes.find(path)?;
         let review = AdmissionReview::parse(text)?;
@@ -149,13 +147,13 @@ impl Reviewer {
         }
         let version = review.version;
         let request = Arc::new(review.request);
-        let answer = self.routes.decide(route, &request, caller, patience).await;
+        let answer = self.routes.decide(route, &request, caller, timeout).await;
         let request = Arc::unwrap_or_clone(request);
         Ok(AdmissionReview { version, request }.answer(&answer))
     }
 }
 
-/// The memo of the object that a request is about; one that is being created has none to last.
+/// The memo of the object in a request; a new one, which is not kept, if it is being created.
 fn recall(memos: &Memos, request: &ReviewRequest) -> AnyMemo {
     #[derive(Deserialize)]
     struct ObjectWithUid {
@@ -169,23 +167,23 @@ fn recall(memos: &Memos, request: &ReviewRequest) -> AnyMemo {
         Operation::Create => None,
         _ => request.body(),
     };
-    let known = body.and_then(|body| serde_json::from_str::<ObjectWithUid>(body.get()).ok());
-    match known {
-        Some(known) => memos.anticipate(&known.metadata.uid),
+    let object = body.and_then(|body| serde_json::from_str::<ObjectWithUid>(body.get()).ok());
+    match object {
+        Some(object) => memos.anticipate(&object.metadata.uid),
         None => memos.fresh(),
     }
 }
 
 impl WebhookRoutes {
-    /// What a path leads to: its first segment tells what sort of review is expected there.
+    /// The webhook at a path.
     fn find(&self, path: &str) -> Result<&WebhookRoute, ReviewError> {
-        // Strangers may send anything; what is told and logged of it is short.
-        let told = || path.chars().take(100).collect();
+        // Any client may send a long path; messages and logs have its begin only.
+        let shortened = || path.chars().take(100).collect();
         match path.split('/').nth(1) {
-            Some(CONVERSIONS) => Err(ReviewError::NoConversion(told())),
+            Some(CONVERSIONS) => Err(ReviewError::NoConversion(shortened())),
             _ => {
                 let webhook = self.webhooks.get(path);
-                webhook.ok_or_else(|| ReviewError::UnknownWebhook(told()))
+                webhook.ok_or_else(|| ReviewError::UnknownWebhook(shortened()))
             }
         }
     }
@@ -195,19 +193,19 @@ impl WebhookRoutes {
         route: &WebhookRoute,
         request: &Arc<ReviewRequest>,
         caller: Caller,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> ReviewAnswer {
         let spec = &route.spec;
         let namespace = request.namespace.as_deref();
-        // An unmanaged configuration may ask for more than the webhook is about.
+        // A configuration that another program writes may send more than the webhook declares.
         if !spec.concerns(request.operation, request.subresource())
-            || !namespace.is_none_or(|namespace| self.reach.includes(namespace))
+            || !namespace.is_none_or(|namespace| self.namespaces.includes(namespace))
         {
             return ReviewAnswer::allowed();
         }
-        let began = Instant::now();
-        let limit = limit(spec.timeout, patience);
-        // Conditions may look into the indices, too.
+        let received = Instant::now();
+        let limit = limit(spec.timeout, timeout);
+        // Filters may read indices, too.
         if let Err(missing) = self.lookup.complete(limit).await {
             let message = format!("the indices are not complete yet; missing: {missing}");
             let answer = |denial, warnings| ReviewAnswer {
@@ -244,18 +242,18 @@ impl WebhookRoutes {
             namespace,
             name = request.name.as_deref(),
         );
-        let begun = Instant::now();
+        let called = Instant::now();
         let reviewed = route
             .function
-            .call(inputs, limit.saturating_sub(began.elapsed()))
+            .call(inputs, limit.saturating_sub(received.elapsed()))
             .instrument(span.clone())
             .await;
-        let counted = match &reviewed.verdict {
+        let outcome = match &reviewed.verdict {
             ReviewVerdict::Allowed => ReviewOutcome::Allowed,
             ReviewVerdict::Denied(_) => ReviewOutcome::Denied,
             ReviewVerdict::Failed(_) => ReviewOutcome::Failed,
         };
-        route.metrics.reviewed(counted, begun.elapsed());
+        route.metrics.reviewed(outcome, called.elapsed());
         let _entered = span.enter();
         conclude(
             spec,
@@ -296,24 +294,24 @@ fn conclude(
     }
 }
 
-/// Whether the conditions of a webhook hold for a request.
+/// Whether the filters of a webhook match a request.
 fn matches(spec: &WebhookSpec, request: &ReviewRequest, states: &ReviewedStates) -> bool {
     let essence = |state: &Option<Value>| Essence::from_value(state.clone().unwrap_or_default());
     let old = match &states.old {
         Some(_) => Baseline::Known(essence(&states.old)),
         None => Baseline::Absent,
     };
-    let sight = ReviewedObject {
+    let reviewed = ReviewedObject {
         body: states.body(),
         old: &old,
         new: &essence(&states.new),
     };
-    spec.matches(request.operation, &sight)
+    spec.matches(request.operation, &reviewed)
 }
 
-/// The answer must be on its way before the API server gives up.
-fn limit(timeout: Duration, patience: Option<Duration>) -> Duration {
-    let limit = patience.map_or(timeout, |patience| patience.min(timeout));
+/// The time for the webhook, so that the answer arrives before the API server gives up.
+fn limit(declared: Duration, timeout: Option<Duration>) -> Duration {
+    let limit = timeout.map_or(declared, |timeout| timeout.min(declared));
     limit.saturating_sub((limit / 10).min(Duration::from_secs(1)))
 }
 

@@ -1,18 +1,19 @@
-//! The webhooks of a running operator: a server, and the configuration that leads to it.
+//! The tasks of an operator's webhooks: the server and the manager of the webhook configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::admission::WebhookRole;
 use kopf_core::admission::configuration::{ConfigurationError, WebhookNamespaces, names};
+use kopf_core::admission::{WebhookRole, WebhookSpec};
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::configuration_manager::{self, ConfigurationManager};
+use super::automatic_server::{self, protected_namespaces};
+use super::configuration_manager::ConfigurationManager;
+use super::options::{ConfigurationOwner, ServerChoice, Webhooks};
 use super::reviewer::{Reviewer, configured};
-use super::session::{ServeError, WebhookServer, WebhookSession};
-use super::{ConfigurationOwner, ServerChoice, Webhooks, automatic_server};
+use super::session::{RevisedClientConfig, ServeError, WebhookServer, WebhookSession};
 use crate::client::resource::ResourceSpec;
 use crate::health::metrics::Metrics;
 use crate::index::readiness::ReadyIndices;
@@ -20,157 +21,89 @@ use crate::registration::RegisteredWebhook;
 use crate::task::Tasks;
 use crate::task::heartbeat::{Heartbeats, State};
 
-/// Running webhooks.
+/// The webhooks of an operator that runs.
 pub(crate) struct RunningWebhooks {
     tasks: Tasks,
     failures: mpsc::Receiver<Error>,
-    leaving: CancellationToken,
+    stop: CancellationToken,
 }
 
-/// What webhooks share with the rest of the operator.
+/// The parts of the operator that webhooks use.
 pub(crate) struct WebhookDependencies<'a> {
     pub(crate) lookup: ReadyIndices,
     pub(crate) heartbeats: &'a Heartbeats,
     pub(crate) metrics: &'a Metrics,
 }
 
-/// Why an operator has no webhooks, or no longer.
+/// Why the webhooks could not be started, or have ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("the webhooks cannot be served")]
     Serve(#[source] ServeError),
     #[error("the webhook server has ended")]
     Ended,
-    #[error("the webhooks cannot be made known")]
-    Manage(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the webhooks cannot be configured in the cluster")]
+    Configure(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl From<ConfigurationError> for Error {
     fn from(error: ConfigurationError) -> Self {
-        Self::Manage(Box::new(error))
+        Self::Configure(Box::new(error))
     }
 }
 
+// === impl RunningWebhooks ===
+
 impl RunningWebhooks {
-    /// Starts to serve webhooks; they are made known as soon as they are served.
+    /// Starts the webhook server, and configures the webhooks as soon as they are served.
     pub(crate) async fn start(
         operator: &'static str,
         options: Webhooks,
         webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
         scope: WebhookNamespaces,
         client: Client,
-        shared: WebhookDependencies<'_>,
+        dependencies: WebhookDependencies<'_>,
     ) -> Result<Self, Error> {
-        let WebhookDependencies {
-            lookup,
-            heartbeats,
-            metrics,
-        } = shared;
-        let (server, own): (Arc<dyn WebhookServer>, Vec<String>) = match options.serving {
-            ServerChoice::Automatic(local) => {
-                let server = automatic_server::automatic_server(operator, &local, &client).await;
-                let own = automatic_server::protected_namespaces(Some(&server));
-                (Arc::new(server), own)
-            }
-            ServerChoice::Server(server) => {
-                let own = automatic_server::protected_namespaces(Some(&server));
-                (Arc::new(*server), own)
-            }
-            ServerChoice::Custom(server) => (server, automatic_server::protected_namespaces(None)),
-        };
-        let reach = match scope {
-            WebhookNamespaces::AllBut(_) => WebhookNamespaces::AllBut(own),
-            WebhookNamespaces::Only(mut names) => {
-                names.retain(|name| !own.contains(name));
-                WebhookNamespaces::Only(names)
-            }
-            WebhookNamespaces::Matching { patterns, .. } => {
-                WebhookNamespaces::Matching { patterns, but: own }
-            }
-        };
+        let (server, protected) = server(operator, options.server, &client).await;
+        let namespaces = without(scope, protected);
         let specs: Vec<_> = webhooks
             .iter()
             .map(|(resource, webhook)| (*resource, Arc::new(webhook.spec.clone())))
             .collect();
-        let managed = match options.configuration {
-            ConfigurationOwner::Managed(name) => {
-                let name = name.unwrap_or_else(|| format!("{operator}.kopf-gen.dev"));
-                for role in WebhookRole::ALL {
-                    let of_role: Vec<_> = specs
-                        .iter()
-                        .filter(|(_, spec)| spec.role == role)
-                        .map(|(resource, spec)| configured(resource, spec))
-                        .collect();
-                    names(&name, &of_role)?;
-                }
-                Some(name)
-            }
-            ConfigurationOwner::External => None,
-        };
+        let name = configuration_name(operator, options.configuration, &specs)?;
 
-        let (announcements, announced) = watch::channel(None);
+        let (client_configs, served) = watch::channel(None);
         let (failing, failures) = mpsc::channel(2);
-        let leaving = CancellationToken::new();
+        let stop = CancellationToken::new();
         let over = CancellationToken::new();
         let session = WebhookSession {
-            reviewer: Reviewer::new(webhooks, reach.clone(), client.clone(), lookup, metrics),
-            announcements,
+            reviewer: Reviewer::new(
+                webhooks,
+                namespaces.clone(),
+                client.clone(),
+                dependencies.lookup,
+                dependencies.metrics,
+            ),
+            client_configs,
             over: over.clone(),
             client: client.clone(),
             operator,
         };
         let mut tasks = Tasks::default();
-        let pending = State::Pending("they are not served yet".to_owned());
-        let condition = heartbeats.condition("webhooks", pending);
-        let (mut served, gone) = (announced.clone(), leaving.clone());
-        tasks.spawn("readiness of webhooks", async move {
-            if served.wait_for(Option::is_some).await.is_ok() {
-                condition.set(State::Fine);
-            }
-            gone.cancelled().await;
+        spawn_readiness(&mut tasks, dependencies.heartbeats, served.clone(), &stop);
+        spawn_server(&mut tasks, server, session, failing.clone());
+        let manager = name.map(|name| {
+            ConfigurationManager::new(name, specs, namespaces, client, served, options.resync)
         });
-        let serving = failing.clone();
-        tasks.spawn("webhook server", async move {
-            let expected = session.over.clone();
-            let failure = match server.serve(session).await {
-                Err(error) => Error::Serve(error),
-                Ok(()) if expected.is_cancelled() => return,
-                Ok(()) => Error::Ended,
-            };
-            // Nobody listens any more when the operator stops anyway.
-            let _ = serving.send(failure).await;
-        });
-        let departing = leaving.clone();
-        tasks.spawn("webhook configuration", async move {
-            match managed {
-                Some(name) => {
-                    let manager = ConfigurationManager::new(
-                        name,
-                        specs,
-                        reach,
-                        client,
-                        announced,
-                        options.resync,
-                    );
-                    if let Err(error) = manager.run(&departing).await {
-                        let error = Error::Manage(Box::<configuration_manager::Error>::new(error));
-                        // The same.
-                        let _ = failing.send(error).await;
-                    }
-                }
-                None => departing.cancelled().await,
-            }
-            // Requests come until the API server knows that they should not.
-            over.cancel();
-        });
+        spawn_manager(&mut tasks, manager, stop.clone(), over, failing);
         Ok(Self {
             tasks,
             failures,
-            leaving,
+            stop,
         })
     }
 
-    /// Waits until something goes wrong for good.
+    /// Waits until the webhooks fail permanently.
     pub(crate) async fn failed(&mut self) -> Error {
         match self.failures.recv().await {
             Some(failure) => failure,
@@ -178,9 +111,126 @@ impl RunningWebhooks {
         }
     }
 
-    /// Takes the configuration away if nobody else needs it, then lets reviews finish.
+    /// Removes the webhook configuration if no other replica needs it, then waits for the reviews
+    /// that have begun.
     pub(crate) async fn stop(self, grace: Duration) {
-        self.leaving.cancel();
+        self.stop.cancel();
         self.tasks.drain(grace).await;
     }
+}
+
+/// The server that the options ask for, and the namespaces that the webhooks must not concern.
+async fn server(
+    operator: &str,
+    choice: ServerChoice,
+    client: &Client,
+) -> (Arc<dyn WebhookServer>, Vec<String>) {
+    match choice {
+        ServerChoice::Automatic(options) => {
+            let server = automatic_server::automatic_server(operator, &options, client).await;
+            let protected = protected_namespaces(Some(&server));
+            (Arc::new(server), protected)
+        }
+        ServerChoice::Server(server) => {
+            let protected = protected_namespaces(Some(&server));
+            (Arc::new(*server), protected)
+        }
+        ServerChoice::Custom(server) => (server, protected_namespaces(None)),
+    }
+}
+
+fn without(scope: WebhookNamespaces, protected: Vec<String>) -> WebhookNamespaces {
+    match scope {
+        WebhookNamespaces::AllBut(_) => WebhookNamespaces::AllBut(protected),
+        WebhookNamespaces::Only(mut names) => {
+            names.retain(|name| !protected.contains(name));
+            WebhookNamespaces::Only(names)
+        }
+        WebhookNamespaces::Matching { patterns, .. } => WebhookNamespaces::Matching {
+            patterns,
+            but: protected,
+        },
+    }
+}
+
+/// The name of the configuration objects; none if the operator does not manage them.
+///
+/// # Errors
+/// If the configuration would have invalid or equal names of webhooks.
+fn configuration_name(
+    operator: &str,
+    owner: ConfigurationOwner,
+    specs: &[(ResourceSpec, Arc<WebhookSpec>)],
+) -> Result<Option<String>, ConfigurationError> {
+    let ConfigurationOwner::Managed(name) = owner else {
+        return Ok(None);
+    };
+    let name = name.unwrap_or_else(|| format!("{operator}.kopf-gen.dev"));
+    for role in WebhookRole::ALL {
+        let of_role: Vec<_> = specs
+            .iter()
+            .filter(|(_, spec)| spec.role == role)
+            .map(|(resource, spec)| configured(resource, spec))
+            .collect();
+        names(&name, &of_role)?;
+    }
+    Ok(Some(name))
+}
+
+/// Makes the operator ready as far as webhooks are concerned when they are served.
+fn spawn_readiness(
+    tasks: &mut Tasks,
+    heartbeats: &Heartbeats,
+    mut served: watch::Receiver<Option<RevisedClientConfig>>,
+    stop: &CancellationToken,
+) {
+    let pending = State::Pending("they are not served yet".to_owned());
+    let condition = heartbeats.condition("webhooks", pending);
+    let stop = stop.clone();
+    tasks.spawn("readiness of webhooks", async move {
+        if served.wait_for(Option::is_some).await.is_ok() {
+            condition.set(State::Fine);
+        }
+        stop.cancelled().await;
+    });
+}
+
+fn spawn_server(
+    tasks: &mut Tasks,
+    server: Arc<dyn WebhookServer>,
+    session: WebhookSession,
+    failing: mpsc::Sender<Error>,
+) {
+    tasks.spawn("webhook server", async move {
+        let expected = session.over.clone();
+        let failure = match server.serve(session).await {
+            Err(error) => Error::Serve(error),
+            Ok(()) if expected.is_cancelled() => return,
+            Ok(()) => Error::Ended,
+        };
+        // The receiver is dropped when the operator stops anyway.
+        let _ = failing.send(failure).await;
+    });
+}
+
+fn spawn_manager(
+    tasks: &mut Tasks,
+    manager: Option<ConfigurationManager>,
+    stop: CancellationToken,
+    over: CancellationToken,
+    failing: mpsc::Sender<Error>,
+) {
+    tasks.spawn("webhook configuration", async move {
+        match manager {
+            Some(manager) => {
+                if let Err(error) = manager.run(&stop).await {
+                    // The receiver is dropped when the operator stops anyway.
+                    let _ = failing.send(Error::Configure(Box::new(error))).await;
+                }
+            }
+            None => stop.cancelled().await,
+        }
+        // The API server sends reviews until the configuration is gone: only now the server stops.
+        over.cancel();
+    });
 }

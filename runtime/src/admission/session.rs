@@ -1,4 +1,4 @@
-//! What a webhook server is given, and what it gives back: the seam for custom servers and tunnels.
+//! The interface between an operator and a webhook server, for custom servers and tunnels.
 
 use futures::future::BoxFuture;
 use kopf_core::admission::configuration::ClientConfig;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::reviewer::Reviewer;
 
-/// Receives reviews somewhere, has them answered, and says where that is.
+/// Receives admission reviews, passes them to the [`Reviewer`], and announces its address.
 ///
 /// A tunnel usually runs the [`Server`](super::Server) of this crate behind itself:
 ///
@@ -43,32 +43,32 @@ use super::reviewer::Reviewer;
 /// }
 /// ```
 pub trait WebhookServer: Send + Sync + 'static {
-    /// Serves until the session is over; an end before that stops the operator.
+    /// Serves until the session is over. The operator stops if this returns earlier.
     ///
     /// # Errors
-    /// If nothing can be served any more.
+    /// If webhooks cannot be served any more.
     fn serve(&self, session: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>>;
 }
 
-/// One run of an operator with webhooks.
+/// One run of an operator with webhooks, as a webhook server needs it.
 #[derive(Clone)]
 pub struct WebhookSession {
     pub(super) reviewer: Reviewer,
-    pub(super) announcements: watch::Sender<Option<RevisedClientConfig>>,
+    pub(super) client_configs: watch::Sender<Option<RevisedClientConfig>>,
     pub(super) over: CancellationToken,
     pub(super) client: Client,
     pub(super) operator: &'static str,
 }
 
-/// Where the webhooks can be reached, and how new that is.
+/// The address and authority of a server, with the revision of its certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RevisedClientConfig {
     pub(super) client: ClientConfig,
-    /// For certificates that replicas share: grows with each of their changes.
+    /// Grows with each change of certificates that replicas share.
     pub(super) revision: Option<u64>,
 }
 
-/// The announcements of a server, as a tunnel in front of it sees them.
+/// The client configurations that a server announces to the tunnel in front of it.
 #[derive(Debug)]
 pub struct ClientConfigs {
     receiver: watch::Receiver<Option<RevisedClientConfig>>,
@@ -86,45 +86,47 @@ pub struct ServeError {
 // === impl WebhookSession ===
 
 impl WebhookSession {
-    /// Answers reviews.
+    /// Answers admission reviews.
     #[must_use]
     pub fn reviewer(&self) -> &Reviewer {
         &self.reviewer
     }
 
-    /// Tells where the webhooks can be reached from now on.
+    /// Announces the address and the authority by which API servers reach the webhooks from now
+    /// on. The operator writes them to the webhook configuration.
     pub fn announce(&self, client: ClientConfig) {
         self.announce_revision(client, None);
     }
 
     pub(super) fn announce_revision(&self, client: ClientConfig, revision: Option<u64>) {
-        let announcement = RevisedClientConfig { client, revision };
-        self.announcements.send_if_modified(|present| {
-            let differs = present.as_ref() != Some(&announcement);
+        let announced = RevisedClientConfig { client, revision };
+        self.client_configs.send_if_modified(|present| {
+            let differs = present.as_ref() != Some(&announced);
             if differs {
-                *present = Some(announcement);
+                *present = Some(announced);
             }
             differs
         });
     }
 
-    /// Waits until no new reviews are to be accepted.
+    /// Waits until the server should stop to accept reviews.
     pub async fn over(&self) {
         self.over.cancelled().await;
     }
 
-    /// A session for a server behind this one, whose announcements come here instead.
+    /// A session for a server behind a tunnel. The tunnel receives the client configurations that
+    /// this server announces, instead of the operator.
     #[must_use]
     pub fn divert(&self) -> (Self, ClientConfigs) {
-        let (announcements, receiver) = watch::channel(None);
+        let (client_configs, receiver) = watch::channel(None);
         let session = Self {
-            announcements,
+            client_configs,
             ..self.clone()
         };
         (session, ClientConfigs { receiver })
     }
 
-    /// A client for the cluster.
+    /// The client of the operator.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
@@ -142,11 +144,11 @@ impl std::fmt::Debug for WebhookSession {
 // === impl ClientConfigs ===
 
 impl ClientConfigs {
-    /// The next announcement; none when there will not be any.
+    /// The next client configuration; none when the server has ended.
     pub async fn next(&mut self) -> Option<ClientConfig> {
         self.receiver.changed().await.ok()?;
         let announced = self.receiver.borrow_and_update().clone();
-        announced.map(|announcement| announcement.client)
+        announced.map(|announced| announced.client)
     }
 }
 
@@ -164,7 +166,7 @@ impl ServeError {
         }
     }
 
-    /// An error that says it all.
+    /// An error without a cause.
     pub fn message(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

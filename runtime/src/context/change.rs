@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kopf_core::cause::Reason;
@@ -18,7 +19,8 @@ use super::accessors::{
     adoption_accessors, attempt_accessors, event_accessors, existing_object_accessors,
     handler_accessors, object_accessors,
 };
-use super::subhandler::RegisteredSubHandler;
+use crate::handler::SubHandler;
+use crate::handler::error::HandlerResult;
 use crate::handler::patch::Patch;
 use crate::process::execute::scope::HandlerScope;
 use crate::settings::ExecutionSettings;
@@ -52,6 +54,15 @@ pub(crate) struct ChangeInputs {
     pub(crate) started: Timestamp,
     pub(crate) runtime: Duration,
 }
+
+/// A sub-handler and its function, registered by a handler that runs.
+pub(super) struct RegisteredSubHandler<K> {
+    pub(super) handler: SubHandler,
+    pub(super) function: SubFunction<K>,
+}
+
+pub(super) type SubFunction<K> =
+    Box<dyn for<'a> FnOnce(&'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult> + Send>;
 
 /// What one call of a handler produced, even if it failed.
 #[derive(Debug, Default)]

@@ -13,20 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use super::change::{ChangeContext, ChangeInputs};
+use super::change::{ChangeContext, ChangeInputs, RegisteredSubHandler, SubFunction};
 use crate::events::span;
 use crate::handler::SubHandler;
 use crate::handler::error::{HandlerError, HandlerResult};
 use crate::process::execute::{invoke, report};
-
-/// A sub-handler and its function, registered by a handler that runs.
-pub(crate) struct RegisteredSubHandler<K> {
-    handler: SubHandler,
-    function: SubFunction<K>,
-}
-
-type SubFunction<K> =
-    Box<dyn for<'a> FnOnce(&'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult> + Send>;
 
 impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
     /// Registers a sub-handler, which the runtime calls after the handler itself has returned.
@@ -102,16 +93,16 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         limit: Option<Duration>,
     ) -> BoxFuture<'_, invoke::CallEnd> {
         Box::pin(async move {
-            let verdict = invoke::supervised(function(self), limit).await;
-            self.after(verdict).await
+            let end = invoke::supervised(function(self), limit).await;
+            self.after(end).await
         })
     }
 
     /// Runs the sub-handlers after a call that succeeded, and returns how the whole ended.
-    pub(crate) async fn after(&mut self, verdict: invoke::CallEnd) -> invoke::CallEnd {
-        match verdict {
+    pub(crate) async fn after(&mut self, end: invoke::CallEnd) -> invoke::CallEnd {
+        match end {
             invoke::CallEnd::Returned(Ok(())) => invoke::CallEnd::Returned(self.run_subs().await),
-            verdict => verdict,
+            end => end,
         }
     }
 
@@ -145,7 +136,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
                     Ok(object) => {
                         let mut cx = Self::new(object, inputs);
                         let span = span::handler(id.as_str(), allowance.retry);
-                        let verdict = cx
+                        let end = cx
                             .call(function, allowance.time_left)
                             .instrument(span)
                             .await;
@@ -154,7 +145,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
                             cycle.absorb(nested);
                         }
                         self.effects.absorb(cx.effects);
-                        verdict.into_outcome(result, reason, &spec.policy)
+                        end.into_outcome(result, reason, &spec.policy)
                     }
                 }
             }

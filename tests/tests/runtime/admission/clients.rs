@@ -158,7 +158,7 @@ async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
             "413 Payload Too Large",
             "10000 bytes at most",
         ),
-        (slow, "408 Request Timeout", "did not come within"),
+        (slow, "408 Request Timeout", "did not arrive within"),
         (
             "\u{1}\u{2}garbage\r\n\r\n".to_owned(),
             "400 Bad Request",
