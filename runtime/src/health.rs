@@ -1,7 +1,7 @@
-//! Tells Kubernetes, and whoever else asks by HTTP, how the operator is.
+//! The health endpoint: liveness and readiness probes and metrics over HTTP.
 //!
-//! The endpoint is served by a thread of its own: when handlers block all threads of the operator,
-//! there is still somebody to say so.
+//! A thread of its own serves the endpoint, so that it still answers when handlers block all
+//! threads of the async runtime.
 
 pub(crate) mod endpoint;
 pub(crate) mod metrics;
@@ -25,10 +25,10 @@ use crate::settings::HealthSettings;
 use crate::task::Thread;
 use crate::task::heartbeat::{Heartbeat, Heartbeats};
 
-/// How often the runtime shows that it lets tasks run.
+/// How often a task proves that the async runtime runs tasks.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// What the endpoint tells about.
+/// The parts of the operator that the endpoint reads.
 pub(crate) struct Health {
     pub(crate) heartbeats: Heartbeats,
     pub(crate) pause_gate: PauseGate,
@@ -36,27 +36,27 @@ pub(crate) struct Health {
     pub(crate) indices: Indices,
     pub(crate) probes: ProbeSender,
     pub(crate) settings: HealthSettings,
-    /// Whether API requests of others wait for this operator.
+    /// Whether requests to the API server wait for webhooks of this operator.
     pub(crate) serves_webhooks: bool,
 }
 
-/// Why the operator is not ready, as the endpoint would tell it; nothing if it is.
+/// Why the operator is not ready, as the readiness probe reports it; empty if it is.
 pub(crate) fn unreadiness(
     heartbeats: &Heartbeats,
     pause_gate: &PauseGate,
     serves_webhooks: bool,
 ) -> Vec<String> {
-    let standing = probe_response::HealthState {
+    let state = probe_response::HealthState {
         stage: heartbeats.stage(),
         stuck: Vec::new(),
         conditions: heartbeats.conditions(),
         pause: pause_gate.pause(),
         serves_webhooks,
     };
-    standing.unreadiness()
+    state.unreadiness()
 }
 
-/// The endpoint cannot be served.
+/// Why the endpoint cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {endpoint} for health checks")]
 pub(crate) struct Error {
@@ -66,7 +66,7 @@ pub(crate) struct Error {
 }
 
 impl Health {
-    /// Begins to serve the endpoint, until `stop`.
+    /// Starts to serve the endpoint, until `stop`.
     pub(crate) fn serve(
         self,
         endpoint: &HealthEndpoint,
@@ -84,7 +84,7 @@ impl Health {
     }
 }
 
-/// Shows again and again that tasks of this runtime are run.
+/// Proves again and again that the async runtime runs tasks.
 pub(crate) async fn beat(heartbeat: Heartbeat) {
     loop {
         heartbeat.within(HEARTBEAT);

@@ -10,7 +10,7 @@ use super::reviewer::Reviewer;
 
 /// Receives admission reviews, passes them to the [`Reviewer`], and announces its address.
 ///
-/// A tunnel usually runs the [`Server`](super::Server) of this crate behind itself:
+/// A tunnel usually runs the [`Server`](crate::admission::Server) of this crate behind itself:
 ///
 /// ```no_run
 /// use futures::future::BoxFuture;

@@ -1,8 +1,8 @@
-//! What the operator counts and measures, and how that is told to Prometheus.
+//! The metrics of the operator, and their encoding for Prometheus.
 //!
-//! Everything that can be counted has its place before anything happens: to count is to add to an
-//! atomic number, without a lock and without memory. LabelValues are made of declarations, never of
-//! objects, so that there are as many series as the operator has parts.
+//! All counters are allocated before the first event: to count is to add to an atomic number,
+//! without a lock and without an allocation. Labels come from declarations, never from objects, so
+//! that the number of series is bounded.
 
 pub(crate) mod api;
 pub(crate) mod instrument;
@@ -22,7 +22,7 @@ pub(crate) use self::queue::QueueMetrics;
 use self::text_format::{MetricType, MetricsText};
 pub(crate) use self::webhook::{ReviewOutcome, WebhookMetrics};
 
-/// All that is counted; cheap to clone.
+/// All metrics of an operator; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     inner: Arc<MetricsInner>,
@@ -35,13 +35,13 @@ struct MetricsInner {
     queue: Arc<QueueMetrics>,
     posting: Arc<PostingMetrics>,
     peers: Arc<Gauge>,
-    /// Taken to declare and to tell, never to count.
+    /// Locked to declare and to encode, never to count.
     kinds: Mutex<Vec<Arc<KindMetrics>>>,
-    /// The same.
+    /// Locked to declare and to encode, never to count.
     webhooks: Mutex<Vec<Arc<WebhookMetrics>>>,
 }
 
-/// What became of Kubernetes events.
+/// Counts Kubernetes events by their outcome.
 #[derive(Debug, Default)]
 pub(crate) struct PostingMetrics {
     pub(crate) posted: Counter,
@@ -49,17 +49,17 @@ pub(crate) struct PostingMetrics {
     pub(crate) dropped: Counter,
 }
 
-/// The part of a number that is a sum, held by one of those who contribute.
+/// One contribution to a gauge that is a sum; dropping it removes the contribution.
 #[derive(Debug)]
 pub(crate) struct GaugeShare {
     sum: Arc<Gauge>,
-    held: i64,
+    value: i64,
 }
 
-/// What is known of the operator as a whole when metrics are told.
+/// The gauges of the operator as a whole, read when metrics are encoded.
 #[derive(Debug, Clone)]
 pub(crate) struct OperatorGauges {
-    /// Why it pauses, if it does.
+    /// The reason of the pause, if the operator is paused.
     pub(crate) pause: Option<&'static str>,
     pub(crate) leads: bool,
     pub(crate) ready: bool,
@@ -111,7 +111,7 @@ impl Metrics {
         }
     }
 
-    /// A place for what is counted of a kind; the same for the same kind.
+    /// The metrics of a kind; the same for the same kind.
     pub(crate) fn kind(&self, kind: &str, group: &str) -> Arc<KindMetrics> {
         let name = full_name(kind, group);
         let mut kinds = locked(&self.inner.kinds);
@@ -123,7 +123,7 @@ impl Metrics {
         made
     }
 
-    /// A place for what is counted of a webhook.
+    /// New metrics of a webhook.
     pub(crate) fn webhook(&self, kind: &str, group: &str, id: &str) -> Arc<WebhookMetrics> {
         let made = Arc::new(WebhookMetrics::new(full_name(kind, group), id));
         locked(&self.inner.webhooks).push(Arc::clone(&made));
@@ -138,16 +138,16 @@ impl Metrics {
         Arc::clone(&self.inner.posting)
     }
 
-    /// A share of the number of peers, for one peering object.
+    /// The contribution of one peering object to the number of peers.
     pub(crate) fn peers(&self) -> GaugeShare {
         GaugeShare {
             sum: Arc::clone(&self.inner.peers),
-            held: 0,
+            value: 0,
         }
     }
 
-    /// Everything in Prometheus' text format.
-    pub(crate) fn tell(&self, standing: &OperatorGauges) -> String {
+    /// All metrics in Prometheus' text format.
+    pub(crate) fn encode(&self, gauges: &OperatorGauges) -> String {
         let mut text = MetricsText::default();
         let build = [
             ("operator", self.inner.operator),
@@ -159,30 +159,30 @@ impl Metrics {
             "Always 1; the labels tell what runs.",
         )
         .sample(&build, 1);
-        self.tell_standing(&mut text, standing);
-        self.inner.queue.tell(&mut text);
+        self.encode_operator(&mut text, gauges);
+        self.inner.queue.encode(&mut text);
         let kinds = locked(&self.inner.kinds).clone();
-        kind::tell(&mut text, &kinds);
-        self.inner.api.tell(&mut text);
-        self.inner.posting.tell(&mut text);
-        webhook::tell(&mut text, &locked(&self.inner.webhooks));
+        kind::encode(&mut text, &kinds);
+        self.inner.api.encode(&mut text);
+        self.inner.posting.encode(&mut text);
+        webhook::encode(&mut text, &locked(&self.inner.webhooks));
         text.into_text()
     }
 
-    fn tell_standing(&self, text: &mut MetricsText, standing: &OperatorGauges) {
+    fn encode_operator(&self, text: &mut MetricsText, gauges: &OperatorGauges) {
         text.family(
             "kopf_ready",
             MetricType::Gauge,
             "Whether the readiness probe succeeds.",
         )
-        .sample(&[], standing.ready.into());
+        .sample(&[], gauges.ready.into());
         let mut paused = text.family(
             "kopf_paused",
             MetricType::Gauge,
             "Whether the operator pauses for this reason.",
         );
         for reason in PAUSES {
-            let holds = standing.pause == Some(reason);
+            let holds = gauges.pause == Some(reason);
             paused.sample(&[("reason", reason)], holds.into());
         }
         text.family(
@@ -190,7 +190,7 @@ impl Metrics {
             MetricType::Gauge,
             "Whether this replica is the leader; always 1 without leader election.",
         )
-        .sample(&[], standing.leads.into());
+        .sample(&[], gauges.leads.into());
         text.family(
             "kopf_peers",
             MetricType::Gauge,
@@ -198,7 +198,7 @@ impl Metrics {
         )
         .sample(&[], self.inner.peers.get());
         let mut keys = text.family("kopf_index_keys", MetricType::Gauge, "Keys of an index.");
-        for (index, count) in &standing.indices {
+        for (index, count) in &gauges.indices {
             let count = i64::try_from(*count).unwrap_or(i64::MAX);
             keys.sample(&[("index", index)], count);
         }
@@ -208,7 +208,7 @@ impl Metrics {
 // === impl PostingMetrics ===
 
 impl PostingMetrics {
-    fn tell(&self, text: &mut MetricsText) {
+    fn encode(&self, text: &mut MetricsText) {
         let mut posts = text.family(
             "kopf_kubernetes_events_total",
             MetricType::Counter,
@@ -229,8 +229,8 @@ impl PostingMetrics {
 impl GaugeShare {
     pub(crate) fn set(&mut self, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.sum.add(count - self.held);
-        self.held = count;
+        self.sum.add(count - self.value);
+        self.value = count;
     }
 }
 
@@ -240,7 +240,7 @@ impl Drop for GaugeShare {
     }
 }
 
-/// A kind as `kubectl` names it.
+/// A kind as `kubectl` names it, such as `Deployment.apps`.
 fn full_name(kind: &str, group: &str) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     format!("{kind}{dot}{group}")
@@ -254,8 +254,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn told(metrics: &Metrics) -> String {
-        metrics.tell(&OperatorGauges {
+    fn encoded(metrics: &Metrics) -> String {
+        metrics.encode(&OperatorGauges {
             pause: Some("peers"),
             leads: true,
             ready: false,
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_told() {
+    fn counted_events_are_encoded() {
         let metrics = Metrics::new("op", Arc::default());
         let kind = metrics.kind("Widget", "test.dev");
         kind.count_event(EventLabel::Added);
@@ -274,7 +274,7 @@ mod tests {
         handler.begin(1).end(AttemptOutcome::Succeeded);
         let queue = metrics.queue();
         queue.waiting(3, Some(queue.now()));
-        let text = told(&metrics);
+        let text = encoded(&metrics);
         for line in [
             "# TYPE kopf_events_total counter\n",
             "kopf_events_total{kind=\"Widget.test.dev\",type=\"added\"} 2\n",
@@ -304,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn shares_make_a_sum_and_go_with_their_holder() {
+    fn shares_add_up_and_end_when_they_are_dropped() {
         let metrics = Metrics::new("op", Arc::default());
         let (mut one, mut two) = (metrics.peers(), metrics.peers());
         one.set(2);
         two.set(3);
         one.set(1);
-        assert!(told(&metrics).contains("kopf_peers 4\n"));
+        assert!(encoded(&metrics).contains("kopf_peers 4\n"));
         drop(two);
-        assert!(told(&metrics).contains("kopf_peers 1\n"));
+        assert!(encoded(&metrics).contains("kopf_peers 1\n"));
     }
 }

@@ -1,7 +1,7 @@
-//! Probe handlers: what the user's own code says about the operator's health.
+//! Runs the probe handlers for liveness probes, and caches their results.
 //!
-//! They run where all handlers run, not in the thread that serves the endpoint, and all at once.
-//! Whoever asks soon after another one is given the same answer.
+//! Probe handlers run as tasks of the operator, not on the thread of the health endpoint, and all
+//! at once. Probes that arrive within the cache time get the same results.
 
 use std::time::Duration;
 
@@ -14,36 +14,36 @@ use tokio::time::Instant;
 use crate::index::Indices;
 use crate::operator::hook::{Hook, ProbeContext};
 
-/// How long an answer is waited for; it is kept for the next who asks.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a probe waits for the handlers. Later results are cached for the next probe.
+const TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Those who wait for the same answer.
-const AUDIENCE: usize = 64;
+/// How many probes may wait for the handlers at the same time.
+const WAITING_PROBES: usize = 64;
 
-/// What the probe handlers say.
+/// The results of the probe handlers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ProbeOutcome {
-    /// All is well; the results that are not null, by handler.
+    /// All handlers succeeded; their results by handler id, without nulls.
     Results(Map<String, Value>),
-    /// Something is wrong.
+    /// Some handlers failed.
     Failed(Vec<String>),
-    /// They have not answered.
+    /// The handlers did not finish in time, or were not called.
     Unanswered(String),
 }
 
-/// The way to ask the probe handlers, from any thread.
+/// Requests the probe handlers' results, from any thread.
 #[derive(Debug, Clone)]
 pub(crate) struct ProbeSender {
     probe_requests: Option<mpsc::Sender<oneshot::Sender<ProbeOutcome>>>,
 }
 
-/// Where the probe_requests of a [`ProbeSender`] arrive.
+/// Receives the requests of a [`ProbeSender`].
 #[derive(Debug)]
 pub(crate) struct ProbeReceiver {
     probe_requests: mpsc::Receiver<oneshot::Sender<ProbeOutcome>>,
 }
 
-/// The probe handlers with what they need.
+/// The probe handlers and the contexts for them.
 pub(crate) struct ProbeRunner {
     pub(crate) probes: Vec<Hook<ProbeContext>>,
     pub(crate) client: Client,
@@ -51,7 +51,7 @@ pub(crate) struct ProbeRunner {
     pub(crate) cached_for: Duration,
 }
 
-/// Makes the way to ask handlers; if there are none, nobody needs to answer.
+/// Makes a channel to the probe handlers; without a receiver if there are none.
 pub(crate) fn probe_channel(probes: &[Hook<ProbeContext>]) -> (ProbeSender, Option<ProbeReceiver>) {
     if probes.is_empty() {
         return (
@@ -61,32 +61,34 @@ pub(crate) fn probe_channel(probes: &[Hook<ProbeContext>]) -> (ProbeSender, Opti
             None,
         );
     }
-    let (asking, probe_requests) = mpsc::channel(AUDIENCE);
-    let prober = ProbeSender {
-        probe_requests: Some(asking),
+    let (sender, probe_requests) = mpsc::channel(WAITING_PROBES);
+    let sender = ProbeSender {
+        probe_requests: Some(sender),
     };
-    (prober, Some(ProbeReceiver { probe_requests }))
+    (sender, Some(ProbeReceiver { probe_requests }))
 }
 
 // === impl ProbeSender ===
 
 impl ProbeSender {
-    pub(super) async fn ask(&self) -> ProbeOutcome {
+    pub(super) async fn probe(&self) -> ProbeOutcome {
         let Some(probe_requests) = &self.probe_requests else {
             return ProbeOutcome::Results(Map::new());
         };
         let (answer, answered) = oneshot::channel();
         if probe_requests.try_send(answer).is_err() {
-            return ProbeOutcome::Unanswered("too many wait for the probe handlers".to_owned());
+            return ProbeOutcome::Unanswered(
+                "too many probes wait for the probe handlers".to_owned(),
+            );
         }
-        match tokio::time::timeout(PATIENCE, answered).await {
+        match tokio::time::timeout(TIMEOUT, answered).await {
             Ok(Ok(probed)) => probed,
             Ok(Err(_)) => {
                 ProbeOutcome::Unanswered("probe handlers are no longer called".to_owned())
             }
             Err(_) => ProbeOutcome::Unanswered(format!(
                 "the probe handlers have not answered within {} s",
-                PATIENCE.as_secs()
+                TIMEOUT.as_secs()
             )),
         }
     }
@@ -95,10 +97,10 @@ impl ProbeSender {
 // === impl ProbeRunner ===
 
 impl ProbeRunner {
-    /// Answers as long as the operator runs.
-    pub(crate) async fn run(self, mut asked: ProbeReceiver) {
+    /// Answers probes for as long as the operator runs.
+    pub(crate) async fn run(self, mut receiver: ProbeReceiver) {
         let mut cached: Option<(Instant, ProbeOutcome)> = None;
-        while let Some(question) = asked.probe_requests.recv().await {
+        while let Some(request) = receiver.probe_requests.recv().await {
             let fresh = cached
                 .take()
                 .filter(|(at, _)| at.elapsed() < self.cached_for);
@@ -109,22 +111,22 @@ impl ProbeRunner {
                     (Instant::now(), probed)
                 }
             };
-            // Whoever has lost patience asks again.
-            let _ = question.send(probed.clone());
+            // The receiver is dropped if the probe has timed out.
+            let _ = request.send(probed.clone());
             cached = Some((at, probed));
         }
         std::future::pending().await
     }
 
     async fn probe(&self) -> ProbeOutcome {
-        let asked = self.probes.iter().map(async |probe| {
+        let calls = self.probes.iter().map(async |probe| {
             let (client, indices) = (self.client.clone(), self.indices.clone());
             let answer = probe.ask(client, indices).await?;
             Ok((probe.id(), answer))
         });
         let mut results = Map::new();
         let mut failures = Vec::new();
-        for answer in join_all(asked).await {
+        for answer in join_all(calls).await {
             match answer {
                 Ok((id, Some(result))) if !result.is_null() => {
                     results.insert(id.to_owned(), result);

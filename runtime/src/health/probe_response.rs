@@ -1,4 +1,4 @@
-//! What is told about the operator: pure functions of how its parts are.
+//! The responses to liveness and readiness probes, computed from the state of the operator.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,10 @@ use super::probe::ProbeOutcome;
 use crate::coordination::pause::PauseReason;
 use crate::task::heartbeat::{Stage, State, StuckPart};
 
-/// The key under which liveness tells of a pause, beside the results of probe handlers.
+/// The key of the pause in the liveness response, beside the results of probe handlers.
 const PAUSED: &str = "kopf-gen.dev/paused";
 
-/// How the operator is at a moment.
+/// The state of the operator at the time of a probe.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HealthState {
     pub(super) stage: Stage,
@@ -19,31 +19,31 @@ pub(super) struct HealthState {
     pub(super) serves_webhooks: bool,
 }
 
-/// An answer to a probe.
+/// The response to a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ProbeResponse {
     pub(super) status: ProbeStatus,
     pub(super) body: Value,
 }
 
-/// What Kubernetes is to make of an answer.
+/// The result of a probe, as its HTTP status says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProbeStatus {
-    /// All is well.
-    Well,
-    /// The operator itself is not as it should be.
+    /// The probe succeeds.
+    Ok,
+    /// The operator itself has a problem.
     Unavailable,
-    /// A probe handler says that something is not as it should be.
+    /// A probe handler failed.
     Failed,
 }
 
 impl HealthState {
-    /// Whether a restart would help: something is dead or stuck.
+    /// False if a task is stuck or has ended, so that a restart would help.
     pub(super) fn is_alive(&self) -> bool {
         self.stuck.is_empty() && !matches!(self.stage, Stage::Broken(_))
     }
 
-    /// What to answer to whoever would restart the operator.
+    /// The response to the liveness probe, by which the kubelet restarts the operator.
     pub(super) fn liveness(&self, probed: ProbeOutcome) -> ProbeResponse {
         if !self.is_alive() {
             let broken = match &self.stage {
@@ -61,28 +61,28 @@ impl HealthState {
             }
         };
         if let Some(pause) = &self.pause {
-            body.insert(PAUSED.to_owned(), told(pause));
+            body.insert(PAUSED.to_owned(), pause_json(pause));
         }
         ProbeResponse {
-            status: ProbeStatus::Well,
+            status: ProbeStatus::Ok,
             body: Value::Object(body),
         }
     }
 
-    /// What keeps the operator from being ready; nothing if it is.
+    /// The problems that make the operator unready; empty if it is ready.
     pub(super) fn unreadiness(&self) -> Vec<String> {
-        let report = self.readiness();
-        let problems = report.body["problems"].as_array().into_iter().flatten();
+        let response = self.readiness();
+        let problems = response.body["problems"].as_array().into_iter().flatten();
         let problems = problems.filter_map(|problem| problem.as_str().map(str::to_owned));
-        match report.status {
-            ProbeStatus::Well => Vec::new(),
+        match response.status {
+            ProbeStatus::Ok => Vec::new(),
             ProbeStatus::Unavailable | ProbeStatus::Failed => problems.collect(),
         }
     }
 
-    /// What to answer to whoever wants to know if the operator does its work.
+    /// The response to the readiness probe.
     ///
-    /// A pause is work, too: another replica acts, and this one stands by.
+    /// A paused operator is ready: another replica handles the objects.
     pub(super) fn readiness(&self) -> ProbeResponse {
         let mut problems: Vec<String> = self.stuck.iter().map(describe_stuck).collect();
         let mut ready = problems.is_empty();
@@ -101,21 +101,21 @@ impl HealthState {
             problems.push(stage);
         }
         for (part, state) in &self.conditions {
-            let (story, counts) = match state {
+            let (problem, counts) = match state {
                 State::Idle | State::Fine => continue,
-                State::Pending(story) | State::Failing(story) => (story, true),
-                // Those who wait for webhooks have nothing to do with it.
-                State::Absent(story) => (story, !self.serves_webhooks),
+                State::Pending(problem) | State::Failing(problem) => (problem, true),
+                // The webhooks of other kinds must stay reachable.
+                State::Absent(problem) => (problem, !self.serves_webhooks),
             };
             ready &= !counts;
-            problems.push(format!("{part}: {story}"));
+            problems.push(format!("{part}: {problem}"));
         }
         let mut body = json!({"ready": ready, "problems": problems});
         if let Some(pause) = &self.pause {
-            body["paused"] = told(pause);
+            body["paused"] = pause_json(pause);
         }
         let status = if ready {
-            ProbeStatus::Well
+            ProbeStatus::Ok
         } else {
             ProbeStatus::Unavailable
         };
@@ -138,7 +138,7 @@ fn describe_stuck(StuckPart { part, late }: &StuckPart) -> String {
     format!("{part} is stuck: it should have moved {seconds} s ago")
 }
 
-fn told(pause: &PauseReason) -> Value {
+fn pause_json(pause: &PauseReason) -> Value {
     json!({"reason": pause.reason(), "message": pause.to_string()})
 }
 
@@ -167,10 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn the_results_of_probe_handlers_are_the_whole_body() {
-        let report = running().liveness(results(&json!({"now": 1})));
-        assert_eq!(report.status, ProbeStatus::Well);
-        assert_eq!(report.body, json!({"now": 1}));
+    fn the_body_is_the_results_of_probe_handlers() {
+        let response = running().liveness(results(&json!({"now": 1})));
+        assert_eq!(response.status, ProbeStatus::Ok);
+        assert_eq!(response.body, json!({"now": 1}));
     }
 
     #[test]
@@ -179,18 +179,18 @@ mod tests {
             pause: Some(PauseReason::Peers("dev (priority 666)".to_owned())),
             ..running()
         };
-        let told = json!({"reason": "peers", "message": "in favour of dev (priority 666)"});
-        let report = paused.liveness(results(&json!({"now": 1})));
-        assert_eq!(report.status, ProbeStatus::Well);
-        assert_eq!(report.body, json!({"now": 1, PAUSED: told}));
-        let report = paused.readiness();
-        assert_eq!(report.status, ProbeStatus::Well);
-        assert_eq!(report.body["paused"], told);
+        let expected = json!({"reason": "peers", "message": "in favour of dev (priority 666)"});
+        let response = paused.liveness(results(&json!({"now": 1})));
+        assert_eq!(response.status, ProbeStatus::Ok);
+        assert_eq!(response.body, json!({"now": 1, PAUSED: expected}));
+        let response = paused.readiness();
+        assert_eq!(response.status, ProbeStatus::Ok);
+        assert_eq!(response.body["paused"], expected);
     }
 
     #[test]
-    fn what_is_stuck_or_dead_is_named_and_probes_are_not_asked_for_it() {
-        let standing = HealthState {
+    fn a_stuck_or_ended_task_is_named_instead_of_the_probe_results() {
+        let state = HealthState {
             stage: Stage::Broken("task `queue` panicked: no".to_owned()),
             stuck: vec![StuckPart {
                 part: "runtime".to_owned(),
@@ -198,32 +198,32 @@ mod tests {
             }],
             ..running()
         };
-        let report = standing.liveness(results(&json!({"now": 1})));
-        assert_eq!(report.status, ProbeStatus::Unavailable);
+        let response = state.liveness(results(&json!({"now": 1})));
+        assert_eq!(response.status, ProbeStatus::Unavailable);
         let both = [
             "task `queue` panicked: no",
             "runtime is stuck: it should have moved 31 s ago",
         ];
-        assert_eq!(report.body, json!({"problems": both}));
-        assert_eq!(standing.readiness().status, ProbeStatus::Unavailable);
+        assert_eq!(response.body, json!({"problems": both}));
+        assert_eq!(state.readiness().status, ProbeStatus::Unavailable);
     }
 
     #[test]
     fn a_probe_handler_that_fails_fails_the_probe() {
         let failed = ProbeOutcome::Failed(vec!["probe `db` failed: away".to_owned()]);
-        let report = running().liveness(failed);
-        assert_eq!(report.status, ProbeStatus::Failed);
+        let response = running().liveness(failed);
+        assert_eq!(response.status, ProbeStatus::Failed);
         assert_eq!(
-            report.body,
+            response.body,
             json!({"problems": ["probe `db` failed: away"]})
         );
     }
 
     #[test]
-    fn an_operator_is_not_ready_until_it_has_seen_everything() {
+    fn an_operator_is_not_ready_until_all_kinds_are_listed() {
         for (state, status) in [
-            (State::Idle, ProbeStatus::Well),
-            (State::Fine, ProbeStatus::Well),
+            (State::Idle, ProbeStatus::Ok),
+            (State::Fine, ProbeStatus::Ok),
             (
                 State::Pending("not listed".to_owned()),
                 ProbeStatus::Unavailable,
@@ -239,33 +239,33 @@ mod tests {
         ] {
             assert_eq!(with(state.clone()).readiness().status, status, "{state:?}");
         }
-        let report = with(State::Failing("forbidden".to_owned())).readiness();
+        let response = with(State::Failing("forbidden".to_owned())).readiness();
         let body = json!({"ready": false, "problems": ["widgets: forbidden"]});
-        assert_eq!(report.body, body);
+        assert_eq!(response.body, body);
         let alive = with(State::Failing("the server is away".to_owned()));
         assert!(alive.is_alive());
     }
 
     #[test]
-    fn a_kind_that_does_not_exist_does_not_take_the_webhooks_of_others_away() {
-        let standing = HealthState {
+    fn a_kind_that_does_not_exist_does_not_make_an_operator_with_webhooks_unready() {
+        let state = HealthState {
             serves_webhooks: true,
             ..with(State::Absent("not served".to_owned()))
         };
-        let report = standing.readiness();
-        assert_eq!(report.status, ProbeStatus::Well);
-        assert_eq!(report.body["problems"], json!(["widgets: not served"]));
+        let response = state.readiness();
+        assert_eq!(response.status, ProbeStatus::Ok);
+        assert_eq!(response.body["problems"], json!(["widgets: not served"]));
     }
 
     #[test]
-    fn before_and_after_its_work_an_operator_is_not_ready() {
+    fn an_operator_that_starts_or_stops_is_not_ready() {
         for stage in [Stage::Starting, Stage::Stopping] {
-            let standing = HealthState {
+            let state = HealthState {
                 stage,
                 ..HealthState::default()
             };
-            assert_eq!(standing.readiness().status, ProbeStatus::Unavailable);
-            assert!(standing.is_alive());
+            assert_eq!(state.readiness().status, ProbeStatus::Unavailable);
+            assert!(state.is_alive());
         }
         let undecided = HealthState {
             pause: Some(PauseReason::Starting),

@@ -1,4 +1,4 @@
-//! Counts the requests to the API server, whoever sends them with the operator's client.
+//! The metrics of requests to the API server, and the client layer that counts them.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,7 +16,7 @@ use super::labels;
 use super::text_format::{MetricType, MetricsText};
 
 labels! {
-    /// What a request asks for, in the words of Kubernetes.
+    /// The verb of a request, as in RBAC rules.
     ApiVerb {
         Get = "get",
         List = "list",
@@ -25,26 +25,26 @@ labels! {
         Update = "update",
         Patch = "patch",
         Delete = "delete",
-        /// About the server itself, for example which kinds it serves.
+        /// Requests about the API server itself, such as discovery.
         Other = "other",
     }
 }
 
-/// The codes that are told apart.
+/// The status codes with a counter of their own.
 const CODES: [u16; 21] = [
     200, 201, 202, 204, 400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429, 500, 501, 502,
     503, 504,
 ];
 
-/// The place of all other codes.
+/// The counter of all other codes.
 const OTHER: usize = CODES.len();
 
-/// The place of requests without an answer.
+/// The counter of requests without an answer.
 const UNANSWERED: usize = CODES.len() + 1;
 
-const PLACES: usize = CODES.len() + 2;
+const COUNTERS: usize = CODES.len() + 2;
 
-/// What is counted of requests.
+/// The metrics of requests by verb.
 #[derive(Debug)]
 pub(crate) struct ApiMetrics {
     verbs: [VerbMetrics; ApiVerb::ALL.len()],
@@ -52,26 +52,26 @@ pub(crate) struct ApiMetrics {
 
 #[derive(Debug)]
 struct VerbMetrics {
-    codes: [Counter; PLACES],
+    codes: [Counter; COUNTERS],
     durations: Histogram,
 }
 
-/// Puts [`ApiMetricsService`] around a service.
+/// Wraps a service in an [`ApiMetricsService`].
 #[derive(Debug, Clone)]
 pub(crate) struct ApiMetricsLayer(pub(crate) Arc<ApiMetrics>);
 
-/// A service whose requests are counted.
+/// A service that counts its requests.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiMetricsService<S> {
     service: S,
     metrics: Arc<ApiMetrics>,
 }
 
-/// A client as a service, to put something around it.
+/// A client as a service, so that a layer can wrap it.
 #[derive(Clone)]
 struct ClientService(Client);
 
-/// A client like this one, whose requests are counted.
+/// A client that sends its requests with this one and counts them.
 pub(crate) fn with_metrics(client: Client, metrics: Arc<ApiMetrics>) -> Client {
     let namespace = client.default_namespace().to_owned();
     Client::new(
@@ -96,16 +96,16 @@ impl Default for ApiMetrics {
 impl ApiMetrics {
     fn answered(&self, verb: ApiVerb, code: Option<StatusCode>, begun: Instant) {
         let metrics = &self.verbs[verb as usize];
-        let place = match code {
+        let index = match code {
             Some(code) => CODES.binary_search(&code.as_u16()).unwrap_or(OTHER),
             None => UNANSWERED,
         };
-        metrics.codes[place].add();
+        metrics.codes[index].add();
         metrics.durations.observe(begun.elapsed());
     }
 
-    /// Codes that never came are not told, but for 200.
-    pub(super) fn tell(&self, text: &mut MetricsText) {
+    /// Omits codes that never occurred, except 200.
+    pub(super) fn encode(&self, text: &mut MetricsText) {
         let mut requests = text.family(
             "kopf_api_requests_total",
             MetricType::Counter,
@@ -113,11 +113,11 @@ impl ApiMetrics {
         );
         for verb in ApiVerb::ALL {
             let codes = &self.verbs[verb as usize].codes;
-            for (place, count) in codes.iter().enumerate() {
-                if count.get() == 0 && place != 0 {
+            for (index, count) in codes.iter().enumerate() {
+                if count.get() == 0 && index != 0 {
                     continue;
                 }
-                let code = match place {
+                let code = match index {
                     OTHER => "other".to_owned(),
                     UNANSWERED => "none".to_owned(),
                     known => CODES[known].to_string(),
@@ -205,16 +205,16 @@ impl ApiVerb {
             _ => None,
         };
         let below: Vec<&str> = parts.take(4).collect();
-        let place = match &*below {
+        let resource = match &*below {
             ["namespaces", _, rest @ ..] if !rest.is_empty() => rest,
             all => all,
         };
-        if versioned.is_none() || place.is_empty() {
+        if versioned.is_none() || resource.is_empty() {
             return Self::Other;
         }
         match *method {
             Method::GET if uri.query().is_some_and(is_watch) => Self::Watch,
-            Method::GET if place.len() == 1 => Self::List,
+            Method::GET if resource.len() == 1 => Self::List,
             Method::GET => Self::Get,
             Method::POST => Self::Create,
             Method::PUT => Self::Update,
@@ -236,12 +236,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_in_order_to_be_found() {
+    fn codes_are_sorted_for_the_binary_search() {
         assert!(CODES.is_sorted());
     }
 
     #[test]
-    fn requests_are_named_as_kubernetes_names_them() {
+    fn requests_have_the_verbs_of_kubernetes() {
         for (method, uri, verb) in [
             (Method::GET, "/api/v1/pods?limit=500", ApiVerb::List),
             (Method::GET, "/api/v1/pods?watch=true&x=y", ApiVerb::Watch),

@@ -1,4 +1,4 @@
-//! What is counted of a kind: the events of its streams, and the attempts of its handlers.
+//! The metrics of a kind: its watch events, the restarts of its watches, and its handlers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -7,17 +7,17 @@ use super::instrument::{Counter, Gauge, Histogram};
 use super::text_format::{MetricType, MetricsText};
 use super::{labels, locked};
 
-/// What is counted of one kind.
+/// The metrics of one kind.
 #[derive(Debug)]
 pub(crate) struct KindMetrics {
     name: String,
     events: [Counter; EventLabel::ALL.len()],
     restarts: [Counter; WatchRestart::ALL.len()],
-    /// Taken to declare and to tell, never to count.
+    /// Locked to declare and to encode, never to count.
     handlers: Mutex<Vec<Arc<HandlerMetrics>>>,
 }
 
-/// What is counted of one handler.
+/// The metrics of one handler.
 #[derive(Debug)]
 pub(crate) struct HandlerMetrics {
     id: String,
@@ -28,7 +28,7 @@ pub(crate) struct HandlerMetrics {
     running: Gauge,
 }
 
-/// One attempt of a handler that is being measured.
+/// An attempt of a handler that has begun.
 #[derive(Debug)]
 pub(crate) struct MeasuredAttempt<'a> {
     handler: &'a HandlerMetrics,
@@ -36,7 +36,7 @@ pub(crate) struct MeasuredAttempt<'a> {
 }
 
 labels! {
-    /// What a stream said about an object.
+    /// The type of a watch event, or `listed`.
     EventLabel {
         Listed = "listed",
         Added = "added",
@@ -46,15 +46,15 @@ labels! {
 }
 
 labels! {
-    /// Why a watch was opened anew.
+    /// Why a watch was restarted.
     WatchRestart {
-        /// The server closed it, as it does from time to time.
+        /// The API server closed it, as it does from time to time.
         Closed = "closed",
-        /// Nothing came for too long.
+        /// No event or bookmark arrived for too long.
         Silent = "silent",
-        /// The server no longer knows the position.
+        /// The API server no longer has the resource version.
         Expired = "expired",
-        /// Something went wrong.
+        /// A request or the stream failed.
         Failed = "failed",
     }
 }
@@ -72,12 +72,12 @@ labels! {
         TimedOut = "timed-out",
         Interrupted = "interrupted",
         Undecodable = "undecodable",
-        /// It was not made, as there had been enough.
+        /// The attempt was not made: the handler has reached its limit of retries or time.
         Exhausted = "exhausted",
     }
 }
 
-/// What kind of handler it is.
+/// The type of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HandlerType {
     Event,
@@ -103,12 +103,12 @@ impl KindMetrics {
         &self.name
     }
 
-    /// A place for what is counted of nothing in particular.
+    /// Metrics that are never encoded.
     pub(crate) fn unobserved() -> Arc<Self> {
         Arc::new(Self::new(String::new()))
     }
 
-    /// A place for what is counted of a handler; the same for the same id and handler_type.
+    /// The metrics of a handler; the same for the same id and type.
     pub(crate) fn handler(&self, id: &str, handler_type: HandlerType) -> Arc<HandlerMetrics> {
         let mut handlers = locked(&self.handlers);
         let known = handlers
@@ -141,7 +141,7 @@ impl KindMetrics {
 // === impl HandlerMetrics ===
 
 impl HandlerMetrics {
-    /// An attempt begins, after so many that failed.
+    /// Counts the begin of an attempt, after so many others.
     pub(crate) fn begin(&self, retry: u32) -> MeasuredAttempt<'_> {
         if retry > 0 {
             self.retries.add();
@@ -152,17 +152,17 @@ impl HandlerMetrics {
         }
     }
 
-    /// An attempt was not made.
+    /// Counts an attempt that was not made.
     pub(crate) fn exhausted(&self) {
         self.outcomes[AttemptOutcome::Exhausted as usize].add();
     }
 
-    /// A daemon or timer came to an object.
+    /// Counts a daemon or timer that was started for an object.
     pub(crate) fn started(&self) {
         self.running.add(1);
     }
 
-    /// A daemon or timer has left an object.
+    /// Counts a daemon or timer of an object that has stopped.
     pub(crate) fn stopped(&self) {
         self.running.add(-1);
     }
@@ -171,20 +171,20 @@ impl HandlerMetrics {
 // === impl MeasuredAttempt ===
 
 impl MeasuredAttempt<'_> {
-    /// The attempt is over.
+    /// Counts the end of the attempt.
     pub(crate) fn end(self, outcome: AttemptOutcome) {
         self.handler.durations.observe(self.begun.elapsed());
         self.handler.outcomes[outcome as usize].add();
     }
 }
 
-/// Tells about all kinds, and about their handlers.
-pub(super) fn tell(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
-    tell_streams(text, kinds);
-    tell_handlers(text, kinds);
+/// Encodes the metrics of all kinds and their handlers.
+pub(super) fn encode(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
+    encode_streams(text, kinds);
+    encode_handlers(text, kinds);
 }
 
-fn tell_streams(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
+fn encode_streams(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
     let mut events = text.family(
         "kopf_events_total",
         MetricType::Counter,
@@ -209,7 +209,7 @@ fn tell_streams(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
     }
 }
 
-fn tell_handlers(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
+fn encode_handlers(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
     let handlers: Vec<(&str, Arc<HandlerMetrics>)> = kinds
         .iter()
         .flat_map(|kind| {
@@ -263,10 +263,10 @@ fn tell_handlers(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
         ),
     ] {
         let mut running = text.family(name, MetricType::Gauge, help);
-        let of_form = handlers
+        let of_type = handlers
             .iter()
             .filter(|(_, it)| it.handler_type == handler_type);
-        for (kind, handler) in of_form {
+        for (kind, handler) in of_type {
             let labels = [("kind", *kind), ("handler", &*handler.id)];
             running.sample(&labels, handler.running.get());
         }

@@ -1,23 +1,27 @@
-//! The text format of Prometheus.
+//! The text format of Prometheus, version 0.0.4.
+//!
+//! It is written by hand: `prometheus-client` encodes OpenMetrics only, where the `TYPE` of a
+//! counter has another name and a text ends with `# EOF`, and the `prometheus` crate would copy all
+//! counters into its own data model for each scrape.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::instrument::{Counter, Histogram};
 
-/// A text of metrics in the making.
+/// The metrics that are encoded so far.
 #[derive(Debug, Default)]
 pub(super) struct MetricsText {
     text: String,
 }
 
-/// Samples of one name.
+/// Encodes the samples of one metric.
 pub(super) struct MetricFamily<'a> {
     text: &'a mut String,
     name: &'static str,
 }
 
-/// What a name stands for.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MetricType {
     Counter,
@@ -30,7 +34,7 @@ type LabelValues<'a> = [(&'static str, &'a str)];
 // === impl MetricsText ===
 
 impl MetricsText {
-    /// Begins a family; its samples follow at once.
+    /// Begins a metric; its samples must follow before the next one.
     pub(super) fn family(
         &mut self,
         name: &'static str,
@@ -78,14 +82,14 @@ impl MetricFamily<'_> {
     }
 
     pub(super) fn histogram(&mut self, labels: &LabelValues<'_>, histogram: &Histogram) {
-        let told = histogram.distribution();
-        for (bound, count) in &told.cumulative {
+        let distribution = histogram.distribution();
+        for (bound, count) in &distribution.cumulative {
             let bound = bound.as_secs_f64().to_string();
             self.line("_bucket", labels, Some(&bound), count);
         }
-        self.line("_bucket", labels, Some("+Inf"), told.count);
-        self.line("_sum", labels, None, told.sum.as_secs_f64());
-        self.line("_count", labels, None, told.count);
+        self.line("_bucket", labels, Some("+Inf"), distribution.count);
+        self.line("_sum", labels, None, distribution.sum.as_secs_f64());
+        self.line("_count", labels, None, distribution.count);
     }
 
     fn line(
@@ -110,11 +114,11 @@ impl MetricFamily<'_> {
         if mark == ',' {
             self.text.push('}');
         }
-        writeln!(self.text, " {value}").expect("text takes whatever is written to it");
+        writeln!(self.text, " {value}").expect("writing to a String does not fail");
     }
 }
 
-/// A character as it may stand in the value of a label.
+/// A character as it is escaped in the value of a label.
 fn escaped(character: char) -> impl Iterator<Item = char> {
     let (mark, character) = match character {
         '\\' | '"' => (Some('\\'), character),
@@ -142,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_tells_how_many_were_up_to_each_bound() {
+    fn a_histogram_has_cumulative_buckets() {
         let histogram = Histogram::default();
         histogram.observe(Duration::from_millis(3));
         let mut text = MetricsText::default();

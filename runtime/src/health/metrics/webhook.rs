@@ -1,4 +1,4 @@
-//! What is counted of a webhook: its reviews, and how long they took.
+//! The metrics of a webhook: its reviews and their durations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::instrument::{Counter, Histogram};
 use super::labels;
 use super::text_format::{MetricType, MetricsText};
 
-/// What is counted of one webhook.
+/// The metrics of one webhook.
 #[derive(Debug)]
 pub(crate) struct WebhookMetrics {
     kind: String,
@@ -17,7 +17,7 @@ pub(crate) struct WebhookMetrics {
 }
 
 labels! {
-    /// What a webhook said.
+    /// The verdict of a webhook.
     ReviewOutcome {
         Allowed = "allowed",
         Denied = "denied",
@@ -43,8 +43,8 @@ impl WebhookMetrics {
     }
 }
 
-/// Tells about all webhooks.
-pub(super) fn tell(text: &mut MetricsText, webhooks: &[Arc<WebhookMetrics>]) {
+/// Encodes the metrics of all webhooks.
+pub(super) fn encode(text: &mut MetricsText, webhooks: &[Arc<WebhookMetrics>]) {
     let mut durations = text.family(
         "kopf_webhook_duration_seconds",
         MetricType::Histogram,
