@@ -342,10 +342,10 @@ impl Case<'_> {
                 let Ok(mut attempt) = self.pause_gate.while_leading(call).await else {
                     return Ok(());
                 };
-                measured.end(attempt.verdict.counted());
+                measured.end(attempt.end.counted());
                 let result = attempt.effects.result.take();
                 patch.absorb(attempt.effects.patch.into_writes());
-                match (attempt.verdict.complaint(), result) {
+                match (attempt.end.complaint(), result) {
                     (Some(complaint), _) => {
                         error!("Handler '{}' {complaint}", spec.id);
                     }

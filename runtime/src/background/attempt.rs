@@ -85,8 +85,8 @@ impl Site {
                 let Ok(attempt) = pause_gate.while_leading(call).await else {
                     return Ended::Interrupted;
                 };
-                measured.end(attempt.verdict.counted());
-                (attempt.effects, Ok(attempt.verdict))
+                measured.end(attempt.end.counted());
+                (attempt.effects, Ok(attempt.end))
             }
         };
         let interrupted = matches!(verdict, Ok(CallEnd::Interrupted));

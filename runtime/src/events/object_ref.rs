@@ -9,8 +9,8 @@ use crate::client::resource::KindName;
 use crate::events::span;
 use crate::watch::ObjectKey;
 
-/// An object with its kind. It is made for each call of a handler, and so it only refers to what
-/// is known anyway.
+/// An object with its kind. One is made for each call of a handler, so it shares what exists
+/// already.
 #[derive(Debug, Clone)]
 pub(crate) struct ObjectRef {
     kind: Arc<KindName>,
@@ -19,13 +19,13 @@ pub(crate) struct ObjectRef {
 
 #[derive(Debug, Clone)]
 enum ReferencedObject {
-    /// One that the operator handles.
+    /// An object that the operator handles.
     Handled(Arc<ObjectKey>),
-    /// Any other, which somebody has something to say about.
+    /// Any other object, on which a handler posts events.
     Other(ObjectIdentity),
 }
 
-/// An object that the operator need not handle.
+/// The identity of an object that the operator may not handle.
 #[derive(Debug, Clone)]
 pub(crate) struct ObjectIdentity {
     pub(crate) namespace: Option<String>,
@@ -77,7 +77,7 @@ impl ObjectRef {
         }
     }
 
-    /// The span of everything that is done about the object.
+    /// The span of the whole processing of the object.
     pub(crate) fn span(&self) -> Span {
         let (kind, namespace, name, uid) = self.parts();
         span::object(&kind.api_version, &kind.kind, namespace, name, uid)
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_known_whatever_their_group() {
+    fn events_of_both_api_groups_are_recognized() {
         let subject = |group: &str, name: &str| ObjectRef::other(kind(group, name), object());
         assert!(subject("v1", "Event").is_event());
         assert!(subject("events.k8s.io/v1", "Event").is_event());
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_the_same_whether_it_is_handled_or_not() {
+    fn references_to_handled_and_other_objects_are_equal_if_the_identity_is() {
         let key = ObjectKey {
             kind: KindIndex(0),
             uid: "u".into(),

@@ -1,7 +1,6 @@
-//! Posts Kubernetes events about objects, without ever making a handler wait.
+//! Posts Kubernetes events in the background, without making handlers wait.
 //!
-//! What is to be posted is entered into a correlator, where repeats are merged while they wait; one
-//! task sends what is due.
+//! Handlers put events into a correlator, which merges repeats; one task sends those that are due.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,27 +19,27 @@ use crate::health::metrics::PostingMetrics;
 use crate::settings::{PostingLevel, PostingSettings};
 use crate::task::heartbeat::Heartbeat;
 
-/// How long one request may take; events are not worth more.
+/// How long one request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How serious an event is: its type.
+/// The type of a Kubernetes event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventSeverity {
-    /// Something happened as it should.
+    /// Information.
     Normal,
-    /// Something needs attention.
+    /// A problem that needs attention.
     Warning,
-    /// Something failed.
+    /// A failure.
     Error,
-    /// A type of one's own, in one word.
+    /// A custom type, in one word.
     Other(String),
 }
 
-/// Hands events to whoever sends them; cheap to clone.
+/// Passes events to the task that sends them; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct EventPoster {
     state: Arc<PosterState>,
-    /// Rings when there is something to send; when the last handle is gone, so is the wakeup.
+    /// Wakes the sending task; closed when the last poster is dropped, which ends that task.
     wakeup: mpsc::Sender<()>,
 }
 
@@ -59,7 +58,7 @@ struct EventSender {
     state: Arc<PosterState>,
     metrics: Arc<PostingMetrics>,
     heartbeat: Heartbeat,
-    /// Whether it was told that something is not permitted.
+    /// Whether it has logged that events are forbidden.
     warned_forbidden: bool,
 }
 
@@ -89,7 +88,7 @@ impl From<&str> for EventSeverity {
 
 // === impl EventPoster ===
 
-/// Makes a handle, and the task that posts what it is given until all handles are gone.
+/// Makes a poster, and the task that sends its events until all of its clones are dropped.
 pub(crate) fn poster(
     client: Client,
     pause_gate: PauseGate,
@@ -115,7 +114,7 @@ pub(crate) fn poster(
 }
 
 impl EventPoster {
-    /// Whether something of this level is of interest.
+    /// Whether the settings let events of this level be posted.
     pub(crate) fn wants(&self, level: PostingLevel) -> bool {
         level >= self.state.settings.level
     }
@@ -131,7 +130,7 @@ impl EventPoster {
         reason: impl Into<String>,
         message: impl Into<String>,
     ) {
-        // An event about an event would make another one, and so on for ever.
+        // An event on an event would cause another one, without an end.
         if subject.is_event() {
             return;
         }
@@ -143,7 +142,7 @@ impl EventPoster {
         };
         let now = self.state.now();
         self.state.correlator().note(subject.clone(), note, now);
-        // A wakeup that wakeups already need not be woken.
+        // The channel is full if the task is going to wake up anyway.
         let _ = self.wakeup.try_send(());
     }
 }
@@ -197,7 +196,7 @@ impl EventSender {
                 self.metrics.dropped.add();
             }
             if dropped > 0 {
-                warn!("{dropped} events are dropped: too many wait");
+                warn!("{dropped} events are dropped: too many are waiting");
             }
             let Some(due) = due else {
                 return;
@@ -210,7 +209,7 @@ impl EventSender {
                     self.metrics.dropped.add();
                     debug!("an event is not posted: {lapsed}");
                     self.state.correlator().forget(&due.key);
-                    // Not to be busy with what must not be done.
+                    // Do not spin while this replica may not write.
                     sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -232,18 +231,18 @@ impl EventSender {
                 correlator.renew(key);
             }
             Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
-                // Repeats are new events then, as far as the budget of the object goes.
+                // Updates are forbidden: repeats become new events, within the limit per object.
                 if due.update.is_some() {
                     correlator.renew(key);
                 } else {
                     correlator.forget(key);
                 }
                 if !std::mem::replace(&mut self.warned_forbidden, true) {
-                    warn!("events cannot be posted as they should: {}", status.message);
+                    warn!("the API server forbids to post events: {}", status.message);
                 }
             }
             Ok(Err(kube::Error::Api(status))) if is_final(status.code) => {
-                debug!("an event is not accepted: {}", status.message);
+                debug!("the API server rejects an event: {}", status.message);
                 correlator.forget(key);
             }
             failed => {
@@ -284,7 +283,7 @@ impl EventSender {
     }
 }
 
-/// Whether the same request would be answered in the same way for ever.
+/// Whether the same request would always fail.
 fn is_final(code: u16) -> bool {
     (400..500).contains(&code) && ![401, 408, 409, 429].contains(&code)
 }
@@ -344,7 +343,7 @@ mod tests {
     use crate::task::heartbeat::Heartbeats;
 
     #[test]
-    fn the_body_is_what_kopf_posts_with_a_count() {
+    fn the_body_is_that_of_kopf_with_a_count() {
         let kind = KindName {
             api_version: "kopf.dev/v1".to_owned(),
             kind: "KopfExample".to_owned(),
@@ -392,7 +391,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_poster_that_is_stuck_is_named_and_an_idle_one_is_not() {
+    async fn a_stuck_poster_is_reported_and_an_idle_one_is_not() {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let client = Client::try_from(nowhere).unwrap();
         let heartbeats = Heartbeats::default();
@@ -424,7 +423,7 @@ mod tests {
         poster.post(&subject, &EventSeverity::Normal, "Reason", "message");
         sleep(Duration::from_millis(1)).await;
         assert_eq!(late(), ["the posting of events"]);
-        // Nobody answers, so that the event is dropped in the end.
+        // There is no server, so that the event is dropped after some retries.
         sleep(Duration::from_secs(3600)).await;
         assert!(late().is_empty(), "it has gone on");
         drop(poster);

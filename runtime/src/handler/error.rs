@@ -1,4 +1,4 @@
-//! What a handler returns: success, or an error that says whether another attempt makes sense.
+//! The errors of handlers, which decide whether and when a handler is called again.
 
 mod admission;
 
@@ -14,9 +14,9 @@ pub type HandlerResult = Result<(), HandlerError>;
 
 /// Why a handler did not succeed.
 ///
-/// It does not implement [`std::error::Error`] on purpose: so `?` and `into` turn every error into
-/// it, boxed ones and plain texts too. Such an error is *arbitrary*, and the handler's error mode
-/// decides what it means.
+/// It deliberately does not implement [`std::error::Error`]: so `?` and `into` convert every error
+/// into it, also boxed errors and strings. Such an error is *arbitrary*: the error mode of the
+/// handler decides whether it is temporary or permanent.
 #[derive(Debug)]
 pub struct HandlerError {
     pub(crate) kind: HandlerErrorKind,
@@ -31,17 +31,18 @@ pub(crate) enum HandlerErrorKind {
     },
     Permanent,
     Arbitrary,
-    /// Sub-handlers are not done; that is no failure.
+    /// Sub-handlers are not done, which is not a failure.
     Waiting {
         delay: Option<Duration>,
     },
 }
 
 impl HandlerError {
-    /// How long a temporary error waits unless told otherwise.
+    /// The default delay after a temporary error.
     pub const DEFAULT_DELAY: Duration = Duration::from_secs(60);
 
-    /// Not yet, but later: the handler is called again after a minute, or as [`after`] says.
+    /// A temporary error: the handler is called again after a minute, or after the delay of
+    /// [`after`].
     ///
     /// [`after`]: Self::after
     #[must_use]
@@ -54,7 +55,7 @@ impl HandlerError {
         }
     }
 
-    /// Never: the handler counts as failed and is not called again for this change.
+    /// A permanent error: the handler has failed and is not called again for this change.
     #[must_use]
     pub fn permanent(message: impl Into<String>) -> Self {
         Self {
@@ -99,7 +100,7 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
     }
 }
 
-/// The error and its causes in one line, without repeating a cause that the text already holds.
+/// The error and its causes in one line, without causes that the text already contains.
 pub(crate) fn with_causes(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

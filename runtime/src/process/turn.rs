@@ -177,9 +177,9 @@ impl Case<'_> {
                     let call = LogPoster::scope(log_poster, call).instrument(span);
                     let measured = callee.metrics.begin(allowance.retry);
                     let mut attempt = self.pause_gate.while_leading(call).await?;
-                    measured.end(attempt.verdict.counted());
+                    measured.end(attempt.end.counted());
                     let result = attempt.effects.result.take();
-                    let verdict = attempt.verdict;
+                    let verdict = attempt.end;
                     let outcome = verdict.into_outcome(result, cycle.reason(), &spec.policy);
                     (attempt.effects, outcome)
                 }

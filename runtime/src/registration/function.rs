@@ -1,4 +1,5 @@
-//! Between the untyped runtime and typed handlers: decodes the object, calls, and survives it.
+//! Adapters from the untyped runtime to typed handlers: they decode the object and call the
+//! function, and catch its panics and timeouts.
 
 pub(crate) mod index;
 pub(crate) mod webhook;
@@ -26,13 +27,13 @@ use crate::watch::WatchEventType;
 
 /// A change handler without its types.
 pub(crate) trait ChangeFunction: Send + Sync {
-    /// Makes one attempt, at most as long as `limit`.
+    /// Makes one attempt, for at most `limit`.
     fn call(&self, inputs: ChangeInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult>;
 }
 
 /// An event handler without its types.
 pub(crate) trait EventFunction: Send + Sync {
-    /// Makes one attempt, at most as long as `limit`.
+    /// Makes one attempt, for at most `limit`.
     fn call(
         &self,
         scope: HandlerScope,
@@ -44,7 +45,7 @@ pub(crate) trait EventFunction: Send + Sync {
 
 /// A daemon without its types.
 pub(crate) trait DaemonFunction: Send + Sync {
-    /// Makes one attempt, at most as long as `limit`, and until it is interrupted.
+    /// Makes one attempt, for at most `limit`, and until `interrupted` completes.
     fn call(
         &self,
         inputs: BackgroundInputs,
@@ -55,7 +56,7 @@ pub(crate) trait DaemonFunction: Send + Sync {
 
 /// A timer without its types.
 pub(crate) trait TimerFunction: Send + Sync {
-    /// Makes one attempt, at most as long as `limit`.
+    /// Makes one attempt, for at most `limit`.
     fn call(
         &self,
         inputs: BackgroundInputs,
@@ -63,11 +64,11 @@ pub(crate) trait TimerFunction: Send + Sync {
     ) -> BoxFuture<'_, AttemptResult>;
 }
 
-/// What one call of a handler came to.
+/// The result of one call of a handler.
 #[derive(Debug)]
 pub(crate) struct AttemptResult {
     pub(crate) effects: HandlerEffects,
-    pub(crate) verdict: CallEnd,
+    pub(crate) end: CallEnd,
 }
 
 pub(crate) struct ChangeAdapter<K, S> {
@@ -113,11 +114,11 @@ where
                 Err(error) => return AttemptResult::undecodable(&error),
             };
             let mut cx = ChangeContext::new(object, inputs);
-            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
-            let verdict = cx.after(verdict).await;
+            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = cx.after(end).await;
             AttemptResult {
                 effects: cx.effects,
-                verdict,
+                end,
             }
         })
     }
@@ -143,16 +144,16 @@ where
             };
             let old = match sight.old.value_at(&self.field, &sight.new) {
                 OldValue::Absent => Old::Absent,
-                // The type may be younger than the state: what it cannot hold is not known.
+                // The stored state may be older than the type: a value that does not decode is unknown.
                 OldValue::Known(value) => F::deserialize(value).map_or(Old::Unknown, Old::Known),
                 OldValue::Unknown => Old::Unknown,
             };
             let mut cx = FieldContext::new(ChangeContext::new(object, inputs), old, new);
-            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
-            let verdict = cx.after(verdict).await;
+            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = cx.after(end).await;
             AttemptResult {
                 effects: std::mem::take(&mut cx.effects),
-                verdict,
+                end,
             }
         })
     }
@@ -176,14 +177,14 @@ where
                 Err(error) => return AttemptResult::undecodable(&error),
             };
             let mut cx = EventContext::new(object, raw, scope, event_type);
-            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
             AttemptResult {
                 effects: HandlerEffects {
                     patch: cx.patch,
                     result: cx.result,
                     subs: Vec::new(),
                 },
-                verdict,
+                end,
             }
         })
     }
@@ -205,13 +206,13 @@ where
                 Ok(cx) => cx,
                 Err(error) => return AttemptResult::undecodable(&error),
             };
-            let verdict = tokio::select! {
-                verdict = supervised((self.function)(&self.state, &mut cx), limit) => verdict,
+            let end = tokio::select! {
+                end = supervised((self.function)(&self.state, &mut cx), limit) => end,
                 () = interrupted => CallEnd::Interrupted,
             };
             AttemptResult {
                 effects: cx.effects,
-                verdict,
+                end,
             }
         })
     }
@@ -232,10 +233,10 @@ where
                 Ok(cx) => cx,
                 Err(error) => return AttemptResult::undecodable(&error),
             };
-            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
             AttemptResult {
                 effects: cx.effects,
-                verdict,
+                end,
             }
         })
     }
@@ -247,7 +248,7 @@ impl AttemptResult {
     fn undecodable(error: &serde_json::Error) -> Self {
         Self {
             effects: HandlerEffects::default(),
-            verdict: CallEnd::Undecodable(error.to_string()),
+            end: CallEnd::Undecodable(error.to_string()),
         }
     }
 }

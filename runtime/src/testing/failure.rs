@@ -1,17 +1,19 @@
-//! Why a test failed, as a person reads it.
+//! The error of a test.
 
 use std::fmt;
 
-/// What a test returns.
+use crate::handler::error::with_causes;
+
+/// The result of a test.
 pub type TestResult = Result<(), TestFailure>;
 
-/// The reason of a failure; made of any error by `?`.
+/// The message of a failed test; `?` converts any error into it.
 pub struct TestFailure {
     message: String,
 }
 
 impl TestFailure {
-    /// A failure for this reason.
+    /// A failure with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -33,7 +35,10 @@ impl TestFailure {
         let skipped = log.lines().count().saturating_sub(LINES);
         let last: Vec<&str> = log.lines().skip(skipped).collect();
         let log = last.join("\n");
-        Self::new(format!("{}\n\nThe operator said:\n{log}\n", self.message))
+        Self::new(format!(
+            "{}\n\nThe log of the operator:\n{log}\n",
+            self.message
+        ))
     }
 }
 
@@ -45,13 +50,6 @@ impl fmt::Debug for TestFailure {
 
 impl<E: std::error::Error> From<E> for TestFailure {
     fn from(error: E) -> Self {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            message.push_str(": ");
-            message.push_str(&error.to_string());
-            cause = error.source();
-        }
-        Self { message }
+        Self::new(with_causes(&error))
     }
 }

@@ -1,22 +1,22 @@
-//! What operators say during a test.
+//! Captures the logs of operators during a test.
 
 use std::io;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// A log that grows.
+/// A log that is being captured; cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct CapturedLog {
     text: Arc<Mutex<Vec<u8>>>,
-    /// What was said before is not told.
+    /// The position from which this log is read.
     from: usize,
 }
 
-/// The log of all operators inside of the test program: logging is one for the whole process.
-static INSIDE: LazyLock<CapturedLog> = LazyLock::new(|| {
+/// The log of all operators inside the test program: a process has one tracing subscriber.
+static PROCESS_LOG: LazyLock<CapturedLog> = LazyLock::new(|| {
     let log = CapturedLog::default();
-    // If the test has a way to log of its own, that stays, and nothing is captured.
+    // If the test has set a subscriber of its own, that stays, and nothing is captured.
     let _ = tracing_subscriber::fmt()
         .with_ansi(false)
         .with_writer(log.clone())
@@ -24,12 +24,12 @@ static INSIDE: LazyLock<CapturedLog> = LazyLock::new(|| {
     log
 });
 
-/// What operators inside of the test program say from now on.
+/// The log of operators inside the test program from now on.
 pub(super) fn captured() -> CapturedLog {
-    let from = INSIDE.lock().len();
+    let from = PROCESS_LOG.lock().len();
     CapturedLog {
         from,
-        ..INSIDE.clone()
+        ..PROCESS_LOG.clone()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Between the untyped runtime and typed functions of indices: decodes the object, calls, survives.
+//! Adapters from the untyped runtime to typed index functions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::context::index::{IndexContext, IndexInputs};
 use crate::index::{Index, IndexResult, Indices, Update};
 use crate::process::execute::invoke::{CallEnd, supervised};
 
-/// A function of an index without its types.
+/// An index function without its types.
 pub(crate) trait IndexFunction: Send + Sync {
-    /// Makes one attempt, at most as long as `limit`. A good end comes with the new entries.
+    /// Makes one attempt, for at most `limit`. If it succeeds, it returns the new entries.
     fn call(
         &self,
         inputs: IndexInputs,
         limit: Option<Duration>,
     ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn Update>>)>;
 
-    /// The entries of an object that is not to be found.
+    /// The update that removes the entries of an object.
     fn nothing(&self, indices: &Indices) -> Box<dyn Update>;
 }
 
@@ -52,8 +52,8 @@ where
                 entries = Some((self.function)(&self.state, &mut cx).await?);
                 Ok(())
             };
-            let verdict = supervised(Box::pin(call), limit).await;
-            (verdict, entries.map(|entries| indices.update::<I>(entries)))
+            let end = supervised(Box::pin(call), limit).await;
+            (end, entries.map(|entries| indices.update::<I>(entries)))
         })
     }
 

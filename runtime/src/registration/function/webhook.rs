@@ -1,4 +1,5 @@
-//! Between reviews and typed webhooks: decodes the object, calls, and survives it.
+//! Adapters from admission reviews to typed webhooks: they decode the object and call the
+//! function, and catch its panics and timeouts.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,11 +18,11 @@ use crate::task::panic_message;
 
 /// A webhook without its types.
 pub(crate) trait ReviewFunction: Send + Sync {
-    /// Looks at one request, at most as long as `limit`.
+    /// Reviews one request, for at most `limit`.
     fn call(&self, inputs: ReviewInputs, limit: Duration) -> BoxFuture<'_, ReviewResult>;
 }
 
-/// What a webhook came to.
+/// The result of one call of a webhook.
 #[derive(Debug)]
 pub(crate) struct ReviewResult {
     pub(crate) verdict: ReviewVerdict,
@@ -29,12 +30,12 @@ pub(crate) struct ReviewResult {
     pub(crate) patch: Option<JsonPatch>,
 }
 
-/// Whether the request may pass.
+/// Whether the request is allowed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReviewVerdict {
     Allowed,
     Denied(Denial),
-    /// The webhook itself is at fault.
+    /// The webhook failed.
     Failed(String),
 }
 
@@ -129,7 +130,7 @@ async fn supervised(call: BoxFuture<'_, AdmissionResult>, limit: Duration) -> Re
         Ok(Err(payload)) => {
             ReviewVerdict::Failed(format!("panicked: {}", panic_message(&*payload)))
         }
-        Err(_) => ReviewVerdict::Failed(format!("did not come to a verdict within {limit:?}")),
+        Err(_) => ReviewVerdict::Failed(format!("did not return within {limit:?}")),
     }
 }
 
@@ -141,7 +142,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(5);
 
     #[tokio::test]
-    async fn a_panic_is_a_failure_and_not_a_verdict() {
+    async fn a_panic_is_a_failure_of_the_webhook() {
         let verdict = supervised(Box::pin(async { panic!("no {}", "way") }), LIMIT).await;
         assert_eq!(
             verdict,
@@ -150,9 +151,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_end_of_the_time_interrupts_a_review() {
+    async fn a_review_is_cancelled_after_its_time_limit() {
         let verdict = supervised(Box::pin(std::future::pending()), LIMIT).await;
-        let message = "did not come to a verdict within 5s".to_owned();
+        let message = "did not return within 5s".to_owned();
         assert_eq!(verdict, ReviewVerdict::Failed(message));
     }
 
