@@ -171,7 +171,7 @@ macro_rules! options {
                 self
             }
 
-            /// How arbitrary errors are treated: those that are neither temporary nor permanent.
+            /// Sets how arbitrary errors are treated: those that are neither temporary nor permanent.
             pub fn errors(mut self, mode: ErrorMode) -> Self {
                 self.options.policy.errors = mode;
                 self

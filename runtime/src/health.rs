@@ -36,11 +36,12 @@ pub(crate) struct Health {
     pub(crate) indices: Indices,
     pub(crate) probes: ProbeSender,
     pub(crate) settings: HealthSettings,
-    /// Whether requests to the API server wait for webhooks of this operator.
+    /// True if requests to the API server wait for webhooks of this operator.
     pub(crate) serves_webhooks: bool,
 }
 
-/// Why the operator is not ready, as the readiness probe reports it; empty if it is.
+/// The problems that make the operator unready, as the readiness probe reports them; empty if it
+/// is ready.
 pub(crate) fn unreadiness(
     heartbeats: &Heartbeats,
     pause_gate: &PauseGate,
@@ -56,7 +57,7 @@ pub(crate) fn unreadiness(
     state.unreadiness()
 }
 
-/// Why the endpoint cannot be served.
+/// The endpoint cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {endpoint} for health checks")]
 pub(crate) struct Error {

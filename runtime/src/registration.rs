@@ -93,19 +93,19 @@ pub(crate) enum HandlerFunction {
 // === impl ResourceHandlers ===
 
 impl ResourceHandlers {
-    /// Whether any handler is a daemon or timer.
+    /// Returns true if any handler is a daemon or timer.
     pub(crate) fn has_background(&self) -> bool {
         let mut handlers = self.handlers.iter();
         handlers.any(|it| it.spec.trigger.is_background())
     }
 
-    /// Whether any handler is an index function.
+    /// Returns true if any handler is an index function.
     pub(crate) fn has_indices(&self) -> bool {
         let mut handlers = self.handlers.iter();
         handlers.any(|it| matches!(it.function, HandlerFunction::Index(_)))
     }
 
-    /// Whether any handler writes to objects, if only its progress.
+    /// Returns true if any handler writes to objects, if only its progress.
     pub(crate) fn writes(&self) -> bool {
         let writes = |trigger: Trigger| trigger.is_change() || trigger.is_background();
         self.handlers.iter().any(|it| writes(it.spec.trigger))

@@ -19,7 +19,7 @@ pub(super) struct CertificateSet {
     pub(super) revision: u64,
 }
 
-/// Why a rotation step failed.
+/// A rotation step failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("cannot make certificates")]

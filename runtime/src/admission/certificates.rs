@@ -35,12 +35,12 @@ pub enum Certificates {
     KeptSecret {
         /// Its name, in the namespace of the operator.
         name: String,
-        /// How long the certificates are valid.
+        /// The validity and rotation of the certificates.
         policy: RotationPolicy,
     },
 }
 
-/// Why certificates cannot be loaded.
+/// Certificates cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("cannot read {}", path.display())]
@@ -58,7 +58,7 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// Whether the program that makes the certificates has not done so yet.
+    /// Returns true if the program that makes the certificates has not done so yet.
     pub(super) fn is_early(&self) -> bool {
         let missing = secret::Error::is_missing;
         matches!(self, Self::Secret(error) if missing(error))

@@ -30,7 +30,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// A replica whose annotation has not changed for so many resyncs is gone.
 const RESYNCS_UNTIL_GONE: u32 = 4;
 
-/// How long this replica waits for the newer certificates that another replica has served.
+/// How long this replica waits for the newer certificates that another replica has announced.
 const NEWER_REVISION_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Each conflict means that another replica has written.
@@ -39,7 +39,7 @@ const ATTEMPTS: usize = 10;
 const REPLICA: &str = "replicas.kopf-gen.dev/";
 const REVISION: &str = "webhooks.kopf-gen.dev/revision";
 
-/// Why the webhook configuration could not be written.
+/// The webhook configuration could not be written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error(transparent)]
@@ -75,7 +75,7 @@ pub(super) struct ConfigurationManager {
     behind_since: Option<Instant>,
 }
 
-/// What to do with an object that was read.
+/// The write that follows a read.
 enum ConfigurationAction {
     None,
     Put(Box<DynamicObject>),
@@ -85,7 +85,7 @@ enum ConfigurationAction {
 // === impl Error ===
 
 impl Error {
-    /// Whether the same request may succeed later.
+    /// Returns true if the same request may succeed later.
     fn is_temporary(&self) -> bool {
         match self {
             Self::Unnameable(_) => false,
@@ -303,7 +303,7 @@ impl ConfigurationManager {
         ConfigurationAction::Put(Box::new(object))
     }
 
-    /// Whether a replica with newer certificates wrote the object. The API server would not trust
+    /// Returns true if a replica with newer certificates wrote the object. The API server would not trust
     /// them any more if this replica wrote its older ones.
     fn is_behind(&mut self, object: &DynamicObject, served: &RevisedClientConfig) -> bool {
         let theirs = object.annotations().get(REVISION);

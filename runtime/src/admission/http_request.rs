@@ -28,7 +28,7 @@ pub(super) struct ReviewService {
     limits: WebhookLimits,
 }
 
-/// Why a request is not answered with an admission review.
+/// A request that is not answered with an admission review.
 #[derive(Debug, thiserror::Error)]
 enum RequestError {
     #[error("reviews are sent with POST")]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::server::Server;
 use super::session::WebhookServer;
 
-/// How the webhooks of an operator are served and configured in the cluster.
+/// The options for serving the webhooks of an operator and for configuring them in the cluster.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Webhooks {
@@ -16,7 +16,7 @@ pub struct Webhooks {
     pub(crate) resync: Duration,
 }
 
-/// Who writes the webhook configuration objects.
+/// The writer of the webhook configuration objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigurationOwner {
     /// The operator, in objects of this name; by default a name made of the operator's.

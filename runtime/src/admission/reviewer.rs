@@ -51,7 +51,7 @@ struct WebhookRoute {
     metrics: Arc<WebhookMetrics>,
 }
 
-/// Why a review cannot be answered.
+/// A review that cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
     /// No webhook has this path.
@@ -122,8 +122,8 @@ impl Reviewer {
         }
     }
 
-    /// Answers an admission review for the webhook at this path, within `timeout` if the API server
-    /// says how long it waits.
+    /// Answers an admission review for the webhook at this path, within the `timeout` of the API
+    /// server, if it sends one.
     ///
     /// # Errors
     /// If there is no such webhook, or the text is not a review of its resource.
@@ -294,7 +294,7 @@ fn conclude(
     }
 }
 
-/// Whether the filters of a webhook match a request.
+/// Returns true if the filters of a webhook match a request.
 fn matches(spec: &WebhookSpec, request: &ReviewRequest, states: &ReviewedStates) -> bool {
     let essence = |state: &Option<Value>| Essence::from_value(state.clone().unwrap_or_default());
     let old = match &states.old {

@@ -35,7 +35,7 @@ pub(crate) struct WebhookDependencies<'a> {
     pub(crate) metrics: &'a Metrics,
 }
 
-/// Why the webhooks could not be started, or have ended.
+/// The webhooks could not be started, or have ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("the webhooks cannot be served")]

@@ -22,7 +22,7 @@ pub(super) struct SecretStore {
     name: String,
 }
 
-/// Why certificates cannot be read from or written to a Secret.
+/// Certificates cannot be read from or written to a Secret.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("{verb} {secret}")]
@@ -43,7 +43,7 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// Whether the Secret or its certificate does not exist yet.
+    /// Returns true if the Secret or its certificate does not exist yet.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, Self::Missing(_) | Self::NoText { .. })
     }

@@ -64,7 +64,7 @@ pub enum AdvertisedAddress {
     },
 }
 
-/// Whether connections are encrypted.
+/// The protocol of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// Encrypted, as API servers require.

@@ -74,7 +74,7 @@ pub struct ClientConfigs {
     receiver: watch::Receiver<Option<RevisedClientConfig>>,
 }
 
-/// Why webhooks cannot be served.
+/// Webhooks cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ServeError {

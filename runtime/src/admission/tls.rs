@@ -21,7 +21,7 @@ pub(super) struct ServingCertificate {
     pub(super) revision: Option<u64>,
 }
 
-/// Why certificates cannot be used.
+/// Certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("{0} holds no certificate that can be read")]
@@ -45,7 +45,7 @@ pub(super) struct CertificateOrigin {
     pub(super) key: String,
 }
 
-/// How the server verifies client certificates.
+/// The verification of client certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientVerification {
     /// The server verifies the certificate if the client sends one; webhooks can read it.

@@ -11,7 +11,7 @@ use crate::handler::memo::AnyMemo;
 use crate::index::Indices;
 use crate::process::execute::scope::HandlerScope;
 
-/// What [`object_accessors!`] reads, wherever a context keeps it.
+/// The data of a context that [`object_accessors!`] reads.
 pub(crate) trait ObjectScope {
     fn client(&self) -> &Client;
     fn indices(&self) -> &Indices;
@@ -140,7 +140,7 @@ macro_rules! handler_accessors {
 macro_rules! attempt_accessors {
     ($context:ident, $inputs:ident) => {
         impl<K> $context<K> {
-            /// How many attempts were made before this one.
+            /// The number of attempts before this one.
             pub fn retry(&self) -> u32 {
                 self.$inputs.retry
             }

@@ -47,7 +47,7 @@ pub(crate) struct ChangeInputs {
     /// From the last handled state to the current one; for a field handler, within that field.
     pub(crate) diff: Arc<Diff>,
     pub(crate) handler: HandlerId,
-    /// Whether the handler and its sub-handlers run only if their field changed.
+    /// True if the handler and its sub-handlers run only if their field changed.
     pub(crate) changing: bool,
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) retry: u32,
@@ -64,7 +64,7 @@ pub(super) struct RegisteredSubHandler<K> {
 pub(super) type SubFunction<K> =
     Box<dyn for<'a> FnOnce(&'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult> + Send>;
 
-/// What one call of a handler produced, even if it failed.
+/// The patch, result and sub-handlers of one call of a handler, even if it failed.
 #[derive(Debug, Default)]
 pub(crate) struct HandlerEffects {
     pub(crate) patch: Patch,
@@ -143,7 +143,7 @@ impl<K> ChangeContext<K> {
         &self.inputs.situation.body
     }
 
-    /// Why the handler is called.
+    /// The reason of the call: creation, update, deletion or resumption.
     pub fn reason(&self) -> Reason {
         self.inputs.situation.sight.reason
     }

@@ -39,7 +39,7 @@ impl StopSignal {
         Self { source }
     }
 
-    /// Whether the daemon or timer should stop.
+    /// Returns true if the daemon or timer should stop.
     #[must_use]
     pub fn is_set(&self) -> bool {
         !self.reasons().is_empty()

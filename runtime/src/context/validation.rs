@@ -161,7 +161,7 @@ impl<K> ValidationContext<K> {
         self.inputs.request.subresource()
     }
 
-    /// Whether the request is a dry run: the webhook must not have side effects then.
+    /// Returns true if the request is a dry run: the webhook must not have side effects then.
     pub fn is_dry_run(&self) -> bool {
         self.inputs.request.dry_run == Some(true)
     }

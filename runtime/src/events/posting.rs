@@ -58,7 +58,7 @@ struct EventSender {
     state: Arc<PosterState>,
     metrics: Arc<PostingMetrics>,
     heartbeat: Heartbeat,
-    /// Whether it has logged that events are forbidden.
+    /// True if it has logged that events are forbidden.
     warned_forbidden: bool,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn poster(
 }
 
 impl EventPoster {
-    /// Whether the settings let events of this level be posted.
+    /// Returns true if the settings let events of this level be posted.
     pub(crate) fn wants(&self, level: PostingLevel) -> bool {
         level >= self.state.settings.level
     }
@@ -283,7 +283,7 @@ impl EventSender {
     }
 }
 
-/// Whether the same request would always fail.
+/// Returns true if the same request would always fail.
 fn is_final(code: u16) -> bool {
     (400..500).contains(&code) && ![401, 408, 409, 429].contains(&code)
 }

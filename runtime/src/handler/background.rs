@@ -58,20 +58,20 @@ impl DaemonHandler {
         }
     }
 
-    /// How long a daemon has to return after the stop signal, before it is cancelled.
+    /// The time for a daemon to return after the stop signal, before it is cancelled.
     pub fn cancellation_backoff(mut self, backoff: Duration) -> Self {
         self.stopping.backoff = Some(backoff);
         self
     }
 
-    /// How long a cancelled daemon has to end, before it is abandoned. Without this timeout, the
+    /// The time for a cancelled daemon to end, before it is abandoned. Without this timeout, the
     /// operator neither cancels nor abandons a daemon, but waits for it.
     pub fn cancellation_timeout(mut self, timeout: Duration) -> Self {
         self.stopping.timeout = Some(timeout);
         self
     }
 
-    /// How often the operator logs that it waits for a daemon.
+    /// The interval in which the operator logs that it waits for a daemon.
     pub fn cancellation_polling(mut self, polling: Duration) -> Self {
         self.stopping.polling = Some(polling);
         self

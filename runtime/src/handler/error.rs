@@ -12,7 +12,7 @@ pub use self::admission::{AdmissionError, AdmissionResult};
 /// The result of one call of a handler.
 pub type HandlerResult = Result<(), HandlerError>;
 
-/// Why a handler did not succeed.
+/// The reason for which a handler did not succeed.
 ///
 /// It deliberately does not implement [`std::error::Error`]: so `?` and `into` convert every error
 /// into it, also boxed errors and strings. Such an error is *arbitrary*: the error mode of the
@@ -23,7 +23,7 @@ pub struct HandlerError {
     pub(crate) message: String,
 }
 
-/// Whether and when a failed handler is called again.
+/// The kind of an error, which decides whether and when the handler is called again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HandlerErrorKind {
     Temporary {

@@ -66,7 +66,7 @@ impl Patch {
         self
     }
 
-    /// Whether there are no changes.
+    /// Returns true if there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()

@@ -29,7 +29,7 @@ pub struct HealthEndpoint {
     path: String,
 }
 
-/// Why a text is not the address of a health endpoint.
+/// An invalid address of a health endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHealthEndpoint {
     /// It is not an HTTP address with a host and a path.

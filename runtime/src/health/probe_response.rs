@@ -26,7 +26,7 @@ pub(super) struct ProbeResponse {
     pub(super) body: Value,
 }
 
-/// The result of a probe, as its HTTP status says it.
+/// The result of a probe, which becomes its HTTP status code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProbeStatus {
     /// The probe succeeds.

@@ -8,7 +8,7 @@ use super::{HandlerError, with_causes};
 /// The result of one call of a webhook: `Ok` allows the request.
 pub type AdmissionResult = Result<(), AdmissionError>;
 
-/// Why a webhook does not allow a request.
+/// The reason for which a webhook does not allow a request.
 ///
 /// It deliberately does not implement [`std::error::Error`]: so `?` and `into` convert every error
 /// into it, also boxed errors and strings. Such an error is a failure of the webhook and not a
@@ -19,7 +19,7 @@ pub struct AdmissionError {
     pub(crate) message: String,
 }
 
-/// Whether the webhook denied the request or failed itself.
+/// A denial by the webhook, or its failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AdmissionErrorKind {
     /// The webhook denied the request.

@@ -46,7 +46,7 @@ labels! {
 }
 
 labels! {
-    /// Why a watch was restarted.
+    /// The reason for which a watch was restarted.
     WatchRestart {
         /// The API server closed it, as it does from time to time.
         Closed = "closed",
@@ -60,7 +60,7 @@ labels! {
 }
 
 labels! {
-    /// How an attempt of a handler ended.
+    /// The end of an attempt of a handler.
     AttemptOutcome {
         Succeeded = "succeeded",
         /// Sub-handlers are not done.

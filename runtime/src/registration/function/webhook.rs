@@ -30,7 +30,7 @@ pub(crate) struct ReviewResult {
     pub(crate) patch: Option<JsonPatch>,
 }
 
-/// Whether the request is allowed.
+/// The decision of a webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReviewVerdict {
     Allowed,
