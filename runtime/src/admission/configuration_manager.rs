@@ -114,11 +114,11 @@ impl ConfigurationManager {
             .filter(char::is_ascii_alphanumeric)
             .take(40)
             .collect();
-        let me = format!("{host}{:08x}", fastrand::u32(..));
+        let replica = format!("{host}{:08x}", fastrand::u32(..));
         let replicas = WebhookRole::ALL.map(|role| {
             (
                 role,
-                ServingReplicas::new(me.clone(), resync * RESYNCS_UNTIL_GONE),
+                ServingReplicas::new(replica.clone(), resync * RESYNCS_UNTIL_GONE),
             )
         });
         Self {
@@ -303,8 +303,8 @@ impl ConfigurationManager {
         ConfigurationAction::Put(Box::new(object))
     }
 
-    /// Returns true if a replica with newer certificates wrote the object. The API server would not trust
-    /// them any more if this replica wrote its older ones.
+    /// Returns true if a replica with newer certificates wrote the object. The API server would no
+    /// longer trust that replica if this one wrote its older authority.
     fn is_behind(&mut self, object: &DynamicObject, served: &RevisedClientConfig) -> bool {
         let theirs = object.annotations().get(REVISION);
         let theirs: Option<u64> = theirs.and_then(|revision| revision.parse().ok());

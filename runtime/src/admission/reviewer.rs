@@ -22,7 +22,7 @@ use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};
 use crate::index::readiness::ReadyIndices;
 use crate::registration::RegisteredWebhook;
-use crate::registration::function::webhook::{ReviewFunction, ReviewVerdict};
+use crate::registration::function::webhook::{ReviewFunction, ReviewResult, ReviewVerdict};
 
 /// The first path segment of conversion webhooks; that of admission webhooks is their role.
 const CONVERSIONS: &str = "convert";
@@ -208,12 +208,7 @@ impl WebhookRoutes {
         // Filters may read indices, too.
         if let Err(missing) = self.lookup.complete(limit).await {
             let message = format!("the indices are not complete yet; missing: {missing}");
-            let answer = |denial, warnings| ReviewAnswer {
-                denial,
-                warnings,
-                patch: None,
-            };
-            return conclude(spec, ReviewVerdict::Failed(message), Vec::new(), answer);
+            return conclude(spec, ReviewResult::failed(message));
         }
         let mut states = None;
         if spec.is_conditional() {
@@ -234,51 +229,53 @@ impl WebhookRoutes {
             memo: route.memos.as_ref().map(|memos| recall(memos, request)),
             resource: route.description.get(),
         };
+        let time_left = limit.saturating_sub(received.elapsed());
+        route.call(request, inputs, time_left).await
+    }
+}
+
+impl WebhookRoute {
+    /// Calls the webhook function, and counts its outcome.
+    async fn call(
+        &self,
+        request: &ReviewRequest,
+        inputs: ReviewInputs,
+        limit: Duration,
+    ) -> ReviewAnswer {
         let span = info_span!(
             "review",
-            kind = route.resource.kind,
-            webhook = %spec.id,
+            kind = self.resource.kind,
+            webhook = %self.spec.id,
             operation = %request.operation,
-            namespace,
+            namespace = request.namespace.as_deref(),
             name = request.name.as_deref(),
         );
         let called = Instant::now();
-        let reviewed = route
-            .function
-            .call(inputs, limit.saturating_sub(received.elapsed()))
-            .instrument(span.clone())
-            .await;
-        let outcome = match &reviewed.verdict {
+        let call = self.function.call(inputs, limit);
+        let result = call.instrument(span.clone()).await;
+        let outcome = match &result.verdict {
             ReviewVerdict::Allowed => ReviewOutcome::Allowed,
             ReviewVerdict::Denied(_) => ReviewOutcome::Denied,
             ReviewVerdict::Failed(_) => ReviewOutcome::Failed,
         };
-        route.metrics.reviewed(outcome, called.elapsed());
+        self.metrics.reviewed(outcome, called.elapsed());
         let _entered = span.enter();
-        conclude(
-            spec,
-            reviewed.verdict,
-            reviewed.warnings,
-            |denial, warnings| ReviewAnswer {
-                denial,
-                warnings,
-                patch: reviewed.patch,
-            },
-        )
+        conclude(&self.spec, result)
     }
 }
 
-fn conclude(
-    spec: &WebhookSpec,
-    verdict: ReviewVerdict,
-    mut warnings: Vec<String>,
-    answer: impl FnOnce(Option<Denial>, Vec<String>) -> ReviewAnswer,
-) -> ReviewAnswer {
-    match verdict {
-        ReviewVerdict::Allowed => answer(None, warnings),
+/// The answer to a review: the failure policy of the webhook decides about failures.
+fn conclude(spec: &WebhookSpec, result: ReviewResult) -> ReviewAnswer {
+    let ReviewResult {
+        verdict,
+        mut warnings,
+        patch,
+    } = result;
+    let denial = match verdict {
+        ReviewVerdict::Allowed => None,
         ReviewVerdict::Denied(denial) => {
             debug!(code = denial.code, "denied: {}", denial.message);
-            answer(Some(denial), warnings)
+            Some(denial)
         }
         ReviewVerdict::Failed(message) => {
             let message = format!("webhook `{}` failed: {message}", spec.id);
@@ -286,11 +283,16 @@ fn conclude(
             match spec.on_failure {
                 FailurePolicy::Ignore => {
                     warnings.push(message);
-                    answer(None, warnings)
+                    None
                 }
-                FailurePolicy::Refuse => answer(Some(Denial { message, code: 500 }), warnings),
+                FailurePolicy::Refuse => Some(Denial { message, code: 500 }),
             }
         }
+    };
+    ReviewAnswer {
+        denial,
+        warnings,
+        patch,
     }
 }
 

@@ -319,24 +319,20 @@ impl Server {
             .await
             .map_err(failed)?;
         info!("webhooks are served on port {port}");
-        let checking = async {
+        let reloading = async {
             loop {
                 tokio::time::sleep(self.check_every).await;
-                match self.reload(&mut loader, &mut loaded).await {
-                    Ok(Some(config)) => {
-                        tls_config.send_replace(Arc::new(config));
-                        if let Err(error) = self.announce(&loaded, &address, &session).await {
-                            warn!("{}", with_causes(&error));
-                        }
+                if let Some(config) = self.reload(&mut loader, &mut loaded).await {
+                    tls_config.send_replace(Arc::new(config));
+                    if let Err(error) = self.announce(&loaded, &address, &session).await {
+                        warn!("{}", with_causes(&error));
                     }
-                    Ok(None) => {}
-                    Err(error) => warn!("cannot reload the certificates: {}", with_causes(&error)),
                 }
             }
         };
         tokio::select! {
             ((), ()) = async { tokio::join!(accept_loop(Some(current)).run(&closed), lingering) } => Ok(()),
-            () = checking => Ok(()),
+            () = reloading => Ok(()),
         }
     }
 
@@ -373,20 +369,28 @@ impl Server {
         })
     }
 
-    /// The new TLS configuration, if the certificates have changed.
+    /// The new TLS configuration, if the certificates have changed and can be used.
     async fn reload(
         &self,
         loader: &mut CertificateLoader,
         loaded: &mut LoadedCertificates,
-    ) -> Result<Option<ServerConfig>, certificates::Error> {
-        let newer = self.load(loader).await?;
-        if newer == *loaded {
-            return Ok(None);
+    ) -> Option<ServerConfig> {
+        let newer = match self.load(loader).await {
+            Ok(newer) if newer == *loaded => return None,
+            Ok(newer) => self.config(&newer, loader).map(|config| (newer, config)),
+            Err(error) => Err(error),
+        };
+        match newer {
+            Ok((newer, config)) => {
+                info!("new certificates are served from now on");
+                *loaded = newer;
+                Some(config)
+            }
+            Err(error) => {
+                warn!("cannot reload the certificates: {}", with_causes(&error));
+                None
+            }
         }
-        let config = self.config(&newer, loader)?;
-        info!("new certificates are served from now on");
-        *loaded = newer;
-        Ok(Some(config))
     }
 
     fn config(

@@ -14,7 +14,7 @@ pub trait Memo<K>: Default + Send + Sync + 'static {}
 
 /// How many memos are kept for objects that only webhooks have seen. The operator may never watch
 /// these objects, and would not learn of their deletion.
-const EARLY: usize = 256;
+const UNWATCHED_MEMOS: usize = 256;
 
 /// A memo without its type.
 pub(crate) type AnyMemo = Arc<dyn Any + Send + Sync>;
@@ -31,7 +31,7 @@ pub(crate) struct Memos {
 struct MemoTable {
     watched: HashMap<Box<str>, AnyMemo>,
     /// Memos of objects that only webhooks have seen, the oldest first.
-    early: VecDeque<(Box<str>, AnyMemo)>,
+    unwatched: VecDeque<(Box<str>, AnyMemo)>,
 }
 
 impl Memos {
@@ -44,14 +44,14 @@ impl Memos {
 
     /// The memo of an object that exists.
     pub(crate) fn recall(&self, uid: &str) -> AnyMemo {
-        let early = {
+        let unwatched = {
             let mut table = self.table();
             if let Some(memo) = table.watched.get(uid) {
                 return Arc::clone(memo);
             }
-            table.take_early(uid)
+            table.take_unwatched(uid)
         };
-        let made = early.unwrap_or_else(|| self.fresh());
+        let made = unwatched.unwrap_or_else(|| self.fresh());
         Arc::clone(self.table().watched.entry(uid.into()).or_insert(made))
     }
 
@@ -71,10 +71,10 @@ impl Memos {
         if let Some(memo) = table.find(uid) {
             return memo;
         }
-        if table.early.len() >= EARLY {
-            table.early.pop_front();
+        if table.unwatched.len() >= UNWATCHED_MEMOS {
+            table.unwatched.pop_front();
         }
-        table.early.push_back((uid.into(), Arc::clone(&made)));
+        table.unwatched.push_back((uid.into(), Arc::clone(&made)));
         made
     }
 
@@ -87,7 +87,7 @@ impl Memos {
     pub(crate) fn forget(&self, uid: &str) {
         let mut table = self.table();
         table.watched.remove(uid);
-        table.take_early(uid);
+        table.take_unwatched(uid);
     }
 
     fn table(&self) -> MutexGuard<'_, MemoTable> {
@@ -99,14 +99,17 @@ impl Memos {
 
 impl MemoTable {
     fn find(&self, uid: &str) -> Option<AnyMemo> {
-        let early = || self.early.iter().find(|(other, _)| **other == *uid);
-        let memo = self.watched.get(uid).or_else(|| Some(&early()?.1));
+        let unwatched = || self.unwatched.iter().find(|(other, _)| **other == *uid);
+        let memo = self.watched.get(uid).or_else(|| Some(&unwatched()?.1));
         memo.cloned()
     }
 
-    fn take_early(&mut self, uid: &str) -> Option<AnyMemo> {
-        let at = self.early.iter().position(|(other, _)| **other == *uid)?;
-        self.early.remove(at).map(|(_, memo)| memo)
+    fn take_unwatched(&mut self, uid: &str) -> Option<AnyMemo> {
+        let at = self
+            .unwatched
+            .iter()
+            .position(|(other, _)| **other == *uid)?;
+        self.unwatched.remove(at).map(|(_, memo)| memo)
     }
 }
 
@@ -152,22 +155,22 @@ mod tests {
         assert_eq!(count(&memos.fresh()), 0);
         assert_eq!(count(&memos.anticipate("a")), 1);
         assert_eq!(count(&memos.recall("a")), 2);
-        assert!(memos.table().early.is_empty());
+        assert!(memos.table().unwatched.is_empty());
         memos.forget("a");
         assert_eq!(count(&memos.find("a")), 0);
         assert_eq!(count(&memos.anticipate("a")), 0);
         memos.forget("a");
-        assert!(memos.table().early.is_empty());
+        assert!(memos.table().unwatched.is_empty());
     }
 
     #[test]
     fn few_memos_of_unwatched_objects_are_kept() {
         let memos = Memos::of::<TestKind, Count>();
-        for number in 0..=EARLY {
+        for number in 0..=UNWATCHED_MEMOS {
             assert_eq!(count(&memos.anticipate(&number.to_string())), 0);
         }
-        assert_eq!(memos.table().early.len(), EARLY);
-        assert_eq!(count(&memos.anticipate(&EARLY.to_string())), 1);
+        assert_eq!(memos.table().unwatched.len(), UNWATCHED_MEMOS);
+        assert_eq!(count(&memos.anticipate(&UNWATCHED_MEMOS.to_string())), 1);
         assert_eq!(count(&memos.anticipate("0")), 0, "the oldest is forgotten");
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, WatchEventType, HandlerError, HandlerResult, Namespaces, Operator, Reason,
-    Resource, ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource,
+    ChangeContext, ChangeHandler, HandlerError, HandlerResult, Namespaces, Operator, Reason,
+    Resource, ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource, WatchEventType,
 };
 use kopf_tests::sandbox::PATIENCE;
 use kopf_tests::{ControlPlane, Failure, FaultProxy, Identity, Objects, Sandbox, TestResult};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::{
-    ChangeHandler, DaemonHandler, ErrorMode, EventHandler, HandlerError, Index, IndexHandler,
-    IndexResult, IndexContext, Indices, On, Operator, PeeringSettings, QueueingSettings, Resource,
+    ChangeHandler, DaemonHandler, ErrorMode, EventHandler, HandlerError, Index, IndexContext,
+    IndexHandler, IndexResult, Indices, On, Operator, PeeringSettings, QueueingSettings, Resource,
     ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource, SubHandler, TextTest,
     TimerHandler, predicate,
 };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, EventHandler, FieldHandler, HandlerResult, Old, On, Reason, Resource,
-    ResourceSpec, Scope, StatusSubresource, ValueTest,
+    ChangeContext, ChangeHandler, EventHandler, FieldHandler, HandlerResult, Old, On, Reason,
+    Resource, ResourceSpec, Scope, StatusSubresource, ValueTest,
 };
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;

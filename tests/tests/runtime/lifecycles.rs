@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kopf_runtime::{
-    ChangeContext, ChangeHandler, ErrorMode, HandlerError, HandlerResult, Lifecycle, On, Reason, Settings,
-    SubHandler, TextTest,
+    ChangeContext, ChangeHandler, ErrorMode, HandlerError, HandlerResult, Lifecycle, On, Reason,
+    Settings, SubHandler, TextTest,
 };
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;

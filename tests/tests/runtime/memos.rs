@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionError, ChangeHandler, DaemonHandler, EventHandler, WatchEventType, FieldHandler,
-    IndexHandler, Memo, On, Operation, SubHandler, TimerHandler, WebhookHandler,
+    AdmissionError, ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, Memo,
+    On, Operation, SubHandler, TimerHandler, WatchEventType, WebhookHandler,
 };
 use kopf_tests::sandbox::PATIENCE;
 use kopf_tests::{Peering, TestResult};
@@ -50,7 +50,10 @@ async fn all_handlers_of_an_object_share_its_memo_until_the_object_is_gone() -> 
         .event(EventHandler::new("event"), |stage, cx| {
             Box::pin(async move {
                 let memo = cx.memo::<Visitors>();
-                if matches!(cx.event_type(), WatchEventType::Added | WatchEventType::Deleted) {
+                if matches!(
+                    cx.event_type(),
+                    WatchEventType::Added | WatchEventType::Deleted
+                ) {
                     let news = format!("{} {}: {}", cx.name(), cx.event_type(), memo.list());
                     stage.tell(news);
                 }

@@ -101,18 +101,30 @@ where
     }
 }
 
+// === impl ReviewResult ===
+
+impl ReviewResult {
+    pub(crate) fn failed(message: String) -> Self {
+        Self::new(ReviewVerdict::Failed(message))
+    }
+
+    fn new(verdict: ReviewVerdict) -> Self {
+        Self {
+            verdict,
+            warnings: Vec::new(),
+            patch: None,
+        }
+    }
+}
+
 fn decode<K: DeserializeOwned>(inputs: ReviewInputs) -> Result<ValidationContext<K>, ReviewResult> {
     let text = inputs.request.body().map_or("null", |body| body.get());
     match serde_json::from_str(text) {
         Ok(object) => Ok(ValidationContext::new(object, inputs)),
-        Err(error) => Err(ReviewResult {
-            verdict: ReviewVerdict::Denied(Denial {
-                message: format!("the object does not fit its type: {error}"),
-                code: 422,
-            }),
-            warnings: Vec::new(),
-            patch: None,
-        }),
+        Err(error) => Err(ReviewResult::new(ReviewVerdict::Denied(Denial {
+            message: format!("the object does not fit its type: {error}"),
+            code: 422,
+        }))),
     }
 }
 

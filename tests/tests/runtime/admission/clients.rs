@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use kopf_runtime::admission::{ClientVerification, WebhookLimits, Protocol, Server, Tunnel, Webhooks};
+use kopf_runtime::admission::{
+    ClientVerification, Protocol, Server, Tunnel, WebhookLimits, Webhooks,
+};
 use kopf_runtime::{AdmissionResult, ValidationContext, WebhookHandler};
 use kopf_tests::pki::{Authority, Certified};
 use kopf_tests::sandbox::eventually;

@@ -158,7 +158,10 @@ async fn an_operator_that_may_not_configure_its_webhooks_says_so() -> TestResult
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    assert!(text.contains("webhooks cannot be configured in the cluster"), "{text}");
+    assert!(
+        text.contains("webhooks cannot be configured in the cluster"),
+        "{text}"
+    );
     assert!(
         text.contains("cannot read the MutatingWebhookConfiguration"),
         "{text}"

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use http::HeaderMap;
 use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::{
-    AdmissionError, AdmissionResult, MutationContext, Namespaces, Old, Operation, Operator, Resource,
-    ResourceSpec, Scope, StatusSubresource, UserInfo, ValidationContext, WebhookHandler,
+    AdmissionError, AdmissionResult, MutationContext, Namespaces, Old, Operation, Operator,
+    Resource, ResourceSpec, Scope, StatusSubresource, UserInfo, ValidationContext, WebhookHandler,
 };
 use kopf_tests::sandbox::eventually;
 use kopf_tests::{Failure, Objects, Sandbox, TestResult};
