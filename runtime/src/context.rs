@@ -1,5 +1,6 @@
-//! What handlers are given: the object, why they are called, and what they may do about it.
+//! The contexts that handlers take: the object, the cause of the call, and what a handler can do.
 
+mod accessors;
 pub(crate) mod background;
 pub(crate) mod change;
 pub(crate) mod daemon;
@@ -8,25 +9,24 @@ pub(crate) mod field;
 pub mod hierarchy;
 pub(crate) mod index;
 pub(crate) mod mutation;
-mod recorder;
 pub(crate) mod stop;
 mod subhandler;
 pub(crate) mod timer;
 pub(crate) mod validation;
 
-/// A value before the change.
+/// A value before a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Old<T> {
-    /// There was none.
+    /// There was no value.
     Absent,
-    /// It was this.
+    /// The value.
     Known(T),
-    /// It was something else than now, but only its fingerprint was kept.
+    /// There was another value than now, of which only a hash was stored.
     Unknown,
 }
 
 impl<T> Old<T> {
-    /// The value, if there was one and it was kept.
+    /// The value, if there was one and it was stored.
     pub fn known(self) -> Option<T> {
         match self {
             Self::Known(value) => Some(value),

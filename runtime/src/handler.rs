@@ -1,4 +1,4 @@
-//! How generated code declares handlers: what calls them, when, and what happens when they fail.
+//! The declarations of handlers in generated code: their triggers, filters and retry policies.
 
 mod background;
 pub(crate) mod error;
@@ -23,13 +23,13 @@ pub(crate) use self::background::InitialDelay;
 pub use self::background::{DaemonHandler, TimerHandler};
 use crate::handler::patch::field_path;
 
-/// What calls a change handler; one handler may have several causes.
+/// The triggers of a change handler; it may have several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct On {
     triggers: Vec<Trigger>,
 }
 
-/// The options that all handlers have.
+/// The options of all handlers.
 #[derive(Debug, Clone, Default)]
 struct Options {
     filters: Filters,
@@ -37,7 +37,7 @@ struct Options {
     param: Option<Arc<Value>>,
 }
 
-/// A handler of creations, updates, deletions or resumptions.
+/// A handler of creations, updates, deletions or resumptions of objects.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct ChangeHandler {
@@ -46,7 +46,7 @@ pub struct ChangeHandler {
     options: Options,
 }
 
-/// A handler of one field: of its changes for whatever reason, unless told otherwise.
+/// A handler of one field. By default, it is called for every change of the field.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct FieldHandler {
@@ -56,7 +56,7 @@ pub struct FieldHandler {
     options: Options,
 }
 
-/// A handler of all events of objects, which leaves no record on them.
+/// A handler of all watch events of objects, which keeps no progress on them.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EventHandler {
@@ -64,14 +64,14 @@ pub struct EventHandler {
     options: Options,
 }
 
-/// A function that tells by which keys an object is found, and what is found.
+/// An index function: it returns the keys and values of an object in an index.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct IndexHandler {
     options: Options,
 }
 
-/// A part of a handler, registered while it runs.
+/// A part of a change handler, which registers it while it runs.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct SubHandler {
@@ -79,8 +79,8 @@ pub struct SubHandler {
     options: Options,
 }
 
-/// A handler as the runtime keeps it: one specification for each of its triggers.
-pub(crate) struct Declared {
+/// A handler as the runtime keeps it: one specification per trigger.
+pub(crate) struct HandlerDeclaration {
     pub(crate) specs: Vec<HandlerSpec>,
     pub(crate) param: Option<Arc<Value>>,
 }
@@ -100,13 +100,14 @@ impl On {
         Self::one(Trigger::Update)
     }
 
-    /// The object is being deleted, and waits for the handler.
+    /// The object is being deleted. A finalizer holds it until the handler is done.
     #[must_use]
     pub fn delete() -> Self {
         Self::one(Trigger::Delete { optional: false })
     }
 
-    /// The object is being deleted, and waits for the handler only if it waits anyway.
+    /// The object is being deleted. The handler needs no finalizer: it is called only if another
+    /// handler, daemon or timer holds the object.
     #[must_use]
     pub fn optional_delete() -> Self {
         Self::one(Trigger::Delete { optional: true })
@@ -118,13 +119,13 @@ impl On {
         Self::one(Trigger::Resume { deleted: false })
     }
 
-    /// The operator started and found the object, maybe being deleted.
+    /// The operator started and found the object, even if it is being deleted.
     #[must_use]
     pub fn resume_deleted() -> Self {
         Self::one(Trigger::Resume { deleted: true })
     }
 
-    /// This or another cause.
+    /// These triggers and others.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         for trigger in other.triggers {
@@ -142,25 +143,25 @@ impl On {
     }
 }
 
-/// The option methods, the same for every sort of handler.
+/// The option methods of every type of handler.
 macro_rules! options {
     ($handler:ident) => {
         impl $handler {
-            /// Only objects with this label; all such conditions must hold.
+            /// Only objects whose label passes the test; all filters must match.
             pub fn label(mut self, key: &str, test: impl Into<Combined<TextTest>>) -> Self {
                 let labels = &mut self.options.filters.labels;
                 labels.push((key.to_owned(), test.into()));
                 self
             }
 
-            /// Only objects with this annotation; all such conditions must hold.
+            /// Only objects whose annotation passes the test; all filters must match.
             pub fn annotation(mut self, key: &str, test: impl Into<Combined<TextTest>>) -> Self {
                 let annotations = &mut self.options.filters.annotations;
                 annotations.push((key.to_owned(), test.into()));
                 self
             }
 
-            /// Only if the condition on the whole object holds.
+            /// Only objects for which the condition holds.
             pub fn when(
                 mut self,
                 condition: impl Fn(&Subject<'_>) -> bool + Send + Sync + 'static,
@@ -170,31 +171,32 @@ macro_rules! options {
                 self
             }
 
-            /// How errors that say nothing about themselves are treated.
+            /// Sets how arbitrary errors are treated: those that are neither temporary nor permanent.
             pub fn errors(mut self, mode: ErrorMode) -> Self {
                 self.options.policy.errors = mode;
                 self
             }
 
-            /// How often the handler is called at most for one change.
+            /// The maximum number of attempts.
             pub fn retries(mut self, retries: u32) -> Self {
                 self.options.policy.retries = Some(retries);
                 self
             }
 
-            /// The time for all attempts together; a handler that runs when it ends is stopped.
+            /// The time for all attempts together. The runtime cancels an attempt that runs when it
+            /// ends.
             pub fn timeout(mut self, timeout: Duration) -> Self {
                 self.options.policy.timeout = Some(timeout);
                 self
             }
 
-            /// The pause after an error that does not name one.
+            /// The delay after an error that has none of its own.
             pub fn backoff(mut self, backoff: Duration) -> Self {
                 self.options.policy.backoff = Some(backoff);
                 self
             }
 
-            /// Anything for the handler to know.
+            /// A value for the handler, which it reads with `cx.param()`.
             pub fn param(mut self, param: impl Into<Value>) -> Self {
                 self.options.param = Some(Arc::new(param.into()));
                 self
@@ -214,7 +216,7 @@ options!(SubHandler);
 // === impl ChangeHandler ===
 
 impl ChangeHandler {
-    /// A handler with its id, which objects carry while they are handled.
+    /// A handler with this id, under which its progress is kept on objects.
     pub fn new(id: &'static str, on: On) -> Self {
         Self {
             id,
@@ -223,17 +225,17 @@ impl ChangeHandler {
         }
     }
 
-    /// Only if this field is there; for updates, only if it changed.
+    /// Only if the object has this field; for updates, only if the field changed.
     pub fn field(self, path: &str) -> Self {
         self.field_test(path, FieldTest::Any)
     }
 
-    /// Only if this field has this value, before or after the change.
+    /// Only if the value of this field passes the test, before or after the change.
     pub fn value(self, path: &str, test: impl Into<Combined<ValueTest>>) -> Self {
         self.field_test(path, FieldTest::Value(test.into()))
     }
 
-    /// Only if this field changed from the one to the other.
+    /// Only if this field changed from an old to a new value that pass the tests.
     pub fn transition(
         self,
         path: &str,
@@ -243,7 +245,7 @@ impl ChangeHandler {
         self.field_test(path, FieldTest::Transition { old, new })
     }
 
-    pub(crate) fn declare(self) -> Declared {
+    pub(crate) fn declare(self) -> HandlerDeclaration {
         let id = match &self.options.filters.field {
             Some(field) => HandlerId::of_field(self.id, &field.path),
             None => HandlerId::new(self.id),
@@ -273,18 +275,18 @@ impl FieldHandler {
         }
     }
 
-    /// Only for these causes: a change of the field matters for updates alone.
+    /// Only for these triggers. The field must have changed for updates, but not for the others.
     pub fn on(mut self, on: On) -> Self {
         self.on = on;
         self
     }
 
-    /// Only if the field has this value, before or after the change.
+    /// Only if the value of the field passes the test, before or after the change.
     pub fn value(self, test: impl Into<Combined<ValueTest>>) -> Self {
         self.field_test(FieldTest::Value(test.into()))
     }
 
-    /// Only if the field changed from the one to the other.
+    /// Only if the field changed from an old to a new value that pass the tests.
     pub fn transition(
         self,
         old: Option<Combined<ValueTest>>,
@@ -297,7 +299,7 @@ impl FieldHandler {
         field_path(self.field)
     }
 
-    pub(crate) fn declare(self) -> Declared {
+    pub(crate) fn declare(self) -> HandlerDeclaration {
         let id = HandlerId::of_field(self.id, &self.path());
         self.options.declare(&id, &self.on.triggers)
     }
@@ -312,14 +314,14 @@ impl FieldHandler {
 // === impl EventHandler ===
 
 impl EventHandler {
-    /// A handler with its id.
+    /// A handler with this id.
     pub fn new(id: &'static str) -> Self {
         let mut options = Options::default();
         options.policy.errors = ErrorMode::Ignored;
         Self { id, options }
     }
 
-    /// Only if this field has this value.
+    /// Only if the value of this field passes the test.
     pub fn value(mut self, path: &str, test: impl Into<Combined<ValueTest>>) -> Self {
         self.options.filters.field = Some(FieldFilter {
             path: field_path(path),
@@ -328,7 +330,7 @@ impl EventHandler {
         self
     }
 
-    pub(crate) fn declare(self) -> Declared {
+    pub(crate) fn declare(self) -> HandlerDeclaration {
         let id = HandlerId::new(self.id);
         self.options.declare(&id, &[Trigger::Event])
     }
@@ -337,14 +339,14 @@ impl EventHandler {
 // === impl IndexHandler ===
 
 impl IndexHandler {
-    /// All objects of the kind.
+    /// An index function for all objects of the kind.
     pub fn new() -> Self {
         let mut options = Options::default();
         options.policy.errors = ErrorMode::Ignored;
         Self { options }
     }
 
-    /// Only objects whose field has this value.
+    /// Only objects in which the value of this field passes the test.
     pub fn value(mut self, path: &str, test: impl Into<Combined<ValueTest>>) -> Self {
         self.options.filters.field = Some(FieldFilter {
             path: field_path(path),
@@ -353,7 +355,7 @@ impl IndexHandler {
         self
     }
 
-    pub(crate) fn declare(self, name: &str) -> Declared {
+    pub(crate) fn declare(self, name: &str) -> HandlerDeclaration {
         let id = HandlerId::new(name);
         self.options.declare(&id, &[Trigger::Index])
     }
@@ -368,7 +370,7 @@ impl Default for IndexHandler {
 // === impl SubHandler ===
 
 impl SubHandler {
-    /// A sub-handler with its id within the handler.
+    /// A sub-handler with an id that is unique within its handler.
     pub fn new(id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -376,7 +378,8 @@ impl SubHandler {
         }
     }
 
-    /// Only if this field is there, and changed if that is what the handler is about.
+    /// Only if the object has this field. If the handler is about changes, the field must have
+    /// changed.
     pub fn field(mut self, path: &str) -> Self {
         self.options.filters.field = Some(FieldFilter::any(field_path(path)));
         self
@@ -399,14 +402,14 @@ impl SubHandler {
 // === impl Options ===
 
 impl Options {
-    fn declare(self, id: &HandlerId, triggers: &[Trigger]) -> Declared {
+    fn declare(self, id: &HandlerId, triggers: &[Trigger]) -> HandlerDeclaration {
         let specs = triggers.iter().map(|&trigger| HandlerSpec {
             id: id.clone(),
             trigger,
             filters: self.filters.clone(),
             policy: self.policy,
         });
-        Declared {
+        HandlerDeclaration {
             specs: specs.collect(),
             param: self.param.clone(),
         }

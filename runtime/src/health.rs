@@ -1,12 +1,12 @@
-//! Tells Kubernetes, and whoever else asks by HTTP, how the operator is.
+//! The health endpoint: liveness and readiness probes and metrics over HTTP.
 //!
-//! The endpoint is served by a thread of its own: when handlers block all threads of the operator,
-//! there is still somebody to say so.
+//! A thread of its own serves the endpoint, so that it still answers when handlers block all
+//! threads of the async runtime.
 
 pub(crate) mod endpoint;
 pub(crate) mod metrics;
 pub(crate) mod probe;
-mod report;
+mod probe_response;
 mod server;
 
 use std::io;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use self::endpoint::Endpoint;
-use self::probe::Prober;
+use self::endpoint::HealthEndpoint;
+use self::probe::ProbeSender;
 use crate::coordination::pause::PauseGate;
 use crate::health::metrics::Metrics;
 use crate::index::Indices;
@@ -25,51 +25,52 @@ use crate::settings::HealthSettings;
 use crate::task::Thread;
 use crate::task::heartbeat::{Heartbeat, Heartbeats};
 
-/// How often the runtime shows that it lets tasks run.
+/// How often a task proves that the async runtime runs tasks.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// What the endpoint tells about.
+/// The parts of the operator that the endpoint reads.
 pub(crate) struct Health {
     pub(crate) heartbeats: Heartbeats,
     pub(crate) pause_gate: PauseGate,
     pub(crate) metrics: Metrics,
     pub(crate) indices: Indices,
-    pub(crate) prober: Prober,
+    pub(crate) probes: ProbeSender,
     pub(crate) settings: HealthSettings,
-    /// Whether API requests of others wait for this operator.
+    /// True if requests to the API server wait for webhooks of this operator.
     pub(crate) serves_webhooks: bool,
 }
 
-/// Why the operator is not ready, as the endpoint would tell it; nothing if it is.
+/// The problems that make the operator unready, as the readiness probe reports them; empty if it
+/// is ready.
 pub(crate) fn unreadiness(
     heartbeats: &Heartbeats,
     pause_gate: &PauseGate,
     serves_webhooks: bool,
 ) -> Vec<String> {
-    let standing = report::Standing {
+    let state = probe_response::HealthState {
         stage: heartbeats.stage(),
         stuck: Vec::new(),
         conditions: heartbeats.conditions(),
         pause: pause_gate.pause(),
         serves_webhooks,
     };
-    standing.unreadiness()
+    state.unreadiness()
 }
 
 /// The endpoint cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {endpoint} for health checks")]
 pub(crate) struct Error {
-    endpoint: Endpoint,
+    endpoint: HealthEndpoint,
     #[source]
     source: io::Error,
 }
 
 impl Health {
-    /// Begins to serve the endpoint, until `stop`.
+    /// Starts to serve the endpoint, until `stop`.
     pub(crate) fn serve(
         self,
-        endpoint: &Endpoint,
+        endpoint: &HealthEndpoint,
         stop: CancellationToken,
     ) -> Result<Thread, Error> {
         let failed = |source| Error {
@@ -84,7 +85,7 @@ impl Health {
     }
 }
 
-/// Shows again and again that tasks of this runtime are run.
+/// Proves again and again that the async runtime runs tasks.
 pub(crate) async fn beat(heartbeat: Heartbeat) {
     loop {
         heartbeat.within(HEARTBEAT);
@@ -92,7 +93,7 @@ pub(crate) async fn beat(heartbeat: Heartbeat) {
     }
 }
 
-fn bind(endpoint: &Endpoint) -> io::Result<TcpListener> {
+fn bind(endpoint: &HealthEndpoint) -> io::Result<TcpListener> {
     let addresses: Vec<SocketAddr> = endpoint.addresses()?;
     let listener = TcpListener::bind(&*addresses)?;
     listener.set_nonblocking(true)?;

@@ -39,11 +39,11 @@ use self::connect::{Access, connect};
 use self::embedded::Insight;
 pub use self::embedded::{EndedBeforeReady, RunningOperator};
 use self::shutdown::Patience;
-use crate::admission::{Serving, Webhooks};
+use crate::admission::{ServerChoice, Webhooks};
 use crate::client::authentication::CredentialsExhausted;
 use crate::coordination::clock::WallClock;
 use crate::health::endpoint::HealthEndpoint;
-use crate::health::metrics::api::{ApiMetrics, metered};
+use crate::health::metrics::api::{ApiMetrics, with_metrics};
 use crate::index::Indices;
 use crate::operator::hook::{Failed, OperatorHandlers};
 use crate::registration::ResourceHandlers;
@@ -337,7 +337,7 @@ impl Operator {
     /// essential part ends by itself. Failures of the cluster are no errors here: they are waited
     /// for.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
-        let client = metered(client, Arc::clone(&self.requests));
+        let client = with_metrics(client, Arc::clone(&self.requests));
         let access = async |logins: Vec<_>, _: &Settings| {
             if !logins.is_empty() {
                 warn!("login handlers are not called: the operator was given a client");
@@ -367,7 +367,7 @@ impl Operator {
         if args.liveness.is_some() {
             self.liveness = args.liveness.clone();
         }
-        if let Serving::Automatic(local) = &mut self.webhooks.serving {
+        if let ServerChoice::Automatic(local) = &mut self.webhooks.server {
             args.webhooks.apply_to(local);
         }
         block_on(self.serve())

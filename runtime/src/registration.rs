@@ -1,4 +1,4 @@
-//! A kind with its handlers, as generated code puts them together.
+//! Registration of a kind's handlers and webhooks by generated code.
 
 pub(crate) mod function;
 
@@ -28,10 +28,10 @@ use crate::handler::error::{AdmissionResult, HandlerResult};
 use crate::handler::memo::{Memo, Memos};
 use crate::handler::webhook::WebhookHandler;
 use crate::handler::{
-    ChangeHandler, DaemonHandler, Declared, EventHandler, FieldHandler, IndexHandler, InitialDelay,
-    TimerHandler,
+    ChangeHandler, DaemonHandler, EventHandler, FieldHandler, HandlerDeclaration, IndexHandler,
+    InitialDelay, TimerHandler,
 };
-use crate::health::metrics::Form;
+use crate::health::metrics::HandlerType;
 use crate::index::{Index, IndexResult};
 use crate::registration::function::index::{IndexAdapter, IndexFunction};
 use crate::registration::function::webhook::{MutationAdapter, ReviewFunction, ValidationAdapter};
@@ -40,7 +40,7 @@ use crate::registration::function::{
     FieldAdapter, TimerAdapter, TimerFunction,
 };
 
-/// Collects the handlers of one kind `K`, which are methods of `S`.
+/// Collects the handlers of the kind `K`, which are methods of `S`.
 #[must_use]
 pub struct Resource<K, S> {
     coverage: Coverage,
@@ -52,10 +52,10 @@ pub struct Resource<K, S> {
     object: PhantomData<fn() -> K>,
 }
 
-/// A kind and its handlers, ready for an operator.
+/// A kind and its handlers, for [`Operator::resource`](crate::Operator::resource).
 pub struct ResourceHandlers {
     pub(crate) coverage: Coverage,
-    /// What the server says about the kind, if it is one.
+    /// The resource as discovery finds it; none for a selection of kinds.
     pub(crate) description: Option<Description>,
     pub(crate) handlers: Vec<RegisteredHandler>,
     pub(crate) webhooks: Vec<RegisteredWebhook>,
@@ -63,7 +63,7 @@ pub struct ResourceHandlers {
     pub(crate) tracking: Tracking,
 }
 
-/// One declared handler with its function.
+/// A handler for one trigger, with its function.
 #[derive(Clone)]
 pub(crate) struct RegisteredHandler {
     pub(crate) spec: HandlerSpec,
@@ -71,7 +71,7 @@ pub(crate) struct RegisteredHandler {
     pub(crate) param: Option<Arc<Value>>,
 }
 
-/// One declared webhook with its function.
+/// A webhook with its function.
 pub(crate) struct RegisteredWebhook {
     pub(crate) spec: WebhookSpec,
     pub(crate) function: Arc<dyn ReviewFunction>,
@@ -80,7 +80,7 @@ pub(crate) struct RegisteredWebhook {
     pub(crate) description: Option<Description>,
 }
 
-/// What is called.
+/// The function of a handler.
 #[derive(Clone)]
 pub(crate) enum HandlerFunction {
     Change(Arc<dyn ChangeFunction>),
@@ -93,19 +93,19 @@ pub(crate) enum HandlerFunction {
 // === impl ResourceHandlers ===
 
 impl ResourceHandlers {
-    /// Whether any handler accompanies objects.
-    pub(crate) fn has_duties(&self) -> bool {
+    /// Returns true if any handler is a daemon or timer.
+    pub(crate) fn has_background(&self) -> bool {
         let mut handlers = self.handlers.iter();
         handlers.any(|it| it.spec.trigger.is_background())
     }
 
-    /// Whether objects are found in any index.
+    /// Returns true if any handler is an index function.
     pub(crate) fn has_indices(&self) -> bool {
         let mut handlers = self.handlers.iter();
         handlers.any(|it| matches!(it.function, HandlerFunction::Index(_)))
     }
 
-    /// Whether its handlers write to objects, if only to keep their progress.
+    /// Returns true if any handler writes to objects, if only its progress.
     pub(crate) fn writes(&self) -> bool {
         let writes = |trigger: Trigger| trigger.is_change() || trigger.is_background();
         self.handlers.iter().any(|it| writes(it.spec.trigger))
@@ -115,19 +115,19 @@ impl ResourceHandlers {
 // === impl HandlerFunction ===
 
 impl HandlerFunction {
-    /// As what it is counted.
-    pub(crate) fn form(&self) -> Form {
+    /// The type of the handler in metrics.
+    pub(crate) fn handler_type(&self) -> HandlerType {
         match self {
-            Self::Change(_) => Form::Change,
-            Self::Event(_) => Form::Event,
-            Self::Daemon(_) => Form::Daemon,
-            Self::Timer(_) => Form::Timer,
-            Self::Index(_) => Form::Index,
+            Self::Change(_) => HandlerType::Change,
+            Self::Event(_) => HandlerType::Event,
+            Self::Daemon(_) => HandlerType::Daemon,
+            Self::Timer(_) => HandlerType::Timer,
+            Self::Index(_) => HandlerType::Index,
         }
     }
 }
 
-/// A daemon with what belongs to it alone.
+/// The function and the options of a daemon.
 #[derive(Clone)]
 pub(crate) struct RegisteredDaemon {
     pub(crate) function: Arc<dyn DaemonFunction>,
@@ -135,7 +135,7 @@ pub(crate) struct RegisteredDaemon {
     pub(crate) stopping: StopPolicy,
 }
 
-/// A timer with what belongs to it alone.
+/// The function and the options of a timer.
 #[derive(Clone)]
 pub(crate) struct RegisteredTimer {
     pub(crate) function: Arc<dyn TimerFunction>,
@@ -148,19 +148,19 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    /// A kind without handlers so far.
+    /// A kind, without handlers so far.
     pub fn new(spec: ResourceSpec, state: &Arc<S>) -> Self {
-        Self::about(Coverage::Kind(spec), state)
+        Self::for_coverage(Coverage::Kind(spec), state)
     }
 
-    /// All kinds of the server that are like this, as they come and go.
+    /// All kinds of the API server that match the selector, as they are added and removed.
     ///
-    /// Where one of them is declared by itself, too, one stream serves both.
+    /// If one of these kinds is also registered by itself, one watch serves both.
     pub fn selected(selector: Selector, state: &Arc<S>) -> Self {
-        Self::about(Coverage::Selection(selector), state)
+        Self::for_coverage(Coverage::Selection(selector), state)
     }
 
-    fn about(coverage: Coverage, state: &Arc<S>) -> Self {
+    fn for_coverage(coverage: Coverage, state: &Arc<S>) -> Self {
         Self {
             coverage,
             state: Arc::clone(state),
@@ -172,15 +172,16 @@ where
         }
     }
 
-    /// Remembers this of each object, for all of its handlers.
+    /// Keeps a memo of this type for each object, which all of its handlers share.
     pub fn memo<M: Memo<K>>(mut self) -> Self {
         self.memos = Some(Arc::new(Memos::of::<K, M>()));
         self
     }
 
-    /// Keeps the last handled state of every object, also of those that no handler matches.
+    /// Stores the last handled state of every object, also of those that no handler matches.
     ///
-    /// Whoever begins to match is then compared with what it was before, and is not new.
+    /// An object that begins to match is then updated and not created, with a diff to its state
+    /// before.
     pub fn track_always(mut self) -> Self {
         self.tracking = Tracking::Always;
         self
@@ -193,33 +194,42 @@ where
         function: for<'a> fn(&'a S, &'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = ChangeAdapter { state, function };
-        self.with(handler.declare(), &HandlerFunction::Change(Arc::new(shim)))
+        let adapter = ChangeAdapter { state, function };
+        self.with(
+            handler.declare(),
+            &HandlerFunction::Change(Arc::new(adapter)),
+        )
     }
 
-    /// Adds a handler of one field, which holds an `F` when it is there.
+    /// Adds a handler of one field, which is decoded as an `F`.
     pub fn field<F: DeserializeOwned + Send + Sync + 'static>(
         self,
         handler: FieldHandler,
         function: for<'a> fn(&'a S, &'a mut FieldContext<K, F>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
-        let shim = FieldAdapter {
+        let adapter = FieldAdapter {
             state: Arc::clone(&self.state),
             field: handler.path(),
             function,
         };
-        self.with(handler.declare(), &HandlerFunction::Change(Arc::new(shim)))
+        self.with(
+            handler.declare(),
+            &HandlerFunction::Change(Arc::new(adapter)),
+        )
     }
 
-    /// Adds a handler of all events.
+    /// Adds a handler of all watch events.
     pub fn event(
         self,
         handler: EventHandler,
         function: for<'a> fn(&'a S, &'a mut EventContext<K>) -> BoxFuture<'a, HandlerResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = EventAdapter { state, function };
-        self.with(handler.declare(), &HandlerFunction::Event(Arc::new(shim)))
+        let adapter = EventAdapter { state, function };
+        self.with(
+            handler.declare(),
+            &HandlerFunction::Event(Arc::new(adapter)),
+        )
     }
 
     /// Adds a daemon.
@@ -230,12 +240,12 @@ where
     ) -> Self {
         let state = Arc::clone(&self.state);
         let (declared, initial_delay, stopping) = handler.declare();
-        let part = RegisteredDaemon {
+        let registered = RegisteredDaemon {
             function: Arc::new(DaemonAdapter { state, function }),
             initial_delay,
             stopping,
         };
-        self.with(declared, &HandlerFunction::Daemon(part))
+        self.with(declared, &HandlerFunction::Daemon(registered))
     }
 
     /// Adds a timer.
@@ -246,15 +256,15 @@ where
     ) -> Self {
         let state = Arc::clone(&self.state);
         let (declared, initial_delay, timing) = handler.declare();
-        let part = RegisteredTimer {
+        let registered = RegisteredTimer {
             function: Arc::new(TimerAdapter { state, function }),
             initial_delay,
             timing,
         };
-        self.with(declared, &HandlerFunction::Timer(part))
+        self.with(declared, &HandlerFunction::Timer(registered))
     }
 
-    /// Adds a function that says by which keys objects are found in an index, and what is found.
+    /// Adds an index function, which returns the keys and values of an object in an index.
     pub fn index<I: Index>(
         self,
         _: I,
@@ -262,37 +272,37 @@ where
         function: for<'a> fn(&'a S, &'a mut IndexContext<K>) -> BoxFuture<'a, IndexResult<I>>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = IndexAdapter::<I, K, S> { state, function };
+        let adapter = IndexAdapter::<I, K, S> { state, function };
         self.with(
             handler.declare(I::NAME),
-            &HandlerFunction::Index(Arc::new(shim)),
+            &HandlerFunction::Index(Arc::new(adapter)),
         )
     }
 
-    /// Adds a webhook that says whether a request may pass. It is given an `O`: the kind itself,
-    /// or JSON for subresources that are something else.
+    /// Adds a validating webhook. It takes an `O`: the kind itself, or JSON for subresources with
+    /// another type.
     pub fn validate<O: DeserializeOwned + Send + Sync + 'static>(
         self,
         handler: WebhookHandler,
         function: for<'a> fn(&'a S, &'a mut ValidationContext<O>) -> BoxFuture<'a, AdmissionResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = ValidationAdapter { state, function };
-        self.with_webhook(handler, WebhookRole::Validating, Arc::new(shim))
+        let adapter = ValidationAdapter { state, function };
+        self.with_webhook(handler, WebhookRole::Validating, Arc::new(adapter))
     }
 
-    /// Adds a webhook that may change objects before they are stored.
+    /// Adds a mutating webhook.
     pub fn mutate<O: DeserializeOwned + Send + Sync + 'static>(
         self,
         handler: WebhookHandler,
         function: for<'a> fn(&'a S, &'a mut MutationContext<O>) -> BoxFuture<'a, AdmissionResult>,
     ) -> Self {
         let state = Arc::clone(&self.state);
-        let shim = MutationAdapter { state, function };
-        self.with_webhook(handler, WebhookRole::Mutating, Arc::new(shim))
+        let adapter = MutationAdapter { state, function };
+        self.with_webhook(handler, WebhookRole::Mutating, Arc::new(adapter))
     }
 
-    /// All of it, for [`Operator::resource`](crate::Operator::resource).
+    /// The registered handlers, for [`Operator::resource`](crate::Operator::resource).
     pub fn build(mut self) -> ResourceHandlers {
         let description = match &self.coverage {
             Coverage::Kind(spec) => Some(Description::awaited(&KindSpec::from(*spec))),
@@ -329,7 +339,7 @@ where
         self
     }
 
-    fn with(mut self, declared: Declared, function: &HandlerFunction) -> Self {
+    fn with(mut self, declared: HandlerDeclaration, function: &HandlerFunction) -> Self {
         for spec in declared.specs {
             self.handlers.push(RegisteredHandler {
                 spec,

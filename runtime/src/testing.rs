@@ -1,5 +1,5 @@
-//! For tests of operators on a cluster: a namespace of the test's own, the operator in it, and
-//! waiting for what should happen.
+//! Tests of operators on a cluster: a namespace for each test, the operator in it, and conditions to
+//! wait for.
 //!
 //! ```no_run
 //! use kopf_runtime::testing::{TestResult, on_cluster};
@@ -21,8 +21,8 @@
 //! ```
 //!
 //! `PROGRAM` is `env!("CARGO_BIN_EXE_<name>")` there. Tests run on the cluster that `KUBECONFIG`
-//! names, and fail with instructions if it names none: no test passes, and none runs on a cluster
-//! by accident.
+//! names. Without it, they fail with instructions, so that no test passes untested or runs on the
+//! wrong cluster.
 
 mod failure;
 mod log;
@@ -39,33 +39,33 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client, Config, ResourceExt as _, discovery};
 use serde_json::Value;
 
-pub use self::failure::{Failure, TestResult};
+pub use self::failure::{TestFailure, TestResult};
 pub use self::objects::Objects;
-pub use self::program::{Operating, Program};
+pub use self::program::{OperatorProgram, TestOperator};
 use crate::operator::{Namespaces, Operator};
 
 /// The variable that names the cluster.
 const KUBECONFIG: &str = "KUBECONFIG";
 
-/// How long a test waits for something to happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a test waits for a condition by default.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Who applies objects, as the API server keeps it.
+/// The field manager of applied objects.
 const FIELD_MANAGER: &str = "kopf-gen-tests";
 
-/// Where a test runs: a namespace of its own on a cluster.
+/// A cluster with a namespace for one test.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
     namespace: String,
-    patience: Duration,
+    timeout: Duration,
 }
 
-/// Runs a test in a new namespace of the cluster, which is deleted afterwards, however the test
-/// ends. What the test makes outside of it stays.
+/// Runs a test in a new namespace of the cluster, and deletes the namespace afterwards, even if the
+/// test fails or panics. Objects that the test creates elsewhere stay.
 ///
 /// # Errors
-/// Those of the test; or that there is no cluster, and what to do about it.
+/// Those of the test; or that there is no cluster, with instructions.
 pub fn on_cluster(test: impl AsyncFnOnce(&Cluster) -> TestResult) -> TestResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -82,22 +82,22 @@ pub fn on_cluster(test: impl AsyncFnOnce(&Cluster) -> TestResult) -> TestResult 
 }
 
 impl Cluster {
-    async fn open() -> Result<Self, Failure> {
+    async fn open() -> Result<Self, TestFailure> {
         if std::env::var_os(KUBECONFIG).is_none_or(|it| it.is_empty()) {
-            return Err(Failure::no_cluster("KUBECONFIG is not set"));
+            return Err(TestFailure::no_cluster("KUBECONFIG is not set"));
         }
         let config = Config::infer().await;
-        let config = config.map_err(|error| Failure::no_cluster(&error.to_string()))?;
+        let config = config.map_err(|error| TestFailure::no_cluster(&error.to_string()))?;
         let client = Client::try_from(config)?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let mut namespace = Namespace::default();
         namespace.metadata.generate_name = Some("operator-test-".to_owned());
         let created = namespaces.create(&PostParams::default(), &namespace).await;
-        let created = created.map_err(|error| Failure::no_cluster(&error.to_string()))?;
+        let created = created.map_err(|error| TestFailure::no_cluster(&error.to_string()))?;
         Ok(Self {
             client,
             namespace: created.name_any(),
-            patience: PATIENCE,
+            timeout: DEFAULT_TIMEOUT,
         })
     }
 
@@ -108,16 +108,16 @@ impl Cluster {
         Ok(())
     }
 
-    /// The same place for those who wait longer, or not as long.
+    /// The same cluster and namespace with another timeout for conditions.
     #[must_use]
-    pub fn within(&self, patience: Duration) -> Self {
+    pub fn within(&self, timeout: Duration) -> Self {
         Self {
-            patience,
+            timeout,
             ..self.clone()
         }
     }
 
-    /// A client that may do what the kubeconfig allows.
+    /// A client with the permissions of the kubeconfig.
     #[must_use]
     pub fn client(&self) -> Client {
         self.client.clone()
@@ -134,16 +134,16 @@ impl Cluster {
         Objects::new(self, api_version, kind, plural)
     }
 
-    /// Makes an object be as this JSON says, such as a CustomResourceDefinition, and waits until
-    /// the server knows what a definition defines. Objects without a namespace stay after the test.
+    /// Applies an object from JSON, such as a CustomResourceDefinition; for a definition, waits until
+    /// it is established. Cluster-scoped objects stay after the test.
     ///
     /// # Errors
-    /// If it is no object, or the server refuses it.
+    /// If the JSON is not an object, or the API server rejects it.
     pub async fn apply(&self, json: &str) -> TestResult {
         let object: Value = serde_json::from_str(json)?;
         let text = |pointer: &str| {
             let text = object.pointer(pointer).and_then(Value::as_str);
-            text.ok_or_else(|| Failure::new(format!("the object has no {pointer}")))
+            text.ok_or_else(|| TestFailure::new(format!("the object has no {pointer}")))
         };
         let (api_version, kind, name) = (
             text("/apiVersion")?,
@@ -177,42 +177,43 @@ impl Cluster {
         Ok(())
     }
 
-    /// An operator that is a program of its own, as it will be deployed.
-    pub fn program(&self, path: impl Into<std::path::PathBuf>) -> Program {
-        Program::new(self, path.into())
+    /// An operator that runs as a separate program, as it is deployed.
+    pub fn program(&self, path: impl Into<std::path::PathBuf>) -> OperatorProgram {
+        OperatorProgram::new(self, path.into())
     }
 
-    /// Starts an operator inside of the test, in the test's namespace, and waits until it is ready.
+    /// Starts an operator inside the test program, for the test's namespace, and waits until it is
+    /// ready.
     ///
     /// # Errors
     /// If it ends, or is not ready in time.
-    pub async fn start(&self, operator: Operator) -> Result<Operating, Failure> {
-        let here = Namespaces::Only(vec![self.namespace.clone()]);
+    pub async fn start(&self, operator: Operator) -> Result<TestOperator, TestFailure> {
+        let namespaces = Namespaces::Only(vec![self.namespace.clone()]);
         let log = log::captured();
-        let running = operator.namespaces(here).spawn(self.client());
-        let operating = Operating::inside(self, running, log);
-        operating.ready().await?;
-        Ok(operating)
+        let running = operator.namespaces(namespaces).spawn(self.client());
+        let operator = TestOperator::in_process(self, running, log);
+        operator.ready().await?;
+        Ok(operator)
     }
 
-    /// Asks again and again until there is an answer.
+    /// Calls `ask` again and again until it returns a value.
     ///
     /// # Errors
-    /// If there is none in time, or asking fails.
+    /// If it returns none within the timeout, or fails.
     pub async fn eventually<T>(
         &self,
         what: &str,
-        ask: impl AsyncFn() -> Result<Option<T>, Failure>,
-    ) -> Result<T, Failure> {
+        ask: impl AsyncFn() -> Result<Option<T>, TestFailure>,
+    ) -> Result<T, TestFailure> {
         const PAUSE: Duration = Duration::from_millis(100);
-        let deadline = tokio::time::Instant::now() + self.patience;
+        let deadline = tokio::time::Instant::now() + self.timeout;
         loop {
             if let Some(answer) = ask().await? {
                 return Ok(answer);
             }
             if tokio::time::Instant::now() >= deadline {
-                let patience = self.patience;
-                return Err(Failure::new(format!("not within {patience:?}: {what}")));
+                let timeout = self.timeout;
+                return Err(TestFailure::new(format!("not within {timeout:?}: {what}")));
             }
             tokio::time::sleep(PAUSE).await;
         }

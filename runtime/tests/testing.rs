@@ -1,4 +1,4 @@
-//! The test runner itself, on the cluster that `KUBECONFIG` names.
+//! Tests of `kopf_runtime::testing`, on the cluster that `KUBECONFIG` names.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ const CONFIG_MAPS: ResourceSpec = ResourceSpec {
     status: StatusSubresource::Absent,
 };
 
-/// An operator that says which objects came.
+/// An operator that logs the names of created objects.
 fn operator() -> Operator {
     let handler = ChangeHandler::new("greet", On::create());
     let resource = Resource::<Value, ()>::new(CONFIG_MAPS, &Arc::new(()));
@@ -36,7 +36,7 @@ fn operator() -> Operator {
 }
 
 #[test]
-fn an_operator_inside_of_the_test_is_ready_talks_and_stops() -> TestResult {
+fn an_operator_in_the_test_program_gets_ready_logs_and_stops() -> TestResult {
     on_cluster(async |cluster| {
         let maps = cluster.objects("v1", "ConfigMap", "configmaps");
         let operator = cluster.start(operator()).await?;
@@ -46,7 +46,10 @@ fn an_operator_inside_of_the_test_is_ready_talks_and_stops() -> TestResult {
         operator.stop().await?;
 
         let again = cluster.start(self::operator()).await?;
-        assert!(!again.log().contains("welcome, first"), "an earlier log");
+        assert!(
+            !again.log().contains("welcome, first"),
+            "the log of an earlier operator"
+        );
         maps.create("second", json!({"data": {"a": "b"}})).await?;
         again.wait_for_log("welcome, second").await?;
         again.stop().await
@@ -54,23 +57,23 @@ fn an_operator_inside_of_the_test_is_ready_talks_and_stops() -> TestResult {
 }
 
 #[test]
-fn a_test_that_panics_leaves_nothing_behind() -> TestResult {
+fn the_namespace_of_a_test_that_panics_is_deleted() -> TestResult {
     let namespace = OnceLock::new();
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         on_cluster(async |cluster| {
             namespace.get_or_init(|| cluster.namespace().to_owned());
             let _operator = cluster.start(operator()).await?;
-            panic!("told to");
+            panic!("as expected");
         })
     }));
-    let panic = panicked.expect_err("the panic is the test's own");
-    assert_eq!(panic.downcast_ref(), Some(&"told to"));
+    let panic = panicked.expect_err("the panic of the test is passed on");
+    assert_eq!(panic.downcast_ref(), Some(&"as expected"));
     let namespace = namespace.get().expect("the test has begun");
     on_cluster(async |cluster| {
         let namespaces: Api<Namespace> = Api::all(cluster.client());
         let left = namespaces.get_opt(namespace).await?;
         let stays = left.is_some_and(|it| it.metadata.deletion_timestamp.is_none());
-        assert!(!stays, "{namespace} is still there");
+        assert!(!stays, "{namespace} still exists");
         Ok(())
     })
 }

@@ -1,5 +1,5 @@
-//! Traces of an operator in a process of its own, as a collector receives them. This program is both
-//! the test and the operator.
+//! The traces of an operator in a separate process, as a collector receives them. This program is
+//! both the test and the operator.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use kopf_runtime::prelude::*;
-use kopf_runtime::testing::{Failure, TestResult, on_cluster};
+use kopf_runtime::testing::{TestFailure, TestResult, on_cluster};
 use kopf_runtime::{ChangeHandler, On, Operator, Resource, ResourceSpec, Scope, StatusSubresource};
 
 /// The variable that makes this program the operator.
@@ -22,8 +22,8 @@ const CONFIG_MAPS: ResourceSpec = ResourceSpec {
     status: StatusSubresource::Absent,
 };
 
-/// What arrived at the collector so far: requests with their bodies.
-type Arrived = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+/// The requests that the collector has received so far, with their bodies.
+type ReceivedRequests = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
 fn main() -> ExitCode {
     if std::env::var_os(OPERATOR).is_some() {
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     match spans_of_a_whole_process_arrive_at_a_collector() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // There is nowhere else to report to.
+            // A failure to write to stderr cannot be reported.
             let _ = writeln!(std::io::stderr(), "{failure:?}");
             ExitCode::FAILURE
         }
@@ -67,19 +67,19 @@ fn spans_of_a_whole_process_arrive_at_a_collector() -> TestResult {
         maps.create("traced-object", json!({"data": {"a": "b"}}))
             .await?;
         operator.wait_for_log("Handler 'attend' succeeded.").await?;
-        // The last spans are sent before it ends.
+        // The operator sends its last spans before it ends.
         operator.stop().await
     })?;
     let arrived = arrived
         .lock()
-        .map_err(|_| Failure::new("the collector is broken"))?;
+        .map_err(|_| TestFailure::new("the collector has panicked"))?;
     let heads: Vec<&str> = arrived.iter().map(|(head, _)| head.as_str()).collect();
     assert!(
         heads.iter().all(|it| it.starts_with("POST /v1/traces ")),
         "{heads:?}"
     );
     let bodies: Vec<u8> = arrived.iter().flat_map(|(_, body)| body.clone()).collect();
-    // Texts are in the messages as they are.
+    // Protobuf has texts as plain bytes.
     let count = |text: &str| {
         let windows = bodies.windows(text.len());
         windows.filter(|window| *window == text.as_bytes()).count()
@@ -96,23 +96,23 @@ fn spans_of_a_whole_process_arrive_at_a_collector() -> TestResult {
     Ok(())
 }
 
-/// Takes whatever comes, for as long as this process lives.
-fn collector() -> Result<(String, Arrived), Failure> {
+/// Starts a collector that accepts all requests until this process ends.
+fn collector() -> Result<(String, ReceivedRequests), TestFailure> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let endpoint = format!("http://{}", listener.local_addr()?);
-    let arrived = Arrived::default();
-    let taken = Arc::clone(&arrived);
+    let arrived = ReceivedRequests::default();
+    let received = Arc::clone(&arrived);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let taken = Arc::clone(&taken);
-            std::thread::spawn(move || while take(&stream, &taken).is_some() {});
+            let received = Arc::clone(&received);
+            std::thread::spawn(move || while receive(&stream, &received).is_some() {});
         }
     });
     Ok((endpoint, arrived))
 }
 
-/// One request; none if the other side has had enough.
-fn take(stream: &TcpStream, taken: &Arrived) -> Option<()> {
+/// Receives one request; none if the client has closed the connection.
+fn receive(stream: &TcpStream, received: &ReceivedRequests) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -126,7 +126,7 @@ fn take(stream: &TcpStream, taken: &Arrived) -> Option<()> {
     });
     let mut body = vec![0; length?];
     reader.read_exact(&mut body).ok()?;
-    taken.lock().ok()?.push((head, body));
+    received.lock().ok()?.push((head, body));
     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     let mut stream = stream;
     stream.write_all(answer).ok()

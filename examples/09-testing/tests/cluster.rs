@@ -12,7 +12,7 @@ const DEFINITIONS: &[&str] = &[
     include_str!("../src/generated/types/kopf_example/crd.json"),
 ];
 
-async fn examples(cluster: &Cluster) -> Result<Objects, kopf_runtime::testing::Failure> {
+async fn examples(cluster: &Cluster) -> Result<Objects, kopf_runtime::testing::TestFailure> {
     for definition in DEFINITIONS {
         cluster.apply(definition).await?;
     }

@@ -1,4 +1,8 @@
-//! Connections: accepted as long as there is room, bounded in every respect, and let go in peace.
+//! The accept loop of the webhook server: TLS, HTTP/1.1 and HTTP/2, limits, graceful shutdown.
+//!
+//! It shares no code with the health endpoint, which serves single plain requests on a thread of
+//! its own and drops the oldest connection when there are too many. Here, connections last, they
+//! need TLS, and new ones wait until there is room.
 
 use std::io;
 use std::pin::Pin;
@@ -20,103 +24,68 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::http_request::{self, Desk};
+use super::http_request::{self, ReviewService};
+use super::limits::WebhookLimits;
 use crate::task::Crowd;
 
-/// What one client, and all clients together, may take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The size of a review. The API server stores objects of up to 1.5 MiB or so, and a review
-    /// has two of them, with some blanks.
-    pub body_bytes: usize,
-    /// The size of all reviews that are being read or answered.
-    pub total_bytes: usize,
-    /// Connections at the same time.
-    pub connections: usize,
-    /// How long a client may take to establish a connection.
-    pub handshake: Duration,
-    /// How long a client may take to send a review.
-    pub body: Duration,
-    /// How long a connection may be silent.
-    pub idle: Duration,
-    /// How long reviews may take to finish when the operator stops.
-    pub drain: Duration,
-}
+/// The current TLS configuration, which changes with the certificates; none for plain HTTP.
+pub(super) type CurrentTlsConfig = Option<watch::Receiver<Arc<ServerConfig>>>;
 
-/// What the server shows its clients; nothing for plain HTTP.
-pub(super) type Identity = Option<watch::Receiver<Arc<ServerConfig>>>;
-
-/// An accept loop with everything that it needs.
-pub(super) struct Reception {
+/// The accept loop of one listener.
+pub(super) struct AcceptLoop {
     pub(super) listener: TcpListener,
-    pub(super) identity: Identity,
-    pub(super) desk: Arc<Desk>,
-    pub(super) limits: Limits,
+    pub(super) tls_config: CurrentTlsConfig,
+    pub(super) service: Arc<ReviewService>,
+    pub(super) limits: WebhookLimits,
 }
 
-/// A stream that ends when nothing was read for a while.
-struct Impatient<S> {
+/// A stream that fails when nothing was read for a while.
+struct IdleTimeoutStream<S> {
     stream: S,
     idle: Duration,
     deadline: Pin<Box<Sleep>>,
 }
 
-// === impl Limits ===
+// === impl AcceptLoop ===
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body_bytes: 7 * 1024 * 1024,
-            total_bytes: 64 * 1024 * 1024,
-            connections: 1024,
-            handshake: Duration::from_secs(10),
-            body: Duration::from_secs(10),
-            idle: Duration::from_secs(120),
-            drain: Duration::from_secs(10),
-        }
-    }
-}
-
-// === impl Reception ===
-
-impl Reception {
-    /// Accepts connections until `over`, then lets the requests finish that have begun.
-    pub(super) async fn run(self, over: &CancellationToken) {
-        let room = Arc::new(Semaphore::new(self.limits.connections));
+impl AcceptLoop {
+    /// Accepts connections until `stop`, then waits for the requests that have begun.
+    pub(super) async fn run(self, stop: &CancellationToken) {
+        let permits = Arc::new(Semaphore::new(self.limits.connections));
         let graceful = GracefulShutdown::new();
         let mut connections = Crowd::default();
         loop {
             let accepted = tokio::select! {
-                () = over.cancelled() => break,
+                () = stop.cancelled() => break,
                 () = connections.reap() => continue,
                 accepted = async {
-                    let place = Arc::clone(&room).acquire_owned().await;
-                    (place, self.listener.accept().await)
+                    let permit = Arc::clone(&permits).acquire_owned().await;
+                    (permit, self.listener.accept().await)
                 } => accepted,
             };
-            let (place, Ok((stream, _))) = accepted else {
-                // Out of file descriptors, most likely: some are going to be free again.
+            let (permit, Ok((stream, _))) = accepted else {
+                // Most likely there are no free file descriptors; wait until there are.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
             let served = serve(
                 stream,
-                self.identity.clone(),
-                Arc::clone(&self.desk),
+                self.tls_config.clone(),
+                Arc::clone(&self.service),
                 self.limits.clone(),
                 graceful.watcher(),
             );
             connections.spawn(async move {
                 if let Err(error) = served.await {
-                    debug!("a connection ended badly: {error}");
+                    debug!("a connection failed: {error}");
                 }
-                drop(place);
+                drop(permit);
             });
         }
         drop(self.listener);
         let finished = tokio::time::timeout(self.limits.drain, graceful.shutdown()).await;
         if finished.is_err() {
-            debug!("some reviews were not finished in time");
+            debug!("some reviews did not finish in time");
         }
         connections.cancel().await;
     }
@@ -124,18 +93,18 @@ impl Reception {
 
 async fn serve(
     stream: TcpStream,
-    identity: Identity,
-    desk: Arc<Desk>,
-    limits: Limits,
+    tls_config: CurrentTlsConfig,
+    service: Arc<ReviewService>,
+    limits: WebhookLimits,
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    // Answers are small; waiting to fill a packet only delays them.
+    // Responses are small; waiting to fill a packet would only delay them.
     stream.set_nodelay(true)?;
-    let Some(identity) = identity else {
-        let stream = Impatient::new(stream, limits.idle);
-        return serve_http1(stream, desk, None, &limits, watcher).await;
+    let Some(tls_config) = tls_config else {
+        let stream = IdleTimeoutStream::new(stream, limits.idle);
+        return serve_http1(stream, service, None, &limits, watcher).await;
     };
-    let config = Arc::clone(&identity.borrow());
+    let config = Arc::clone(&tls_config.borrow());
     let accepting = TlsAcceptor::from(config).accept(stream);
     let stream = tokio::time::timeout(limits.handshake, accepting).await??;
     let (_, tls) = stream.get_ref();
@@ -145,12 +114,13 @@ async fn serve(
         .and_then(|first| Certificate::from_der(first).ok())
         .map(Arc::new);
     let http2 = tls.alpn_protocol() == Some(b"h2");
-    let stream = Impatient::new(stream, limits.idle);
+    let stream = IdleTimeoutStream::new(stream, limits.idle);
     if !http2 {
-        return serve_http1(stream, desk, certificate, &limits, watcher).await;
+        return serve_http1(stream, service, certificate, &limits, watcher).await;
     }
-    let answer =
-        service_fn(|request| http_request::answer(Arc::clone(&desk), request, certificate.clone()));
+    let answer = service_fn(|request| {
+        http_request::answer(Arc::clone(&service), request, certificate.clone())
+    });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(limits.idle / 4)
@@ -161,17 +131,18 @@ async fn serve(
 }
 
 async fn serve_http1<S>(
-    stream: Impatient<S>,
-    desk: Arc<Desk>,
+    stream: IdleTimeoutStream<S>,
+    service: Arc<ReviewService>,
     certificate: Option<Arc<Certificate>>,
-    limits: &Limits,
+    limits: &WebhookLimits,
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let answer =
-        service_fn(|request| http_request::answer(Arc::clone(&desk), request, certificate.clone()));
+    let answer = service_fn(|request| {
+        http_request::answer(Arc::clone(&service), request, certificate.clone())
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.idle)
@@ -180,9 +151,9 @@ where
     Ok(watcher.watch(connection).await?)
 }
 
-// === impl Impatient ===
+// === impl IdleTimeoutStream ===
 
-impl<S> Impatient<S> {
+impl<S> IdleTimeoutStream<S> {
     fn new(stream: S, idle: Duration) -> Self {
         Self {
             stream,
@@ -192,7 +163,7 @@ impl<S> Impatient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for IdleTimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -214,7 +185,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for IdleTimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

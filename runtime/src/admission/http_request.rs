@@ -1,4 +1,4 @@
-//! One HTTP request: who may ask what, how large it may be, and what a refusal looks like.
+//! Handles one HTTP request: its path, method and size, and the response if it is no review.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -13,48 +13,48 @@ use kopf_core::admission::certificate::Certificate;
 use tokio::sync::Semaphore;
 use tracing::{debug, error};
 
-use super::connection::Limits;
-use super::reviewer::{Refusal, Reviewer};
+use super::limits::WebhookLimits;
+use super::reviewer::{ReviewError, Reviewer};
 use crate::context::validation::Caller;
 use crate::task::panic_message;
 
-/// Where requests are answered.
-pub(super) struct Desk {
+/// Answers the requests of all connections.
+pub(super) struct ReviewService {
     reviewer: Reviewer,
-    /// What comes before the paths of the webhooks.
+    /// The part of the path before the paths of the webhooks.
     prefix: String,
-    /// Bytes of reviews for which there is still room.
-    room: Semaphore,
-    limits: Limits,
+    /// The bytes that further reviews may use.
+    bytes: Semaphore,
+    limits: WebhookLimits,
 }
 
-/// Why a request is not answered with a review.
+/// A request that is not answered with an admission review.
 #[derive(Debug, thiserror::Error)]
-enum Unanswered {
+enum RequestError {
     #[error("reviews are sent with POST")]
     Method,
     #[error("a review has {0} bytes at most")]
     TooLarge(usize),
-    #[error("the review did not come within {0:?}")]
+    #[error("the review did not arrive within {0:?}")]
     TooSlow(Duration),
-    #[error("the review broke off")]
-    BrokenOff,
+    #[error("the connection closed before the review was complete")]
+    Incomplete,
     #[error("too many reviews at once")]
     Busy,
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Review(#[from] ReviewError),
     #[error("the review failed: {0}")]
     Panicked(String),
 }
 
-// === impl Desk ===
+// === impl ReviewService ===
 
-impl Desk {
-    pub(super) fn new(reviewer: Reviewer, prefix: &str, limits: Limits) -> Self {
+impl ReviewService {
+    pub(super) fn new(reviewer: Reviewer, prefix: &str, limits: WebhookLimits) -> Self {
         Self {
             reviewer,
             prefix: prefix.trim_end_matches('/').to_owned(),
-            room: Semaphore::new(limits.total_bytes.min(Semaphore::MAX_PERMITS)),
+            bytes: Semaphore::new(limits.total_bytes.min(Semaphore::MAX_PERMITS)),
             limits,
         }
     }
@@ -63,17 +63,17 @@ impl Desk {
         &self,
         request: Request<Incoming>,
         certificate: Option<Arc<Certificate>>,
-    ) -> Result<Vec<u8>, Unanswered> {
+    ) -> Result<Vec<u8>, RequestError> {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         let Some(path) = path.strip_prefix(self.prefix.as_str()) else {
-            return Err(Refusal::UnknownWebhook(shortened(path)).into());
+            return Err(ReviewError::UnknownWebhook(shortened(path)).into());
         };
         if head.method != Method::POST {
-            return Err(Unanswered::Method);
+            return Err(RequestError::Method);
         }
         let limits = &self.limits;
-        let too_large = || Unanswered::TooLarge(limits.body_bytes);
+        let too_large = || RequestError::TooLarge(limits.body_bytes);
         let size = body.size_hint();
         if size.lower() > limits.body_bytes as u64 {
             return Err(too_large());
@@ -82,30 +82,30 @@ impl Desk {
             usize::try_from(upper).map_or(limits.body_bytes, |upper| upper.min(limits.body_bytes))
         });
         let bytes = u32::try_from(size).unwrap_or(u32::MAX);
-        let waiting = tokio::time::timeout(limits.body, self.room.acquire_many(bytes));
-        let _room = match waiting.await {
-            Ok(Ok(room)) => room,
-            Ok(Err(_)) | Err(_) => return Err(Unanswered::Busy),
+        let waiting = tokio::time::timeout(limits.body, self.bytes.acquire_many(bytes));
+        let _permit = match waiting.await {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(_)) | Err(_) => return Err(RequestError::Busy),
         };
         let reading = Limited::new(body, limits.body_bytes).collect();
         let text = match tokio::time::timeout(limits.body, reading).await {
             Ok(Ok(text)) => text.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-            Ok(Err(_)) => return Err(Unanswered::BrokenOff),
-            Err(_) => return Err(Unanswered::TooSlow(limits.body)),
+            Ok(Err(_)) => return Err(RequestError::Incomplete),
+            Err(_) => return Err(RequestError::TooSlow(limits.body)),
         };
-        let patience = head.uri.query().and_then(patience);
+        let timeout = head.uri.query().and_then(timeout);
         let caller = Caller {
             headers: head.headers,
             certificate,
         };
-        let review = self.reviewer.review(path, &text, caller, patience);
+        let review = self.reviewer.review(path, &text, caller, timeout);
         match AssertUnwindSafe(review).catch_unwind().await {
             Ok(answer) => Ok(answer?),
             Err(payload) => {
                 let message = panic_message(&*payload);
-                error!("a review panicked outside of its webhook: {message}");
-                Err(Unanswered::Panicked(message))
+                error!("a review panicked outside of the webhook function: {message}");
+                Err(RequestError::Panicked(message))
             }
         }
     }
@@ -113,17 +113,17 @@ impl Desk {
 
 /// Answers one request.
 pub(super) async fn answer(
-    desk: Arc<Desk>,
+    service: Arc<ReviewService>,
     request: Request<Incoming>,
     certificate: Option<Arc<Certificate>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let reviewed = desk.review(request, certificate).await;
-    let (status, content_type, text) = match reviewed {
+    let answer = service.review(request, certificate).await;
+    let (status, content_type, text) = match answer {
         Ok(answer) => (StatusCode::OK, "application/json", answer),
-        Err(unanswered) => {
-            debug!("a request was not answered: {unanswered}");
-            let text = format!("{unanswered}\n").into_bytes();
-            (unanswered.status(), "text/plain; charset=utf-8", text)
+        Err(error) => {
+            debug!("a request is not answered with a review: {error}");
+            let text = format!("{error}\n").into_bytes();
+            (error.status(), "text/plain; charset=utf-8", text)
         }
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
@@ -136,24 +136,24 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-impl Unanswered {
+impl RequestError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
-            Self::BrokenOff => StatusCode::BAD_REQUEST,
+            Self::Incomplete => StatusCode::BAD_REQUEST,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Refused(refusal) => {
-                StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::BAD_REQUEST)
+            Self::Review(error) => {
+                StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST)
             }
             Self::Panicked(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }
 
-/// How long the API server waits, as it says in `?timeout=10s`.
-fn patience(query: &str) -> Option<Duration> {
+/// How long the API server waits for the answer: `?timeout=10s`.
+fn timeout(query: &str) -> Option<Duration> {
     let timeout = query
         .split('&')
         .find_map(|part| part.strip_prefix("timeout="))?;
@@ -161,7 +161,7 @@ fn patience(query: &str) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
-/// Strangers may send anything; what is told and logged of it is short.
+/// A path for messages and logs; any client may send a long one.
 fn shortened(path: &str) -> String {
     path.chars().take(100).collect()
 }
@@ -171,9 +171,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_patience_of_the_api_server_is_read_from_the_query() {
-        assert_eq!(patience("timeout=10s"), Some(Duration::from_secs(10)));
-        assert_eq!(patience("a=b&timeout=3s"), Some(Duration::from_secs(3)));
+    fn the_timeout_of_the_api_server_is_read_from_the_query() {
+        assert_eq!(timeout("timeout=10s"), Some(Duration::from_secs(10)));
+        assert_eq!(timeout("a=b&timeout=3s"), Some(Duration::from_secs(3)));
         for other in [
             "",
             "timeout=",
@@ -182,7 +182,7 @@ mod tests {
             "timeout=0s",
             "timeout=1h",
         ] {
-            assert_eq!(patience(other), None, "{other}");
+            assert_eq!(timeout(other), None, "{other}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Makes authorities, and server certificates that they sign.
+//! Makes certificate authorities and the server certificates that they sign.
 
 use std::time::Duration;
 
@@ -10,20 +10,23 @@ use rcgen::{
 
 /// A certificate with its private key, both as PEM.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Pair {
+pub(super) struct CertificateKeyPair {
     pub(super) certificate: String,
     pub(super) key: String,
 }
 
-/// Clocks differ a little: what is made now counts from a moment ago, at most a tenth of its life.
+/// How long before now a new certificate begins, as clocks differ; at most a tenth of its lifetime.
 const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
-/// Makes an authority.
-pub(super) fn authority(now: Timestamp, lifetime: Duration) -> Result<Pair, rcgen::Error> {
+/// Makes a self-signed authority.
+pub(super) fn authority(
+    now: Timestamp,
+    lifetime: Duration,
+) -> Result<CertificateKeyPair, rcgen::Error> {
     let key = KeyPair::generate()?;
     let mut params = authority_params();
     limit(&mut params, now, lifetime);
-    Ok(Pair {
+    Ok(CertificateKeyPair {
         certificate: params.self_signed(&key)?.pem(),
         key: key.serialize_pem(),
     })
@@ -31,23 +34,23 @@ pub(super) fn authority(now: Timestamp, lifetime: Duration) -> Result<Pair, rcge
 
 /// Makes a certificate for a server with these names and addresses.
 pub(super) fn leaf(
-    authority: &Pair,
+    authority: &CertificateKeyPair,
     hosts: &[String],
     now: Timestamp,
     lifetime: Duration,
-) -> Result<Pair, rcgen::Error> {
+) -> Result<CertificateKeyPair, rcgen::Error> {
     let issuer = Issuer::new(authority_params(), KeyPair::from_pem(&authority.key)?);
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(hosts)?;
     let name = hosts.first().map_or("webhooks", String::as_str);
-    // A common name holds 64 characters at most, and nobody looks at it.
+    // A common name has 64 characters at most; clients check the alternative names instead.
     let name: String = name.chars().take(64).collect();
     params.distinguished_name.push(DnType::CommonName, name);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
     limit(&mut params, now, lifetime);
-    Ok(Pair {
+    Ok(CertificateKeyPair {
         certificate: params.signed_by(&key, &issuer)?.pem(),
         key: key.serialize_pem(),
     })
@@ -69,9 +72,9 @@ fn limit(params: &mut CertificateParams, now: Timestamp, lifetime: Duration) {
     params.not_after = epoch + now + lifetime;
 }
 
-impl std::fmt::Debug for Pair {
+impl std::fmt::Debug for CertificateKeyPair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pair")
+        f.debug_struct("CertificateKeyPair")
             .field("certificate", &self.certificate)
             .finish_non_exhaustive()
     }
@@ -86,16 +89,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leaf_is_signed_by_its_authority_and_ends_when_it_should() {
+    fn a_server_certificate_names_its_authority_and_its_validity() {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         let day = Duration::from_secs(24 * 3600);
         let authority = authority(now, day * 2).unwrap();
         let leaf = leaf(&authority, &["localhost".to_owned()], now, day).unwrap();
-        let facts = |pair: &Pair| {
+        let parsed = |pair: &CertificateKeyPair| {
             let der = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
             Certificate::from_der(&der).unwrap()
         };
-        let (authority, leaf) = (facts(&authority), facts(&leaf));
+        let (authority, leaf) = (parsed(&authority), parsed(&leaf));
         assert_eq!(leaf.issuer, authority.subject);
         assert_eq!(leaf.subject.common_name(), Some("localhost"));
         assert_eq!(leaf.not_after.as_second(), 1_800_000_000 + 24 * 3600);

@@ -1,4 +1,4 @@
-//! From the text of a review to the text of its answer, whoever transported it.
+//! Answers admission reviews: finds the webhook, checks its filters, calls it, encodes the answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,31 +17,31 @@ use serde_json::Value;
 use tracing::{Instrument as _, debug, error, info_span};
 
 use crate::client::resource::{Description, ResourceSpec};
-use crate::context::validation::{Caller, ReviewFacts, States};
+use crate::context::validation::{Caller, ReviewInputs, ReviewedStates};
 use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};
 use crate::index::readiness::GatedIndices;
 use crate::registration::RegisteredWebhook;
-use crate::registration::function::webhook::{ReviewFunction, ReviewVerdict};
+use crate::registration::function::webhook::{ReviewFunction, ReviewResult, ReviewVerdict};
 
-/// Where the paths of conversions begin; those of webhooks begin with their roles.
+/// The first path segment of conversion webhooks; that of admission webhooks is their role.
 const CONVERSIONS: &str = "convert";
 
-/// Answers reviews; cheap to clone.
+/// Answers admission reviews; cheap to clone.
 #[derive(Clone)]
 pub struct Reviewer {
-    routes: Arc<Routes>,
+    routes: Arc<WebhookRoutes>,
 }
 
-struct Routes {
-    /// By path, as the configuration has it.
-    webhooks: HashMap<String, Route>,
-    reach: WebhookNamespaces,
+struct WebhookRoutes {
+    /// By the path in the webhook configuration.
+    webhooks: HashMap<String, WebhookRoute>,
+    namespaces: WebhookNamespaces,
     client: Client,
     lookup: GatedIndices,
 }
 
-struct Route {
+struct WebhookRoute {
     resource: ResourceSpec,
     spec: WebhookSpec,
     function: Arc<dyn ReviewFunction>,
@@ -51,34 +51,32 @@ struct Route {
     metrics: Arc<WebhookMetrics>,
 }
 
-/// Why a review got no answer.
+/// A review that cannot be answered.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// Nothing is served there.
+pub enum ReviewError {
+    /// No webhook has this path.
     #[error("there is no webhook at `{0}`")]
     UnknownWebhook(String),
-    /// Conversions between versions would be asked for there.
-    #[error(
-        "nothing is converted at `{0}`: the versions of no kind are converted by this operator"
-    )]
+    /// The path is that of a conversion webhook.
+    #[error("nothing is converted at `{0}`: this operator has no conversion webhooks")]
     NoConversion(String),
-    /// The text is not a review.
+    /// The text is not an admission review.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// The review is about another kind of objects.
+    /// The review is about another resource.
     #[error("the webhook at `{path}` is not about `{resource}`")]
     OtherResource {
         /// The path of the webhook.
         path: String,
-        /// What the review is about.
+        /// The resource of the review.
         resource: String,
     },
 }
 
-// === impl Refusal ===
+// === impl ReviewError ===
 
-impl Refusal {
-    /// The HTTP status that says the same.
+impl ReviewError {
+    /// The HTTP status code for this error.
     #[must_use]
     pub fn status(&self) -> u16 {
         match self {
@@ -93,7 +91,7 @@ impl Refusal {
 impl Reviewer {
     pub(super) fn new(
         webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
-        reach: WebhookNamespaces,
+        namespaces: WebhookNamespaces,
         client: Client,
         lookup: GatedIndices,
         metrics: &Metrics,
@@ -101,7 +99,7 @@ impl Reviewer {
         let webhooks = webhooks.into_iter().map(|(resource, webhook)| {
             let path = configured(&resource, &webhook.spec).path();
             let id = webhook.spec.id.as_str();
-            let route = Route {
+            let route = WebhookRoute {
                 metrics: metrics.webhook(resource.kind, resource.group, id),
                 description: webhook
                     .description
@@ -115,117 +113,112 @@ impl Reviewer {
             (path, route)
         });
         Self {
-            routes: Arc::new(Routes {
+            routes: Arc::new(WebhookRoutes {
                 webhooks: webhooks.collect(),
-                reach,
+                namespaces,
                 client,
                 lookup,
             }),
         }
     }
 
-    /// Answers a review that came for the webhook at this path, within `patience` if the API
-    /// server says how long it waits.
+    /// Answers an admission review for the webhook at this path, within the `timeout` of the API
+    /// server, if it sends one.
     ///
     /// # Errors
-    /// If there is no such webhook, or the text is not a review of its kind.
+    /// If there is no such webhook, or the text is not a review of its resource.
     pub async fn review(
         &self,
         path: &str,
         text: &[u8],
         caller: Caller,
-        patience: Option<Duration>,
-    ) -> Result<Vec<u8>, Refusal> {
+        timeout: Option<Duration>,
+    ) -> Result<Vec<u8>, ReviewError> {
         let route = self.routes.find(path)?;
         let review = AdmissionReview::parse(text)?;
         let about = &review.request.resource;
         if (about.group.as_str(), about.resource.as_str())
             != (route.resource.group, route.resource.plural)
         {
-            return Err(Refusal::OtherResource {
+            return Err(ReviewError::OtherResource {
                 path: path.to_owned(),
                 resource: format!("{}.{}", about.resource, about.group),
             });
         }
         let version = review.version;
         let request = Arc::new(review.request);
-        let answer = self.routes.decide(route, &request, caller, patience).await;
+        let answer = self.routes.decide(route, &request, caller, timeout).await;
         let request = Arc::unwrap_or_clone(request);
         Ok(AdmissionReview { version, request }.answer(&answer))
     }
 }
 
-/// The memo of the object that a request is about; one that is being created has none to last.
+/// The memo of the object in a request; a new one, which is not kept, if it is being created.
 fn recall(memos: &Memos, request: &ReviewRequest) -> AnyMemo {
     #[derive(Deserialize)]
-    struct Identified {
-        metadata: Identity,
+    struct ObjectWithUid {
+        metadata: MetadataWithUid,
     }
     #[derive(Deserialize)]
-    struct Identity {
+    struct MetadataWithUid {
         uid: String,
     }
     let body = match request.operation {
         Operation::Create => None,
         _ => request.body(),
     };
-    let known = body.and_then(|body| serde_json::from_str::<Identified>(body.get()).ok());
-    match known {
-        Some(known) => memos.anticipate(&known.metadata.uid),
+    let object = body.and_then(|body| serde_json::from_str::<ObjectWithUid>(body.get()).ok());
+    match object {
+        Some(object) => memos.anticipate(&object.metadata.uid),
         None => memos.fresh(),
     }
 }
 
-impl Routes {
-    /// What a path leads to: its first segment tells what sort of review is expected there.
-    fn find(&self, path: &str) -> Result<&Route, Refusal> {
-        // Strangers may send anything; what is told and logged of it is short.
-        let told = || path.chars().take(100).collect();
+impl WebhookRoutes {
+    /// The webhook at a path.
+    fn find(&self, path: &str) -> Result<&WebhookRoute, ReviewError> {
+        // Any client may send a long path; messages and logs have its begin only.
+        let shortened = || path.chars().take(100).collect();
         match path.split('/').nth(1) {
-            Some(CONVERSIONS) => Err(Refusal::NoConversion(told())),
+            Some(CONVERSIONS) => Err(ReviewError::NoConversion(shortened())),
             _ => {
                 let webhook = self.webhooks.get(path);
-                webhook.ok_or_else(|| Refusal::UnknownWebhook(told()))
+                webhook.ok_or_else(|| ReviewError::UnknownWebhook(shortened()))
             }
         }
     }
 
     async fn decide(
         &self,
-        route: &Route,
+        route: &WebhookRoute,
         request: &Arc<ReviewRequest>,
         caller: Caller,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> ReviewAnswer {
         let spec = &route.spec;
         let namespace = request.namespace.as_deref();
-        // An unmanaged configuration may ask for more than the webhook is about.
+        // A configuration that another program writes may send more than the webhook declares.
         if !spec.concerns(request.operation, request.subresource())
-            || !namespace.is_none_or(|namespace| self.reach.includes(namespace))
+            || !namespace.is_none_or(|namespace| self.namespaces.includes(namespace))
         {
             return ReviewAnswer::allowed();
         }
-        let began = Instant::now();
-        let limit = limit(spec.timeout, patience);
-        // Conditions may look into the indices, too.
+        let received = Instant::now();
+        let limit = limit(spec.timeout, timeout);
+        // Filters may read indices, too.
         if let Err(missing) = self.lookup.complete(limit).await {
             let message = format!("the indices are not complete yet; missing: {missing}");
-            let answer = |denial, warnings| ReviewAnswer {
-                denial,
-                warnings,
-                patch: None,
-            };
-            return conclude(spec, ReviewVerdict::Failed(message), Vec::new(), answer);
+            return conclude(spec, ReviewResult::failed(message));
         }
         let mut states = None;
         if spec.is_conditional() {
-            let read = States::read(request);
+            let read = ReviewedStates::read(request);
             if !matches(spec, request, &read) {
                 return ReviewAnswer::allowed();
             }
             states = Some(Arc::new(read));
         }
-        let facts = ReviewFacts {
+        let inputs = ReviewInputs {
             request: Arc::clone(request),
             caller: Arc::new(caller),
             client: self.client.clone(),
@@ -236,51 +229,53 @@ impl Routes {
             memo: route.memos.as_ref().map(|memos| recall(memos, request)),
             resource: route.description.get(),
         };
+        let time_left = limit.saturating_sub(received.elapsed());
+        route.call(request, inputs, time_left).await
+    }
+}
+
+impl WebhookRoute {
+    /// Calls the webhook function, and counts its outcome.
+    async fn call(
+        &self,
+        request: &ReviewRequest,
+        inputs: ReviewInputs,
+        limit: Duration,
+    ) -> ReviewAnswer {
         let span = info_span!(
             "review",
-            kind = route.resource.kind,
-            webhook = %spec.id,
+            kind = self.resource.kind,
+            webhook = %self.spec.id,
             operation = %request.operation,
-            namespace,
+            namespace = request.namespace.as_deref(),
             name = request.name.as_deref(),
         );
-        let begun = Instant::now();
-        let reviewed = route
-            .function
-            .call(facts, limit.saturating_sub(began.elapsed()))
-            .instrument(span.clone())
-            .await;
-        let counted = match &reviewed.verdict {
+        let called = Instant::now();
+        let call = self.function.call(inputs, limit);
+        let result = call.instrument(span.clone()).await;
+        let outcome = match &result.verdict {
             ReviewVerdict::Allowed => ReviewOutcome::Allowed,
             ReviewVerdict::Denied(_) => ReviewOutcome::Denied,
             ReviewVerdict::Failed(_) => ReviewOutcome::Failed,
         };
-        route.metrics.reviewed(counted, begun.elapsed());
+        self.metrics.reviewed(outcome, called.elapsed());
         let _entered = span.enter();
-        conclude(
-            spec,
-            reviewed.verdict,
-            reviewed.warnings,
-            |denial, warnings| ReviewAnswer {
-                denial,
-                warnings,
-                patch: reviewed.patch,
-            },
-        )
+        conclude(&self.spec, result)
     }
 }
 
-fn conclude(
-    spec: &WebhookSpec,
-    verdict: ReviewVerdict,
-    mut warnings: Vec<String>,
-    answer: impl FnOnce(Option<Denial>, Vec<String>) -> ReviewAnswer,
-) -> ReviewAnswer {
-    match verdict {
-        ReviewVerdict::Allowed => answer(None, warnings),
+/// The answer to a review: the failure policy of the webhook decides about failures.
+fn conclude(spec: &WebhookSpec, result: ReviewResult) -> ReviewAnswer {
+    let ReviewResult {
+        verdict,
+        mut warnings,
+        patch,
+    } = result;
+    let denial = match verdict {
+        ReviewVerdict::Allowed => None,
         ReviewVerdict::Denied(denial) => {
             debug!(code = denial.code, "denied: {}", denial.message);
-            answer(Some(denial), warnings)
+            Some(denial)
         }
         ReviewVerdict::Failed(message) => {
             let message = format!("webhook `{}` failed: {message}", spec.id);
@@ -288,32 +283,37 @@ fn conclude(
             match spec.on_failure {
                 FailurePolicy::Ignore => {
                     warnings.push(message);
-                    answer(None, warnings)
+                    None
                 }
-                FailurePolicy::Refuse => answer(Some(Denial { message, code: 500 }), warnings),
+                FailurePolicy::Refuse => Some(Denial { message, code: 500 }),
             }
         }
+    };
+    ReviewAnswer {
+        denial,
+        warnings,
+        patch,
     }
 }
 
-/// Whether the conditions of a webhook hold for a request.
-fn matches(spec: &WebhookSpec, request: &ReviewRequest, states: &States) -> bool {
+/// Returns true if the filters of a webhook match a request.
+fn matches(spec: &WebhookSpec, request: &ReviewRequest, states: &ReviewedStates) -> bool {
     let essence = |state: &Option<Value>| Essence::from_value(state.clone().unwrap_or_default());
     let old = match &states.old {
         Some(_) => Baseline::Known(essence(&states.old)),
         None => Baseline::Absent,
     };
-    let sight = ReviewedObject {
+    let reviewed = ReviewedObject {
         body: states.body(),
         old: &old,
         new: &essence(&states.new),
     };
-    spec.matches(request.operation, &sight)
+    spec.matches(request.operation, &reviewed)
 }
 
-/// The answer must be on its way before the API server gives up.
-fn limit(timeout: Duration, patience: Option<Duration>) -> Duration {
-    let limit = patience.map_or(timeout, |patience| patience.min(timeout));
+/// The time for the webhook, so that the answer arrives before the API server gives up.
+fn limit(declared: Duration, timeout: Option<Duration>) -> Duration {
+    let limit = timeout.map_or(declared, |timeout| timeout.min(declared));
     limit.saturating_sub((limit / 10).min(Duration::from_secs(1)))
 }
 

@@ -1,4 +1,4 @@
-//! Certificates in a Secret: read from it, or kept there for all replicas.
+//! Certificates in a Secret, which another program writes or all replicas of the operator share.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,9 +11,9 @@ use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt as _};
 use tracing::{debug, warn};
 
-use super::certificates::{self, KeySet, advance};
-use super::issue::Pair;
-use super::tls::Material;
+use super::certificate_set::{self, CertificateSet, advance};
+use super::issue::CertificateKeyPair;
+use super::tls::ServingCertificate;
 
 /// A Secret in the namespace of the operator.
 pub(super) struct SecretStore {
@@ -22,7 +22,7 @@ pub(super) struct SecretStore {
     name: String,
 }
 
-/// Why a Secret does not give certificates.
+/// Certificates cannot be read from or written to a Secret.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("{verb} {secret}")]
@@ -34,16 +34,16 @@ pub(super) enum Error {
     },
     #[error("{0} does not exist")]
     Missing(String),
-    #[error("{secret} has no text under `{key}`")]
+    #[error("{secret} has no text in `{key}`")]
     NoText { secret: String, key: &'static str },
-    #[error("the certificates of {0} cannot be kept up to date")]
-    Keeping(String, #[source] Box<certificates::Error>),
-    #[error("others change {0} all the time")]
+    #[error("the certificates of {0} cannot be rotated")]
+    Rotation(String, #[source] certificate_set::Error),
+    #[error("other clients change {0} all the time")]
     Contended(String),
 }
 
 impl Error {
-    /// Whether nobody has put anything there yet.
+    /// Returns true if the Secret or its certificate does not exist yet.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, Self::Missing(_) | Self::NoText { .. })
     }
@@ -63,7 +63,7 @@ const NEXT: &str = "next-authority.crt";
 const NEXT_KEY: &str = "next-authority.key";
 const PREVIOUS: &str = "previous-authority.crt";
 
-/// A handful of replicas; each conflict means that one of them got further.
+/// Each conflict means that another replica has written; there are few replicas.
 const ATTEMPTS: usize = 10;
 
 impl SecretStore {
@@ -75,8 +75,8 @@ impl SecretStore {
         }
     }
 
-    /// What somebody else put there.
-    pub(super) async fn read(&self) -> Result<Material, Error> {
+    /// The certificate that another program wrote.
+    pub(super) async fn read(&self) -> Result<ServingCertificate, Error> {
         let secret = self.get().await?;
         let secret = secret.ok_or_else(|| Error::Missing(self.to_string()))?;
         let text = |key| text(&secret, key);
@@ -86,7 +86,7 @@ impl SecretStore {
                 key,
             })
         };
-        Ok(Material {
+        Ok(ServingCertificate {
             chain: needed(CHAIN)?,
             key: needed(KEY)?,
             bundle: text(BUNDLE),
@@ -94,27 +94,28 @@ impl SecretStore {
         })
     }
 
-    /// What is there after everything was done that is due; whoever comes first does it.
+    /// The certificates after all rotation steps that are due. The first replica to write wins, and
+    /// the others read its result.
     pub(super) async fn keep(
         &self,
         hosts: &[String],
         policy: &RotationPolicy,
         now: Timestamp,
-    ) -> Result<KeySet, Error> {
-        let keeping = |error| Error::Keeping(self.to_string(), Box::new(error));
+    ) -> Result<CertificateSet, Error> {
+        let failed = |error| Error::Rotation(self.to_string(), error);
         for _ in 0..ATTEMPTS {
             let secret = self.get().await?;
             let keys = secret.as_ref().and_then(read_keys);
-            let facts = keys
+            let rotation_keys = keys
                 .as_ref()
-                .map(|keys| keys.facts(hosts))
+                .map(|keys| keys.rotation_keys(hosts))
                 .transpose()
                 .unwrap_or_else(|error| {
-                    warn!("the certificates in {self} are made anew: {error}");
+                    warn!("making new certificates for {self}: {error}");
                     None
                 });
-            let step = rotation::next(facts.as_ref(), policy, now);
-            let (keys, waits) = advance(keys, step, hosts, policy, now).map_err(keeping)?;
+            let step = rotation::next(rotation_keys.as_ref(), policy, now);
+            let (keys, waits) = advance(keys, step, hosts, policy, now).map_err(failed)?;
             if waits {
                 return Ok(keys);
             }
@@ -128,8 +129,8 @@ impl SecretStore {
         found.map_err(|source| self.failed("cannot read", source))
     }
 
-    /// Writes, unless somebody else did since the Secret was read.
-    async fn write(&self, secret: Option<Secret>, keys: &KeySet) -> Result<(), Error> {
+    /// Writes, unless another replica has written since the Secret was read.
+    async fn write(&self, secret: Option<Secret>, keys: &CertificateSet) -> Result<(), Error> {
         let params = PostParams::default();
         let written = match secret {
             Some(mut secret) => {
@@ -146,7 +147,7 @@ impl SecretStore {
         match written {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 409 => {
-                debug!("another replica was faster to change {self}");
+                debug!("another replica has changed {self} meanwhile");
                 Ok(())
             }
             Err(error) => Err(self.failed("cannot write", error)),
@@ -174,17 +175,17 @@ fn text(secret: &Secret, key: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The keys of a Secret that an operator keeps; none if it is not filled yet, or not by one.
-fn read_keys(secret: &Secret) -> Option<KeySet> {
+/// The certificates in a Secret; none if no operator has written them.
+fn read_keys(secret: &Secret) -> Option<CertificateSet> {
     let annotations = secret.annotations();
     let time = |key| annotations.get(key)?.parse::<Timestamp>().ok();
     let pair = |certificate, key| {
-        Some(Pair {
+        Some(CertificateKeyPair {
             certificate: text(secret, certificate)?,
             key: text(secret, key)?,
         })
     };
-    Some(KeySet {
+    Some(CertificateSet {
         authority: pair(AUTHORITY, AUTHORITY_KEY)?,
         leaf: pair(CHAIN, KEY)?,
         hosts: annotations
@@ -200,7 +201,7 @@ fn read_keys(secret: &Secret) -> Option<KeySet> {
     })
 }
 
-fn put_keys(secret: &mut Secret, keys: &KeySet) {
+fn put_keys(secret: &mut Secret, keys: &CertificateSet) {
     let bundle = keys.bundle();
     let mut data: BTreeMap<&str, &str> = BTreeMap::from([
         (CHAIN, keys.leaf.certificate.as_str()),
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_survive_the_way_through_a_secret() {
+    fn certificates_are_the_same_after_writing_and_reading_a_secret() {
         let hosts = ["a.b.svc".to_owned(), "a.b".to_owned()];
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         let policy = RotationPolicy::default();

@@ -1,4 +1,4 @@
-//! The webhook server of this crate: where it listens, what it shows, how it is reached.
+//! The webhook server of this crate: its options, and the run with reloaded certificates.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -8,50 +8,52 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kopf_core::admission::configuration::{Address, ClientConfig};
+use kopf_core::admission::rotation::RotationPolicy;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::certificates::{self, Certificates, Keeper};
-use super::connection::{Limits, Reception};
-use super::http_request::Desk;
-use super::session::{ServeError, Session, WebhookServer};
-use super::tls::{self, Material};
+use super::certificates::{self, CertificateLoader, Certificates};
+use super::connection::AcceptLoop;
+use super::http_request::ReviewService;
+use super::limits::WebhookLimits;
+use super::session::{ServeError, WebhookServer, WebhookSession};
+use super::tls::{self, ClientVerification, ServingCertificate};
+use crate::handler::error::with_causes;
 
-/// How often it is looked whether somebody else has made the first certificates.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often the server checks whether another program has made the first certificates.
+const FIRST_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A server for webhooks, with HTTP/1.1 and HTTP/2.
+/// A webhook server with HTTP/1.1 and HTTP/2.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Server {
     pub(super) listen: SocketAddr,
-    pub(super) published: Published,
+    pub(super) advertised: AdvertisedAddress,
     pub(super) certificates: Certificates,
     pub(super) ca_file: Option<PathBuf>,
     prefix: String,
     protocol: Protocol,
     hosts: Vec<String>,
     clients: Option<ClientVerification>,
-    limits: Limits,
+    limits: WebhookLimits,
     check_every: Duration,
     linger: Duration,
 }
 
-/// How the API server reaches a server.
+/// The address that the API server connects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Published {
-    /// By a URL with this host; the port is the one on which the server listens, unless told
-    /// otherwise.
+pub enum AdvertisedAddress {
+    /// By a URL with this host.
     Host {
-        /// The host, as the API server knows it.
+        /// The host name or IP address that the API server connects to.
         host: String,
-        /// Another port.
+        /// The port; by default the one on which the server listens.
         port: Option<u16>,
     },
-    /// By a Service of the cluster.
+    /// By a Service in the cluster.
     Service {
         /// The namespace of the Service.
         namespace: String,
@@ -62,88 +64,74 @@ pub enum Published {
     },
 }
 
-/// Whether what is said can be overheard.
+/// The protocol of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// It cannot, and API servers insist on that.
+    /// Encrypted, as API servers require.
     #[default]
     Https,
-    /// It can: only for tunnels that encrypt by themselves, and for trying things out.
+    /// Not encrypted: only for tunnels that encrypt by themselves, and for experiments.
     Http,
 }
 
-/// How clients prove who they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientVerification {
-    /// A certificate is verified if there is one, and shown to the webhooks.
-    Optional {
-        /// The authority of clients, as PEM; read again when it changes.
-        authority: PathBuf,
-    },
-    /// Clients without a certificate are turned away.
-    Required {
-        /// The authority of clients, as PEM; read again when it changes.
-        authority: PathBuf,
-    },
-}
-
-/// What is served at a time.
+/// The certificates that the server uses.
 #[derive(PartialEq, Eq)]
-struct Loaded {
-    material: Material,
+struct LoadedCertificates {
+    serving: ServingCertificate,
     client_authority: Option<String>,
 }
 
 // === impl Server ===
 
 impl Server {
-    /// A server on loopback, with any free port, reached by this name.
+    /// A server on a free port of loopback, to which the API server connects by this host name.
     pub fn local(host: impl Into<String>) -> Self {
-        let published = Published::Host {
+        let advertised = AdvertisedAddress::Host {
             host: host.into(),
             port: None,
         };
-        Self::new((Ipv4Addr::LOCALHOST, 0).into(), published)
+        Self::new((Ipv4Addr::LOCALHOST, 0).into(), advertised)
     }
 
-    /// A server in a pod, behind a Service; its certificates are kept in a Secret of this name.
+    /// A server in a pod behind a Service. The operator keeps its certificates in a Secret of this
+    /// name.
     pub fn behind_service(
         namespace: impl Into<String>,
         name: impl Into<String>,
         secret: impl Into<String>,
     ) -> Self {
-        let published = Published::Service {
+        let advertised = AdvertisedAddress::Service {
             namespace: namespace.into(),
             name: name.into(),
             port: 443,
         };
         let certificates = Certificates::KeptSecret {
             name: secret.into(),
-            policy: super::RotationPolicy::default(),
+            policy: RotationPolicy::default(),
         };
-        Self::new((Ipv4Addr::UNSPECIFIED, Self::POD_PORT).into(), published)
+        Self::new((Ipv4Addr::UNSPECIFIED, Self::POD_PORT).into(), advertised)
             .certificates(certificates)
     }
 
-    /// The port in a pod, to which the Service that `kopf-gen` emits leads.
+    /// The port in a pod: the target port of the Service that `kopf-gen` emits.
     pub const POD_PORT: u16 = 9443;
 
-    /// A server that listens here and is reached so.
-    pub fn new(listen: SocketAddr, published: Published) -> Self {
-        let linger = match published {
-            Published::Service { .. } => Duration::from_secs(3),
-            Published::Host { .. } => Duration::ZERO,
+    /// A server that listens on one address, and to which the API server connects by another.
+    pub fn new(listen: SocketAddr, advertised: AdvertisedAddress) -> Self {
+        let linger = match advertised {
+            AdvertisedAddress::Service { .. } => Duration::from_secs(3),
+            AdvertisedAddress::Host { .. } => Duration::ZERO,
         };
         Self {
             listen,
-            published,
+            advertised,
             certificates: Certificates::SelfMade,
             ca_file: None,
             prefix: String::new(),
             protocol: Protocol::default(),
             hosts: Vec::new(),
             clients: None,
-            limits: Limits::default(),
+            limits: WebhookLimits::default(),
             check_every: Duration::from_secs(30),
             linger,
         }
@@ -161,13 +149,13 @@ impl Server {
         self
     }
 
-    /// Is reached otherwise.
-    pub fn published(mut self, published: Published) -> Self {
-        self.published = published;
+    /// Sets the address that the API server connects to.
+    pub fn advertised(mut self, advertised: AdvertisedAddress) -> Self {
+        self.advertised = advertised;
         self
     }
 
-    /// Serves below a path.
+    /// Serves the webhooks below a path.
     pub fn path(mut self, prefix: impl Into<String>) -> Self {
         let prefix = prefix.into();
         let prefix = prefix.trim_matches('/');
@@ -179,61 +167,62 @@ impl Server {
         self
     }
 
-    /// Shows other certificates.
+    /// Sets the source of the certificates.
     pub fn certificates(mut self, certificates: Certificates) -> Self {
         self.certificates = certificates;
         self
     }
 
-    /// Is also known under this name or address, for certificates that are made here.
+    /// Adds a host name or IP address to the certificates that the server makes.
     pub fn also_known_as(mut self, host: impl Into<String>) -> Self {
         self.hosts.push(host.into());
         self
     }
 
-    /// Writes the authority of its certificates to a file, for other programs to trust it.
+    /// Writes the authority of the certificates to a file, for clients to trust the server.
     pub fn write_ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.ca_file = Some(file.into());
         self
     }
 
-    /// Encrypts, or not.
+    /// Sets whether connections are encrypted.
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.protocol = protocol;
         self
     }
 
-    /// Asks clients for their certificates.
+    /// Verifies client certificates.
     pub fn verify_clients(mut self, verification: ClientVerification) -> Self {
         self.clients = Some(verification);
         self
     }
 
-    /// Sets other limits.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    /// Sets the limits for clients.
+    pub fn limits(mut self, limits: WebhookLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Looks for new certificates this often.
+    /// Checks for new certificates in this interval.
     pub fn check_every(mut self, pause: Duration) -> Self {
         self.check_every = pause;
         self
     }
 
-    /// Goes on accepting for a while when the operator stops, until the cluster knows that.
+    /// Accepts connections for so long after the operator begins to stop, until the Service no
+    /// longer routes to the pod.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
         self
     }
 
-    /// The names and addresses that a certificate must be for.
+    /// The host names and IP addresses for a certificate.
     fn all_hosts(&self) -> Vec<String> {
-        let mut hosts = match &self.published {
-            Published::Host { host, .. } => {
+        let mut hosts = match &self.advertised {
+            AdvertisedAddress::Host { host, .. } => {
                 vec![host.clone(), "localhost".to_owned(), "127.0.0.1".to_owned()]
             }
-            Published::Service {
+            AdvertisedAddress::Service {
                 namespace, name, ..
             } => vec![
                 format!("{name}.{namespace}.svc"),
@@ -242,18 +231,18 @@ impl Server {
             ],
         };
         hosts.extend(self.hosts.iter().cloned());
-        let mut known = Vec::new();
+        let mut kept = Vec::new();
         hosts.retain(|host| {
-            let new = !known.contains(host);
-            known.push(host.clone());
+            let new = !kept.contains(host);
+            kept.push(host.clone());
             new
         });
         hosts
     }
 
     fn address(&self, port: u16) -> Address {
-        match &self.published {
-            Published::Host { host, port: other } => {
+        match &self.advertised {
+            AdvertisedAddress::Host { host, port: other } => {
                 let scheme = match self.protocol {
                     Protocol::Https => "https",
                     Protocol::Http => "http",
@@ -266,7 +255,7 @@ impl Server {
                 let port = other.unwrap_or(port);
                 Address::Url(format!("{scheme}://{host}:{port}{}", self.prefix))
             }
-            Published::Service {
+            AdvertisedAddress::Service {
                 namespace,
                 name,
                 port,
@@ -279,26 +268,27 @@ impl Server {
         }
     }
 
-    async fn run(&self, session: Session) -> Result<(), ServeError> {
+    async fn run(&self, session: WebhookSession) -> Result<(), ServeError> {
         let listener = TcpListener::bind(self.listen)
             .await
             .map_err(|error| ServeError::new(format!("cannot listen on {}", self.listen), error))?;
         let port = listener
             .local_addr()
-            .map_err(|error| ServeError::new("the port is not known", error))?
+            .map_err(|error| ServeError::new("cannot read the port of the listener", error))?
             .port();
         let address = self.address(port);
-        let desk = Desk::new(session.reviewer.clone(), &self.prefix, self.limits.clone());
+        let service =
+            ReviewService::new(session.reviewer.clone(), &self.prefix, self.limits.clone());
         let closed = CancellationToken::new();
         let lingering = async {
             session.over().await;
             tokio::time::sleep(self.linger).await;
             closed.cancel();
         };
-        let reception = |identity| Reception {
+        let accept_loop = |tls_config| AcceptLoop {
             listener,
-            identity,
-            desk: Arc::new(desk),
+            tls_config,
+            service: Arc::new(service),
             limits: self.limits.clone(),
         };
         if self.protocol == Protocol::Http {
@@ -307,115 +297,126 @@ impl Server {
                 address,
                 ca_bundle: None,
             });
-            tokio::join!(reception(None).run(&closed), lingering);
+            tokio::join!(accept_loop(None).run(&closed), lingering);
             return Ok(());
         }
-        let namespace = match &self.published {
-            Published::Service { namespace, .. } => namespace.as_str(),
-            Published::Host { .. } => session.client.default_namespace(),
+        let namespace = match &self.advertised {
+            AdvertisedAddress::Service { namespace, .. } => namespace.as_str(),
+            AdvertisedAddress::Host { .. } => session.client.default_namespace(),
         };
         let hosts = self.all_hosts();
-        let mut keeper = Keeper::new(&self.certificates, hosts, &session.client, namespace);
-        let failed = |error| ServeError::new("the certificates of the webhooks", error);
+        let mut loader =
+            CertificateLoader::new(&self.certificates, hosts, &session.client, namespace);
+        let failed = |error| ServeError::new("cannot use the certificates of the webhooks", error);
         let loaded = tokio::select! {
-            loaded = self.load_first(&mut keeper) => loaded,
+            loaded = self.load_first(&mut loader) => loaded,
             () = session.over() => return Ok(()),
         };
         let mut loaded = loaded.map_err(failed)?;
-        let config = self.config(&loaded, &keeper).map_err(failed)?;
-        let (identity, current) = watch::channel(Arc::new(config));
-        self.show(&loaded, &address, &session)
+        let config = self.config(&loaded, &loader).map_err(failed)?;
+        let (tls_config, current) = watch::channel(Arc::new(config));
+        self.announce(&loaded, &address, &session)
             .await
             .map_err(failed)?;
         info!("webhooks are served on port {port}");
-        let checking = async {
+        let reloading = async {
             loop {
                 tokio::time::sleep(self.check_every).await;
-                match self.reload(&mut keeper, &mut loaded).await {
-                    Ok(Some(config)) => {
-                        identity.send_replace(Arc::new(config));
-                        if let Err(error) = self.show(&loaded, &address, &session).await {
-                            warn!("{}", chain(&error));
-                        }
+                if let Some(config) = self.reload(&mut loader, &mut loaded).await {
+                    tls_config.send_replace(Arc::new(config));
+                    if let Err(error) = self.announce(&loaded, &address, &session).await {
+                        warn!("{}", with_causes(&error));
                     }
-                    Ok(None) => {}
-                    Err(error) => warn!("the certificates stay as they are: {}", chain(&error)),
                 }
             }
         };
         tokio::select! {
-            ((), ()) = async { tokio::join!(reception(Some(current)).run(&closed), lingering) } => Ok(()),
-            () = checking => Ok(()),
+            ((), ()) = async { tokio::join!(accept_loop(Some(current)).run(&closed), lingering) } => Ok(()),
+            () = reloading => Ok(()),
         }
     }
 
-    /// Certificates that somebody else is to make may come later than the operator.
-    async fn load_first(&self, keeper: &mut Keeper) -> Result<Loaded, certificates::Error> {
-        let mut told = false;
+    /// Waits for certificates that another program has not made yet.
+    async fn load_first(
+        &self,
+        loader: &mut CertificateLoader,
+    ) -> Result<LoadedCertificates, certificates::Error> {
+        let mut warned = false;
         loop {
-            match self.load(keeper).await {
+            match self.load(loader).await {
                 Err(error) if error.is_early() => {
-                    if !std::mem::replace(&mut told, true) {
-                        warn!("webhooks are not served yet: {}", chain(&error));
+                    if !std::mem::replace(&mut warned, true) {
+                        warn!("webhooks are not served yet: {}", with_causes(&error));
                     }
-                    tokio::time::sleep(self.check_every.min(LOOK_EVERY)).await;
+                    tokio::time::sleep(self.check_every.min(FIRST_CHECK_INTERVAL)).await;
                 }
                 loaded => return loaded,
             }
         }
     }
 
-    async fn load(&self, keeper: &mut Keeper) -> Result<Loaded, certificates::Error> {
+    async fn load(
+        &self,
+        loader: &mut CertificateLoader,
+    ) -> Result<LoadedCertificates, certificates::Error> {
         let client_authority = match &self.clients {
             Some(clients) => Some(certificates::read(clients.authority()).await?),
             None => None,
         };
-        Ok(Loaded {
-            material: keeper.load(Timestamp::now()).await?,
+        Ok(LoadedCertificates {
+            serving: loader.load(Timestamp::now()).await?,
             client_authority,
         })
     }
 
-    /// Something else to be served, if there is.
+    /// The new TLS configuration, if the certificates have changed and can be used.
     async fn reload(
         &self,
-        keeper: &mut Keeper,
-        loaded: &mut Loaded,
-    ) -> Result<Option<ServerConfig>, certificates::Error> {
-        let newer = self.load(keeper).await?;
-        if newer == *loaded {
-            return Ok(None);
+        loader: &mut CertificateLoader,
+        loaded: &mut LoadedCertificates,
+    ) -> Option<ServerConfig> {
+        let newer = match self.load(loader).await {
+            Ok(newer) if newer == *loaded => return None,
+            Ok(newer) => self.config(&newer, loader).map(|config| (newer, config)),
+            Err(error) => Err(error),
+        };
+        match newer {
+            Ok((newer, config)) => {
+                info!("new certificates are served from now on");
+                *loaded = newer;
+                Some(config)
+            }
+            Err(error) => {
+                warn!("cannot reload the certificates: {}", with_causes(&error));
+                None
+            }
         }
-        let config = self.config(&newer, keeper)?;
-        info!("other certificates are served from now on");
-        *loaded = newer;
-        Ok(Some(config))
     }
 
     fn config(
         &self,
-        loaded: &Loaded,
-        keeper: &Keeper,
+        loaded: &LoadedCertificates,
+        loader: &CertificateLoader,
     ) -> Result<ServerConfig, certificates::Error> {
         let clients = self
             .clients
             .as_ref()
             .zip(loaded.client_authority.as_deref());
         Ok(tls::server_config(
-            &loaded.material,
-            &keeper.origin(),
+            &loaded.serving,
+            &loader.origin(),
             clients,
         )?)
     }
 
-    /// Tells everybody whom to trust.
-    async fn show(
+    /// Writes the authority file, and announces address and authority to the session.
+    async fn announce(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedCertificates,
         address: &Address,
-        session: &Session,
+        session: &WebhookSession,
     ) -> Result<(), certificates::Error> {
-        let bundle = &loaded.material.bundle;
+        let bundle = &loaded.serving.bundle;
         if let (Some(file), Some(bundle)) = (&self.ca_file, bundle) {
             let written = tokio::fs::write(file, bundle).await;
             written.map_err(|source| certificates::Error::File {
@@ -428,41 +429,15 @@ impl Server {
             address: address.clone(),
             ca_bundle: bundle.clone(),
         };
-        session.announce_revision(client, loaded.material.revision);
+        session.announce_revision(client, loaded.serving.revision);
         Ok(())
     }
 }
 
 impl WebhookServer for Server {
-    fn serve(&self, session: Session) -> BoxFuture<'_, Result<(), ServeError>> {
+    fn serve(&self, session: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>> {
         Box::pin(self.run(session))
     }
-}
-
-// === impl ClientVerification ===
-
-impl ClientVerification {
-    fn authority(&self) -> &std::path::Path {
-        match self {
-            Self::Optional { authority } | Self::Required { authority } => authority,
-        }
-    }
-
-    pub(super) fn describe(&self) -> String {
-        self.authority().display().to_string()
-    }
-}
-
-/// An error with its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]
@@ -470,7 +445,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_announced_as_it_is_reached() {
+    fn the_announced_address_is_the_one_that_the_api_server_connects_to() {
         let local = Server::local("localhost").path("/hooks/");
         assert_eq!(
             local.address(1234),

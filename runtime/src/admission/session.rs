@@ -1,4 +1,4 @@
-//! What a webhook server is given, and what it gives back: the seam for custom servers and tunnels.
+//! The interface between an operator and a webhook server, for custom servers and tunnels.
 
 use futures::future::BoxFuture;
 use kopf_core::admission::configuration::ClientConfig;
@@ -8,20 +8,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::reviewer::Reviewer;
 
-/// Receives reviews somewhere, has them answered, and says where that is.
+/// Receives admission reviews, passes them to the [`Reviewer`], and announces its address.
 ///
-/// A tunnel usually runs the [`Server`](super::Server) of this crate behind itself:
+/// A tunnel usually runs the [`Server`](crate::admission::Server) of this crate behind itself:
 ///
 /// ```no_run
 /// use futures::future::BoxFuture;
 /// use kopf_runtime::admission::{
-///     Address, ClientConfig, Protocol, ServeError, Server, Session, WebhookServer,
+///     Address, ClientConfig, Protocol, ServeError, Server, WebhookSession, WebhookServer,
 /// };
 ///
 /// struct MyTunnel;
 ///
 /// impl WebhookServer for MyTunnel {
-///     fn serve(&self, session: Session) -> BoxFuture<'_, Result<(), ServeError>> {
+///     fn serve(&self, session: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>> {
 ///         Box::pin(async move {
 ///             let (inner, mut announced) = session.divert();
 ///             let server = Server::local("localhost").protocol(Protocol::Http);
@@ -43,38 +43,38 @@ use super::reviewer::Reviewer;
 /// }
 /// ```
 pub trait WebhookServer: Send + Sync + 'static {
-    /// Serves until the session is over; an end before that stops the operator.
+    /// Serves until the session is over. The operator stops if this returns earlier.
     ///
     /// # Errors
-    /// If nothing can be served any more.
-    fn serve(&self, session: Session) -> BoxFuture<'_, Result<(), ServeError>>;
+    /// If webhooks cannot be served any more.
+    fn serve(&self, session: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>>;
 }
 
-/// One run of an operator with webhooks.
+/// One run of an operator with webhooks, as a webhook server needs it.
 #[derive(Clone)]
-pub struct Session {
+pub struct WebhookSession {
     pub(super) reviewer: Reviewer,
-    pub(super) announcements: watch::Sender<Option<Announcement>>,
+    pub(super) client_configs: watch::Sender<Option<RevisedClientConfig>>,
     pub(super) over: CancellationToken,
     pub(super) client: Client,
     pub(super) operator: &'static str,
 }
 
-/// Where the webhooks can be reached, and how new that is.
+/// The address and authority of a server, with the revision of its certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Announcement {
+pub(super) struct RevisedClientConfig {
     pub(super) client: ClientConfig,
-    /// For certificates that replicas share: grows with each of their changes.
+    /// Grows with each change of certificates that replicas share.
     pub(super) revision: Option<u64>,
 }
 
-/// The announcements of a server, as a tunnel in front of it sees them.
+/// The client configurations that a server announces to the tunnel in front of it.
 #[derive(Debug)]
-pub struct Announced {
-    receiver: watch::Receiver<Option<Announcement>>,
+pub struct ClientConfigs {
+    receiver: watch::Receiver<Option<RevisedClientConfig>>,
 }
 
-/// Why webhooks cannot be served.
+/// Webhooks cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ServeError {
@@ -83,70 +83,72 @@ pub struct ServeError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-// === impl Session ===
+// === impl WebhookSession ===
 
-impl Session {
-    /// Answers reviews.
+impl WebhookSession {
+    /// Answers admission reviews.
     #[must_use]
     pub fn reviewer(&self) -> &Reviewer {
         &self.reviewer
     }
 
-    /// Tells where the webhooks can be reached from now on.
+    /// Announces the address and the authority by which API servers reach the webhooks from now
+    /// on. The operator writes them to the webhook configuration.
     pub fn announce(&self, client: ClientConfig) {
         self.announce_revision(client, None);
     }
 
     pub(super) fn announce_revision(&self, client: ClientConfig, revision: Option<u64>) {
-        let announcement = Announcement { client, revision };
-        self.announcements.send_if_modified(|present| {
-            let differs = present.as_ref() != Some(&announcement);
+        let announced = RevisedClientConfig { client, revision };
+        self.client_configs.send_if_modified(|present| {
+            let differs = present.as_ref() != Some(&announced);
             if differs {
-                *present = Some(announcement);
+                *present = Some(announced);
             }
             differs
         });
     }
 
-    /// Waits until no new reviews are to be accepted.
+    /// Waits until the server should stop to accept reviews.
     pub async fn over(&self) {
         self.over.cancelled().await;
     }
 
-    /// A session for a server behind this one, whose announcements come here instead.
+    /// A session for a server behind a tunnel. The tunnel receives the client configurations that
+    /// this server announces, instead of the operator.
     #[must_use]
-    pub fn divert(&self) -> (Self, Announced) {
-        let (announcements, receiver) = watch::channel(None);
+    pub fn divert(&self) -> (Self, ClientConfigs) {
+        let (client_configs, receiver) = watch::channel(None);
         let session = Self {
-            announcements,
+            client_configs,
             ..self.clone()
         };
-        (session, Announced { receiver })
+        (session, ClientConfigs { receiver })
     }
 
-    /// A client for the cluster.
+    /// The client of the operator.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 }
 
-impl std::fmt::Debug for Session {
+impl std::fmt::Debug for WebhookSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session")
+        f.debug_struct("WebhookSession")
             .field("operator", &self.operator)
             .finish_non_exhaustive()
     }
 }
 
-// === impl Announced ===
+// === impl ClientConfigs ===
 
-impl Announced {
-    /// The next announcement; none when there will not be any.
+impl ClientConfigs {
+    /// The next client configuration; none when the server has ended.
     pub async fn next(&mut self) -> Option<ClientConfig> {
         self.receiver.changed().await.ok()?;
         let announced = self.receiver.borrow_and_update().clone();
-        announced.map(|announcement| announcement.client)
+        announced.map(|announced| announced.client)
     }
 }
 
@@ -164,7 +166,7 @@ impl ServeError {
         }
     }
 
-    /// An error that says it all.
+    /// An error without a cause.
     pub fn message(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

@@ -1,5 +1,6 @@
-//! Certificates and keys as rustls wants them.
+//! The rustls configuration of the webhook server, from certificates and keys in PEM.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
@@ -7,22 +8,20 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig, crypto};
 
-use super::server::ClientVerification;
-
-/// What a server shows, and whom its clients have to trust.
+/// The certificate of a server, and the authorities that its clients should trust.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Material {
-    /// The certificate and what leads to its authority, as PEM.
+pub(super) struct ServingCertificate {
+    /// The certificate and its intermediate certificates, as PEM.
     pub(super) chain: String,
     /// The private key, as PEM.
     pub(super) key: String,
-    /// The authorities, as PEM; none if everybody trusts them anyway.
+    /// The authorities, as PEM; none if clients trust them already.
     pub(super) bundle: Option<String>,
-    /// For certificates that replicas share: grows with each change.
+    /// Grows with each change of certificates that replicas share.
     pub(super) revision: Option<u64>,
 }
 
-/// Why certificates cannot be served.
+/// Certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("{0} holds no certificate that can be read")]
@@ -33,23 +32,38 @@ pub(super) enum Error {
         "the private key in {0} is encrypted, which is not supported: decrypt it with `openssl pkey -in {0}`"
     )]
     Encrypted(String),
-    #[error("the certificate and the key do not make a server")]
+    #[error("rustls rejects the certificate or the key")]
     Unusable(#[source] rustls::Error),
-    #[error("the authority of clients cannot be used")]
+    #[error("the certificate authority of clients cannot be used")]
     ClientAuthority(#[source] VerifierBuilderError),
 }
 
-/// Where certificate and key come from, for messages.
+/// The sources of certificate and key, for error messages.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
+pub(super) struct CertificateOrigin {
     pub(super) chain: String,
     pub(super) key: String,
 }
 
-/// A server with these certificates, which may ask its clients for theirs.
+/// The verification of client certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientVerification {
+    /// The server verifies the certificate if the client sends one; webhooks can read it.
+    Optional {
+        /// The file with the authority of clients, as PEM; the server reads it again when it changes.
+        authority: PathBuf,
+    },
+    /// The server rejects clients without a verified certificate.
+    Required {
+        /// The file with the authority of clients, as PEM; the server reads it again when it changes.
+        authority: PathBuf,
+    },
+}
+
+/// The configuration of a server with this certificate, which may verify client certificates.
 pub(super) fn server_config(
-    material: &Material,
-    origin: &Origin,
+    certificate: &ServingCertificate,
+    origin: &CertificateOrigin,
     clients: Option<(&ClientVerification, &str)>,
 ) -> Result<ServerConfig, Error> {
     let provider = Arc::new(crypto::ring::default_provider());
@@ -71,8 +85,8 @@ pub(super) fn server_config(
             builder.with_client_cert_verifier(verifier.build().map_err(Error::ClientAuthority)?)
         }
     };
-    let chain = certificates(&material.chain, &origin.chain)?;
-    let key = private_key(&material.key, &origin.key)?;
+    let chain = certificates(&certificate.chain, &origin.chain)?;
+    let key = private_key(&certificate.key, &origin.key)?;
     let mut config = builder
         .with_single_cert(chain, key)
         .map_err(Error::Unusable)?;
@@ -80,7 +94,7 @@ pub(super) fn server_config(
     Ok(config)
 }
 
-/// The certificates in a text, at least one.
+/// The certificates in a PEM text, at least one.
 pub(super) fn certificates(pem: &str, origin: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match certificates {
@@ -101,9 +115,23 @@ fn private_key(pem: &str, origin: &str) -> Result<PrivateKeyDer<'static>, Error>
         .map_err(|error| Error::Key(origin.to_owned(), error))
 }
 
-impl std::fmt::Debug for Material {
+// === impl ClientVerification ===
+
+impl ClientVerification {
+    pub(super) fn authority(&self) -> &Path {
+        match self {
+            Self::Optional { authority } | Self::Required { authority } => authority,
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        self.authority().display().to_string()
+    }
+}
+
+impl std::fmt::Debug for ServingCertificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Material").finish_non_exhaustive()
+        f.debug_struct("ServingCertificate").finish_non_exhaustive()
     }
 }
 
@@ -111,15 +139,15 @@ impl std::fmt::Debug for Material {
 mod tests {
     use super::*;
 
-    fn origin() -> Origin {
-        Origin {
+    fn origin() -> CertificateOrigin {
+        CertificateOrigin {
             chain: "tls.crt".to_owned(),
             key: "tls.key".to_owned(),
         }
     }
 
     #[test]
-    fn encrypted_keys_are_refused_with_the_way_out() {
+    fn an_encrypted_key_is_rejected_with_the_command_that_decrypts_it() {
         let pem =
             "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED PRIVATE KEY-----";
         let error = private_key(pem, "tls.key").unwrap_err().to_string();
@@ -127,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_certificates_is_named() {
-        let material = Material {
+    fn the_error_names_the_source_that_has_no_certificate() {
+        let certificate = ServingCertificate {
             chain: "nothing".to_owned(),
             key: String::new(),
             bundle: None,
             revision: None,
         };
-        let error = server_config(&material, &origin(), None).unwrap_err();
+        let error = server_config(&certificate, &origin(), None).unwrap_err();
         assert_eq!(
             error.to_string(),
             "tls.crt holds no certificate that can be read"

@@ -1,4 +1,4 @@
-//! A tunnel that an external program opens, such as ngrok: it says where its public end is.
+//! A webhook server behind a tunnel program such as ngrok, which prints its public address.
 
 use std::process::Stdio;
 
@@ -9,12 +9,12 @@ use tokio::process::{Child, ChildStdout, Command};
 use tracing::{debug, info};
 
 use super::server::{Protocol, Server};
-use super::session::{ServeError, Session, WebhookServer};
+use super::session::{ServeError, WebhookServer, WebhookSession};
 
 /// A server on loopback behind a program that forwards a public HTTPS address to it.
 ///
-/// Every `{port}` in the arguments becomes the port of the server. The program tells its public
-/// address by printing it: the first `https://…` in a line counts, and a later one replaces it.
+/// Every `{port}` in the arguments becomes the port of the server. The program must print its public
+/// address: the first `https://…` in a line counts, and one in a later line replaces it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Tunnel {
@@ -25,7 +25,7 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// A tunnel by this program.
+    /// A tunnel through this program.
     pub fn new<A: Into<String>>(
         program: impl Into<String>,
         arguments: impl IntoIterator<Item = A>,
@@ -38,7 +38,7 @@ impl Tunnel {
         }
     }
 
-    /// A tunnel by `ngrok`, which must be installed and logged in.
+    /// A tunnel through `ngrok`, which must be installed and logged in.
     pub fn ngrok() -> Self {
         let arguments = [
             "http",
@@ -72,7 +72,8 @@ impl Tunnel {
                 .and_then(|rest| rest.split('/').next()),
             Address::Service { .. } => None,
         };
-        let port = port.ok_or_else(|| ServeError::message("a tunnel leads to a local port"))?;
+        let port =
+            port.ok_or_else(|| ServeError::message("a tunnel needs a server on a local port"))?;
         let arguments = self.arguments.iter().map(|it| it.replace("{port}", port));
         let failed = |error| ServeError::new(format!("cannot start `{}`", self.program), error);
         let mut child = Command::new(&self.program)
@@ -83,16 +84,18 @@ impl Tunnel {
             .spawn()
             .map_err(failed)?;
         let output = child.stdout.take();
-        let output = output.ok_or_else(|| ServeError::message("a tunnel must be heard"))?;
+        let output = output.ok_or_else(|| {
+            ServeError::message("the output of the tunnel program cannot be read")
+        })?;
         Ok((child, output))
     }
 
-    /// Listens to the program until it ends, which it is not meant to.
+    /// Reads the output of the program until it ends, which is an error.
     async fn follow(
         &self,
         mut child: Child,
         output: ChildStdout,
-        session: &Session,
+        session: &WebhookSession,
     ) -> Result<(), ServeError> {
         let mut lines = BufReader::new(output).lines();
         while let Ok(Some(line)) = lines.next_line().await {
@@ -115,7 +118,7 @@ impl Tunnel {
 }
 
 impl WebhookServer for Tunnel {
-    fn serve(&self, session: Session) -> BoxFuture<'_, Result<(), ServeError>> {
+    fn serve(&self, session: WebhookSession) -> BoxFuture<'_, Result<(), ServeError>> {
         Box::pin(async move {
             let (inner, mut announced) = session.divert();
             let tunnelling = async {
@@ -133,7 +136,7 @@ impl WebhookServer for Tunnel {
     }
 }
 
-/// The first address in a line, right after the marker.
+/// The first HTTPS address in a line, right after the marker.
 fn public_url<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
     let start = line.find(&format!("{marker}https://"))? + marker.len();
     let rest = &line[start..];
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_public_address_is_found_in_what_programs_print() {
+    fn the_public_address_is_found_in_the_output_of_programs() {
         let ngrok = r#"t=2026 lvl=info msg="started tunnel" addr=http://localhost:1 url=https://ab.ngrok.app"#;
         assert_eq!(public_url(ngrok, "url="), Some("https://ab.ngrok.app"));
         assert_eq!(public_url(ngrok, "nothing="), None);

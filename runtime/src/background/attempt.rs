@@ -83,8 +83,8 @@ impl InstanceRunner {
                 let Ok(attempt) = pause_gate.while_leading(call).await else {
                     return AttemptEnd::Interrupted;
                 };
-                measured.end(attempt.verdict.counted());
-                (attempt.effects, Ok(attempt.verdict))
+                measured.end(attempt.end.counted());
+                (attempt.effects, Ok(attempt.end))
             }
         };
         let interrupted = matches!(end, Ok(CallEnd::Interrupted));
@@ -155,7 +155,7 @@ impl InstanceRunner {
 
     async fn call(
         &self,
-        facts: BackgroundFacts,
+        facts: BackgroundInputs,
         record: &Record,
     ) -> crate::registration::function::Attempt {
         let policy = &self.instance.handler.spec.policy;
@@ -173,7 +173,7 @@ impl InstanceRunner {
                         .await;
                 };
                 let call = daemon.function.call(facts, interrupted.boxed(), limit);
-                LogPosting::lend(log_posting, call).await
+                LogPoster::scope(log_poster, call).await
             }
             RegisteredBackground::Timer(timer) => {
                 LogPosting::lend(log_posting, timer.function.call(facts, limit)).await
@@ -186,8 +186,8 @@ impl InstanceRunner {
         record: &Record,
         scope: &HandlerScope,
         alive: Arc<dyn Send + Sync>,
-    ) -> BackgroundFacts {
-        BackgroundFacts {
+    ) -> BackgroundInputs {
+        BackgroundInputs {
             scope: scope.clone(),
             object: self.background_object(),
             stop: self.instance.stop(),

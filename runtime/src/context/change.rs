@@ -1,8 +1,9 @@
-//! The context of handlers of changes.
+//! The context of change handlers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kopf_core::cause::Reason;
@@ -10,45 +11,43 @@ use kopf_core::cycle::CycleInput;
 use kopf_core::cycle::sub::SubCycle;
 use kopf_core::handler::{HandlerId, HandlerSpec};
 use kopf_core::object::diff::{Baseline, Diff};
-use kopf_core::selection::DiscoveredResource;
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Client};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Old;
-use super::subhandler::Registered;
-use crate::context::hierarchy::{self, Adoption, Child};
-use crate::context::recorder::reporting;
-use crate::handler::memo::{self, Memo};
+use super::accessors::{
+    adoption_accessors, attempt_accessors, event_accessors, existing_object_accessors,
+    handler_accessors, object_accessors,
+};
+use crate::handler::SubHandler;
+use crate::handler::error::HandlerResult;
 use crate::handler::patch::Patch;
-use crate::index::{Index, IndexView};
 use crate::process::execute::scope::HandlerScope;
 use crate::settings::ExecutionSettings;
 
-/// One change of an object, as one of its handlers sees it.
+/// The context of a change handler: one change of an object.
 ///
-/// The runtime owns it and the handler borrows it: what the handler put into the patch survives
-/// an error, a panic and the end of its time.
+/// The runtime owns it and the handler borrows it: what the handler put into the patch is written
+/// even after an error, a panic or a timeout.
 pub struct ChangeContext<K> {
     object: K,
-    pub(super) facts: ChangeFacts,
-    pub(super) registered: Vec<Registered<K>>,
-    pub(crate) effects: Effects,
+    pub(super) inputs: ChangeInputs,
+    pub(super) registered: Vec<RegisteredSubHandler<K>>,
+    pub(crate) effects: HandlerEffects,
 }
 
-/// What is known before the handler is called.
+/// The inputs of one call of a change handler.
 #[derive(Clone)]
-pub(crate) struct ChangeFacts {
+pub(crate) struct ChangeInputs {
     pub(crate) scope: HandlerScope,
     pub(crate) execution: ExecutionSettings,
     pub(crate) situation: CycleInput,
-    /// From which the records of sub-handlers are opened.
+    /// Opens the records of sub-handlers.
     pub(crate) subs: Arc<SubCycle>,
-    /// From old to new, within the field that the handler is about.
+    /// From the last handled state to the current one; for a field handler, within that field.
     pub(crate) diff: Arc<Diff>,
     pub(crate) handler: HandlerId,
-    /// Whether the handler runs only if its field changed, and its sub-handlers with it.
+    /// True if the handler and its sub-handlers run only if their field changed.
     pub(crate) changing: bool,
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) retry: u32,
@@ -56,23 +55,32 @@ pub(crate) struct ChangeFacts {
     pub(crate) runtime: Duration,
 }
 
-/// What a handler leaves behind, whatever becomes of it.
+/// A sub-handler and its function, registered by a handler that runs.
+pub(super) struct RegisteredSubHandler<K> {
+    pub(super) handler: SubHandler,
+    pub(super) function: SubFunction<K>,
+}
+
+pub(super) type SubFunction<K> =
+    Box<dyn for<'a> FnOnce(&'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult> + Send>;
+
+/// The patch, result and sub-handlers of one call of a handler, even if it failed.
 #[derive(Debug, Default)]
-pub(crate) struct Effects {
+pub(crate) struct HandlerEffects {
     pub(crate) patch: Patch,
-    pub(crate) result: Slot,
+    pub(crate) result: ResultSlot,
     /// The records of its sub-handlers.
     pub(crate) subs: Vec<SubCycle>,
 }
 
-/// The result of a handler, behind a lock for the same reason as the patch.
+/// The result of a handler, behind a lock for the same reason as [`Patch`].
 #[derive(Debug, Default)]
-pub(crate) struct Slot(Mutex<Option<Value>>);
+pub(crate) struct ResultSlot(Mutex<Option<Value>>);
 
-// === impl ChangeFacts ===
+// === impl ChangeInputs ===
 
-impl ChangeFacts {
-    /// The differences as a handler sees them.
+impl ChangeInputs {
+    /// The differences that concern a handler: those within its field, if it has one.
     pub(crate) fn diff_for(&self, spec: &HandlerSpec) -> Arc<Diff> {
         let sight = &self.situation.change;
         match spec.field() {
@@ -82,23 +90,23 @@ impl ChangeFacts {
     }
 }
 
-// === impl Effects ===
+// === impl HandlerEffects ===
 
-impl Effects {
-    /// Takes over what a sub-handler wants written.
+impl HandlerEffects {
+    /// Adds the patch of a sub-handler to this one.
     pub(super) fn absorb(&mut self, sub: Self) {
         self.patch.lock().absorb(sub.patch.into_writes());
     }
 
-    /// Puts the result of a sub-handler into the status.
+    /// Patches the result of a sub-handler into the status.
     pub(super) fn deliver(&mut self, id: &HandlerId, result: &Value) {
         self.patch.lock().store_result(id.as_str(), result);
     }
 }
 
-// === impl Slot ===
+// === impl ResultSlot ===
 
-impl Slot {
+impl ResultSlot {
     pub(super) fn put(&self, result: &impl Serialize) -> Result<(), serde_json::Error> {
         let result = serde_json::to_value(result)?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
@@ -116,12 +124,12 @@ impl Slot {
 // === impl ChangeContext ===
 
 impl<K> ChangeContext<K> {
-    pub(crate) fn new(object: K, facts: ChangeFacts) -> Self {
+    pub(crate) fn new(object: K, inputs: ChangeInputs) -> Self {
         Self {
             object,
-            facts,
+            inputs,
             registered: Vec::new(),
-            effects: Effects::default(),
+            effects: HandlerEffects::default(),
         }
     }
 
@@ -130,66 +138,43 @@ impl<K> ChangeContext<K> {
         &self.object
     }
 
-    /// The object as the server sent it.
+    /// The object as the API server sent it.
     pub fn raw(&self) -> &Value {
-        &self.facts.situation.body
+        &self.inputs.situation.body
     }
 
-    /// Why the handler is called.
+    /// The reason of the call: creation, update, deletion or resumption.
     pub fn reason(&self) -> Reason {
-        self.facts.situation.change.reason
+        self.inputs.situation.sight.reason
     }
 
-    /// What changed since the object was handled last; for a field handler, within that field.
+    /// The differences to the last handled state; for a field handler, those within its field.
     pub fn diff(&self) -> &Diff {
-        &self.facts.diff
+        &self.inputs.diff
     }
 
-    /// The part of the object that counts, as it was handled last.
+    /// The essence of the object as it was handled last: without the status, system metadata and
+    /// the annotations of operators.
     pub fn old(&self) -> Old<&Value> {
-        match &self.facts.situation.change.old {
+        match &self.inputs.situation.sight.old {
             Baseline::Absent => Old::Absent,
             Baseline::Known(essence) => Old::Known(essence.as_value()),
             Baseline::Hashed(_) => Old::Unknown,
         }
     }
 
-    /// The part of the object that counts, as it is now.
+    /// The essence of the object as it is now.
     pub fn new_state(&self) -> &Value {
-        self.facts.situation.change.new.as_value()
+        self.inputs.situation.sight.new.as_value()
     }
 
-    /// How many attempts were made before this one.
-    pub fn retry(&self) -> u32 {
-        self.facts.retry
-    }
-
-    /// When the handler was first due for this change.
-    pub fn started(&self) -> Timestamp {
-        self.facts.started
-    }
-
-    /// How long that is ago, downtime of the operator included.
-    pub fn runtime(&self) -> Duration {
-        self.facts.runtime
-    }
-
-    /// What the manifest says in `param`.
-    pub fn param(&self) -> Option<&Value> {
-        self.facts.param.as_deref()
-    }
-
-    /// The id under which the handler is recorded on the object.
-    pub fn handler_id(&self) -> &str {
-        self.facts.handler.as_str()
-    }
-
-    /// What is to be written to the object.
+    /// Changes of the object, which the runtime writes after the call.
     pub fn patch(&self) -> &Patch {
         &self.effects.patch
     }
 
-    /// Delivers a result into `status.<handler id>`, if the handler succeeds.
+    /// Sets the result of the handler. The runtime writes it to `status.<handler id>` if the
+    /// handler succeeds.
     ///
     /// # Errors
     /// If the value cannot be expressed in JSON.
@@ -197,56 +182,10 @@ impl<K> ChangeContext<K> {
         self.effects.result.put(result)
     }
 
-    /// What is remembered of the object while the operator runs; `memo` in the manifest names the
-    /// type.
-    pub fn memo<M: Memo<K>>(&self) -> &M {
-        memo::typed::<K, M>(self.facts.scope.memo.as_ref())
-    }
-
-    /// A client for everything else in the cluster.
-    pub fn client(&self) -> &Client {
-        &self.facts.scope.services.client
-    }
-
-    /// The objects of a kind in the namespace of this object, or in that of the client if this one
-    /// is cluster-wide.
-    pub fn api<T>(&self) -> Api<T>
-    where
-        T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        self.facts.scope.api()
-    }
-
-    /// An index of the operator, always as it is now.
-    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.facts.scope.services.indices.get(index)
-    }
-
-    /// The resource of the object as the server describes it: its names, categories and verbs.
-    ///
-    /// Before the server has been asked, it is what the operator was made for.
-    pub fn resource(&self) -> &DiscoveredResource {
-        &self.facts.scope.resource
-    }
-
-    /// The name of the object.
-    pub fn name(&self) -> &str {
-        self.facts.scope.subject.name()
-    }
-
-    /// The namespace of the object; none for cluster-wide kinds.
-    pub fn namespace(&self) -> Option<&str> {
-        self.facts.scope.subject.namespace()
-    }
-
-    /// The identity of the object, which a namesake does not share.
-    pub fn uid(&self) -> &str {
-        self.facts.scope.subject.uid()
-    }
-
-    /// What a child refers to this object with, as its controller, so that it goes with it.
+    /// An owner reference to this object as the controller: Kubernetes deletes an object that has
+    /// it together with this one.
     pub fn owner_reference(&self) -> OwnerReference {
-        let subject = &self.facts.scope.subject;
+        let subject = &self.inputs.scope.subject;
         OwnerReference {
             api_version: subject.api_version().to_owned(),
             kind: subject.kind().to_owned(),
@@ -256,27 +195,11 @@ impl<K> ChangeContext<K> {
             block_owner_deletion: Some(true),
         }
     }
-
-    /// Makes another object the child of this one: owned by it, named after it with a suffix of
-    /// the server's choice, in its namespace, with its labels.
-    ///
-    /// # Errors
-    /// If the child cannot be turned into JSON and back.
-    pub fn adopt<T: Child>(&self, child: &mut T) -> Result<(), serde_json::Error> {
-        self.adopt_as(child, &Adoption::default())
-    }
-
-    /// The same for a child with a name, labels or templates of its own mind.
-    ///
-    /// # Errors
-    /// If the child cannot be turned into JSON and back.
-    pub fn adopt_as<T: Child>(
-        &self,
-        child: &mut T,
-        adoption: &Adoption,
-    ) -> Result<(), serde_json::Error> {
-        hierarchy::adopt(child, &self.facts.situation.body, adoption)
-    }
 }
 
-reporting!(ChangeContext, facts.scope);
+object_accessors!(ChangeContext, inputs.scope);
+existing_object_accessors!(ChangeContext, inputs.scope);
+handler_accessors!(ChangeContext, inputs);
+attempt_accessors!(ChangeContext, inputs);
+adoption_accessors!(ChangeContext);
+event_accessors!(ChangeContext, inputs.scope);

@@ -1,89 +1,85 @@
-//! The context of daemons, which accompany an object as long as it is there.
+//! The context of daemons: tasks that run for as long as their object exists.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
-use kopf_core::selection::DiscoveredResource;
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::warn;
 
-use super::background::{BackgroundFacts, background_context};
-use super::change::Effects;
-use crate::context::hierarchy::{self, Adoption, Child};
-use crate::context::recorder::reporting;
+use super::accessors::{
+    adoption_accessors, attempt_accessors, event_accessors, existing_object_accessors,
+    handler_accessors, object_accessors,
+};
+use super::background::{BackgroundInputs, background_context};
+use super::change::HandlerEffects;
 use crate::context::stop::StopSignal;
 use crate::handler::error::{HandlerError, HandlerResult};
-use crate::handler::memo::{self, Memo};
 use crate::handler::patch::Patch;
-use crate::index::{Index, IndexView};
-use crate::watch::latest::ObjectSnapshot;
+use crate::watch::latest::Snapshot;
 
-/// One object, as the daemon beside it sees it: always as it is now.
+/// The context of a daemon: its object, always in the newest state.
 ///
-/// The runtime owns it and the daemon borrows it: what the daemon put into the patch survives an
-/// error, a panic and an interruption.
+/// The runtime owns it and the daemon borrows it: what the daemon put into the patch is written
+/// even after an error, a panic or a cancellation.
 pub struct DaemonContext<K> {
-    facts: BackgroundFacts,
-    pub(crate) effects: Effects,
-    /// The newest state that could be decoded; the lock is only held for looking and decoding.
-    decoded: Mutex<Decoded<K>>,
+    inputs: BackgroundInputs,
+    pub(crate) effects: HandlerEffects,
+    /// The newest state that could be decoded; the lock is only held to compare and decode.
+    decoded: Mutex<DecodedObject<K>>,
 }
 
-struct Decoded<K> {
+struct DecodedObject<K> {
     object: Arc<K>,
     generation: u32,
 }
 
 impl<K: DeserializeOwned> DaemonContext<K> {
-    pub(crate) fn new(facts: BackgroundFacts) -> Result<Self, serde_json::Error> {
-        let snapshot = facts.object.latest.snapshot();
-        let decoded = Decoded {
+    pub(crate) fn new(inputs: BackgroundInputs) -> Result<Self, serde_json::Error> {
+        let snapshot = inputs.object.live.snapshot();
+        let decoded = DecodedObject {
             object: Arc::new(decode(&snapshot)?),
             generation: snapshot.generation,
         };
         Ok(Self {
-            facts,
-            effects: Effects::default(),
+            inputs,
+            effects: HandlerEffects::default(),
             decoded: Mutex::new(decoded),
         })
     }
 
-    /// The object as it is now; ask again to see it as it is then.
+    /// The object as it is now. Call this again for its newer states.
     ///
-    /// A state that does not fit the type is passed over.
+    /// States that cannot be decoded as `K` are skipped.
     pub fn object(&self) -> Arc<K> {
-        let snapshot = self.facts.object.latest.snapshot();
+        let snapshot = self.inputs.object.live.snapshot();
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         if decoded.generation != snapshot.generation {
             decoded.generation = snapshot.generation;
             match decode(&snapshot) {
                 Ok(object) => decoded.object = Arc::new(object),
-                Err(error) => warn!("the object does not fit its type any more: {error}"),
+                Err(error) => warn!("the object cannot be decoded any more: {error}"),
             }
         }
         Arc::clone(&decoded.object)
     }
 
-    /// Waits until the object is another one than [`object`](Self::object) showed last.
+    /// Waits until the object differs from the state that [`object`](Self::object) returned last.
     pub async fn changed(&self) -> Arc<K> {
-        let seen = {
+        let generation = {
             let decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
             decoded.generation
         };
-        self.facts.object.latest.after(seen).await;
+        self.inputs.object.live.after(generation).await;
         self.object()
     }
 }
 
 impl<K> DaemonContext<K> {
-    /// The object as the server sent it, as it is now.
+    /// The newest state of the object as the API server sent it.
     pub fn raw(&self) -> Value {
-        self.facts.object.newest()
+        self.inputs.object.newest()
     }
 }
 

@@ -1,11 +1,12 @@
-//! The context of handlers of one field.
+//! The context of field handlers.
 
 use std::ops::{Deref, DerefMut};
 
 use super::Old;
 use super::change::ChangeContext;
 
-/// A change of one field of an object; everything of [`ChangeContext`] is there, too.
+/// The context of a field handler: a change of one field of an object. It has all methods of
+/// [`ChangeContext`].
 pub struct FieldContext<K, F> {
     change: ChangeContext<K>,
     old: Old<F>,
@@ -17,12 +18,12 @@ impl<K, F> FieldContext<K, F> {
         Self { change, old, new }
     }
 
-    /// What the field held when the object was handled last.
+    /// The value of the field when the object was handled last.
     pub fn old_value(&self) -> Old<&F> {
         self.old.as_ref()
     }
 
-    /// What the field holds now.
+    /// The value of the field now.
     pub fn new_value(&self) -> Option<&F> {
         self.new.as_ref()
     }

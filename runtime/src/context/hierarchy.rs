@@ -1,8 +1,9 @@
-//! Making objects the children of others: owners, names, namespaces and labels.
+//! Makes objects children of others: owner references, names, namespaces and labels.
 //!
-//! Everything works on any type that serde can read and write: types of k8s-openapi, generated
-//! types, and raw JSON; and on several objects at once, as a list or a tuple of them. The owner is raw JSON, as the contexts of handlers have it; the most common
-//! case, adoption by the handled object, is a method of these contexts.
+//! The functions take any type that serde can read and write: types of k8s-openapi, generated
+//! types, and raw JSON; and several objects at once, as a list or a tuple. The owner is raw JSON,
+//! as `raw()` of the handler contexts returns it. The most common case, adoption by the handled
+//! object, is a method of these contexts.
 
 use kopf_core::object::ObjectView;
 use kopf_core::object::hierarchy as raw;
@@ -14,12 +15,13 @@ use serde_json::Value;
 
 use crate::handler::patch::field_path;
 
-/// Anything that has JSON's shape: an object, or several.
+/// An object or several objects that can be turned into JSON and back.
 pub trait Child: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Child for T {}
 
-/// Makes an object the child of another: owned by it, named after it, beside it, labelled like it.
+/// Makes an object the child of another: with an owner reference to it, a name after its name, its
+/// namespace and its labels.
 ///
 /// # Errors
 /// If the child cannot be turned into JSON and back.
@@ -33,7 +35,7 @@ pub fn adopt<T: Child>(
     })
 }
 
-/// Adds an owner, unless the child has it.
+/// Adds an owner reference, unless the child has it.
 ///
 /// # Errors
 /// If the child cannot be turned into JSON and back.
@@ -47,7 +49,7 @@ pub fn append_owner_reference<T: Child>(
     })
 }
 
-/// Takes an owner away, if the child has it.
+/// Removes an owner reference, if the child has it.
 ///
 /// # Errors
 /// If the child cannot be turned into JSON and back.
@@ -60,7 +62,8 @@ pub fn remove_owner_reference<T: Child>(
     })
 }
 
-/// Labels an object, and the templates nested in it where they exist, such as `spec.template`.
+/// Sets labels of an object, and of the templates nested in it, such as `spec.template`, where they
+/// exist.
 ///
 /// # Errors
 /// If the object cannot be turned into JSON and back.
@@ -76,7 +79,7 @@ pub fn label<T: Child>(
     })
 }
 
-/// Names an object.
+/// Sets the name of an object.
 ///
 /// # Errors
 /// If the object cannot be turned into JSON and back.
@@ -91,7 +94,7 @@ pub fn harmonize_naming<T: Child>(
     })
 }
 
-/// Puts an object into a namespace, or into none.
+/// Sets or removes the namespace of an object.
 ///
 /// # Errors
 /// If the object cannot be turned into JSON and back.
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_removed_again() -> Result<(), serde_json::Error> {
+    fn an_added_owner_reference_can_be_removed() -> Result<(), serde_json::Error> {
         let mut child = PersistentVolumeClaim::default();
         append_owner_reference(&mut child, &owner(), OwnerFlags::default())?;
         assert_eq!(

@@ -1,27 +1,29 @@
-//! The context of functions that put objects into an index.
+//! The context of index functions.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::handler::HandlerId;
-use kopf_core::selection::DiscoveredResource;
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Client};
 use serde_json::Value;
 
-use crate::handler::memo::{self, Memo};
-use crate::index::{Index, IndexView};
+use super::accessors::{
+    attempt_accessors, existing_object_accessors, handler_accessors, object_accessors,
+};
 use crate::process::execute::scope::HandlerScope;
 
-/// One object that is about to be found in an index.
+/// The context of an index function: one object to be indexed.
+///
+/// The other handlers of the operator wait until the indices are complete: keep requests by
+/// [`client`](Self::client) short. For the same reason, an [`index`](Self::index) that is read here
+/// may be incomplete.
 pub struct IndexContext<K> {
     object: K,
-    facts: IndexFacts,
+    inputs: IndexInputs,
 }
 
-/// What is known before the function is called.
-pub(crate) struct IndexFacts {
+/// The inputs of one call of an index function.
+pub(crate) struct IndexInputs {
     pub(crate) scope: HandlerScope,
     pub(crate) raw: Arc<Value>,
     pub(crate) handler: HandlerId,
@@ -32,8 +34,8 @@ pub(crate) struct IndexFacts {
 }
 
 impl<K> IndexContext<K> {
-    pub(crate) fn new(object: K, facts: IndexFacts) -> Self {
-        Self { object, facts }
+    pub(crate) fn new(object: K, inputs: IndexInputs) -> Self {
+        Self { object, inputs }
     }
 
     /// The object.
@@ -41,80 +43,13 @@ impl<K> IndexContext<K> {
         &self.object
     }
 
-    /// The object as the server sent it.
+    /// The object as the API server sent it.
     pub fn raw(&self) -> &Value {
-        &self.facts.raw
-    }
-
-    /// The resource of the object as the server describes it: its names, categories and verbs.
-    ///
-    /// Before the server has been asked, it is what the operator was made for.
-    pub fn resource(&self) -> &DiscoveredResource {
-        &self.facts.scope.resource
-    }
-
-    /// The name of the object.
-    pub fn name(&self) -> &str {
-        self.facts.scope.subject.name()
-    }
-
-    /// The namespace of the object; none for cluster-wide kinds.
-    pub fn namespace(&self) -> Option<&str> {
-        self.facts.scope.subject.namespace()
-    }
-
-    /// The identity of the object, which a namesake does not share.
-    pub fn uid(&self) -> &str {
-        self.facts.scope.subject.uid()
-    }
-
-    /// How many attempts failed in a row before this one.
-    pub fn retry(&self) -> u32 {
-        self.facts.retry
-    }
-
-    /// When the first of these attempts was made.
-    pub fn started(&self) -> Timestamp {
-        self.facts.started
-    }
-
-    /// How long that is ago.
-    pub fn runtime(&self) -> Duration {
-        self.facts.runtime
-    }
-
-    /// What the manifest says in `param`.
-    pub fn param(&self) -> Option<&Value> {
-        self.facts.param.as_deref()
-    }
-
-    /// The name of the index.
-    pub fn handler_id(&self) -> &str {
-        self.facts.handler.as_str()
-    }
-
-    /// What is remembered of the object while the operator runs; `memo` in the manifest names the
-    /// type.
-    pub fn memo<M: Memo<K>>(&self) -> &M {
-        memo::typed::<K, M>(self.facts.scope.memo.as_ref())
-    }
-
-    /// A client for everything else in the cluster. Mind that handlers wait for the indices.
-    pub fn client(&self) -> &Client {
-        &self.facts.scope.services.client
-    }
-
-    /// The objects of a kind in the namespace of this object, or in that of the client if this one
-    /// is cluster-wide.
-    pub fn api<T>(&self) -> Api<T>
-    where
-        T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        self.facts.scope.api()
-    }
-
-    /// An index as far as it has come: here, none is known to be complete.
-    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.facts.scope.services.indices.get(index)
+        &self.inputs.raw
     }
 }
+
+object_accessors!(IndexContext, inputs.scope);
+existing_object_accessors!(IndexContext, inputs.scope);
+handler_accessors!(IndexContext, inputs);
+attempt_accessors!(IndexContext, inputs);

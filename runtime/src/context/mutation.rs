@@ -1,12 +1,11 @@
-//! The context of webhooks that change objects before they are stored.
+//! The context of mutating webhooks.
 
 use std::ops::{Deref, DerefMut};
 
 use super::validation::ValidationContext;
 use crate::handler::patch::Patch;
 
-/// One request to the API server, as a mutating webhook sees it; everything of [`ValidationContext`] is
-/// there, too.
+/// The context of a mutating webhook. It has all methods of [`ValidationContext`].
 pub struct MutationContext<K> {
     validation: ValidationContext<K>,
     pub(crate) patch: Patch,
@@ -20,7 +19,7 @@ impl<K> MutationContext<K> {
         }
     }
 
-    /// How the object is to be changed before it is stored.
+    /// Changes of the object, which the API server applies before it stores the object.
     pub fn patch(&self) -> &Patch {
         &self.patch
     }

@@ -1,4 +1,4 @@
-//! The signal that tells a daemon or timer to stop, and why.
+//! The stop signal of daemons and timers, with the reasons.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,20 +8,20 @@ use kopf_core::background::stopping::{StopReason, StopReasons};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// Tells whether and why a daemon or a timer is to stop; cheap to clone.
+/// The signal that a daemon or timer should stop, with the reasons; cheap to clone.
 ///
-/// It can be polled, awaited, and slept on, by tasks and by threads.
+/// Tasks and threads can poll it, wait for it, and sleep until it is set.
 #[derive(Clone)]
 pub struct StopSignal {
     source: Arc<dyn Stoppable>,
 }
 
-/// Whatever has a signal: most of them are parts of something that is shared anyway.
+/// An owner of a signal. Owners are shared anyway, so that the signal needs no `Arc` of its own.
 pub(crate) trait Stoppable: Send + Sync {
     fn signal(&self) -> &Signal;
 }
 
-/// The side of the signal that raises it.
+/// The side of the signal that sets it.
 ///
 /// The lock is held for the length of a bit operation; the condition variable is for threads,
 /// which cannot await.
@@ -29,7 +29,7 @@ pub(crate) trait Stoppable: Send + Sync {
 pub(crate) struct Signal {
     reasons: Mutex<StopReasons>,
     raised: Condvar,
-    news: Notify,
+    changed: Notify,
 }
 
 // === impl StopSignal ===
@@ -39,19 +39,19 @@ impl StopSignal {
         Self { source }
     }
 
-    /// Whether it is time to stop.
+    /// Returns true if the daemon or timer should stop.
     #[must_use]
     pub fn is_set(&self) -> bool {
         !self.reasons().is_empty()
     }
 
-    /// Why it is time to stop; empty if it is not. Reasons may be added later.
+    /// The reasons to stop; empty if there is none yet. More may be added later.
     #[must_use]
     pub fn reasons(&self) -> StopReasons {
         self.source.signal().reasons()
     }
 
-    /// Waits until it is time to stop.
+    /// Waits until the signal is set.
     pub async fn wait(&self) {
         self.source
             .signal()
@@ -59,14 +59,15 @@ impl StopSignal {
             .await;
     }
 
-    /// Sleeps, but not beyond the time to stop. Tells whether to go on.
-    #[must_use = "it tells whether to go on"]
+    /// Sleeps until the time has passed or the signal is set. Returns true if it was not set.
+    #[must_use = "false means that the handler should return"]
     pub async fn sleep(&self, duration: Duration) -> bool {
         tokio::time::timeout(duration, self.wait()).await.is_err()
     }
 
-    /// The same for a thread, as in [`DaemonContext::blocking`](crate::DaemonContext::blocking).
-    #[must_use = "it tells whether to go on"]
+    /// As [`sleep`](Self::sleep), for a thread, as in
+    /// [`DaemonContext::blocking`](crate::DaemonContext::blocking).
+    #[must_use = "false means that the handler should return"]
     pub fn sleep_blocking(&self, duration: Duration) -> bool {
         let deadline = Instant::now() + duration;
         let signal = self.source.signal();
@@ -92,7 +93,7 @@ impl fmt::Debug for StopSignal {
 // === impl Signal ===
 
 impl Signal {
-    /// Adds a reason; tells whether it is the first.
+    /// Adds a reason; returns whether it is the first.
     pub(crate) fn raise(&self, reason: StopReason) -> bool {
         let mut reasons = self.lock();
         let first = reasons.is_empty();
@@ -107,24 +108,24 @@ impl Signal {
         *self.lock()
     }
 
-    /// Wakes whoever waits, for whatever has changed about the daemon or timer.
+    /// Wakes all waiting tasks, for any change of the daemon or timer.
     pub(crate) fn wake(&self) {
-        self.news.notify_waiters();
+        self.changed.notify_waiters();
     }
 
-    /// Is ready with the next wake-up after this call.
+    /// Completes with the first [`wake`](Self::wake) after this call.
     pub(crate) fn woken(&self) -> Notified<'_> {
-        self.news.notified()
+        self.changed.notified()
     }
 
-    /// Waits until the reasons are as wanted.
+    /// Waits until `wanted` holds for the reasons.
     pub(crate) async fn until(&self, wanted: impl Fn(StopReasons) -> bool) {
         loop {
-            let news = self.woken();
+            let woken = self.woken();
             if wanted(self.reasons()) {
                 return;
             }
-            news.await;
+            woken.await;
         }
     }
 
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_sleep_ends_early_when_it_is_time_to_stop() {
+    async fn a_sleep_ends_early_when_the_signal_is_set() {
         let (signal, stop) = signal();
         assert!(stop.sleep(Duration::from_secs(5)).await);
         let begin = tokio::time::Instant::now();
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_woken_too() {
+    fn the_signal_wakes_a_sleeping_thread() {
         let (signal, stop) = signal();
         assert!(stop.sleep_blocking(Duration::from_millis(1)));
         let thread = std::thread::spawn(move || stop.sleep_blocking(Duration::from_secs(600)));

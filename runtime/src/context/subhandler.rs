@@ -1,4 +1,4 @@
-//! Sub-handlers: parts of a handler that are recorded, retried and awaited one by one.
+//! Sub-handlers: parts of a change handler with their own progress, retries and timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,48 +13,39 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::Instrument as _;
 
-use super::change::{ChangeContext, ChangeFacts};
+use super::change::{ChangeContext, ChangeInputs, RegisteredSubHandler, SubFunction};
 use crate::events::span;
 use crate::handler::SubHandler;
 use crate::handler::error::{HandlerError, HandlerResult};
 use crate::process::execute::{invoke, report};
 
-/// A registered sub-handler with its function.
-pub(crate) struct Registered<K> {
-    handler: SubHandler,
-    function: SubFunction<K>,
-}
-
-type SubFunction<K> =
-    Box<dyn for<'a> FnOnce(&'a mut ChangeContext<K>) -> BoxFuture<'a, HandlerResult> + Send>;
-
 impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
-    /// Registers a sub-handler, which runs when the handler itself has returned.
+    /// Registers a sub-handler, which the runtime calls after the handler itself has returned.
     ///
-    /// The handler is called again, and must register the same sub-handlers again, until all of
-    /// them are done; those that are done are not called again.
+    /// The runtime calls the handler again, and it must register the same sub-handlers again,
+    /// until all of them are done. Those that are done are not called again.
     pub fn sub(
         &mut self,
         handler: SubHandler,
         function: impl for<'a> FnOnce(&'a mut Self) -> BoxFuture<'a, HandlerResult> + Send + 'static,
     ) {
-        self.registered.push(Registered {
+        self.registered.push(RegisteredSubHandler {
             handler,
             function: Box::new(function),
         });
     }
 
-    /// Runs the sub-handlers that are registered so far, as far as they are due.
+    /// Calls the sub-handlers that are registered so far and are due.
     ///
     /// # Errors
-    /// If some are not done yet. Return this error: the handler is then called again in time,
-    /// which does not count as an attempt of its own.
+    /// If some are not done yet. Return this error: the runtime then calls the handler again when
+    /// they are due, and does not count that as another attempt.
     pub async fn run_subs(&mut self) -> HandlerResult {
-        let lifecycle = self.facts.execution.lifecycle.clone();
+        let lifecycle = self.inputs.execution.lifecycle.clone();
         self.run_subs_by(&lifecycle).await
     }
 
-    /// The same with another order, or with all of them at once.
+    /// As [`run_subs`](Self::run_subs), in the order of this lifecycle.
     ///
     /// # Errors
     /// As [`run_subs`](Self::run_subs).
@@ -63,8 +54,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         if registered.is_empty() {
             return Ok(());
         }
-        let parent = self.facts.handler.clone();
-        let changing = self.facts.changing;
+        let parent = self.inputs.handler.clone();
+        let changing = self.inputs.changing;
         let (specs, mut functions): (Vec<_>, Vec<_>) = registered
             .into_iter()
             .map(|registered| {
@@ -76,9 +67,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
             })
             .unzip();
         let now = Timestamp::now();
-        let mut cycle = self.facts.subs.sub(&parent, specs, now);
+        let mut cycle = self.inputs.subs.sub(&parent, specs, now);
         for spec in cycle.due(lifecycle, fastrand::u64(..), now) {
-            if !self.facts.scope.services.pause_gate.is_running() {
+            if !self.inputs.scope.services.pause_gate.is_running() {
                 break;
             }
             let Some(at) = functions.iter().position(|(id, ..)| *id == spec.id) else {
@@ -95,23 +86,23 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         }
     }
 
-    /// Calls a sub-handler, and then those that it registered in its turn.
+    /// Calls a sub-handler, and then the sub-handlers that it registered itself.
     fn call(
         &mut self,
         function: SubFunction<K>,
         limit: Option<Duration>,
     ) -> BoxFuture<'_, invoke::CallEnd> {
         Box::pin(async move {
-            let verdict = invoke::supervised(function(self), limit).await;
-            self.after(verdict).await
+            let end = invoke::supervised(function(self), limit).await;
+            self.after(end).await
         })
     }
 
-    /// What a call that ended so comes to, once its sub-handlers have run.
-    pub(crate) async fn after(&mut self, verdict: invoke::CallEnd) -> invoke::CallEnd {
-        match verdict {
+    /// Runs the sub-handlers after a call that succeeded, and returns how the whole ended.
+    pub(crate) async fn after(&mut self, end: invoke::CallEnd) -> invoke::CallEnd {
+        match end {
             invoke::CallEnd::Returned(Ok(())) => invoke::CallEnd::Returned(self.run_subs().await),
-            verdict => verdict,
+            end => end,
         }
     }
 
@@ -123,29 +114,29 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         function: SubFunction<K>,
     ) {
         let id: &HandlerId = &spec.id;
-        let reason = self.facts.situation.change.reason;
+        let reason = self.inputs.situation.sight.reason;
         let outcome = match cycle.begin(id, Timestamp::now()) {
             Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
             Ok(allowance) => {
-                let facts = ChangeFacts {
+                let inputs = ChangeInputs {
                     handler: id.clone(),
                     param,
-                    diff: self.facts.diff_for(spec),
+                    diff: self.inputs.diff_for(spec),
                     retry: allowance.retry,
                     started: allowance.started,
                     runtime: allowance.runtime,
-                    ..self.facts.clone()
+                    ..self.inputs.clone()
                 };
-                match K::deserialize(&*facts.situation.body) {
+                match K::deserialize(&*inputs.situation.body) {
                     Err(error) => invoke::CallEnd::Undecodable(error.to_string()).into_outcome(
                         None,
                         reason,
                         &spec.policy,
                     ),
                     Ok(object) => {
-                        let mut cx = Self::new(object, facts);
+                        let mut cx = Self::new(object, inputs);
                         let span = span::handler(id.as_str(), allowance.retry);
-                        let verdict = cx
+                        let end = cx
                             .call(function, allowance.time_left)
                             .instrument(span)
                             .await;
@@ -154,7 +145,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
                             cycle.absorb(nested);
                         }
                         self.effects.absorb(cx.effects);
-                        verdict.into_outcome(result, reason, &spec.policy)
+                        end.into_outcome(result, reason, &spec.policy)
                     }
                 }
             }
@@ -162,7 +153,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         if let Outcome::Success(result) = &outcome {
             self.effects.deliver(id, result);
         }
-        let default_backoff = self.facts.execution.default_backoff;
+        let default_backoff = self.inputs.execution.default_backoff;
         let now = Timestamp::now();
         let consequence = cycle.finish(id, outcome.clone(), default_backoff, now);
         let finished = report::FinishedCall {
@@ -173,6 +164,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
             default_backoff,
             now,
         };
-        report::report_call(&finished, &self.facts.scope);
+        report::tell(&finished, &self.inputs.scope);
     }
 }

@@ -1,39 +1,35 @@
-//! The context of timers, which look after an object from time to time.
+//! The context of timers: functions that are called for their object in intervals.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jiff::Timestamp;
-use kopf_core::selection::DiscoveredResource;
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::background::{BackgroundFacts, background_context};
-use super::change::Effects;
-use crate::context::hierarchy::{self, Adoption, Child};
-use crate::context::recorder::reporting;
+use super::accessors::{
+    adoption_accessors, attempt_accessors, event_accessors, existing_object_accessors,
+    handler_accessors, object_accessors,
+};
+use super::background::{BackgroundInputs, background_context};
+use super::change::HandlerEffects;
 use crate::context::stop::StopSignal;
 use crate::handler::error::{HandlerError, HandlerResult};
-use crate::handler::memo::{self, Memo};
 use crate::handler::patch::Patch;
-use crate::index::{Index, IndexView};
 
-/// One tick of a timer of an object.
+/// The context of a timer: one call for one object.
 pub struct TimerContext<K> {
     text: Arc<RawValue>,
-    /// Decoded when it is asked for: most ticks of most timers find nothing to do.
+    /// Decoded on first use: most calls of most timers find nothing to do.
     object: OnceLock<K>,
-    facts: BackgroundFacts,
-    pub(crate) effects: Effects,
+    inputs: BackgroundInputs,
+    pub(crate) effects: HandlerEffects,
 }
 
 impl<K: DeserializeOwned> TimerContext<K> {
-    pub(crate) fn new(facts: BackgroundFacts) -> Result<Self, serde_json::Error> {
-        let live = &facts.object.latest;
+    pub(crate) fn new(inputs: BackgroundInputs) -> Result<Self, serde_json::Error> {
+        let live = &inputs.object.live;
         let snapshot = live.snapshot();
         let object = if snapshot.decodable {
             OnceLock::new()
@@ -45,12 +41,12 @@ impl<K: DeserializeOwned> TimerContext<K> {
         Ok(Self {
             text: snapshot.text,
             object,
-            facts,
-            effects: Effects::default(),
+            inputs,
+            effects: HandlerEffects::default(),
         })
     }
 
-    /// The object as it was when the tick began.
+    /// The object as it was when this call began.
     pub fn object(&self) -> &K {
         self.object.get_or_init(|| {
             serde_json::from_str(self.text.get()).expect("the same text was decoded before")
@@ -59,9 +55,9 @@ impl<K: DeserializeOwned> TimerContext<K> {
 }
 
 impl<K> TimerContext<K> {
-    /// The object as the server sent it, as it is now.
+    /// The newest state of the object as the API server sent it.
     pub fn raw(&self) -> Value {
-        self.facts.object.newest()
+        self.inputs.object.newest()
     }
 }
 

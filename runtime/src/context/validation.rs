@@ -1,4 +1,4 @@
-//! The context of webhooks that say yes or no.
+//! The context of validating webhooks.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,64 +9,93 @@ use kopf_core::admission::review::{ReviewRequest, UserInfo};
 use kopf_core::handler::HandlerId;
 use kopf_core::object::diff::{Diff, diff};
 use kopf_core::selection::DiscoveredResource;
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Client};
+use kube::Client;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Old;
-use crate::handler::memo::{self, AnyMemo, Memo};
-use crate::index::{Index, IndexView, Indices};
+use super::accessors::{ObjectScope, handler_accessors, object_accessors};
+use crate::handler::memo::AnyMemo;
+use crate::index::Indices;
 
-/// One request to the API server, as a validating webhook sees it.
+/// The context of a validating webhook: one admission review of a request to the API server.
+///
+/// The memo of an object that is being created is not kept after the review; that of an object
+/// which the operator does not watch, only for a while. While the operator is paused, the indices
+/// stay as they were when it paused.
 pub struct ValidationContext<K> {
     object: K,
     old: OnceLock<Old<K>>,
-    facts: ReviewFacts,
-    texts: OnceLock<States>,
+    inputs: ReviewInputs,
+    texts: OnceLock<ReviewedStates>,
     diff: OnceLock<Diff>,
-    /// Behind a lock only so that the context can be read for what is said; it is never contended.
+    /// Behind a lock only so that `warn` takes a shared borrow of the context; it is never
+    /// contended.
     pub(crate) warnings: Mutex<Vec<String>>,
 }
 
-/// What is known before the webhook is called.
+/// The inputs of one call of a webhook.
 #[derive(Clone)]
-pub(crate) struct ReviewFacts {
+pub(crate) struct ReviewInputs {
     pub(crate) request: Arc<ReviewRequest>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) client: Client,
     pub(crate) indices: Indices,
     pub(crate) handler: HandlerId,
     pub(crate) param: Option<Arc<Value>>,
-    /// The object before and after, if somebody had to look at them already.
-    pub(crate) states: Option<Arc<States>>,
+    /// The object before and after, if the filters of the webhook had to read it.
+    pub(crate) states: Option<Arc<ReviewedStates>>,
     /// None if the kind has no memos.
     pub(crate) memo: Option<AnyMemo>,
     pub(crate) resource: Arc<DiscoveredResource>,
 }
 
-/// Who asks for a review: usually an API server.
+/// The sender of an admission review: usually an API server.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
     /// The headers of its request.
     pub headers: HeaderMap,
-    /// The certificate with which it proved who it is, if it did.
+    /// Its verified client certificate, if it sent one.
     pub certificate: Option<Arc<Certificate>>,
 }
 
-/// The object before and after a request, read from text.
+/// The object before and after a request, decoded.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct States {
+pub(crate) struct ReviewedStates {
     pub(crate) old: Option<Value>,
     pub(crate) new: Option<Value>,
 }
 
-// === impl States ===
+// === impl ReviewInputs ===
 
-impl States {
+impl ObjectScope for ReviewInputs {
+    fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn indices(&self) -> &Indices {
+        &self.indices
+    }
+
+    fn memo(&self) -> Option<&AnyMemo> {
+        self.memo.as_ref()
+    }
+
+    fn resource(&self) -> &DiscoveredResource {
+        &self.resource
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        self.request.namespace.as_deref()
+    }
+}
+
+// === impl ReviewedStates ===
+
+impl ReviewedStates {
     pub(crate) fn read(request: &ReviewRequest) -> Self {
-        // What is nested too deeply to be read is nothing that a condition could be about.
+        // An object that is nested too deeply to be decoded counts as absent for filters.
         let read = |text: Option<&RawValue>| serde_json::from_str(text?.get()).ok();
         Self {
             old: read(request.old_object.as_deref()),
@@ -84,11 +113,11 @@ impl States {
 // === impl ValidationContext ===
 
 impl<K> ValidationContext<K> {
-    pub(crate) fn new(object: K, facts: ReviewFacts) -> Self {
+    pub(crate) fn new(object: K, inputs: ReviewInputs) -> Self {
         Self {
             object,
             old: OnceLock::new(),
-            facts,
+            inputs,
             texts: OnceLock::new(),
             diff: OnceLock::new(),
             warnings: Mutex::default(),
@@ -100,7 +129,7 @@ impl<K> ValidationContext<K> {
         &self.object
     }
 
-    /// The same as the API server sent it.
+    /// The same object as the API server sent it.
     pub fn raw(&self) -> &Value {
         self.states().body()
     }
@@ -115,116 +144,66 @@ impl<K> ValidationContext<K> {
         self.states().new.as_ref()
     }
 
-    /// All differences that the request makes, those in the metadata and the status included.
+    /// All differences that the request makes, including metadata and status.
     pub fn diff(&self) -> &Diff {
         let states = self.states();
         self.diff
             .get_or_init(|| diff(states.old.as_ref(), states.new.as_ref()))
     }
 
-    /// What is about to happen.
+    /// The operation of the request.
     pub fn operation(&self) -> Operation {
-        self.facts.request.operation
+        self.inputs.request.operation
     }
 
-    /// The subresource, such as `status` or `scale`; none if it is about the object itself.
+    /// The subresource of the request, such as `status` or `scale`; none for the object itself.
     pub fn subresource(&self) -> Option<&str> {
-        self.facts.request.subresource()
+        self.inputs.request.subresource()
     }
 
-    /// Whether nothing will be stored, so that nothing may be done either.
+    /// Returns true if the request is a dry run: the webhook must not have side effects then.
     pub fn is_dry_run(&self) -> bool {
-        self.facts.request.dry_run == Some(true)
+        self.inputs.request.dry_run == Some(true)
     }
 
-    /// Who wants it to happen.
+    /// The user that made the request.
     pub fn user(&self) -> &UserInfo {
-        &self.facts.request.user_info
+        &self.inputs.request.user_info
     }
 
     /// The options of the request, such as those of a deletion.
     pub fn options(&self) -> Option<&RawValue> {
-        self.facts.request.options.as_deref()
+        self.inputs.request.options.as_deref()
     }
 
-    /// The HTTP headers with which the API server asks.
+    /// The HTTP headers of the admission review.
     pub fn headers(&self) -> &HeaderMap {
-        &self.facts.caller.headers
+        &self.inputs.caller.headers
     }
 
-    /// The verified certificate of the API server, if it has shown one.
+    /// The verified client certificate of the API server, if it sent one.
     pub fn client_certificate(&self) -> Option<&Certificate> {
-        self.facts.caller.certificate.as_deref()
+        self.inputs.caller.certificate.as_deref()
     }
 
-    /// Tells something to the person who made the request, whatever comes out of it.
+    /// Adds a warning to the answer, which `kubectl` shows to the user, whether or not the request
+    /// is allowed.
     pub fn warn(&self, warning: impl Into<String>) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         warnings.push(warning.into());
     }
 
-    /// The name of the object; none if the API server is going to make one up.
+    /// The name of the object; none if the API server is going to generate one.
     pub fn name(&self) -> Option<&str> {
-        self.facts.request.name.as_deref()
+        self.inputs.request.name.as_deref()
     }
 
-    /// The namespace of the object; none for cluster-wide kinds.
-    pub fn namespace(&self) -> Option<&str> {
-        self.facts.request.namespace.as_deref()
-    }
-
-    /// What the manifest says in `param`.
-    pub fn param(&self) -> Option<&Value> {
-        self.facts.param.as_deref()
-    }
-
-    /// The id of the webhook.
-    pub fn handler_id(&self) -> &str {
-        self.facts.handler.as_str()
-    }
-
-    /// What is remembered of the object while the operator runs; `memo` in the manifest names the
-    /// type. Of an object that is being created nothing is kept, and of one that is not handled not
-    /// for long.
-    pub fn memo<M: Memo<K>>(&self) -> &M {
-        memo::typed::<K, M>(self.facts.memo.as_ref())
-    }
-
-    /// A client for everything else in the cluster.
-    pub fn client(&self) -> &Client {
-        &self.facts.client
-    }
-
-    /// An index of the operator, always as it is now; as it was when the operator paused, if it
-    /// has.
-    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.facts.indices.get(index)
-    }
-
-    /// The resource of the object as the server describes it: its names, categories and verbs.
-    ///
-    /// Before the server has been asked, it is what the operator was made for.
-    pub fn resource(&self) -> &DiscoveredResource {
-        &self.facts.resource
-    }
-
-    /// The objects of a kind in the namespace of this object, or in that of the client if this one
-    /// is cluster-wide.
-    pub fn api<T>(&self) -> Api<T>
-    where
-        T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        let client = self.facts.client.clone();
-        match self.namespace() {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::default_namespaced(client),
-        }
-    }
-
-    pub(crate) fn states(&self) -> &States {
-        match &self.facts.states {
+    pub(crate) fn states(&self) -> &ReviewedStates {
+        match &self.inputs.states {
             Some(states) => states,
-            None => self.texts.get_or_init(|| States::read(&self.facts.request)),
+            None => self
+                .texts
+                .get_or_init(|| ReviewedStates::read(&self.inputs.request)),
         }
     }
 
@@ -234,10 +213,13 @@ impl<K> ValidationContext<K> {
     }
 }
 
+object_accessors!(ValidationContext, inputs);
+handler_accessors!(ValidationContext, inputs);
+
 impl<K: DeserializeOwned> ValidationContext<K> {
-    /// The object before the request: absent for creations, unknown if it does not fit its type.
+    /// The object before the request: absent for creations, unknown if it cannot be decoded.
     pub fn old(&self) -> Old<&K> {
-        let read = || match self.facts.request.old_object.as_deref() {
+        let read = || match self.inputs.request.old_object.as_deref() {
             None => Old::Absent,
             Some(text) => serde_json::from_str(text.get()).map_or(Old::Unknown, Old::Known),
         };

@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 use self::object::{Presence, Table};
 use crate::coordination::clock::WallClock;
 use crate::coordination::pause::{PauseGate, PauseHandle, PauseReason};
-use crate::health::metrics::{Metrics, Share};
+use crate::health::metrics::{GaugeShare, Metrics};
 use crate::settings::{PeeringMode, PeeringSettings};
 use crate::task::Tasks;
 use crate::task::heartbeat::Heartbeat;
@@ -63,7 +63,7 @@ struct Session<'a> {
     recheck_at: Option<Instant>,
     warned: Vec<String>,
     /// How many others there are.
-    others: Share,
+    others: GaugeShare,
 }
 
 /// Takes part as long as this operator leads, until `stop`; then removes the own record.

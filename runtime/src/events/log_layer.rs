@@ -1,4 +1,4 @@
-//! Log lines of handlers that become Kubernetes events of the object that they are about.
+//! Posts log lines of handlers as Kubernetes events on their object.
 
 use std::fmt::{self, Write as _};
 
@@ -15,19 +15,19 @@ use crate::settings::PostingLevel;
 const REASON: &str = "Logging";
 
 tokio::task_local! {
-    static VOICE: LogPosting;
+    static LOG_POSTER: LogPoster;
 }
 
-/// Whose log lines are posted, and by whom.
+/// Posts the log lines of a task as Kubernetes events on one object.
 #[derive(Debug, Clone)]
-pub(crate) struct LogPosting {
+pub(crate) struct LogPoster {
     poster: EventPoster,
     subject: ObjectRef,
 }
 
-/// Posts the log lines of handlers as Kubernetes events, where the settings ask for it.
+/// A tracing layer that posts log lines of handlers as Kubernetes events, if the settings say so.
 ///
-/// An operator that runs by itself has it. A program with a subscriber of its own adds it:
+/// [`Operator::main`](crate::Operator::main) installs it. Add it to a tracing subscriber of your own:
 ///
 /// ```
 /// use tracing_subscriber::layer::SubscriberExt as _;
@@ -37,17 +37,17 @@ pub(crate) struct LogPosting {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventLayer;
 
-/// The text of a line.
+/// The text of a log line.
 #[derive(Default)]
-struct Line {
+struct LoggedText {
     message: String,
     fields: String,
 }
 
-// === impl LogPosting ===
+// === impl LogPoster ===
 
-impl LogPosting {
-    /// The voice of an object, if its log lines are to be posted.
+impl LogPoster {
+    /// The poster for an object, if the settings say that log lines are posted.
     pub(crate) fn of(poster: Option<&EventPoster>, subject: &ObjectRef) -> Option<Self> {
         let poster = poster.filter(|poster| poster.settings().loggers)?;
         Some(Self {
@@ -56,23 +56,23 @@ impl LogPosting {
         })
     }
 
-    /// The voice of whoever works in this task.
+    /// The poster of the current task.
     pub(crate) fn current() -> Option<Self> {
-        VOICE.try_with(Self::clone).ok()
+        LOG_POSTER.try_with(Self::clone).ok()
     }
 
-    /// Does the work with this voice, or without any.
-    pub(crate) async fn lend<T>(log_posting: Option<Self>, work: impl Future<Output = T>) -> T {
-        match log_posting {
-            Some(log_posting) => VOICE.scope(log_posting, work).await,
+    /// Runs a future with this poster, or without one.
+    pub(crate) async fn scope<T>(log_poster: Option<Self>, work: impl Future<Output = T>) -> T {
+        match log_poster {
+            Some(log_poster) => LOG_POSTER.scope(log_poster, work).await,
             None => work.await,
         }
     }
 
-    /// The same for work that blocks.
-    pub(crate) fn lend_sync<T>(log_posting: Option<Self>, work: impl FnOnce() -> T) -> T {
-        match log_posting {
-            Some(log_posting) => VOICE.sync_scope(log_posting, work),
+    /// Runs a closure with this poster, or without one.
+    pub(crate) fn scope_sync<T>(log_poster: Option<Self>, work: impl FnOnce() -> T) -> T {
+        match log_poster {
+            Some(log_poster) => LOG_POSTER.sync_scope(log_poster, work),
             None => work(),
         }
     }
@@ -82,33 +82,33 @@ impl LogPosting {
 
 impl<S: Subscriber> Layer<S> for EventLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        // What the runtime has to tell it posts by itself.
+        // The runtime posts its own events explicitly.
         if event.metadata().target().starts_with("kopf_runtime") {
             return;
         }
-        // Without a voice, nobody asks for it; a task that is ending has none either.
-        let _ = VOICE.try_with(|log_posting| {
+        // Tasks without a poster, and tasks that are ending, post nothing.
+        let _ = LOG_POSTER.try_with(|log_poster| {
             let (level, severity) = match *event.metadata().level() {
                 Level::ERROR => (PostingLevel::Error, EventSeverity::Error),
                 Level::WARN => (PostingLevel::Warning, EventSeverity::Warning),
                 Level::INFO => (PostingLevel::Info, EventSeverity::Normal),
                 _ => (PostingLevel::Debug, "Debug".into()),
             };
-            if log_posting.poster.wants(level) {
-                let mut line = Line::default();
+            if log_poster.poster.wants(level) {
+                let mut line = LoggedText::default();
                 event.record(&mut line);
                 let text = line.message + &line.fields;
-                log_posting
+                log_poster
                     .poster
-                    .post(&log_posting.subject, &severity, REASON, text);
+                    .post(&log_poster.subject, &severity, REASON, text);
             }
         });
     }
 }
 
-// === impl Line ===
+// === impl LoggedText ===
 
-impl Visit for Line {
+impl Visit for LoggedText {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "message" {
             value.clone_into(&mut self.message);
@@ -123,7 +123,7 @@ impl Visit for Line {
         } else {
             write!(self.fields, " {}={value:?}", field.name())
         };
-        // Text can always be written into text.
+        // Writing to a String does not fail.
         let _ = written;
     }
 }

@@ -9,25 +9,25 @@ use crate::client::resource::KindName;
 use crate::events::span;
 use crate::watch::ObjectKey;
 
-/// An object with its kind. It is made for each call of a handler, and so it only refers to what
-/// is known anyway.
+/// An object with its kind. One is made for each call of a handler, so it shares what exists
+/// already.
 #[derive(Debug, Clone)]
 pub(crate) struct ObjectRef {
     kind: Arc<KindName>,
-    object: Object,
+    object: ReferencedObject,
 }
 
 #[derive(Debug, Clone)]
-enum Object {
-    /// One that the operator handles.
+enum ReferencedObject {
+    /// An object that the operator handles.
     Handled(Arc<ObjectKey>),
-    /// Any other, which somebody has something to say about.
-    Other(OtherObject),
+    /// Any other object, on which a handler posts events.
+    Other(ObjectIdentity),
 }
 
-/// An object that the operator need not handle.
+/// The identity of an object that the operator may not handle.
 #[derive(Debug, Clone)]
-pub(crate) struct OtherObject {
+pub(crate) struct ObjectIdentity {
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
     pub(crate) uid: String,
@@ -37,14 +37,14 @@ pub(crate) struct OtherObject {
 
 impl ObjectRef {
     pub(crate) fn handled(kind: Arc<KindName>, key: Arc<ObjectKey>) -> Self {
-        let object = Object::Handled(key);
+        let object = ReferencedObject::Handled(key);
         Self { kind, object }
     }
 
-    pub(crate) fn other(kind: KindName, object: OtherObject) -> Self {
+    pub(crate) fn other(kind: KindName, object: ObjectIdentity) -> Self {
         Self {
             kind: Arc::new(kind),
-            object: Object::Other(object),
+            object: ReferencedObject::Other(object),
         }
     }
 
@@ -58,26 +58,26 @@ impl ObjectRef {
 
     pub(crate) fn namespace(&self) -> Option<&str> {
         match &self.object {
-            Object::Handled(key) => key.namespace.as_deref(),
-            Object::Other(object) => object.namespace.as_deref(),
+            ReferencedObject::Handled(key) => key.namespace.as_deref(),
+            ReferencedObject::Other(object) => object.namespace.as_deref(),
         }
     }
 
     pub(crate) fn name(&self) -> &str {
         match &self.object {
-            Object::Handled(key) => &key.name,
-            Object::Other(object) => &object.name,
+            ReferencedObject::Handled(key) => &key.name,
+            ReferencedObject::Other(object) => &object.name,
         }
     }
 
     pub(crate) fn uid(&self) -> &str {
         match &self.object {
-            Object::Handled(key) => &key.uid,
-            Object::Other(object) => &object.uid,
+            ReferencedObject::Handled(key) => &key.uid,
+            ReferencedObject::Other(object) => &object.uid,
         }
     }
 
-    /// The span of everything that is done about the object.
+    /// The span of the whole processing of the object.
     pub(crate) fn span(&self) -> Span {
         let (kind, namespace, name, uid) = self.parts();
         span::object(&kind.api_version, &kind.kind, namespace, name, uid)
@@ -128,8 +128,8 @@ mod tests {
         }
     }
 
-    fn object() -> OtherObject {
-        OtherObject {
+    fn object() -> ObjectIdentity {
+        ObjectIdentity {
             namespace: Some("default".to_owned()),
             name: "one".to_owned(),
             uid: "u".to_owned(),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_known_whatever_their_group() {
+    fn events_of_both_api_groups_are_recognized() {
         let subject = |group: &str, name: &str| ObjectRef::other(kind(group, name), object());
         assert!(subject("v1", "Event").is_event());
         assert!(subject("events.k8s.io/v1", "Event").is_event());
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_the_same_whether_it_is_handled_or_not() {
+    fn references_to_handled_and_other_objects_are_equal_if_the_identity_is() {
         let key = ObjectKey {
             kind: KindIndex(0),
             uid: "u".into(),

@@ -1,7 +1,6 @@
-//! Posts Kubernetes events about objects, without ever making a handler wait.
+//! Posts Kubernetes events in the background, without making handlers wait.
 //!
-//! What is to be posted is entered into a ledger, where repeats are merged while they wait; one
-//! task sends what is due.
+//! Handlers put events into a correlator, which merges repeats; one task sends those that are due.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,47 +19,47 @@ use crate::health::metrics::PostingMetrics;
 use crate::settings::{PostingLevel, PostingSettings};
 use crate::task::heartbeat::Heartbeat;
 
-/// How long one request may take; events are not worth more.
+/// How long one request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How serious an event is: its type.
+/// The type of a Kubernetes event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventSeverity {
-    /// Something happened as it should.
+    /// Information.
     Normal,
-    /// Something needs attention.
+    /// A problem that needs attention.
     Warning,
-    /// Something failed.
+    /// A failure.
     Error,
-    /// A type of one's own, in one word.
+    /// A custom type, in one word.
     Other(String),
 }
 
-/// Hands events to whoever sends them; cheap to clone.
+/// Passes events to the task that sends them; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct EventPoster {
-    shared: Arc<Shared>,
-    /// Rings when there is something to send; when the last handle is gone, so is the bell.
-    bell: mpsc::Sender<()>,
+    state: Arc<PosterState>,
+    /// Wakes the sending task; closed when the last poster is dropped, which ends that task.
+    wakeup: mpsc::Sender<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PosterState {
     settings: PostingSettings,
     /// Never held across an await.
-    ledger: Mutex<EventCorrelator<ObjectRef>>,
+    correlator: Mutex<EventCorrelator<ObjectRef>>,
     origin: Instant,
 }
 
 /// The task that sends what is due.
-struct Sender {
+struct EventSender {
     client: Client,
     pause_gate: PauseGate,
-    shared: Arc<Shared>,
+    state: Arc<PosterState>,
     metrics: Arc<PostingMetrics>,
     heartbeat: Heartbeat,
-    /// Whether it was told that something is not permitted.
-    complained: bool,
+    /// True if it has logged that events are forbidden.
+    warned_forbidden: bool,
 }
 
 // === impl EventSeverity ===
@@ -89,7 +88,7 @@ impl From<&str> for EventSeverity {
 
 // === impl EventPoster ===
 
-/// Makes a handle, and the task that posts what it is given until all handles are gone.
+/// Makes a poster, and the task that sends its events until all of its clones are dropped.
 pub(crate) fn poster(
     client: Client,
     pause_gate: PauseGate,
@@ -97,31 +96,31 @@ pub(crate) fn poster(
     metrics: Arc<PostingMetrics>,
     heartbeat: Heartbeat,
 ) -> (EventPoster, impl Future<Output = ()>) {
-    let (bell, rings) = mpsc::channel(1);
-    let shared = Arc::new(Shared {
-        ledger: Mutex::new(EventCorrelator::new(settings.limits())),
+    let (wakeup, wakeups) = mpsc::channel(1);
+    let state = Arc::new(PosterState {
+        correlator: Mutex::new(EventCorrelator::new(settings.limits())),
         settings,
         origin: Instant::now(),
     });
-    let sender = Sender {
+    let sender = EventSender {
         client,
         pause_gate,
-        shared: Arc::clone(&shared),
+        state: Arc::clone(&state),
         metrics,
         heartbeat,
-        complained: false,
+        warned_forbidden: false,
     };
-    (EventPoster { shared, bell }, sender.run(rings))
+    (EventPoster { state, wakeup }, sender.run(wakeups))
 }
 
 impl EventPoster {
-    /// Whether something of this level is of interest.
+    /// Returns true if the settings let events of this level be posted.
     pub(crate) fn wants(&self, level: PostingLevel) -> bool {
-        level >= self.shared.settings.level
+        level >= self.state.settings.level
     }
 
     pub(crate) fn settings(&self) -> &PostingSettings {
-        &self.shared.settings
+        &self.state.settings
     }
 
     pub(crate) fn post(
@@ -131,7 +130,7 @@ impl EventPoster {
         reason: impl Into<String>,
         message: impl Into<String>,
     ) {
-        // An event about an event would make another one, and so on for ever.
+        // An event on an event would cause another one, without an end.
         if subject.is_event() {
             return;
         }
@@ -141,61 +140,63 @@ impl EventPoster {
             message: message.into(),
             at: Timestamp::now(),
         };
-        let now = self.shared.now();
-        self.shared.ledger().add(subject.clone(), note, now);
-        // A bell that rings already need not be rung.
-        let _ = self.bell.try_send(());
+        let now = self.state.now();
+        self.state.correlator().note(subject.clone(), note, now);
+        // The channel is full if the task is going to wake up anyway.
+        let _ = self.wakeup.try_send(());
     }
 }
 
-// === impl Shared ===
+// === impl PosterState ===
 
-impl Shared {
+impl PosterState {
     fn now(&self) -> Duration {
         self.origin.elapsed()
     }
 
-    fn ledger(&self) -> MutexGuard<'_, EventCorrelator<ObjectRef>> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    fn correlator(&self) -> MutexGuard<'_, EventCorrelator<ObjectRef>> {
+        self.correlator
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Sender ===
+// === impl EventSender ===
 
-impl Sender {
-    async fn run(mut self, mut rings: mpsc::Receiver<()>) {
+impl EventSender {
+    async fn run(mut self, mut wakeups: mpsc::Receiver<()>) {
         loop {
             self.send_due().await;
-            let wait = self.shared.ledger().wait(self.shared.now());
+            let wait = self.state.correlator().wait(self.state.now());
             match wait {
                 Some(wait) => self.heartbeat.within(wait),
                 None => self.heartbeat.rest(),
             }
-            let rung = async {
+            let woken = async {
                 match wait {
-                    Some(wait) => timeout(wait, rings.recv()).await.unwrap_or(Some(())),
-                    None => rings.recv().await,
+                    Some(wait) => timeout(wait, wakeups.recv()).await.unwrap_or(Some(())),
+                    None => wakeups.recv().await,
                 }
             };
-            if rung.await.is_none() {
+            if woken.await.is_none() {
                 break;
             }
         }
-        self.shared.ledger().skip_delays();
+        self.state.correlator().hurry();
         self.send_due().await;
     }
 
     async fn send_due(&mut self) {
         loop {
             let (due, dropped) = {
-                let mut ledger = self.shared.ledger();
-                (ledger.next(self.shared.now()), ledger.dropped())
+                let mut correlator = self.state.correlator();
+                (correlator.next(self.state.now()), correlator.dropped())
             };
             for _ in 0..dropped {
                 self.metrics.dropped.add();
             }
             if dropped > 0 {
-                warn!("{dropped} events are dropped: too many wait");
+                warn!("{dropped} events are dropped: too many are waiting");
             }
             let Some(due) = due else {
                 return;
@@ -207,8 +208,8 @@ impl Sender {
                 Err(lapsed) => {
                     self.metrics.dropped.add();
                     debug!("an event is not posted: {lapsed}");
-                    self.shared.ledger().forget(&due.key);
-                    // Not to be busy with what must not be done.
+                    self.state.correlator().forget(&due.key);
+                    // Do not spin while this replica may not write.
                     sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -218,46 +219,46 @@ impl Sender {
     async fn send(&mut self, due: &DueEvent<ObjectRef>) {
         let key = &due.key;
         let answer = timeout(REQUEST_TIMEOUT, self.request(due)).await;
-        let shared = Arc::clone(&self.shared);
-        let mut ledger = shared.ledger();
+        let state = Arc::clone(&self.state);
+        let mut correlator = state.correlator();
         match &answer {
             Ok(Ok(_)) => self.metrics.posted.add(),
             _ => self.metrics.failed.add(),
         }
         match answer {
-            Ok(Ok(name)) => ledger.sent(key, &name),
+            Ok(Ok(name)) => correlator.sent(key, &name),
             Ok(Err(kube::Error::Api(status))) if due.update.is_some() && status.code == 404 => {
-                ledger.recreate(key);
+                correlator.renew(key);
             }
             Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
-                // Repeats are new events then, as far as the budget of the object goes.
+                // Updates are forbidden: repeats become new events, within the limit per object.
                 if due.update.is_some() {
-                    ledger.recreate(key);
+                    correlator.renew(key);
                 } else {
-                    ledger.forget(key);
+                    correlator.forget(key);
                 }
-                if !std::mem::replace(&mut self.complained, true) {
-                    warn!("events cannot be posted as they should: {}", status.message);
+                if !std::mem::replace(&mut self.warned_forbidden, true) {
+                    warn!("the API server forbids to post events: {}", status.message);
                 }
             }
             Ok(Err(kube::Error::Api(status))) if is_final(status.code) => {
-                debug!("an event is not accepted: {}", status.message);
-                ledger.forget(key);
+                debug!("the API server rejects an event: {}", status.message);
+                correlator.forget(key);
             }
             failed => {
-                let story = match failed {
+                let reason = match failed {
                     Ok(Err(error)) => error.to_string(),
                     _ => "no answer".to_owned(),
                 };
-                let retried = ledger.failed(key, shared.now());
-                debug!(retried, "an event could not be posted: {story}");
+                let retried = correlator.failed(key, state.now());
+                debug!(retried, "an event could not be posted: {reason}");
             }
         }
     }
 
     /// Creates or updates the event; returns its name.
     async fn request(&self, due: &DueEvent<ObjectRef>) -> Result<String, kube::Error> {
-        let settings = &self.shared.settings;
+        let settings = &self.state.settings;
         let namespace = due.key.subject.namespace();
         let namespace = namespace.unwrap_or(self.client.default_namespace());
         let collection = format!("/api/v1/namespaces/{namespace}/events");
@@ -282,7 +283,7 @@ impl Sender {
     }
 }
 
-/// Whether the same request would be answered in the same way for ever.
+/// Returns true if the same request would always fail.
 fn is_final(code: u16) -> bool {
     (400..500).contains(&code) && ![401, 408, 409, 429].contains(&code)
 }
@@ -337,32 +338,32 @@ fn stamp(at: Timestamp) -> String {
 mod tests {
     use super::*;
     use crate::client::resource::KindName;
-    use crate::events::object_ref::OtherObject;
+    use crate::events::object_ref::ObjectIdentity;
     use crate::health::metrics::Metrics;
     use crate::task::heartbeat::Heartbeats;
 
     #[test]
-    fn the_body_is_what_kopf_posts_with_a_count() {
+    fn the_body_is_that_of_kopf_with_a_count() {
         let kind = KindName {
             api_version: "kopf.dev/v1".to_owned(),
             kind: "KopfExample".to_owned(),
         };
-        let object = OtherObject {
+        let object = ObjectIdentity {
             namespace: None,
             name: "one".to_owned(),
             uid: "u".to_owned(),
         };
         let subject = ObjectRef::other(kind, object);
         let settings = PostingSettings::default();
-        let mut ledger = EventCorrelator::new(settings.limits());
-        let note = EventContent {
+        let mut correlator = EventCorrelator::new(settings.limits());
+        let note = EventNote {
             r#type: "Error".to_owned(),
             reason: "Logging".to_owned(),
             message: "no".to_owned(),
             at: "2020-12-31T23:59:59.000001Z".parse().unwrap(),
         };
-        ledger.add(subject, note, Duration::ZERO);
-        let due = ledger.next(Duration::ZERO).unwrap();
+        correlator.note(subject, note, Duration::ZERO);
+        let due = correlator.next(Duration::ZERO).unwrap();
         assert_eq!(
             creation(&due, "default", &settings),
             json!({
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_poster_that_is_stuck_is_named_and_an_idle_one_is_not() {
+    async fn a_stuck_poster_is_reported_and_an_idle_one_is_not() {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let client = Client::try_from(nowhere).unwrap();
         let heartbeats = Heartbeats::default();
@@ -413,7 +414,7 @@ mod tests {
             api_version: "v1".to_owned(),
             kind: "Pod".to_owned(),
         };
-        let object = OtherObject {
+        let object = ObjectIdentity {
             namespace: None,
             name: "one".to_owned(),
             uid: "u".to_owned(),
@@ -422,7 +423,7 @@ mod tests {
         poster.post(&subject, &EventSeverity::Normal, "Reason", "message");
         sleep(Duration::from_millis(1)).await;
         assert_eq!(late(), ["the posting of events"]);
-        // Nobody answers, so that the event is dropped in the end.
+        // There is no server, so that the event is dropped after some retries.
         sleep(Duration::from_secs(3600)).await;
         assert!(late().is_empty(), "it has gone on");
         drop(poster);

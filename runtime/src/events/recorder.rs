@@ -1,4 +1,4 @@
-//! What people say about an object in Kubernetes events.
+//! The recorder with which handlers post Kubernetes events on an object.
 
 use std::fmt::{self, Display};
 
@@ -6,13 +6,14 @@ use kopf_core::object::ObjectView;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::object_ref::{ObjectRef, OtherObject};
+use super::object_ref::{ObjectIdentity, ObjectRef};
 use super::posting::{EventPoster, EventSeverity};
 use crate::client::resource::KindName;
 use crate::settings::PostingLevel;
 
-/// Posts Kubernetes events on one object. It never waits: events are sent in the background,
-/// repeats are counted, and an object that has too much to say is slowed down.
+/// Posts Kubernetes events on one object, in the background: its methods never wait.
+///
+/// Repeats of an event raise its count. There is a rate limit for the events on each object.
 #[derive(Clone)]
 pub struct EventRecorder {
     subject: ObjectRef,
@@ -26,7 +27,7 @@ impl EventRecorder {
         Self { subject, poster }
     }
 
-    /// The same for another object: anything with `apiVersion`, `kind` and `metadata`.
+    /// A recorder for another object: anything with `apiVersion`, `kind` and `metadata`.
     ///
     /// # Errors
     /// If the object cannot be expressed in JSON.
@@ -38,7 +39,7 @@ impl EventRecorder {
             api_version: text("apiVersion").to_owned(),
             kind: text("kind").to_owned(),
         };
-        let other = OtherObject {
+        let other = ObjectIdentity {
             namespace: view.namespace().map(str::to_owned),
             name: view.name().unwrap_or_default().to_owned(),
             uid: view.uid().unwrap_or_default().to_owned(),
@@ -47,12 +48,12 @@ impl EventRecorder {
         Ok(Self::new(subject, self.poster.clone()))
     }
 
-    /// Something happened as it should.
+    /// Posts an event of the type `Normal`.
     pub fn info(&self, reason: &str, message: impl Into<String>) {
         self.post(PostingLevel::Info, &EventSeverity::Normal, reason, message);
     }
 
-    /// Something needs attention.
+    /// Posts an event of the type `Warning`.
     pub fn warn(&self, reason: &str, message: impl Into<String>) {
         self.post(
             PostingLevel::Warning,
@@ -62,7 +63,7 @@ impl EventRecorder {
         );
     }
 
-    /// Something failed, because of this error.
+    /// Posts an event of the type `Error`; its message ends with the error.
     pub fn exception(&self, reason: &str, message: &str, error: impl Display) {
         let message = if message.is_empty() {
             error.to_string()
@@ -72,7 +73,7 @@ impl EventRecorder {
         self.post(PostingLevel::Error, &EventSeverity::Error, reason, message);
     }
 
-    /// Anything else; the level of the settings does not matter.
+    /// Posts an event of any type, whatever level the settings have.
     pub fn event(
         &self,
         severity: impl Into<EventSeverity>,

@@ -1,6 +1,6 @@
-//! The spans in which handlers run, so that each log line tells its object and its handler.
+//! The tracing spans of objects and handlers, which give log lines their object and handler.
 //!
-//! They are of the highest level: whatever is logged at all has its object.
+//! They have the level `ERROR`, so that they exist at every log level.
 
 use tracing::{Span, error_span};
 
@@ -13,7 +13,7 @@ pub(crate) const OBJECT: &str = "object";
 /// The name of the span of a handler.
 pub(crate) const HANDLER: &str = "handler";
 
-/// The span of everything that is done about an object.
+/// The span of the whole processing of an object.
 pub(crate) fn object(
     api_version: &str,
     kind: &str,
@@ -24,12 +24,12 @@ pub(crate) fn object(
     error_span!(target: TARGET, OBJECT, api_version, kind, namespace, name, uid)
 }
 
-/// The span of one call of a handler, after so many that failed.
+/// The span of one call of a handler, after so many other attempts.
 pub(crate) fn handler(id: &str, retry: u32) -> Span {
     error_span!(target: TARGET, HANDLER, id, retry)
 }
 
-/// Both in one, for calls that are many and short.
+/// The span of an object and a handler in one, for calls that are many and short.
 pub(crate) fn handler_of(
     subject: [&str; 4],
     namespace: Option<&str>,

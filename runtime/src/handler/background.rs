@@ -1,4 +1,4 @@
-//! How generated code declares daemons and timers: what accompanies an object, and how long.
+//! The declarations of daemons and timers in generated code.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use kopf_core::handler::retry::ErrorMode;
 use kopf_core::handler::{HandlerId, Trigger};
 use serde_json::Value;
 
-use super::{Declared, Options, options};
+use super::{HandlerDeclaration, Options, options};
 use crate::handler::patch::field_path;
 
-/// A daemon: a task that accompanies each object as long as it is there and matches.
+/// A daemon: a task that runs for each object while the object exists and matches the filters.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct DaemonHandler {
@@ -25,7 +25,7 @@ pub struct DaemonHandler {
     stopping: StopPolicy,
 }
 
-/// A timer: a function that is called for each object from time to time.
+/// A timer: a function that is called for each object in intervals.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct TimerHandler {
@@ -35,7 +35,7 @@ pub struct TimerHandler {
     timing: TimerTiming,
 }
 
-/// How long a daemon or a timer waits before it begins.
+/// How long a daemon or timer waits before its first call.
 #[derive(Clone)]
 pub(crate) enum InitialDelay {
     Fixed(Duration),
@@ -48,7 +48,7 @@ options!(TimerHandler);
 // === impl DaemonHandler ===
 
 impl DaemonHandler {
-    /// A daemon with its id.
+    /// A daemon with this id.
     pub fn new(id: &'static str) -> Self {
         Self {
             id,
@@ -58,26 +58,26 @@ impl DaemonHandler {
         }
     }
 
-    /// The time to stop by itself when told to, before it is interrupted.
+    /// The time for a daemon to return after the stop signal, before it is cancelled.
     pub fn cancellation_backoff(mut self, backoff: Duration) -> Self {
         self.stopping.backoff = Some(backoff);
         self
     }
 
-    /// The time to be gone when interrupted, before it is given up. Without it, a daemon is
-    /// neither interrupted nor given up, but waited for.
+    /// The time for a cancelled daemon to end, before it is abandoned. Without this timeout, the
+    /// operator neither cancels nor abandons a daemon, but waits for it.
     pub fn cancellation_timeout(mut self, timeout: Duration) -> Self {
         self.stopping.timeout = Some(timeout);
         self
     }
 
-    /// How often it is told that a daemon is still waited for.
+    /// The interval in which the operator logs that it waits for a daemon.
     pub fn cancellation_polling(mut self, polling: Duration) -> Self {
         self.stopping.polling = Some(polling);
         self
     }
 
-    pub(crate) fn declare(self) -> (Declared, InitialDelay, StopPolicy) {
+    pub(crate) fn declare(self) -> (HandlerDeclaration, InitialDelay, StopPolicy) {
         let id = self.id();
         let declared = self.options.declare(&id, &[Trigger::Daemon]);
         (declared, self.initial_delay, self.stopping)
@@ -87,7 +87,7 @@ impl DaemonHandler {
 // === impl TimerHandler ===
 
 impl TimerHandler {
-    /// A timer with its id and the pause between two calls.
+    /// A timer with this id and the interval between two calls.
     pub fn every(id: &'static str, interval: Duration) -> Self {
         Self::with(
             id,
@@ -99,12 +99,12 @@ impl TimerHandler {
         )
     }
 
-    /// A timer that is called once whenever its object has not changed for so long.
+    /// A timer that is called once each time its object has not changed for so long.
     pub fn when_idle(id: &'static str, idle: Duration) -> Self {
         Self::with(id, TimerTiming::Idle(idle))
     }
 
-    /// Counts the interval from call to call, however long the calls take; a timer without an
+    /// Measures the interval from begin to begin of calls, not from end to begin. A timer without an
     /// interval is sharp anyway.
     pub fn sharp(mut self) -> Self {
         if let TimerTiming::Every { sharp, .. } = &mut self.timing {
@@ -122,7 +122,7 @@ impl TimerHandler {
         self
     }
 
-    pub(crate) fn declare(self) -> (Declared, InitialDelay, TimerTiming) {
+    pub(crate) fn declare(self) -> (HandlerDeclaration, InitialDelay, TimerTiming) {
         let id = self.id();
         let declared = self.options.declare(&id, &[Trigger::Timer]);
         (declared, self.initial_delay, self.timing)
@@ -142,13 +142,13 @@ impl TimerHandler {
 macro_rules! background_options {
     ($handler:ident) => {
         impl $handler {
-            /// Begins only after this time.
+            /// Delays the first call by this time.
             pub fn initial_delay(mut self, delay: Duration) -> Self {
                 self.initial_delay = InitialDelay::Fixed(delay);
                 self
             }
 
-            /// Begins only after a time that depends on the object.
+            /// Delays the first call by a time that depends on the object.
             pub fn initial_delay_by(
                 mut self,
                 delay: impl Fn(&Value) -> Duration + Send + Sync + 'static,
@@ -162,7 +162,7 @@ macro_rules! background_options {
                 self.field_test(path, FieldTest::Any)
             }
 
-            /// Only objects whose field has this value.
+            /// Only objects in which the value of this field passes the test.
             pub fn value(self, path: &str, test: impl Into<Combined<ValueTest>>) -> Self {
                 self.field_test(path, FieldTest::Value(test.into()))
             }

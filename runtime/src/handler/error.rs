@@ -1,4 +1,4 @@
-//! What a handler returns: success, or an error that says whether another attempt makes sense.
+//! The errors of handlers, which decide whether and when a handler is called again.
 
 mod admission;
 
@@ -12,53 +12,54 @@ pub use self::admission::{AdmissionError, AdmissionResult};
 /// The result of one call of a handler.
 pub type HandlerResult = Result<(), HandlerError>;
 
-/// Why a handler did not succeed.
+/// The reason for which a handler did not succeed.
 ///
-/// It does not implement [`std::error::Error`] on purpose: so `?` and `into` turn every error into
-/// it, boxed ones and plain texts too. Such an error is *arbitrary*, and the handler's error mode
-/// decides what it means.
+/// It deliberately does not implement [`std::error::Error`]: so `?` and `into` convert every error
+/// into it, also boxed errors and strings. Such an error is *arbitrary*: the error mode of the
+/// handler decides whether it is temporary or permanent.
 #[derive(Debug)]
 pub struct HandlerError {
-    pub(crate) kind: ErrorKind,
+    pub(crate) kind: HandlerErrorKind,
     pub(crate) message: String,
 }
 
-/// Whether and when a failed handler is called again.
+/// The kind of an error, which decides whether and when the handler is called again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
+pub(crate) enum HandlerErrorKind {
     Temporary {
         delay: Duration,
     },
     Permanent,
     Arbitrary,
-    /// Sub-handlers are not done; that is no failure.
+    /// Sub-handlers are not done, which is not a failure.
     Waiting {
         delay: Option<Duration>,
     },
 }
 
 impl HandlerError {
-    /// How long a temporary error waits unless told otherwise.
+    /// The default delay after a temporary error.
     pub const DEFAULT_DELAY: Duration = Duration::from_secs(60);
 
-    /// Not yet, but later: the handler is called again after a minute, or as [`after`] says.
+    /// A temporary error: the handler is called again after a minute, or after the delay of
+    /// [`after`].
     ///
     /// [`after`]: Self::after
     #[must_use]
     pub fn temporary(message: impl Into<String>) -> Self {
         Self {
-            kind: ErrorKind::Temporary {
+            kind: HandlerErrorKind::Temporary {
                 delay: Self::DEFAULT_DELAY,
             },
             message: message.into(),
         }
     }
 
-    /// Never: the handler counts as failed and is not called again for this change.
+    /// A permanent error: the handler has failed and is not called again for this change.
     #[must_use]
     pub fn permanent(message: impl Into<String>) -> Self {
         Self {
-            kind: ErrorKind::Permanent,
+            kind: HandlerErrorKind::Permanent,
             message: message.into(),
         }
     }
@@ -67,21 +68,21 @@ impl HandlerError {
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self {
-            kind: ErrorKind::Temporary { delay },
+            kind: HandlerErrorKind::Temporary { delay },
             ..self
         }
     }
 
     pub(crate) fn waiting(delay: Option<Duration>) -> Self {
         Self {
-            kind: ErrorKind::Waiting { delay },
+            kind: HandlerErrorKind::Waiting { delay },
             message: "sub-handlers are not done".to_owned(),
         }
     }
 
     pub(crate) fn arbitrary(message: impl Into<String>) -> Self {
         Self {
-            kind: ErrorKind::Arbitrary,
+            kind: HandlerErrorKind::Arbitrary,
             message: message.into(),
         }
     }
@@ -99,8 +100,8 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
     }
 }
 
-/// The error and its causes in one line, without repeating a cause that the text already holds.
-fn with_causes(error: &dyn StdError) -> String {
+/// The error and its causes in one line, without causes that the text already contains.
+pub(crate) fn with_causes(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -129,7 +130,7 @@ mod tests {
             Ok(())
         }
         let error = handler().unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Arbitrary);
+        assert_eq!(error.kind, HandlerErrorKind::Arbitrary);
         assert_eq!(
             error.to_string(),
             "the volume is not ready: invalid digit found in string"
@@ -149,7 +150,7 @@ mod tests {
                 .chain([&boxed])
                 .zip(["oops", "2 oops", "invalid digit found in string"])
         {
-            assert_eq!(error.kind, ErrorKind::Arbitrary);
+            assert_eq!(error.kind, HandlerErrorKind::Arbitrary);
             assert_eq!(error.to_string(), text);
         }
     }
@@ -158,6 +159,6 @@ mod tests {
     fn a_delay_makes_an_error_temporary() {
         let delay = Duration::from_secs(5);
         let error = HandlerError::permanent("no").after(delay);
-        assert_eq!(error.kind, ErrorKind::Temporary { delay });
+        assert_eq!(error.kind, HandlerErrorKind::Temporary { delay });
     }
 }

@@ -1,20 +1,20 @@
-//! What the operator remembers of each object while it runs, in a type of the user's.
+//! Memos: state in memory for each object, in a type of the user.
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A type that is remembered of each object of the kind `K`, as long as the object is there and the
-/// operator runs.
+/// A type of state that the operator keeps in memory for each object of the kind `K`, while the
+/// object exists and the operator runs.
 ///
 /// It begins as the default when a handler of the object is called for the first time. All handlers
-/// of the object share it, and daemons and timers run at the same time as others: what changes
-/// belongs into a lock or an atomic. What has to survive a restart belongs into the status.
+/// of the object share it, and daemons and timers run at the same time as others: put what changes
+/// into a lock or an atomic. Put what must survive a restart into the status.
 pub trait Memo<K>: Default + Send + Sync + 'static {}
 
-/// How many objects that nobody has noticed yet are remembered for webhooks; others may never be
-/// noticed, and nobody would tell that they are gone.
-const EARLY: usize = 256;
+/// How many memos are kept for objects that only webhooks have seen. The operator may never watch
+/// these objects, and would not learn of their deletion.
+const UNWATCHED_MEMOS: usize = 256;
 
 /// A memo without its type.
 pub(crate) type AnyMemo = Arc<dyn Any + Send + Sync>;
@@ -22,98 +22,101 @@ pub(crate) type AnyMemo = Arc<dyn Any + Send + Sync>;
 /// The memos of the objects of one kind.
 pub(crate) struct Memos {
     make: fn() -> AnyMemo,
-    /// Never held across an await, and never while one is made.
-    known: Mutex<Known>,
+    /// Never held across an await, and never while a memo is made.
+    table: Mutex<MemoTable>,
 }
 
 /// Memos by the uid of the object.
 #[derive(Default)]
-struct Known {
-    noticed: HashMap<Box<str>, AnyMemo>,
-    /// Those of objects that only webhooks have seen, the oldest first.
-    early: VecDeque<(Box<str>, AnyMemo)>,
+struct MemoTable {
+    watched: HashMap<Box<str>, AnyMemo>,
+    /// Memos of objects that only webhooks have seen, the oldest first.
+    unwatched: VecDeque<(Box<str>, AnyMemo)>,
 }
 
 impl Memos {
     pub(crate) fn of<K, M: Memo<K>>() -> Self {
         Self {
             make: || Arc::new(M::default()),
-            known: Mutex::default(),
+            table: Mutex::default(),
         }
     }
 
-    /// The memo of an object that is known to be there.
+    /// The memo of an object that exists.
     pub(crate) fn recall(&self, uid: &str) -> AnyMemo {
-        let early = {
-            let mut known = self.known();
-            if let Some(memo) = known.noticed.get(uid) {
+        let unwatched = {
+            let mut table = self.table();
+            if let Some(memo) = table.watched.get(uid) {
                 return Arc::clone(memo);
             }
-            known.take_early(uid)
+            table.take_unwatched(uid)
         };
-        let made = early.unwrap_or_else(|| self.fresh());
-        Arc::clone(self.known().noticed.entry(uid.into()).or_insert(made))
+        let made = unwatched.unwrap_or_else(|| self.fresh());
+        Arc::clone(self.table().watched.entry(uid.into()).or_insert(made))
     }
 
-    /// The memo of an object that may be gone; then it is not kept.
+    /// The memo of an object that may be deleted; a new one is not kept.
     pub(crate) fn find(&self, uid: &str) -> AnyMemo {
-        let known = self.known().find(uid);
-        known.unwrap_or_else(|| self.fresh())
+        let memo = self.table().find(uid);
+        memo.unwrap_or_else(|| self.fresh())
     }
 
-    /// The memo of an object that may not have been noticed yet; then it is kept for a while.
+    /// The memo of an object that may not be watched yet; a new one is kept for a while.
     pub(crate) fn anticipate(&self, uid: &str) -> AnyMemo {
-        if let Some(memo) = self.known().find(uid) {
+        if let Some(memo) = self.table().find(uid) {
             return memo;
         }
         let made = self.fresh();
-        let mut known = self.known();
-        if let Some(memo) = known.find(uid) {
+        let mut table = self.table();
+        if let Some(memo) = table.find(uid) {
             return memo;
         }
-        if known.early.len() >= EARLY {
-            known.early.pop_front();
+        if table.unwatched.len() >= UNWATCHED_MEMOS {
+            table.unwatched.pop_front();
         }
-        known.early.push_back((uid.into(), Arc::clone(&made)));
+        table.unwatched.push_back((uid.into(), Arc::clone(&made)));
         made
     }
 
-    /// A memo that nobody keeps.
+    /// A new memo that is not kept.
     pub(crate) fn fresh(&self) -> AnyMemo {
         (self.make)()
     }
 
-    /// The object is gone; whoever has its memo may keep it.
+    /// Drops the memo of a deleted object; handlers that still run keep theirs.
     pub(crate) fn forget(&self, uid: &str) {
-        let mut known = self.known();
-        known.noticed.remove(uid);
-        known.take_early(uid);
+        let mut table = self.table();
+        table.watched.remove(uid);
+        table.take_unwatched(uid);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, MemoTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Known ===
+// === impl MemoTable ===
 
-impl Known {
+impl MemoTable {
     fn find(&self, uid: &str) -> Option<AnyMemo> {
-        let early = || self.early.iter().find(|(other, _)| **other == *uid);
-        let memo = self.noticed.get(uid).or_else(|| Some(&early()?.1));
+        let unwatched = || self.unwatched.iter().find(|(other, _)| **other == *uid);
+        let memo = self.watched.get(uid).or_else(|| Some(&unwatched()?.1));
         memo.cloned()
     }
 
-    fn take_early(&mut self, uid: &str) -> Option<AnyMemo> {
-        let at = self.early.iter().position(|(other, _)| **other == *uid)?;
-        self.early.remove(at).map(|(_, memo)| memo)
+    fn take_unwatched(&mut self, uid: &str) -> Option<AnyMemo> {
+        let at = self
+            .unwatched
+            .iter()
+            .position(|(other, _)| **other == *uid)?;
+        self.unwatched.remove(at).map(|(_, memo)| memo)
     }
 }
 
-/// The memo as what it is.
+/// The memo in its type.
 pub(crate) fn typed<K, M: Memo<K>>(memo: Option<&AnyMemo>) -> &M {
     memo.and_then(|memo| memo.downcast_ref())
-        .expect("`memo` in kopf.yaml names the one type that is remembered of this kind")
+        .expect("`memo` in kopf.yaml names the type of the memos of this kind")
 }
 
 #[cfg(test)]
@@ -122,21 +125,21 @@ mod tests {
 
     use super::*;
 
-    struct Kind;
+    struct TestKind;
 
     #[derive(Default)]
     struct Count(AtomicU32);
 
-    impl Memo<Kind> for Count {}
+    impl Memo<TestKind> for Count {}
 
     fn count(memo: &AnyMemo) -> u32 {
-        let count: &Count = typed::<Kind, Count>(Some(memo));
+        let count: &Count = typed::<TestKind, Count>(Some(memo));
         count.0.fetch_add(1, Ordering::Relaxed)
     }
 
     #[test]
-    fn a_memo_is_shared_by_all_who_know_the_object_until_it_is_gone() {
-        let memos = Memos::of::<Kind, Count>();
+    fn all_handlers_of_an_object_share_its_memo_until_it_is_deleted() {
+        let memos = Memos::of::<TestKind, Count>();
         assert_eq!(count(&memos.recall("a")), 0);
         assert_eq!(count(&memos.find("a")), 1);
         assert_eq!(count(&memos.recall("b")), 0);
@@ -146,28 +149,28 @@ mod tests {
     }
 
     #[test]
-    fn what_webhooks_leave_for_an_object_is_there_when_it_is_noticed() {
-        let memos = Memos::of::<Kind, Count>();
+    fn the_memo_of_a_webhook_is_kept_when_the_object_is_watched() {
+        let memos = Memos::of::<TestKind, Count>();
         assert_eq!(count(&memos.anticipate("a")), 0);
         assert_eq!(count(&memos.fresh()), 0);
         assert_eq!(count(&memos.anticipate("a")), 1);
         assert_eq!(count(&memos.recall("a")), 2);
-        assert!(memos.known().early.is_empty());
+        assert!(memos.table().unwatched.is_empty());
         memos.forget("a");
         assert_eq!(count(&memos.find("a")), 0);
         assert_eq!(count(&memos.anticipate("a")), 0);
         memos.forget("a");
-        assert!(memos.known().early.is_empty());
+        assert!(memos.table().unwatched.is_empty());
     }
 
     #[test]
-    fn few_objects_that_nobody_notices_are_remembered() {
-        let memos = Memos::of::<Kind, Count>();
-        for number in 0..=EARLY {
+    fn few_memos_of_unwatched_objects_are_kept() {
+        let memos = Memos::of::<TestKind, Count>();
+        for number in 0..=UNWATCHED_MEMOS {
             assert_eq!(count(&memos.anticipate(&number.to_string())), 0);
         }
-        assert_eq!(memos.known().early.len(), EARLY);
-        assert_eq!(count(&memos.anticipate(&EARLY.to_string())), 1);
+        assert_eq!(memos.table().unwatched.len(), UNWATCHED_MEMOS);
+        assert_eq!(count(&memos.anticipate(&UNWATCHED_MEMOS.to_string())), 1);
         assert_eq!(count(&memos.anticipate("0")), 0, "the oldest is forgotten");
     }
 }

@@ -1,4 +1,4 @@
-//! What a handler wants to be written to its object.
+//! The patch with which a handler changes its object.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,14 +6,14 @@ use kopf_core::object::patch::ObjectPatch as Writes;
 use kopf_core::object::path::FieldPath;
 use serde_json::{Value, json};
 
-/// Changes of the handled object, written together with the record of the handler's outcome.
+/// Changes of the handled object, which the runtime writes together with the handler's progress.
 ///
-/// They are written even if the handler fails, panics or runs out of time. Whatever concerns the
-/// spec, labels or annotations is a change like any other, and handled as such.
+/// The runtime writes them even if the handler fails, panics or times out. A change of the spec, the
+/// labels or annotations causes an update like any other change.
 #[derive(Debug, Default)]
 pub struct Patch {
-    /// Behind a lock only so that the context of a handler can be read for what is written to
-    /// it, as in `cx.patch().status(json!({"size": cx.new_value()}))`; it is never contended.
+    /// Behind a lock only so that the methods take a shared borrow of the context, as in
+    /// `cx.patch().status(json!({"size": cx.new_value()}))`; it is never contended.
     writes: Mutex<Writes>,
 }
 
@@ -57,15 +57,16 @@ impl Patch {
         self.meta("annotations", key, Value::Null)
     }
 
-    /// Edits the newest state of the object, for what a merge cannot say, such as items of lists.
+    /// Edits the newest state of the object, for what a merge patch cannot express, such as items
+    /// of lists.
     ///
-    /// The edit is repeated on a newer state if somebody else was faster.
+    /// After a conflict, the runtime repeats the edit on the newer state.
     pub fn edit(&self, edit: impl Fn(&mut Value) + Send + Sync + 'static) -> &Self {
         self.lock().edit(edit);
         self
     }
 
-    /// Whether nothing is to be written.
+    /// Returns true if there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
@@ -88,7 +89,7 @@ impl Patch {
     }
 }
 
-/// A path as people write it.
+/// A field path as in the manifest: `spec.size`.
 pub(crate) fn field_path(path: &str) -> FieldPath {
     FieldPath::new(path.split('.').filter(|part| !part.is_empty()))
 }
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_ends_up_in_one_merge_patch() {
+    fn all_changes_become_one_merge_patch() {
         let patch = Patch::default();
         patch
             .status(json!({"phase": "Ready"}))

@@ -1,4 +1,4 @@
-//! Conditions and delays of handlers that are methods of the operator's own type.
+//! Filters and delays of handlers that are methods of the operator's state type.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::debug;
 
-/// A condition on a label or an annotation, which is `None` if it is absent.
+/// A test of a label or an annotation, which is `None` if it is absent.
 pub fn text<S: Send + Sync + 'static>(
     state: &Arc<S>,
     condition: fn(&S, Option<&str>) -> bool,
@@ -18,8 +18,8 @@ pub fn text<S: Send + Sync + 'static>(
     TextTest::Matches(Arc::new(move |value, _| condition(&state, value)))
 }
 
-/// A condition on a field, which is `None` if it is absent. It does not hold for a value that
-/// does not decode.
+/// A test of a field, which is `None` if it is absent. A value that cannot be decoded does not
+/// match.
 pub fn value<S, F>(state: &Arc<S>, condition: fn(&S, Option<&F>) -> bool) -> ValueTest
 where
     S: Send + Sync + 'static,
@@ -30,14 +30,14 @@ where
         match value.map(F::deserialize).transpose() {
             Ok(value) => condition(&state, value.as_ref()),
             Err(error) => {
-                debug!("a condition is not asked about a field that does not decode: {error}");
+                debug!("a filter does not match: its field cannot be decoded: {error}");
                 false
             }
         }
     }))
 }
 
-/// A condition on the whole object. It does not hold for an object that does not decode.
+/// A test of the whole object. An object that cannot be decoded does not match.
 pub fn object<S, K>(
     state: &Arc<S>,
     condition: fn(&S, &K) -> bool,
@@ -50,13 +50,13 @@ where
     move |subject| match K::deserialize(subject.body.body()) {
         Ok(object) => condition(&state, &object),
         Err(error) => {
-            debug!("a condition is not asked about an object that does not decode: {error}");
+            debug!("a filter does not match: the object cannot be decoded: {error}");
             false
         }
     }
 }
 
-/// A delay that depends on the object. An object that does not decode is not delayed.
+/// A delay that depends on the object; none for an object that cannot be decoded.
 pub fn delay<S, K>(
     state: &Arc<S>,
     delay: fn(&S, &K) -> Duration,
@@ -69,7 +69,7 @@ where
     move |body| match K::deserialize(body) {
         Ok(object) => delay(&state, &object),
         Err(error) => {
-            debug!("a delay is not computed for an object that does not decode: {error}");
+            debug!("there is no delay: the object cannot be decoded: {error}");
             Duration::ZERO
         }
     }
@@ -82,13 +82,13 @@ mod tests {
 
     use super::*;
 
-    struct Limits {
+    struct SizeLimit {
         most: u32,
     }
 
     #[test]
-    fn values_are_decoded_before_they_are_judged() {
-        let state = Arc::new(Limits { most: 5 });
+    fn a_value_that_cannot_be_decoded_does_not_match() {
+        let state = Arc::new(SizeLimit { most: 5 });
         let test = value(&state, |limits, size: Option<&u32>| {
             size.is_none_or(|size| *size <= limits.most)
         });
@@ -105,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_do_not_decode_do_not_match() {
+    fn an_object_that_cannot_be_decoded_does_not_match() {
         #[derive(serde::Deserialize)]
         struct Sized {
             size: u32,
         }
-        let state = Arc::new(Limits { most: 5 });
+        let state = Arc::new(SizeLimit { most: 5 });
         let test = object(&state, |limits, object: &Sized| object.size <= limits.most);
         for (body, expected) in [
             (json!({"size": 1}), true),

@@ -1,4 +1,4 @@
-//! How generated code declares webhooks: what they are asked about, and how.
+//! The declarations of webhooks in generated code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::handler::patch::field_path;
 
-/// A function that the API server asks before it stores an object.
+/// A webhook that the API server calls before it stores an object.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct WebhookHandler {
@@ -24,7 +24,7 @@ pub struct WebhookHandler {
 }
 
 impl WebhookHandler {
-    /// A webhook with its id, asked about every operation on the objects themselves.
+    /// A webhook with this id, for every operation on the objects themselves.
     pub fn new(id: &'static str) -> Self {
         Self {
             id,
@@ -33,63 +33,63 @@ impl WebhookHandler {
         }
     }
 
-    /// Only about these operations.
+    /// Only for these operations.
     pub fn operations(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
         self.spec.operations = operations.into_iter().collect();
         self
     }
 
-    /// About this subresource instead of the object itself.
+    /// For this subresource instead of the object itself.
     pub fn subresource(mut self, name: &str) -> Self {
         self.spec.endpoint = WebhookEndpoint::Subresource(name.to_owned());
         self
     }
 
-    /// About the object and all of its subresources.
+    /// For the object and all of its subresources.
     pub fn all_subresources(mut self) -> Self {
         self.spec.endpoint = WebhookEndpoint::All;
         self
     }
 
-    /// It does more than answering, except in a dry run.
+    /// The webhook has side effects, except in a dry run.
     pub fn side_effects(mut self) -> Self {
         self.spec.side_effects = SideEffects::NoneOnDryRun;
         self
     }
 
-    /// Requests pass when it cannot be asked, or fails other than by a denial.
+    /// Requests are allowed if the webhook cannot be reached or fails other than by a denial.
     pub fn ignore_failures(mut self) -> Self {
         self.spec.on_failure = FailurePolicy::Ignore;
         self
     }
 
-    /// It stays configured when the operator stops, so that nothing passes unseen.
+    /// The webhook stays configured when the operator stops, so that no request bypasses it.
     pub fn persistent(mut self) -> Self {
         self.spec.lifetime = ConfigurationLifetime::Persistent;
         self
     }
 
-    /// How long the API server waits for it, in whole seconds from 1 to 30.
+    /// How long the API server waits for an answer, in whole seconds from 1 to 30.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.spec.timeout = timeout.clamp(Duration::from_secs(1), LONGEST_TIMEOUT);
         self
     }
 
-    /// Only objects with this label; all such conditions must hold.
+    /// Only objects whose label passes the test; all filters must match.
     pub fn label(mut self, key: &str, test: impl Into<Combined<TextTest>>) -> Self {
         let labels = &mut self.spec.filters.labels;
         labels.push((key.to_owned(), test.into()));
         self
     }
 
-    /// Only objects with this annotation; all such conditions must hold.
+    /// Only objects whose annotation passes the test; all filters must match.
     pub fn annotation(mut self, key: &str, test: impl Into<Combined<TextTest>>) -> Self {
         let annotations = &mut self.spec.filters.annotations;
         annotations.push((key.to_owned(), test.into()));
         self
     }
 
-    /// Only if the condition on the whole object holds.
+    /// Only objects for which the condition holds.
     pub fn when(
         mut self,
         condition: impl Fn(&Subject<'_>) -> bool + Send + Sync + 'static,
@@ -99,17 +99,17 @@ impl WebhookHandler {
         self
     }
 
-    /// Only if this field is there, before or after the request.
+    /// Only if the object has this field, before or after the request.
     pub fn field(self, path: &str) -> Self {
         self.field_test(path, FieldTest::Any)
     }
 
-    /// Only if this field has this value, before or after the request.
+    /// Only if the value of this field passes the test, before or after the request.
     pub fn value(self, path: &str, test: impl Into<Combined<ValueTest>>) -> Self {
         self.field_test(path, FieldTest::Value(test.into()))
     }
 
-    /// Only if this field changes from the one to the other.
+    /// Only if this field changes from an old to a new value that pass the tests.
     pub fn transition(
         self,
         path: &str,
@@ -119,7 +119,7 @@ impl WebhookHandler {
         self.field_test(path, FieldTest::Transition { old, new })
     }
 
-    /// Anything for the webhook to know.
+    /// A value for the webhook, which it reads with `cx.param()`.
     pub fn param(mut self, param: impl Into<Value>) -> Self {
         self.param = Some(Arc::new(param.into()));
         self

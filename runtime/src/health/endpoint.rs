@@ -1,4 +1,4 @@
-//! Where health is served: `http://host:port/path`, as on Kopf's command line.
+//! The address of the health endpoint: `http://host:port/path`, as on Kopf's command line.
 
 use std::fmt;
 use std::io;
@@ -7,13 +7,13 @@ use std::str::FromStr;
 
 use http::Uri;
 
-/// The path at which readiness is told.
+/// The path of the readiness probe.
 pub(crate) const READINESS: &str = "/readyz";
 
-/// The path at which metrics are served.
+/// The path of the metrics.
 pub(crate) const METRICS: &str = "/metrics";
 
-/// The address of the health checks, with the path of the liveness probe.
+/// The address of the health endpoint, with the path of the liveness probe.
 ///
 /// ```
 /// use kopf_runtime::HealthEndpoint;
@@ -29,18 +29,16 @@ pub struct HealthEndpoint {
     path: String,
 }
 
-pub(crate) use HealthEndpoint as Endpoint;
-
-/// Why an address is none for health checks.
+/// An invalid address of a health endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHealthEndpoint {
-    /// It cannot be read.
+    /// It is not an HTTP address with a host and a path.
     #[error("`{0}` is not an address: write it as http://host:port/path")]
     NotAnAddress(String),
-    /// Only HTTP is spoken here.
+    /// Its scheme is not `http`.
     #[error("health is served by http:// only")]
     NotHttp,
-    /// Something else is served there.
+    /// Its path is that of the readiness probe or of the metrics.
     #[error("`{0}` is taken: choose another path for liveness")]
     PathTaken(String),
 }
@@ -56,7 +54,7 @@ impl HealthEndpoint {
         Ok((&*self.host, self.port).to_socket_addrs()?.collect())
     }
 
-    /// The same endpoint at the address that it was given.
+    /// The endpoint as a URL with the address of the listener.
     pub(super) fn at(&self, address: SocketAddr) -> String {
         format!("http://{address}{}", self.path)
     }
@@ -114,21 +112,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_kopf_reads_them() {
+    fn addresses_are_parsed_as_kopf_parses_them() {
         for (text, read) in [
             ("http://0.0.0.0:8080/healthz", "http://0.0.0.0:8080/healthz"),
             ("http://localhost:1234", "http://localhost:1234/"),
             ("http://localhost/alive", "http://localhost:80/alive"),
             ("http://[::1]:9/x", "http://[::1]:9/x"),
         ] {
-            let endpoint: Endpoint = text.parse().unwrap();
+            let endpoint: HealthEndpoint = text.parse().unwrap();
             assert_eq!(endpoint.to_string(), read);
             assert_eq!(endpoint.to_string().parse(), Ok(endpoint));
         }
     }
 
     #[test]
-    fn what_cannot_be_served_is_refused_with_the_reason() {
+    fn an_invalid_address_is_rejected_with_the_reason() {
         use InvalidHealthEndpoint::{NotAnAddress, NotHttp, PathTaken};
         let other = |text: &str| NotAnAddress(text.to_owned());
         for (text, error) in [
@@ -143,7 +141,7 @@ mod tests {
             ("http://h/metrics", PathTaken("/metrics".to_owned())),
             ("http://h/readyz", PathTaken("/readyz".to_owned())),
         ] {
-            assert_eq!(text.parse::<Endpoint>(), Err(error), "{text}");
+            assert_eq!(text.parse::<HealthEndpoint>(), Err(error), "{text}");
         }
     }
 }

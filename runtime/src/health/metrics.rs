@@ -1,45 +1,47 @@
-//! What the operator counts and measures, and how that is told to Prometheus.
+//! The metrics of the operator, and their encoding for Prometheus.
 //!
-//! Everything that can be counted has its place before anything happens: to count is to add to an
-//! atomic number, without a lock and without memory. Labels are made of declarations, never of
-//! objects, so that there are as many series as the operator has parts.
+//! All counters are allocated before the first event: to count is to add to an atomic number,
+//! without a lock and without an allocation. Labels come from declarations, never from objects, so
+//! that the number of series is bounded.
 
 pub(crate) mod api;
 pub(crate) mod instrument;
 mod kind;
-mod page;
 mod queue;
+mod text_format;
 mod webhook;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::api::ApiMetrics;
 use self::instrument::{Counter, Gauge};
-pub(crate) use self::kind::{Event, Form, HandlerMetrics, KindMetrics, Outcome, Restart};
-use self::page::{Page, Type};
+pub(crate) use self::kind::{
+    AttemptOutcome, EventLabel, HandlerMetrics, HandlerType, KindMetrics, WatchRestart,
+};
 pub(crate) use self::queue::QueueMetrics;
+use self::text_format::{MetricType, MetricsText};
 pub(crate) use self::webhook::{ReviewOutcome, WebhookMetrics};
 
-/// All that is counted; cheap to clone.
+/// All metrics of an operator; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
-    shared: Arc<Shared>,
+    inner: Arc<MetricsInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct MetricsInner {
     operator: &'static str,
     api: Arc<ApiMetrics>,
     queue: Arc<QueueMetrics>,
     posting: Arc<PostingMetrics>,
     peers: Arc<Gauge>,
-    /// Taken to declare and to tell, never to count.
+    /// Locked to declare and to encode, never to count.
     kinds: Mutex<Vec<Arc<KindMetrics>>>,
-    /// The same.
+    /// Locked to declare and to encode, never to count.
     webhooks: Mutex<Vec<Arc<WebhookMetrics>>>,
 }
 
-/// What became of Kubernetes events.
+/// Counts Kubernetes events by their outcome.
 #[derive(Debug, Default)]
 pub(crate) struct PostingMetrics {
     pub(crate) posted: Counter,
@@ -47,17 +49,17 @@ pub(crate) struct PostingMetrics {
     pub(crate) dropped: Counter,
 }
 
-/// The part of a number that is a sum, held by one of those who contribute.
+/// One contribution to a gauge that is a sum; dropping it removes the contribution.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct GaugeShare {
     sum: Arc<Gauge>,
-    held: i64,
+    value: i64,
 }
 
-/// What is known of the operator as a whole when metrics are told.
+/// The gauges of the operator as a whole, read when metrics are encoded.
 #[derive(Debug, Clone)]
-pub(crate) struct Standing {
-    /// Why it pauses, if it does.
+pub(crate) struct OperatorGauges {
+    /// The reason of the pause, if the operator is paused.
     pub(crate) pause: Option<&'static str>,
     pub(crate) leads: bool,
     pub(crate) ready: bool,
@@ -97,7 +99,7 @@ const PAUSES: [&str; 6] = [
 impl Metrics {
     pub(crate) fn new(operator: &'static str, api: Arc<ApiMetrics>) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            inner: Arc::new(MetricsInner {
                 operator,
                 api,
                 queue: Arc::default(),
@@ -109,10 +111,10 @@ impl Metrics {
         }
     }
 
-    /// A place for what is counted of a kind; the same for the same kind.
+    /// The metrics of a kind; the same for the same kind.
     pub(crate) fn kind(&self, kind: &str, group: &str) -> Arc<KindMetrics> {
         let name = full_name(kind, group);
-        let mut kinds = locked(&self.shared.kinds);
+        let mut kinds = locked(&self.inner.kinds);
         if let Some(known) = kinds.iter().find(|known| known.name() == name) {
             return Arc::clone(known);
         }
@@ -121,82 +123,82 @@ impl Metrics {
         made
     }
 
-    /// A place for what is counted of a webhook.
+    /// New metrics of a webhook.
     pub(crate) fn webhook(&self, kind: &str, group: &str, id: &str) -> Arc<WebhookMetrics> {
         let made = Arc::new(WebhookMetrics::new(full_name(kind, group), id));
-        locked(&self.shared.webhooks).push(Arc::clone(&made));
+        locked(&self.inner.webhooks).push(Arc::clone(&made));
         made
     }
 
     pub(crate) fn queue(&self) -> Arc<QueueMetrics> {
-        Arc::clone(&self.shared.queue)
+        Arc::clone(&self.inner.queue)
     }
 
     pub(crate) fn posting(&self) -> Arc<PostingMetrics> {
-        Arc::clone(&self.shared.posting)
+        Arc::clone(&self.inner.posting)
     }
 
-    /// A share of the number of peers, for one peering object.
-    pub(crate) fn peers(&self) -> Share {
-        Share {
-            sum: Arc::clone(&self.shared.peers),
-            held: 0,
+    /// The contribution of one peering object to the number of peers.
+    pub(crate) fn peers(&self) -> GaugeShare {
+        GaugeShare {
+            sum: Arc::clone(&self.inner.peers),
+            value: 0,
         }
     }
 
-    /// Everything in Prometheus' text format.
-    pub(crate) fn tell(&self, standing: &Standing) -> String {
-        let mut page = Page::default();
+    /// All metrics in Prometheus' text format.
+    pub(crate) fn encode(&self, gauges: &OperatorGauges) -> String {
+        let mut text = MetricsText::default();
         let build = [
-            ("operator", self.shared.operator),
+            ("operator", self.inner.operator),
             ("version", env!("CARGO_PKG_VERSION")),
         ];
-        page.family(
+        text.family(
             "kopf_build_info",
-            Type::Gauge,
+            MetricType::Gauge,
             "Always 1; the labels tell what runs.",
         )
         .sample(&build, 1);
-        self.tell_standing(&mut page, standing);
-        self.shared.queue.tell(&mut page);
-        let kinds = locked(&self.shared.kinds).clone();
-        kind::tell(&mut page, &kinds);
-        self.shared.api.tell(&mut page);
-        self.shared.posting.tell(&mut page);
-        webhook::tell(&mut page, &locked(&self.shared.webhooks));
-        page.into_text()
+        self.encode_operator(&mut text, gauges);
+        self.inner.queue.encode(&mut text);
+        let kinds = locked(&self.inner.kinds).clone();
+        kind::encode(&mut text, &kinds);
+        self.inner.api.encode(&mut text);
+        self.inner.posting.encode(&mut text);
+        webhook::encode(&mut text, &locked(&self.inner.webhooks));
+        text.into_text()
     }
 
-    fn tell_standing(&self, page: &mut Page, standing: &Standing) {
-        page.family(
+    fn encode_operator(&self, text: &mut MetricsText, gauges: &OperatorGauges) {
+        text.family(
             "kopf_ready",
-            Type::Gauge,
+            MetricType::Gauge,
             "Whether the readiness probe succeeds.",
         )
-        .sample(&[], standing.ready.into());
-        let mut paused = page.family(
+        .sample(&[], gauges.ready.into());
+        let mut paused = text.family(
             "kopf_paused",
-            Type::Gauge,
+            MetricType::Gauge,
             "Whether the operator pauses for this reason.",
         );
         for reason in PAUSES {
-            let holds = standing.pause == Some(reason);
+            let holds = gauges.pause == Some(reason);
             paused.sample(&[("reason", reason)], holds.into());
         }
-        page.family(
+        text.family(
             "kopf_leader",
-            Type::Gauge,
+            MetricType::Gauge,
             "Whether this replica is the leader; always 1 without leader election.",
         )
-        .sample(&[], standing.leads.into());
-        page.family(
+        .sample(&[], gauges.leads.into());
+        text.family(
             "kopf_peers",
-            Type::Gauge,
+            MetricType::Gauge,
             "Other operators that are alive in the peering.",
         )
-        .sample(&[], self.shared.peers.get());
-        let mut keys = page.family("kopf_index_keys", Type::Gauge, "Keys of an index.");
-        for (index, count) in &standing.indices {
+        .sample(&[], self.inner.peers.get());
+        let mut keys = text.family("kopf_index_keys", MetricType::Gauge, "Keys of an index.");
+        for (index, count) in &gauges.indices {
             let count = i64::try_from(*count).unwrap_or(i64::MAX);
             keys.sample(&[("index", index)], count);
         }
@@ -206,10 +208,10 @@ impl Metrics {
 // === impl PostingMetrics ===
 
 impl PostingMetrics {
-    fn tell(&self, page: &mut Page) {
-        let mut posts = page.family(
+    fn encode(&self, text: &mut MetricsText) {
+        let mut posts = text.family(
             "kopf_kubernetes_events_total",
-            Type::Counter,
+            MetricType::Counter,
             "Kubernetes events by what became of them.",
         );
         for (outcome, count) in [
@@ -222,23 +224,23 @@ impl PostingMetrics {
     }
 }
 
-// === impl Share ===
+// === impl GaugeShare ===
 
-impl Share {
+impl GaugeShare {
     pub(crate) fn set(&mut self, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.sum.add(count - self.held);
-        self.held = count;
+        self.sum.add(count - self.value);
+        self.value = count;
     }
 }
 
-impl Drop for Share {
+impl Drop for GaugeShare {
     fn drop(&mut self) {
         self.set(0);
     }
 }
 
-/// A kind as `kubectl` names it.
+/// A kind as `kubectl` names it, such as `Deployment.apps`.
 fn full_name(kind: &str, group: &str) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     format!("{kind}{dot}{group}")
@@ -252,8 +254,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn told(metrics: &Metrics) -> String {
-        metrics.tell(&Standing {
+    fn encoded(metrics: &Metrics) -> String {
+        metrics.encode(&OperatorGauges {
             pause: Some("peers"),
             leads: true,
             ready: false,
@@ -262,17 +264,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_told() {
+    fn counted_events_are_encoded() {
         let metrics = Metrics::new("op", Arc::default());
         let kind = metrics.kind("Widget", "test.dev");
-        kind.saw(Event::Added);
-        kind.saw(Event::Added);
-        let handler = kind.handler("create_fn", Form::Change);
-        handler.begin(0).end(Outcome::Temporary);
-        handler.begin(1).end(Outcome::Succeeded);
+        kind.count_event(EventLabel::Added);
+        kind.count_event(EventLabel::Added);
+        let handler = kind.handler("create_fn", HandlerType::Change);
+        handler.begin(0).end(AttemptOutcome::Temporary);
+        handler.begin(1).end(AttemptOutcome::Succeeded);
         let queue = metrics.queue();
         queue.waiting(3, Some(queue.now()));
-        let text = told(&metrics);
+        let text = encoded(&metrics);
         for line in [
             "# TYPE kopf_events_total counter\n",
             "kopf_events_total{kind=\"Widget.test.dev\",type=\"added\"} 2\n",
@@ -294,19 +296,22 @@ mod tests {
     fn a_handler_with_several_causes_is_counted_as_one() {
         let metrics = Metrics::new("op", Arc::default());
         let kind = metrics.kind("Pod", "");
-        let again = metrics.kind("Pod", "").handler("fn", Form::Change);
-        assert!(Arc::ptr_eq(&kind.handler("fn", Form::Change), &again));
+        let again = metrics.kind("Pod", "").handler("fn", HandlerType::Change);
+        assert!(Arc::ptr_eq(
+            &kind.handler("fn", HandlerType::Change),
+            &again
+        ));
     }
 
     #[test]
-    fn shares_make_a_sum_and_go_with_their_holder() {
+    fn shares_add_up_and_end_when_they_are_dropped() {
         let metrics = Metrics::new("op", Arc::default());
         let (mut one, mut two) = (metrics.peers(), metrics.peers());
         one.set(2);
         two.set(3);
         one.set(1);
-        assert!(told(&metrics).contains("kopf_peers 4\n"));
+        assert!(encoded(&metrics).contains("kopf_peers 4\n"));
         drop(two);
-        assert!(told(&metrics).contains("kopf_peers 1\n"));
+        assert!(encoded(&metrics).contains("kopf_peers 1\n"));
     }
 }

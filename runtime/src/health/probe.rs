@@ -1,7 +1,7 @@
-//! Probe handlers: what the user's own code says about the operator's health.
+//! Runs the probe handlers for liveness probes, and caches their results.
 //!
-//! They run where all handlers run, not in the thread that serves the endpoint, and all at once.
-//! Whoever asks soon after another one is given the same answer.
+//! Probe handlers run as tasks of the operator, not on the thread of the health endpoint, and all
+//! at once. Probes that arrive within the cache time get the same results.
 
 use std::time::Duration;
 
@@ -14,84 +14,93 @@ use tokio::time::Instant;
 use crate::index::Indices;
 use crate::operator::hook::{Hook, ProbeContext};
 
-/// How long an answer is waited for; it is kept for the next who asks.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a probe waits for the handlers. Later results are cached for the next probe.
+const TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Those who wait for the same answer.
-const AUDIENCE: usize = 64;
+/// How many probes may wait for the handlers at the same time.
+const WAITING_PROBES: usize = 64;
 
-/// What the probe handlers say.
+/// The results of the probe handlers.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Probed {
-    /// All is well; the results that are not null, by handler.
+pub(super) enum ProbeOutcome {
+    /// All handlers succeeded; their results by handler id, without nulls.
     Results(Map<String, Value>),
-    /// Something is wrong.
+    /// Some handlers failed.
     Failed(Vec<String>),
-    /// They have not answered.
+    /// The handlers did not finish in time, or were not called.
     Unanswered(String),
 }
 
-/// The way to ask the probe handlers, from any thread.
+/// Requests the probe handlers' results, from any thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Prober {
-    questions: Option<mpsc::Sender<oneshot::Sender<Probed>>>,
+pub(crate) struct ProbeSender {
+    probe_requests: Option<mpsc::Sender<oneshot::Sender<ProbeOutcome>>>,
 }
 
-/// Where the questions of a [`Prober`] arrive.
+/// Receives the requests of a [`ProbeSender`].
 #[derive(Debug)]
-pub(crate) struct Questions {
-    questions: mpsc::Receiver<oneshot::Sender<Probed>>,
+pub(crate) struct ProbeReceiver {
+    probe_requests: mpsc::Receiver<oneshot::Sender<ProbeOutcome>>,
 }
 
-/// The probe handlers with what they need.
-pub(crate) struct Probing {
+/// The probe handlers and the contexts for them.
+pub(crate) struct ProbeRunner {
     pub(crate) probes: Vec<Hook<ProbeContext>>,
     pub(crate) client: Client,
     pub(crate) indices: Indices,
     pub(crate) cached_for: Duration,
 }
 
-/// Makes the way to ask handlers; if there are none, nobody needs to answer.
-pub(crate) fn prober(probes: &[Hook<ProbeContext>]) -> (Prober, Option<Questions>) {
+/// Makes a channel to the probe handlers; without a receiver if there are none.
+pub(crate) fn probe_channel(probes: &[Hook<ProbeContext>]) -> (ProbeSender, Option<ProbeReceiver>) {
     if probes.is_empty() {
-        return (Prober { questions: None }, None);
+        return (
+            ProbeSender {
+                probe_requests: None,
+            },
+            None,
+        );
     }
-    let (asking, questions) = mpsc::channel(AUDIENCE);
-    let prober = Prober {
-        questions: Some(asking),
+    let (sender, probe_requests) = mpsc::channel(WAITING_PROBES);
+    let sender = ProbeSender {
+        probe_requests: Some(sender),
     };
-    (prober, Some(Questions { questions }))
+    (sender, Some(ProbeReceiver { probe_requests }))
 }
 
-// === impl Prober ===
+// === impl ProbeSender ===
 
-impl Prober {
-    pub(super) async fn ask(&self) -> Probed {
-        let Some(questions) = &self.questions else {
-            return Probed::Results(Map::new());
+impl ProbeSender {
+    pub(super) async fn probe(&self) -> ProbeOutcome {
+        let Some(probe_requests) = &self.probe_requests else {
+            return ProbeOutcome::Results(Map::new());
         };
         let (answer, answered) = oneshot::channel();
-        if questions.try_send(answer).is_err() {
-            return Probed::Unanswered("too many wait for the probe handlers".to_owned());
+        if probe_requests.try_send(answer).is_err() {
+            return ProbeOutcome::Unanswered(
+                "too many probes wait for the probe handlers".to_owned(),
+            );
         }
-        match tokio::time::timeout(PATIENCE, answered).await {
+        match tokio::time::timeout(TIMEOUT, answered).await {
             Ok(Ok(probed)) => probed,
-            Ok(Err(_)) => Probed::Unanswered("probe handlers are no longer called".to_owned()),
-            Err(_) => Probed::Unanswered(format!(
+            Ok(Err(_)) => {
+                ProbeOutcome::Unanswered("probe handlers are no longer called".to_owned())
+            }
+            Err(_) => ProbeOutcome::Unanswered(format!(
                 "the probe handlers have not answered within {} s",
-                PATIENCE.as_secs()
+                TIMEOUT.as_secs()
             )),
         }
     }
 }
 
-// === impl Probing ===
+// === impl ProbeRunner ===
 
-impl Probing {
-    /// Answers as long as the operator runs.
-    pub(crate) async fn run(self, mut asked: Questions) {
-        let mut cached: Option<(Instant, Probed)> = None;
-        while let Some(question) = asked.questions.recv().await {
+impl ProbeRunner {
+    /// Answers probes for as long as the operator runs.
+    pub(crate) async fn run(self, mut receiver: ProbeReceiver) {
+        let mut cached: Option<(Instant, ProbeOutcome)> = None;
+        while let Some(request) = receiver.probe_requests.recv().await {
             let fresh = cached
                 .take()
                 .filter(|(at, _)| at.elapsed() < self.cached_for);
@@ -102,22 +111,22 @@ impl Probing {
                     (Instant::now(), probed)
                 }
             };
-            // Whoever has lost patience asks again.
-            let _ = question.send(probed.clone());
+            // The receiver is dropped if the probe has timed out.
+            let _ = request.send(probed.clone());
             cached = Some((at, probed));
         }
         std::future::pending().await
     }
 
-    async fn probe(&self) -> Probed {
-        let asked = self.probes.iter().map(async |probe| {
+    async fn probe(&self) -> ProbeOutcome {
+        let calls = self.probes.iter().map(async |probe| {
             let (client, indices) = (self.client.clone(), self.indices.clone());
             let answer = probe.ask(client, indices).await?;
             Ok((probe.id(), answer))
         });
         let mut results = Map::new();
         let mut failures = Vec::new();
-        for answer in join_all(asked).await {
+        for answer in join_all(calls).await {
             match answer {
                 Ok((id, Some(result))) if !result.is_null() => {
                     results.insert(id.to_owned(), result);
@@ -127,9 +136,9 @@ impl Probing {
             }
         }
         if failures.is_empty() {
-            Probed::Results(results)
+            ProbeOutcome::Results(results)
         } else {
-            Probed::Failed(failures)
+            ProbeOutcome::Failed(failures)
         }
     }
 }

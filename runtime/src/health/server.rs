@@ -1,7 +1,9 @@
-//! The HTTP server of the health endpoint: one thread, few and short connections.
+//! The HTTP server of the health endpoint, on one thread of its own.
 //!
-//! It also keeps the watch by which parts are late. Strangers may connect: each connection serves
-//! one request within a deadline, and when there are too many, the oldest gives way.
+//! The thread also advances the clock of the heartbeats, by which tasks count as stuck. Any client
+//! may connect: each connection serves one request within a deadline, and when there are too many,
+//! the server drops the oldest. It shares no code with the webhook server, which runs on the async
+//! runtime of the operator, speaks TLS and HTTP/2, and keeps connections open.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,33 +27,33 @@ use tracing::debug;
 
 use super::Health;
 use super::endpoint::{METRICS, READINESS};
-use super::probe::Probed;
-use super::report::{Report, Standing, Status};
+use super::probe::ProbeOutcome;
+use super::probe_response::{HealthState, ProbeResponse, ProbeStatus};
 use crate::coordination::pause::PauseReason;
 use crate::health::metrics;
 use crate::task::heartbeat::Stage;
 
-/// How often the watch is moved on.
+/// How often the clock of the heartbeats is advanced.
 const TICK: Duration = Duration::from_millis(250);
 
 /// How many connections are open at the same time.
 const CONNECTIONS: usize = 128;
 
-/// How long a client may take to ask, and to take the answer.
+/// How long a client may take to send a request and to read the response.
 const DEADLINE: Duration = Duration::from_secs(15);
 
 /// How long a client may take to send its request.
-const REQUEST_WITHIN: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How much of a request is read: probes send a line and some headers.
+/// The size of a request: probes send a line and some headers.
 const REQUEST_BYTES: usize = 16 * 1024;
 
-/// How long the server pauses after the system has refused a connection.
-const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+/// How long the server waits after the system has failed to accept a connection.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-/// The connections of a server, of which there are never too many.
+/// The open connections, of which there are at most [`CONNECTIONS`].
 #[derive(Default)]
-struct Visitors {
+struct HealthConnections {
     tasks: JoinSet<()>,
     order: VecDeque<AbortHandle>,
 }
@@ -68,18 +70,18 @@ pub(super) fn run(
         .build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let desk = Arc::new(Desk { health, liveness });
+        let service = Arc::new(HealthService { health, liveness });
         tokio::select! {
             () = stop.cancelled() => {}
-            () = keep_watch(&desk.health) => {}
-            () = accept(&listener, &desk) => {}
+            () = advance_heartbeats(&service.health) => {}
+            () = accept(&listener, &service) => {}
         }
         Ok(())
     })
 }
 
-/// Lets the time pass by which parts are late, but none in which this thread did not run.
-async fn keep_watch(health: &Health) {
+/// Advances the clock of the heartbeats, but not by the time in which this thread did not run.
+async fn advance_heartbeats(health: &Health) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = Instant::now();
@@ -92,70 +94,70 @@ async fn keep_watch(health: &Health) {
     }
 }
 
-async fn accept(listener: &tokio::net::TcpListener, desk: &Arc<Desk>) {
-    let mut visitors = Visitors::default();
+async fn accept(listener: &tokio::net::TcpListener, service: &Arc<HealthService>) {
+    let mut connections = HealthConnections::default();
     loop {
         tokio::select! {
-            () = visitors.see_off() => {}
+            () = connections.reap() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => visitors.admit(stream, desk),
-                // Out of file descriptors, most likely: some are going to be free again.
-                Err(_) => tokio::time::sleep(REFUSED_PAUSE).await,
+                Ok((stream, _)) => connections.admit(stream, service),
+                // Most likely there are no free file descriptors; wait until there are.
+                Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
             },
         }
     }
 }
 
-// === impl Visitors ===
+// === impl HealthConnections ===
 
-impl Visitors {
-    fn admit(&mut self, stream: TcpStream, desk: &Arc<Desk>) {
-        self.order.retain(|visitor| !visitor.is_finished());
+impl HealthConnections {
+    fn admit(&mut self, stream: TcpStream, service: &Arc<HealthService>) {
+        self.order.retain(|connection| !connection.is_finished());
         if self.order.len() >= CONNECTIONS
             && let Some(oldest) = self.order.pop_front()
         {
             oldest.abort();
         }
-        let desk = Arc::clone(desk);
-        let visit = self.tasks.spawn(async move {
-            match tokio::time::timeout(DEADLINE, serve(stream, desk)).await {
+        let service = Arc::clone(service);
+        let connection = self.tasks.spawn(async move {
+            match tokio::time::timeout(DEADLINE, serve(stream, service)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => debug!("a health check ended badly: {error}"),
+                Ok(Err(error)) => debug!("a connection of a health check failed: {error}"),
                 Err(_) => debug!("a health check took too long"),
             }
         });
-        self.order.push_back(visit);
+        self.order.push_back(connection);
     }
 
-    async fn see_off(&mut self) {
+    async fn reap(&mut self) {
         if self.tasks.join_next().await.is_none() {
             std::future::pending::<()>().await;
         }
     }
 }
 
-async fn serve(stream: TcpStream, desk: Arc<Desk>) -> Result<(), hyper::Error> {
+async fn serve(stream: TcpStream, service: Arc<HealthService>) -> Result<(), hyper::Error> {
     let answer = service_fn(|request| {
-        let desk = Arc::clone(&desk);
-        async move { Ok::<_, Infallible>(desk.answer(&request).await) }
+        let service = Arc::clone(&service);
+        async move { Ok::<_, Infallible>(service.answer(&request).await) }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST_WITHIN)
+        .header_read_timeout(REQUEST_TIMEOUT)
         .keep_alive(false)
         .max_buf_size(REQUEST_BYTES)
         .serve_connection(TokioIo::new(stream), answer)
         .await
 }
 
-/// Where requests are answered.
-struct Desk {
+/// Answers the requests of all connections.
+struct HealthService {
     health: Health,
     /// The path of the liveness probe.
     liveness: String,
 }
 
-impl Desk {
+impl HealthService {
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path();
         let known = [&*self.liveness, READINESS, METRICS].contains(&path);
@@ -165,49 +167,49 @@ impl Desk {
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             let mut refusal = text(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "only GET makes sense here\n",
+                "only GET and HEAD are allowed here\n",
             );
             let allowed = HeaderValue::from_static("GET, HEAD");
             refusal.headers_mut().insert(header::ALLOW, allowed);
             return refusal;
         }
         match path {
-            READINESS => json(&self.standing().readiness()),
+            READINESS => json(&self.state().readiness()),
             METRICS => self.metrics(),
             _ => json(&self.liveness().await),
         }
     }
 
-    /// Probe handlers cannot say anything about an operator that is stuck.
-    async fn liveness(&self) -> Report {
-        let standing = self.standing();
-        if !standing.is_alive() {
-            return standing.liveness(Probed::Results(Map::new()));
+    /// Does not call probe handlers if the operator is stuck: they would be stuck, too.
+    async fn liveness(&self) -> ProbeResponse {
+        let state = self.state();
+        if !state.is_alive() {
+            return state.liveness(ProbeOutcome::Results(Map::new()));
         }
-        let probed = match standing.stage {
-            // They may need what startup handlers prepare.
-            Stage::Starting => Probed::Results(Map::new()),
-            _ => self.health.prober.ask().await,
+        let probed = match state.stage {
+            // Probe handlers may need what startup handlers prepare.
+            Stage::Starting => ProbeOutcome::Results(Map::new()),
+            _ => self.health.probes.probe().await,
         };
-        self.standing().liveness(probed)
+        self.state().liveness(probed)
     }
 
     fn metrics(&self) -> Response<Full<Bytes>> {
         let health = &self.health;
-        let standing = self.standing();
-        let told = health.metrics.tell(&metrics::Standing {
-            pause: standing.pause.as_ref().map(PauseReason::reason),
+        let state = self.state();
+        let text = health.metrics.encode(&metrics::OperatorGauges {
+            pause: state.pause.as_ref().map(PauseReason::reason),
             leads: health.pause_gate.may_write(),
-            ready: standing.readiness().status == Status::Well,
+            ready: state.readiness().status == ProbeStatus::Ok,
             indices: health.indices.sizes(),
         });
         let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-        response(StatusCode::OK, content_type, told)
+        response(StatusCode::OK, content_type, text)
     }
 
-    fn standing(&self) -> Standing {
+    fn state(&self) -> HealthState {
         let health = &self.health;
-        Standing {
+        HealthState {
             stage: health.heartbeats.stage(),
             stuck: health.heartbeats.stuck(health.settings.stuck_after),
             conditions: health.heartbeats.conditions(),
@@ -217,14 +219,14 @@ impl Desk {
     }
 }
 
-fn json(report: &Report) -> Response<Full<Bytes>> {
-    let status = match report.status {
-        Status::Well => StatusCode::OK,
-        Status::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Status::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+fn json(probe: &ProbeResponse) -> Response<Full<Bytes>> {
+    let status = match probe.status {
+        ProbeStatus::Ok => StatusCode::OK,
+        ProbeStatus::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ProbeStatus::Failed => StatusCode::INTERNAL_SERVER_ERROR,
     };
     let content_type = HeaderValue::from_static("application/json");
-    response(status, content_type, report.body.to_string())
+    response(status, content_type, probe.body.to_string())
 }
 
 fn text(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
@@ -237,7 +239,7 @@ fn response(status: StatusCode, content_type: HeaderValue, body: String) -> Resp
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, content_type);
-    // How an operator is does not stay true for long.
+    // Health changes at any time.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

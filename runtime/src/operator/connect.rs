@@ -7,7 +7,7 @@ use kube::{Client, Config};
 
 use super::Error;
 use crate::client::authentication::Authenticator;
-use crate::health::metrics::api::{ApiMetrics, Meter};
+use crate::health::metrics::api::{ApiMetrics, ApiMetricsLayer};
 use crate::operator::hook::{Hook, LoginContext};
 use crate::settings::Settings;
 
@@ -30,7 +30,7 @@ pub(super) async fn connect(
             .map_err(Error::Login)?;
         let client = authenticator.client().await.map_err(Error::Login)?;
         return Ok(Access {
-            client: client.with_layer(&Meter(requests)).build(),
+            client: client.with_layer(&ApiMetricsLayer(requests)).build(),
             authenticator: Some(authenticator),
         });
     }
@@ -42,7 +42,7 @@ pub(super) async fn connect(
     config.connect_timeout = Some(settings.networking.connect_timeout);
     let client = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
     Ok(Access {
-        client: client.with_layer(&Meter(requests)).build(),
+        client: client.with_layer(&ApiMetricsLayer(requests)).build(),
         authenticator: None,
     })
 }

@@ -25,7 +25,7 @@ pub(super) struct OperatorStatus {
     /// Whether everything was listed that is indexed, and is in the indices.
     pub(super) indexed: ListGate,
     /// What probe handlers are asked.
-    pub(super) questions: Option<Questions>,
+    pub(super) probe_requests: Option<ProbeReceiver>,
     pub(super) served: Served,
 }
 
@@ -46,7 +46,7 @@ impl OperatorStatus {
             indexed,
         } = operator.insight.clone();
         let metrics = Metrics::new(operator.name, Arc::clone(&operator.requests));
-        let (prober, questions) = prober(&operator.handlers.probes);
+        let (probes, probe_requests) = probe_channel(&operator.handlers.probes);
         let mut watched = Self {
             switch,
             pause_gate,
@@ -54,7 +54,7 @@ impl OperatorStatus {
             metrics,
             listed,
             indexed,
-            questions: None,
+            probe_requests: None,
             served: Served::Nowhere,
         };
         let Some(endpoint) = &operator.liveness else {
@@ -66,13 +66,13 @@ impl OperatorStatus {
             pause_gate: watched.pause_gate.clone(),
             metrics: watched.metrics.clone(),
             indices: operator.indices.clone(),
-            prober,
+            probes,
             settings: operator.settings.health.clone(),
             serves_webhooks: resources.any(|resource| !resource.webhooks.is_empty()),
         };
         let stop = CancellationToken::new();
         let thread = health.serve(endpoint, stop.clone());
-        watched.questions = questions;
+        watched.probe_requests = probe_requests;
         watched.served = Served::By {
             thread: thread.map_err(|error| Error::Health(Box::new(error)))?,
             _stop: stop.drop_guard(),

@@ -54,7 +54,7 @@ pub(super) async fn run(
         metrics,
         listed,
         indexed: gate,
-        questions,
+        probe_requests,
         served,
     } = watched;
     let pause_gate = pause_gate.clone();
@@ -73,7 +73,7 @@ pub(super) async fn run(
 
     let indices = operator.indices;
     let has_indices = declarations.iter().any(ResourceHandlers::has_indices);
-    let has_duties = declarations.iter().any(ResourceHandlers::has_duties);
+    let has_duties = declarations.iter().any(ResourceHandlers::has_background);
     // Nobody may think that there is nothing to wait for before the streams are there.
     let starting = (
         listed.expect_list(START.to_owned()),
@@ -83,14 +83,14 @@ pub(super) async fn run(
     if served.is_somewhere() {
         essentials.spawn("runtime", health::beat(heartbeats.heartbeat("the runtime")));
     }
-    if let Some(questions) = questions.take() {
-        let probing = Probing {
+    if let Some(probe_requests) = probe_requests.take() {
+        let probing = ProbeRunner {
             probes: operator.handlers.probes,
             client: client.clone(),
             indices: indices.clone(),
             cached_for: settings.health.probe_cache,
         };
-        essentials.spawn("probes", probing.run(questions));
+        essentials.spawn("probes", probing.run(probe_requests));
     }
 
     let mut admission = None;

@@ -24,7 +24,7 @@ use super::{Error, ObjectHandling, TurnResult};
 use crate::background::ObservedObject;
 use crate::context::change::{ChangeFacts, Effects};
 use crate::coordination::pause::LeaseEnded;
-use crate::events::log_layer::LogPosting;
+use crate::events::log_layer::LogPoster;
 use crate::events::span;
 use crate::process::execute::report;
 use crate::process::memory::Memory;
@@ -179,7 +179,7 @@ impl ObjectHandling<'_> {
                     let call = LogPosting::lend(log_posting, call).instrument(span);
                     let measured = handler.metrics.begin(allowance.retry);
                     let mut attempt = self.pause_gate.while_leading(call).await?;
-                    measured.end(attempt.verdict.counted());
+                    measured.end(attempt.end.counted());
                     let result = attempt.effects.result.take();
                     let end = attempt.verdict;
                     let outcome = end.into_outcome(result, cycle.reason(), &spec.policy);
@@ -188,7 +188,7 @@ impl ObjectHandling<'_> {
                 Err(limit) => {
                     handler.metrics.exhausted();
                     let exhausted = HandlerFailure::Exhausted(limit);
-                    (Effects::default(), Outcome::Error(exhausted))
+                    (HandlerEffects::default(), Outcome::Error(exhausted))
                 }
             };
             let call = CalledHandler {

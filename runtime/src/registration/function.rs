@@ -1,4 +1,5 @@
-//! Between the untyped runtime and typed handlers: decodes the object, calls, and survives it.
+//! Adapters from the untyped runtime to typed handlers: they decode the object and call the
+//! function, and catch its panics and timeouts.
 
 pub(crate) mod index;
 pub(crate) mod webhook;
@@ -13,8 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::context::Old;
-use crate::context::background::BackgroundFacts;
-use crate::context::change::{ChangeContext, ChangeFacts, Effects};
+use crate::context::background::BackgroundInputs;
+use crate::context::change::{ChangeContext, ChangeInputs, HandlerEffects};
 use crate::context::daemon::DaemonContext;
 use crate::context::event::EventContext;
 use crate::context::field::FieldContext;
@@ -26,44 +27,48 @@ use crate::watch::WatchEventType;
 
 /// A change handler without its types.
 pub(crate) trait ChangeFunction: Send + Sync {
-    /// Makes one attempt, at most as long as `limit`.
-    fn call(&self, facts: ChangeFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt>;
+    /// Makes one attempt, for at most `limit`.
+    fn call(&self, inputs: ChangeInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult>;
 }
 
 /// An event handler without its types.
 pub(crate) trait EventFunction: Send + Sync {
-    /// Makes one attempt, at most as long as `limit`.
+    /// Makes one attempt, for at most `limit`.
     fn call(
         &self,
         scope: HandlerScope,
         raw: Arc<Value>,
         event_type: WatchEventType,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, Attempt>;
+    ) -> BoxFuture<'_, AttemptResult>;
 }
 
 /// A daemon without its types.
 pub(crate) trait DaemonFunction: Send + Sync {
-    /// Makes one attempt, at most as long as `limit`, and until it is interrupted.
+    /// Makes one attempt, for at most `limit`, and until `interrupted` completes.
     fn call(
         &self,
-        facts: BackgroundFacts,
+        inputs: BackgroundInputs,
         interrupted: BoxFuture<'static, ()>,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, Attempt>;
+    ) -> BoxFuture<'_, AttemptResult>;
 }
 
 /// A timer without its types.
 pub(crate) trait TimerFunction: Send + Sync {
-    /// Makes one attempt, at most as long as `limit`.
-    fn call(&self, facts: BackgroundFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt>;
+    /// Makes one attempt, for at most `limit`.
+    fn call(
+        &self,
+        inputs: BackgroundInputs,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, AttemptResult>;
 }
 
-/// What one call of a handler came to.
+/// The result of one call of a handler.
 #[derive(Debug)]
-pub(crate) struct Attempt {
-    pub(crate) effects: Effects,
-    pub(crate) verdict: CallEnd,
+pub(crate) struct AttemptResult {
+    pub(crate) effects: HandlerEffects,
+    pub(crate) end: CallEnd,
 }
 
 pub(crate) struct ChangeAdapter<K, S> {
@@ -102,18 +107,18 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(&self, facts: ChangeFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
+    fn call(&self, inputs: ChangeInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let object = match K::deserialize(&*facts.situation.body) {
+            let object = match K::deserialize(&*inputs.situation.body) {
                 Ok(object) => object,
-                Err(error) => return Attempt::undecodable(&error),
+                Err(error) => return AttemptResult::undecodable(&error),
             };
-            let mut cx = ChangeContext::new(object, facts);
-            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
-            let verdict = cx.after(verdict).await;
-            Attempt {
+            let mut cx = ChangeContext::new(object, inputs);
+            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = cx.after(end).await;
+            AttemptResult {
                 effects: cx.effects,
-                verdict,
+                end,
             }
         })
     }
@@ -125,30 +130,30 @@ where
     F: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(&self, facts: ChangeFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
+    fn call(&self, inputs: ChangeInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let sight = &facts.situation.change;
-            let decoded = K::deserialize(&*facts.situation.body).and_then(|object| {
+            let sight = &inputs.situation.sight;
+            let decoded = K::deserialize(&*inputs.situation.body).and_then(|object| {
                 let new = self.field.resolve(sight.new.as_value());
                 let new = new.map(F::deserialize).transpose()?;
                 Ok((object, new))
             });
             let (object, new) = match decoded {
                 Ok(decoded) => decoded,
-                Err(error) => return Attempt::undecodable(&error),
+                Err(error) => return AttemptResult::undecodable(&error),
             };
             let old = match sight.old.value_at(&self.field, &sight.new) {
                 OldValue::Absent => Old::Absent,
-                // The type may be younger than the state: what it cannot hold is not known.
+                // The stored state may be older than the type: a value that does not decode is unknown.
                 OldValue::Known(value) => F::deserialize(value).map_or(Old::Unknown, Old::Known),
                 OldValue::Unknown => Old::Unknown,
             };
-            let mut cx = FieldContext::new(ChangeContext::new(object, facts), old, new);
-            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
-            let verdict = cx.after(verdict).await;
-            Attempt {
+            let mut cx = FieldContext::new(ChangeContext::new(object, inputs), old, new);
+            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            let end = cx.after(end).await;
+            AttemptResult {
                 effects: std::mem::take(&mut cx.effects),
-                verdict,
+                end,
             }
         })
     }
@@ -165,21 +170,21 @@ where
         raw: Arc<Value>,
         event_type: WatchEventType,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, Attempt> {
+    ) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
             let object = match K::deserialize(&*raw) {
                 Ok(object) => object,
-                Err(error) => return Attempt::undecodable(&error),
+                Err(error) => return AttemptResult::undecodable(&error),
             };
             let mut cx = EventContext::new(object, raw, scope, event_type);
-            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
-            Attempt {
-                effects: Effects {
+            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            AttemptResult {
+                effects: HandlerEffects {
                     patch: cx.patch,
                     result: cx.result,
                     subs: Vec::new(),
                 },
-                verdict,
+                end,
             }
         })
     }
@@ -192,22 +197,22 @@ where
 {
     fn call(
         &self,
-        facts: BackgroundFacts,
+        inputs: BackgroundInputs,
         interrupted: BoxFuture<'static, ()>,
         limit: Option<Duration>,
-    ) -> BoxFuture<'_, Attempt> {
+    ) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let mut cx = match DaemonContext::new(facts) {
+            let mut cx = match DaemonContext::new(inputs) {
                 Ok(cx) => cx,
-                Err(error) => return Attempt::undecodable(&error),
+                Err(error) => return AttemptResult::undecodable(&error),
             };
-            let verdict = tokio::select! {
-                verdict = supervised((self.function)(&self.state, &mut cx), limit) => verdict,
+            let end = tokio::select! {
+                end = supervised((self.function)(&self.state, &mut cx), limit) => end,
                 () = interrupted => CallEnd::Interrupted,
             };
-            Attempt {
+            AttemptResult {
                 effects: cx.effects,
-                verdict,
+                end,
             }
         })
     }
@@ -218,28 +223,32 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(&self, facts: BackgroundFacts, limit: Option<Duration>) -> BoxFuture<'_, Attempt> {
+    fn call(
+        &self,
+        inputs: BackgroundInputs,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let mut cx = match TimerContext::new(facts) {
+            let mut cx = match TimerContext::new(inputs) {
                 Ok(cx) => cx,
-                Err(error) => return Attempt::undecodable(&error),
+                Err(error) => return AttemptResult::undecodable(&error),
             };
-            let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
-            Attempt {
+            let end = supervised((self.function)(&self.state, &mut cx), limit).await;
+            AttemptResult {
                 effects: cx.effects,
-                verdict,
+                end,
             }
         })
     }
 }
 
-// === impl Attempt ===
+// === impl AttemptResult ===
 
-impl Attempt {
+impl AttemptResult {
     fn undecodable(error: &serde_json::Error) -> Self {
         Self {
-            effects: Effects::default(),
-            verdict: CallEnd::Undecodable(error.to_string()),
+            effects: HandlerEffects::default(),
+            end: CallEnd::Undecodable(error.to_string()),
         }
     }
 }

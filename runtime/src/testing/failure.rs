@@ -1,20 +1,22 @@
-//! Why a test failed, as a person reads it.
+//! The error of a test.
 
 use std::fmt;
 
-/// What a test returns.
-pub type TestResult = Result<(), Failure>;
+use crate::handler::error::with_causes;
 
-/// The reason of a failure; made of any error by `?`.
-pub struct Failure {
-    story: String,
+/// The result of a test.
+pub type TestResult = Result<(), TestFailure>;
+
+/// The message of a failed test; `?` converts any error into it.
+pub struct TestFailure {
+    message: String,
 }
 
-impl Failure {
-    /// A failure for this reason.
-    pub fn new(story: impl Into<String>) -> Self {
+impl TestFailure {
+    /// A failure with this message.
+    pub fn new(message: impl Into<String>) -> Self {
         Self {
-            story: story.into(),
+            message: message.into(),
         }
     }
 
@@ -33,25 +35,21 @@ impl Failure {
         let skipped = log.lines().count().saturating_sub(LINES);
         let last: Vec<&str> = log.lines().skip(skipped).collect();
         let log = last.join("\n");
-        Self::new(format!("{}\n\nThe operator said:\n{log}\n", self.story))
+        Self::new(format!(
+            "{}\n\nThe log of the operator:\n{log}\n",
+            self.message
+        ))
     }
 }
 
-impl fmt::Debug for Failure {
+impl fmt::Debug for TestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.story)
+        f.write_str(&self.message)
     }
 }
 
-impl<E: std::error::Error> From<E> for Failure {
+impl<E: std::error::Error> From<E> for TestFailure {
     fn from(error: E) -> Self {
-        let mut story = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            story.push_str(": ");
-            story.push_str(&error.to_string());
-            cause = error.source();
-        }
-        Self { story }
+        Self::new(with_causes(&error))
     }
 }

@@ -1,22 +1,22 @@
-//! What operators say during a test.
+//! Captures the logs of operators during a test.
 
 use std::io;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// A log that grows.
+/// A log that is being captured; cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Log {
+pub(super) struct CapturedLog {
     text: Arc<Mutex<Vec<u8>>>,
-    /// What was said before is not told.
+    /// The position from which this log is read.
     from: usize,
 }
 
-/// The log of all operators inside of the test program: logging is one for the whole process.
-static INSIDE: LazyLock<Log> = LazyLock::new(|| {
-    let log = Log::default();
-    // If the test has a way to log of its own, that stays, and nothing is captured.
+/// The log of all operators inside the test program: a process has one tracing subscriber.
+static PROCESS_LOG: LazyLock<CapturedLog> = LazyLock::new(|| {
+    let log = CapturedLog::default();
+    // If the test has set a subscriber of its own, that stays, and nothing is captured.
     let _ = tracing_subscriber::fmt()
         .with_ansi(false)
         .with_writer(log.clone())
@@ -24,16 +24,16 @@ static INSIDE: LazyLock<Log> = LazyLock::new(|| {
     log
 });
 
-/// What operators inside of the test program say from now on.
-pub(super) fn captured() -> Log {
-    let from = INSIDE.lock().len();
-    Log {
+/// The log of operators inside the test program from now on.
+pub(super) fn captured() -> CapturedLog {
+    let from = PROCESS_LOG.lock().len();
+    CapturedLog {
         from,
-        ..INSIDE.clone()
+        ..PROCESS_LOG.clone()
     }
 }
 
-impl Log {
+impl CapturedLog {
     pub(super) fn text(&self) -> String {
         let text = self.lock();
         String::from_utf8_lossy(text.get(self.from..).unwrap_or_default()).into_owned()
@@ -48,7 +48,7 @@ impl Log {
     }
 }
 
-impl io::Write for Log {
+impl io::Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.extend(bytes);
         Ok(bytes.len())
@@ -59,7 +59,7 @@ impl io::Write for Log {
     }
 }
 
-impl<'a> MakeWriter<'a> for Log {
+impl<'a> MakeWriter<'a> for CapturedLog {
     type Writer = Self;
 
     fn make_writer(&'a self) -> Self {

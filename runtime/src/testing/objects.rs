@@ -5,9 +5,9 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 
-use super::{Cluster, Failure, TestResult};
+use super::{Cluster, TestFailure, TestResult};
 
-/// The objects of one kind, which are made, changed, and waited for.
+/// Creates, changes, deletes and awaits objects of one kind.
 #[derive(Clone)]
 pub struct Objects {
     cluster: Cluster,
@@ -27,20 +27,20 @@ impl Objects {
         }
     }
 
-    /// The requests behind it.
+    /// The API client for these objects.
     #[must_use]
     pub fn api(&self) -> &Api<DynamicObject> {
         &self.api
     }
 
-    /// Makes an object of this name; the body has labels, annotations, `spec` and so on.
+    /// Creates an object of this name; the body has labels, annotations, `spec` and so on.
     ///
     /// # Errors
-    /// If the server refuses it.
-    pub async fn create(&self, name: &str, body: Value) -> Result<DynamicObject, Failure> {
+    /// If the API server rejects it.
+    pub async fn create(&self, name: &str, body: Value) -> Result<DynamicObject, TestFailure> {
         let mut object = DynamicObject::new(name, &self.resource);
         let Value::Object(mut body) = body else {
-            return Err(Failure::new("an object is a mapping"));
+            return Err(TestFailure::new("the body is not a JSON object"));
         };
         if let Some(metadata) = body.remove("metadata") {
             object.metadata = serde_json::from_value(metadata)?;
@@ -53,8 +53,8 @@ impl Objects {
     /// Changes an object by a merge patch.
     ///
     /// # Errors
-    /// If the server refuses it.
-    pub async fn merge(&self, name: &str, patch: Value) -> Result<DynamicObject, Failure> {
+    /// If the API server rejects it.
+    pub async fn merge(&self, name: &str, patch: Value) -> Result<DynamicObject, TestFailure> {
         let parameters = PatchParams::default();
         Ok(self
             .api
@@ -62,41 +62,43 @@ impl Objects {
             .await?)
     }
 
-    /// Asks for the deletion of an object.
+    /// Requests the deletion of an object, and does not wait for it.
     ///
     /// # Errors
-    /// If the server refuses it.
+    /// If the API server rejects it.
     pub async fn delete(&self, name: &str) -> TestResult {
         self.api.delete(name, &DeleteParams::default()).await?;
         Ok(())
     }
 
-    /// Waits until the object is as it should be.
+    /// Waits until `holds` is true for the object.
     ///
     /// # Errors
-    /// If it is not in time; tells how it is instead.
+    /// If it is not within the timeout; with the last state of the object.
     pub async fn until(
         &self,
         name: &str,
         what: &str,
         holds: impl Fn(&DynamicObject) -> bool,
-    ) -> Result<DynamicObject, Failure> {
+    ) -> Result<DynamicObject, TestFailure> {
         let ask = async || Ok(self.api.get_opt(name).await?.filter(|object| holds(object)));
         let waited = self.cluster.eventually(what, ask).await;
         let Err(failure) = waited else {
             return waited;
         };
         let last = self.api.get_opt(name).await?;
-        let last = last.map_or("it is not there".to_owned(), |object| {
+        let last = last.map_or("it does not exist".to_owned(), |object| {
             serde_json::to_string_pretty(&object).unwrap_or_default()
         });
-        Err(Failure::new(format!("{failure:?}\n{name} at last: {last}")))
+        Err(TestFailure::new(format!(
+            "{failure:?}\nthe last state of {name}: {last}"
+        )))
     }
 
     /// Waits until there is no object of this name.
     ///
     /// # Errors
-    /// If it is there for too long.
+    /// If it still exists after the timeout.
     pub async fn until_gone(&self, name: &str) -> TestResult {
         let what = format!("{name} is gone");
         let ask = async || {

@@ -1,4 +1,4 @@
-//! The operator under test, inside of the test program or as a program of its own.
+//! The operator under test, inside the test program or as a separate program.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -9,41 +9,41 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use super::log::Log;
-use super::{Cluster, Failure, TestResult};
+use super::log::CapturedLog;
+use super::{Cluster, TestFailure, TestResult};
 use crate::operator::RunningOperator;
 use crate::task::Tasks;
 
-/// What the operator says when its health can be asked for.
-const HEALTH: &str = "health is served at http://";
+/// The log line with the address of the health endpoint.
+const HEALTH_LINE: &str = "health is served at http://";
 
-/// An operator that is about to be started as a program.
+/// An operator to be started as a separate program.
 #[must_use = "nothing runs before it is started"]
-pub struct Program {
+pub struct OperatorProgram {
     cluster: Cluster,
     path: PathBuf,
     arguments: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
 }
 
-/// An operator at work. When this is dropped, the operator ends, also when the test panics.
-pub struct Operating {
+/// An operator that runs. Dropping this ends the operator, also when the test panics.
+pub struct TestOperator {
     cluster: Cluster,
-    log: Log,
-    form: Form,
+    log: CapturedLog,
+    host: OperatorHost,
 }
 
-enum Form {
-    Inside(RunningOperator),
+enum OperatorHost {
+    InProcess(RunningOperator),
     Program {
         child: Mutex<Child>,
         _readers: Tasks,
     },
 }
 
-// === impl Program ===
+// === impl OperatorProgram ===
 
-impl Program {
+impl OperatorProgram {
     pub(super) fn new(cluster: &Cluster, path: PathBuf) -> Self {
         Self {
             cluster: cluster.clone(),
@@ -53,24 +53,24 @@ impl Program {
         }
     }
 
-    /// One more argument of `run`.
+    /// Adds an argument of `run`.
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
         self
     }
 
-    /// One more environment variable.
+    /// Adds an environment variable.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         let variable = (name.as_ref().to_owned(), value.as_ref().to_owned());
         self.variables.push(variable);
         self
     }
 
-    /// Starts the program in the namespace of the test, and waits until it is ready.
+    /// Starts the program for the namespace of the test, and waits until it is ready.
     ///
     /// # Errors
-    /// If it cannot be started, ends, or is not ready in time; with what it said.
-    pub async fn start(self) -> Result<Operating, Failure> {
+    /// If it cannot be started, ends, or is not ready within the timeout; with its log.
+    pub async fn start(self) -> Result<TestOperator, TestFailure> {
         let mut child = Command::new(&self.path)
             .args(["run", "--log-format", "plain", "--liveness"])
             .args(["http://127.0.0.1:0/healthz", "--namespace"])
@@ -82,8 +82,8 @@ impl Program {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| Failure::new(format!("{}: {error}", self.path.display())))?;
-        let log = Log::default();
+            .map_err(|error| TestFailure::new(format!("{}: {error}", self.path.display())))?;
+        let log = CapturedLog::default();
         let mut readers = Tasks::default();
         if let Some(output) = child.stdout.take() {
             readers.spawn("output", copy(output, log.clone()));
@@ -91,87 +91,92 @@ impl Program {
         if let Some(errors) = child.stderr.take() {
             readers.spawn("errors", copy(errors, log.clone()));
         }
-        let operating = Operating {
+        let operator = TestOperator {
             cluster: self.cluster,
             log,
-            form: Form::Program {
+            host: OperatorHost::Program {
                 child: Mutex::new(child),
                 _readers: readers,
             },
         };
-        operating.ready().await?;
-        Ok(operating)
+        operator.ready().await?;
+        Ok(operator)
     }
 }
 
-async fn copy(mut from: impl AsyncRead + Unpin, log: Log) {
+async fn copy(mut from: impl AsyncRead + Unpin, log: CapturedLog) {
     let mut buffer = [0; 4096];
-    // A pipe that cannot be read any more has nothing more to say.
+    // A read error means that the program has ended.
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
         log.extend(&buffer[..length]);
     }
 }
 
-// === impl Operating ===
+// === impl TestOperator ===
 
-impl Operating {
-    pub(super) fn inside(cluster: &Cluster, running: RunningOperator, log: Log) -> Self {
+impl TestOperator {
+    pub(super) fn in_process(
+        cluster: &Cluster,
+        running: RunningOperator,
+        log: CapturedLog,
+    ) -> Self {
         Self {
             cluster: cluster.clone(),
             log,
-            form: Form::Inside(running),
+            host: OperatorHost::InProcess(running),
         }
     }
 
-    /// Everything that the operator has said so far.
+    /// The log of the operator so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.log.text()
     }
 
-    /// Waits until the operator has said this, and returns the line.
+    /// Waits until the operator has logged a line with this text, and returns the line.
     ///
     /// # Errors
-    /// If it has not in time; with what it said instead.
-    pub async fn wait_for_log(&self, text: &str) -> Result<String, Failure> {
+    /// If it has not within the timeout; with its log.
+    pub async fn wait_for_log(&self, text: &str) -> Result<String, TestFailure> {
         let ask = async || {
             let log = self.log();
             let line = log.lines().find(|line| line.contains(text));
             Ok(line.map(str::to_owned))
         };
-        let what = format!("it says {text:?}");
+        let what = format!("the operator logs {text:?}");
         let waited = self.cluster.eventually(&what, ask).await;
         waited.map_err(|failure| failure.with_log(&self.log()))
     }
 
-    /// Lets the operator stop in its own time.
+    /// Stops the operator gracefully.
     ///
     /// # Errors
-    /// If it ends with an error, or not in time.
+    /// If it ends with an error, or not within the timeout.
     pub async fn stop(self) -> TestResult {
-        let patience = self.cluster.patience;
-        let ended = tokio::time::timeout(patience, async {
-            match self.form {
-                Form::Inside(running) => Ok(running.stop().await?),
-                Form::Program { child, .. } => terminate(child).await,
+        let timeout = self.cluster.timeout;
+        let ended = tokio::time::timeout(timeout, async {
+            match self.host {
+                OperatorHost::InProcess(running) => Ok(running.stop().await?),
+                OperatorHost::Program { child, .. } => terminate(child).await,
             }
         });
-        let late = |_| Failure::new(format!("the operator has not stopped within {patience:?}"));
+        let late = |_| TestFailure::new(format!("the operator has not stopped within {timeout:?}"));
         let ended = ended.await.map_err(late).flatten();
         ended.map_err(|failure| failure.with_log(&self.log.text()))
     }
 
     pub(super) async fn ready(&self) -> TestResult {
-        let ask = async || match &self.form {
-            Form::Inside(running) => match running.problems()[..] {
+        let ask = async || match &self.host {
+            OperatorHost::InProcess(running) => match running.problems()[..] {
                 [] => Ok(Some(())),
-                _ if running.is_over() => Err(Failure::new("the operator has ended")),
+                _ if running.is_over() => Err(TestFailure::new("the operator has ended")),
                 _ => Ok(None),
             },
-            Form::Program { child, .. } => {
+            OperatorHost::Program { child, .. } => {
                 if let Some(status) = lock(child).try_wait()? {
-                    let story = format!("the operator has ended: {status}");
-                    return Err(Failure::new(story));
+                    return Err(TestFailure::new(format!(
+                        "the operator has ended: {status}"
+                    )));
                 }
                 match self.address() {
                     Some(address) => Ok(is_ready(&address).await.then_some(())),
@@ -183,10 +188,10 @@ impl Operating {
         waited.map_err(|failure| failure.with_log(&self.log()))
     }
 
-    /// Where the program tells how it is.
+    /// The address of the health endpoint, from the log.
     fn address(&self) -> Option<String> {
         let log = self.log();
-        let (_, rest) = log.split_once(HEALTH)?;
+        let (_, rest) = log.split_once(HEALTH_LINE)?;
         rest.split_once('/').map(|(address, _)| address.to_owned())
     }
 }
@@ -197,7 +202,7 @@ fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Sends what Kubernetes sends to a pod that is to go, and waits for the end.
+/// Sends SIGTERM, as the kubelet does, and waits for the end.
 async fn terminate(child: Mutex<Child>) -> TestResult {
     let mut child = child
         .into_inner()
@@ -205,8 +210,8 @@ async fn terminate(child: Mutex<Child>) -> TestResult {
     if let Some(pid) = child.id() {
         let sent = Command::new("kill").arg(pid.to_string()).status().await?;
         if !sent.success() {
-            return Err(Failure::new(format!(
-                "the operator could not be told to stop: {sent}"
+            return Err(TestFailure::new(format!(
+                "cannot send a signal to the operator: {sent}"
             )));
         }
     }
@@ -214,10 +219,12 @@ async fn terminate(child: Mutex<Child>) -> TestResult {
     if status.success() {
         return Ok(());
     }
-    Err(Failure::new(format!("the operator has ended: {status}")))
+    Err(TestFailure::new(format!(
+        "the operator has ended: {status}"
+    )))
 }
 
-/// Asks the program itself; whoever does not answer is not ready.
+/// Calls the readiness probe of the program; no answer means that it is not ready.
 async fn is_ready(address: &str) -> bool {
     let ask = async {
         let mut connection = TcpStream::connect(address).await?;

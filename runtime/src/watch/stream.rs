@@ -28,7 +28,7 @@ use crate::client::backoff::Backoff;
 use crate::client::discovery;
 use crate::client::requests::{self, KindApi};
 use crate::coordination::pause::PauseGate;
-use crate::health::metrics::Restart;
+use crate::health::metrics::WatchRestart;
 
 /// The next watch is opened at once only if the last one was open for at least this time.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
@@ -466,11 +466,11 @@ impl Error {
         match self {
             Self::List(_) => None,
             Self::Open(requests::Error::Expired) | Self::InStream(requests::Error::Expired) => {
-                Some(Restart::Expired)
+                Some(WatchRestart::Expired)
             }
             Self::ClosedAtOnce => Some(Restart::Closed),
             Self::Open(_) | Self::InStream(_) | Self::Read(_) | Self::Decode(_) => {
-                Some(Restart::Failed)
+                Some(WatchRestart::Failed)
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::WatchEventType;
-use crate::health::metrics::{Event, KindMetrics, Restart};
+use crate::health::metrics::{EventLabel, KindMetrics, WatchRestart};
 use crate::task::heartbeat::{Heartbeat, Heartbeats, ReadinessCondition, State};
 
 /// The reports of a stream about itself.

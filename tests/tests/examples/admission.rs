@@ -13,7 +13,7 @@ async fn numbers_are_checked_converted_and_completed_before_they_are_stored() ->
     let lists = stage.sandbox.objects("kopf.dev/v1", "NumberList").await?;
     let operator = stage.start()?;
     operator
-        .wait_for_log("the API server knows the webhooks")
+        .wait_for_log("the webhooks are configured in")
         .await?;
     let number = |it: &Value| it.as_f64().unwrap_or(f64::NAN);
     let stored = async |name: &str| -> Result<Vec<f64>, kopf_tests::Failure> {

@@ -65,7 +65,7 @@ async fn one_handler_of_each_sort_runs_beside_the_others() -> TestResult {
         operator.wait_for_log(&line).await?;
     }
     operator
-        .wait_for_log("the API server knows the webhooks")
+        .wait_for_log("the webhooks are configured in")
         .await?;
     eventually("the API server asks the operator", async || {
         exhibits.create("early", json!({"spec": {}})).await.ok()?;

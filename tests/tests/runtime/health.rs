@@ -285,7 +285,7 @@ async fn webhooks_and_probes_go_on_while_paused_and_all_say_so() -> TestResult {
     let patient = ward.admit(&[("HEALTH_WEBHOOK", "yes")]).await?;
     patient
         .operator
-        .wait_for_log("the API server knows the webhooks")
+        .wait_for_log("the webhooks are configured in")
         .await?;
     patient.until(READINESS, 200).await?;
     let refused = json!({"spec": {"do": "refuse"}});

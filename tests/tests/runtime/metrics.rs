@@ -71,7 +71,7 @@ async fn what_happens_is_counted_by_kind_and_handler() -> TestResult {
     let patient = ward.admit(&[("HEALTH_WEBHOOK", "yes")]).await?;
     patient
         .operator
-        .wait_for_log("the API server knows the webhooks")
+        .wait_for_log("the webhooks are configured in")
         .await?;
     patient.until("/readyz", 200).await?;
     let kind = format!("Widget.{}", ward.sandbox.group());

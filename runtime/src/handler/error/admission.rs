@@ -1,38 +1,38 @@
-//! What a webhook returns: yes, or why not.
+//! The errors of webhooks: denials and failures.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use super::{HandlerError, with_causes};
 
-/// The result of one review by a webhook.
+/// The result of one call of a webhook: `Ok` allows the request.
 pub type AdmissionResult = Result<(), AdmissionError>;
 
-/// Why a webhook does not let a request pass.
+/// The reason for which a webhook does not allow a request.
 ///
-/// It does not implement [`std::error::Error`] on purpose: so `?` and `into` turn every error into
-/// it, boxed ones and plain texts too. Such an error is a failure of the webhook and not a verdict on
-/// the object.
+/// It deliberately does not implement [`std::error::Error`]: so `?` and `into` convert every error
+/// into it, also boxed errors and strings. Such an error is a failure of the webhook and not a
+/// denial.
 #[derive(Debug)]
 pub struct AdmissionError {
     pub(crate) kind: AdmissionErrorKind,
     pub(crate) message: String,
 }
 
-/// Whose fault it is.
+/// A denial by the webhook, or its failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AdmissionErrorKind {
-    /// The request's.
+    /// The webhook denied the request.
     Denied { code: u16 },
-    /// The webhook's.
+    /// The webhook failed.
     Failed,
 }
 
 impl AdmissionError {
-    /// The HTTP status of a denial, unless told otherwise: forbidden.
+    /// The default HTTP status code of a denial: forbidden.
     pub const DEFAULT_CODE: u16 = 403;
 
-    /// The request must not pass; the person who made it is told why.
+    /// A denial of the request; the API server returns the message to the user.
     #[must_use]
     pub fn denied(message: impl Into<String>) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl AdmissionError {
         }
     }
 
-    /// A denial with another HTTP status.
+    /// A denial with another HTTP status code.
     #[must_use]
     pub fn with_code(self, code: u16) -> Self {
         Self {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_denial_is_a_verdict_and_any_other_error_a_failure() {
+    fn any_error_but_a_denial_is_a_failure_of_the_webhook() {
         fn review() -> AdmissionResult {
             "x".parse::<u8>()?;
             Ok(())

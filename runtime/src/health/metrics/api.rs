@@ -1,4 +1,4 @@
-//! Counts the requests to the API server, whoever sends them with the operator's client.
+//! The metrics of requests to the API server, and the client layer that counts them.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,11 +13,11 @@ use tower_service::Service;
 
 use super::instrument::{Counter, Histogram};
 use super::labels;
-use super::page::{Page, Type};
+use super::text_format::{MetricType, MetricsText};
 
 labels! {
-    /// What a request asks for, in the words of Kubernetes.
-    Verb {
+    /// The verb of a request, as in RBAC rules.
+    ApiVerb {
         Get = "get",
         List = "list",
         Watch = "watch",
@@ -25,56 +25,59 @@ labels! {
         Update = "update",
         Patch = "patch",
         Delete = "delete",
-        /// About the server itself, for example which kinds it serves.
+        /// Requests about the API server itself, such as discovery.
         Other = "other",
     }
 }
 
-/// The codes that are told apart.
+/// The status codes with a counter of their own.
 const CODES: [u16; 21] = [
     200, 201, 202, 204, 400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429, 500, 501, 502,
     503, 504,
 ];
 
-/// The place of all other codes.
+/// The counter of all other codes.
 const OTHER: usize = CODES.len();
 
-/// The place of requests without an answer.
+/// The counter of requests without an answer.
 const UNANSWERED: usize = CODES.len() + 1;
 
-const PLACES: usize = CODES.len() + 2;
+const COUNTERS: usize = CODES.len() + 2;
 
-/// What is counted of requests.
+/// The metrics of requests by verb.
 #[derive(Debug)]
 pub(crate) struct ApiMetrics {
-    verbs: [VerbMetrics; Verb::ALL.len()],
+    verbs: [VerbMetrics; ApiVerb::ALL.len()],
 }
 
 #[derive(Debug)]
 struct VerbMetrics {
-    codes: [Counter; PLACES],
+    codes: [Counter; COUNTERS],
     durations: Histogram,
 }
 
-/// Puts [`Metered`] around a service.
+/// Wraps a service in an [`ApiMetricsService`].
 #[derive(Debug, Clone)]
-pub(crate) struct Meter(pub(crate) Arc<ApiMetrics>);
+pub(crate) struct ApiMetricsLayer(pub(crate) Arc<ApiMetrics>);
 
-/// A service whose requests are counted.
+/// A service that counts its requests.
 #[derive(Debug, Clone)]
-pub(crate) struct Metered<S> {
+pub(crate) struct ApiMetricsService<S> {
     service: S,
     metrics: Arc<ApiMetrics>,
 }
 
-/// A client as a service, to put something around it.
+/// A client as a service, so that a layer can wrap it.
 #[derive(Clone)]
-struct Sender(Client);
+struct ClientService(Client);
 
-/// A client like this one, whose requests are counted.
-pub(crate) fn metered(client: Client, metrics: Arc<ApiMetrics>) -> Client {
+/// A client that sends its requests with this one and counts them.
+pub(crate) fn with_metrics(client: Client, metrics: Arc<ApiMetrics>) -> Client {
     let namespace = client.default_namespace().to_owned();
-    Client::new(Meter(metrics).layer(Sender(client)), namespace)
+    Client::new(
+        ApiMetricsLayer(metrics).layer(ClientService(client)),
+        namespace,
+    )
 }
 
 // === impl ApiMetrics ===
@@ -91,30 +94,30 @@ impl Default for ApiMetrics {
 }
 
 impl ApiMetrics {
-    fn answered(&self, verb: Verb, code: Option<StatusCode>, begun: Instant) {
+    fn answered(&self, verb: ApiVerb, code: Option<StatusCode>, begun: Instant) {
         let metrics = &self.verbs[verb as usize];
-        let place = match code {
+        let index = match code {
             Some(code) => CODES.binary_search(&code.as_u16()).unwrap_or(OTHER),
             None => UNANSWERED,
         };
-        metrics.codes[place].add();
+        metrics.codes[index].add();
         metrics.durations.observe(begun.elapsed());
     }
 
-    /// Codes that never came are not told, but for 200.
-    pub(super) fn tell(&self, page: &mut Page) {
-        let mut requests = page.family(
+    /// Omits codes that never occurred, except 200.
+    pub(super) fn encode(&self, text: &mut MetricsText) {
+        let mut requests = text.family(
             "kopf_api_requests_total",
-            Type::Counter,
+            MetricType::Counter,
             "Requests to the API server, by the code of the answer.",
         );
-        for verb in Verb::ALL {
+        for verb in ApiVerb::ALL {
             let codes = &self.verbs[verb as usize].codes;
-            for (place, count) in codes.iter().enumerate() {
-                if count.get() == 0 && place != 0 {
+            for (index, count) in codes.iter().enumerate() {
+                if count.get() == 0 && index != 0 {
                     continue;
                 }
-                let code = match place {
+                let code = match index {
                     OTHER => "other".to_owned(),
                     UNANSWERED => "none".to_owned(),
                     known => CODES[known].to_string(),
@@ -122,32 +125,32 @@ impl ApiMetrics {
                 requests.count(&[("verb", verb.text()), ("code", &code)], count);
             }
         }
-        let mut durations = page.family(
+        let mut durations = text.family(
             "kopf_api_request_duration_seconds",
-            Type::Histogram,
+            MetricType::Histogram,
             "How long the API server took to begin its answer.",
         );
-        for verb in Verb::ALL {
+        for verb in ApiVerb::ALL {
             let histogram = &self.verbs[verb as usize].durations;
             durations.histogram(&[("verb", verb.text())], histogram);
         }
     }
 }
 
-// === impl Metered ===
+// === impl ApiMetricsService ===
 
-impl<S> Layer<S> for Meter {
-    type Service = Metered<S>;
+impl<S> Layer<S> for ApiMetricsLayer {
+    type Service = ApiMetricsService<S>;
 
-    fn layer(&self, service: S) -> Metered<S> {
-        Metered {
+    fn layer(&self, service: S) -> ApiMetricsService<S> {
+        ApiMetricsService {
             service,
             metrics: Arc::clone(&self.0),
         }
     }
 }
 
-impl<S, B> Service<Request<Body>> for Metered<S>
+impl<S, B> Service<Request<Body>> for ApiMetricsService<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -161,7 +164,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let verb = Verb::of(request.method(), request.uri());
+        let verb = ApiVerb::of(request.method(), request.uri());
         let begun = Instant::now();
         let metrics = Arc::clone(&self.metrics);
         let answer = self.service.call(request);
@@ -174,9 +177,9 @@ where
     }
 }
 
-// === impl Sender ===
+// === impl ClientService ===
 
-impl Service<Request<Body>> for Sender {
+impl Service<Request<Body>> for ClientService {
     type Response = Response<Body>;
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
@@ -191,9 +194,9 @@ impl Service<Request<Body>> for Sender {
     }
 }
 
-// === impl Verb ===
+// === impl ApiVerb ===
 
-impl Verb {
+impl ApiVerb {
     fn of(method: &Method, uri: &Uri) -> Self {
         let mut parts = uri.path().split('/').filter(|part| !part.is_empty());
         let versioned = match parts.next() {
@@ -202,16 +205,16 @@ impl Verb {
             _ => None,
         };
         let below: Vec<&str> = parts.take(4).collect();
-        let place = match &*below {
+        let resource = match &*below {
             ["namespaces", _, rest @ ..] if !rest.is_empty() => rest,
             all => all,
         };
-        if versioned.is_none() || place.is_empty() {
+        if versioned.is_none() || resource.is_empty() {
             return Self::Other;
         }
         match *method {
             Method::GET if uri.query().is_some_and(is_watch) => Self::Watch,
-            Method::GET if place.len() == 1 => Self::List,
+            Method::GET if resource.len() == 1 => Self::List,
             Method::GET => Self::Get,
             Method::POST => Self::Create,
             Method::PUT => Self::Update,
@@ -233,36 +236,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_in_order_to_be_found() {
+    fn codes_are_sorted_for_the_binary_search() {
         assert!(CODES.is_sorted());
     }
 
     #[test]
-    fn requests_are_named_as_kubernetes_names_them() {
+    fn requests_have_the_verbs_of_kubernetes() {
         for (method, uri, verb) in [
-            (Method::GET, "/api/v1/pods?limit=500", Verb::List),
-            (Method::GET, "/api/v1/pods?watch=true&x=y", Verb::Watch),
-            (Method::GET, "/api/v1/namespaces", Verb::List),
-            (Method::GET, "/api/v1/namespaces/a", Verb::Get),
-            (Method::GET, "/api/v1/namespaces/a/pods", Verb::List),
-            (Method::GET, "/api/v1/namespaces/a/pods/p", Verb::Get),
-            (Method::GET, "/apis/kopf.dev/v1/things", Verb::List),
-            (Method::GET, "/apis/kopf.dev/v1/things/t/scale", Verb::Get),
-            (Method::POST, "/api/v1/namespaces/a/events", Verb::Create),
+            (Method::GET, "/api/v1/pods?limit=500", ApiVerb::List),
+            (Method::GET, "/api/v1/pods?watch=true&x=y", ApiVerb::Watch),
+            (Method::GET, "/api/v1/namespaces", ApiVerb::List),
+            (Method::GET, "/api/v1/namespaces/a", ApiVerb::Get),
+            (Method::GET, "/api/v1/namespaces/a/pods", ApiVerb::List),
+            (Method::GET, "/api/v1/namespaces/a/pods/p", ApiVerb::Get),
+            (Method::GET, "/apis/kopf.dev/v1/things", ApiVerb::List),
+            (
+                Method::GET,
+                "/apis/kopf.dev/v1/things/t/scale",
+                ApiVerb::Get,
+            ),
+            (Method::POST, "/api/v1/namespaces/a/events", ApiVerb::Create),
             (
                 Method::PATCH,
                 "/apis/kopf.dev/v1/namespaces/a/things/t/status",
-                Verb::Patch,
+                ApiVerb::Patch,
             ),
-            (Method::PUT, "/api/v1/nodes/n", Verb::Update),
-            (Method::DELETE, "/api/v1/nodes/n", Verb::Delete),
-            (Method::GET, "/apis", Verb::Other),
-            (Method::GET, "/apis/kopf.dev/v1", Verb::Other),
-            (Method::GET, "/version", Verb::Other),
-            (Method::GET, "/", Verb::Other),
+            (Method::PUT, "/api/v1/nodes/n", ApiVerb::Update),
+            (Method::DELETE, "/api/v1/nodes/n", ApiVerb::Delete),
+            (Method::GET, "/apis", ApiVerb::Other),
+            (Method::GET, "/apis/kopf.dev/v1", ApiVerb::Other),
+            (Method::GET, "/version", ApiVerb::Other),
+            (Method::GET, "/", ApiVerb::Other),
         ] {
             let uri: Uri = uri.parse().unwrap();
-            assert_eq!(Verb::of(&method, &uri), verb, "{method} {uri}");
+            assert_eq!(ApiVerb::of(&method, &uri), verb, "{method} {uri}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers that many threads change at once, without locks.
+//! Counters, gauges and histograms that many threads change at once, without locks.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -30,18 +30,18 @@ pub(crate) struct Counter(AtomicU64);
 #[derive(Debug, Default)]
 pub(crate) struct Gauge(AtomicI64);
 
-/// How durations are distributed.
+/// The distribution of durations.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
-    /// Each duration is in one bucket; the last is for those beyond all bounds.
+    /// Each duration counts in one bucket; the last is for those beyond all bounds.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }
 
-/// A distribution at a moment.
+/// The state of a histogram at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Distribution {
-    /// Upper bounds, with the number of durations up to there.
+    /// Upper bounds, with the number of durations up to each.
     pub(super) cumulative: Vec<(Duration, u64)>,
     pub(super) count: u64,
     pub(super) sum: Duration,
@@ -85,7 +85,7 @@ impl Histogram {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// The count is that of the buckets, so that they always agree.
+    /// The count is the sum of the buckets, so that they always agree.
     pub(super) fn distribution(&self) -> Distribution {
         let mut count = 0;
         let mut counts = self.buckets.iter().map(|bucket| {
@@ -111,15 +111,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_belongs_to_the_first_bound_that_it_does_not_exceed() {
+    fn a_duration_counts_in_the_first_bucket_whose_bound_it_does_not_exceed() {
         let histogram = Histogram::default();
         for millis in [0, 1, 2, 5, 400_000] {
             histogram.observe(Duration::from_millis(millis));
         }
-        let told = histogram.distribution();
-        assert_eq!(told.cumulative[0], (Duration::from_millis(1), 2));
-        assert_eq!(told.cumulative[1], (Duration::from_millis(5), 4));
-        assert_eq!(told.cumulative.last().map(|it| it.1), Some(4));
-        assert_eq!((told.count, told.sum), (5, Duration::from_millis(400_008)));
+        let distribution = histogram.distribution();
+        assert_eq!(distribution.cumulative[0], (Duration::from_millis(1), 2));
+        assert_eq!(distribution.cumulative[1], (Duration::from_millis(5), 4));
+        assert_eq!(distribution.cumulative.last().map(|it| it.1), Some(4));
+        assert_eq!(
+            (distribution.count, distribution.sum),
+            (5, Duration::from_millis(400_008))
+        );
     }
 }

@@ -1,43 +1,43 @@
-//! What is counted of a kind: the events of its streams, and the attempts of its handlers.
+//! The metrics of a kind: its watch events, the restarts of its watches, and its handlers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::instrument::{Counter, Gauge, Histogram};
-use super::page::{Page, Type};
+use super::text_format::{MetricType, MetricsText};
 use super::{labels, locked};
 
-/// What is counted of one kind.
+/// The metrics of one kind.
 #[derive(Debug)]
 pub(crate) struct KindMetrics {
     name: String,
-    events: [Counter; Event::ALL.len()],
-    restarts: [Counter; Restart::ALL.len()],
-    /// Taken to declare and to tell, never to count.
+    events: [Counter; EventLabel::ALL.len()],
+    restarts: [Counter; WatchRestart::ALL.len()],
+    /// Locked to declare and to encode, never to count.
     handlers: Mutex<Vec<Arc<HandlerMetrics>>>,
 }
 
-/// What is counted of one handler.
+/// The metrics of one handler.
 #[derive(Debug)]
 pub(crate) struct HandlerMetrics {
     id: String,
-    form: Form,
+    handler_type: HandlerType,
     durations: Histogram,
-    outcomes: [Counter; Outcome::ALL.len()],
+    outcomes: [Counter; AttemptOutcome::ALL.len()],
     retries: Counter,
     running: Gauge,
 }
 
-/// One attempt of a handler that is being measured.
+/// An attempt of a handler that has begun.
 #[derive(Debug)]
-pub(crate) struct Measured<'a> {
+pub(crate) struct MeasuredAttempt<'a> {
     handler: &'a HandlerMetrics,
     begun: Instant,
 }
 
 labels! {
-    /// What a stream said about an object.
-    Event {
+    /// The type of a watch event, or `listed`.
+    EventLabel {
         Listed = "listed",
         Added = "added",
         Modified = "modified",
@@ -46,22 +46,22 @@ labels! {
 }
 
 labels! {
-    /// Why a watch was opened anew.
-    Restart {
-        /// The server closed it, as it does from time to time.
+    /// The reason for which a watch was restarted.
+    WatchRestart {
+        /// The API server closed it, as it does from time to time.
         Closed = "closed",
-        /// Nothing came for too long.
+        /// No event or bookmark arrived for too long.
         Silent = "silent",
-        /// The server no longer knows the position.
+        /// The API server no longer has the resource version.
         Expired = "expired",
-        /// Something went wrong.
+        /// A request or the stream failed.
         Failed = "failed",
     }
 }
 
 labels! {
-    /// How an attempt of a handler ended.
-    Outcome {
+    /// The end of an attempt of a handler.
+    AttemptOutcome {
         Succeeded = "succeeded",
         /// Sub-handlers are not done.
         Waiting = "waiting",
@@ -72,14 +72,14 @@ labels! {
         TimedOut = "timed-out",
         Interrupted = "interrupted",
         Undecodable = "undecodable",
-        /// It was not made, as there had been enough.
+        /// The attempt was not made: the handler has reached its limit of retries or time.
         Exhausted = "exhausted",
     }
 }
 
-/// What kind of handler it is.
+/// The type of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum HandlerType {
     Event,
     Change,
     Daemon,
@@ -103,23 +103,23 @@ impl KindMetrics {
         &self.name
     }
 
-    /// A place for what is counted of nothing in particular.
+    /// Metrics that are never encoded.
     pub(crate) fn unobserved() -> Arc<Self> {
         Arc::new(Self::new(String::new()))
     }
 
-    /// A place for what is counted of a handler; the same for the same id and form.
-    pub(crate) fn handler(&self, id: &str, form: Form) -> Arc<HandlerMetrics> {
+    /// The metrics of a handler; the same for the same id and type.
+    pub(crate) fn handler(&self, id: &str, handler_type: HandlerType) -> Arc<HandlerMetrics> {
         let mut handlers = locked(&self.handlers);
         let known = handlers
             .iter()
-            .find(|known| known.id == id && known.form == form);
+            .find(|known| known.id == id && known.handler_type == handler_type);
         if let Some(known) = known {
             return Arc::clone(known);
         }
         let made = Arc::new(HandlerMetrics {
             id: id.to_owned(),
-            form,
+            handler_type,
             durations: Histogram::default(),
             outcomes: Default::default(),
             retries: Counter::default(),
@@ -129,11 +129,11 @@ impl KindMetrics {
         made
     }
 
-    pub(crate) fn saw(&self, event: Event) {
+    pub(crate) fn count_event(&self, event: EventLabel) {
         self.events[event as usize].add();
     }
 
-    pub(crate) fn restarted(&self, restart: Restart) {
+    pub(crate) fn count_restart(&self, restart: WatchRestart) {
         self.restarts[restart as usize].add();
     }
 }
@@ -141,75 +141,75 @@ impl KindMetrics {
 // === impl HandlerMetrics ===
 
 impl HandlerMetrics {
-    /// An attempt begins, after so many that failed.
-    pub(crate) fn begin(&self, retry: u32) -> Measured<'_> {
+    /// Counts the begin of an attempt, after so many others.
+    pub(crate) fn begin(&self, retry: u32) -> MeasuredAttempt<'_> {
         if retry > 0 {
             self.retries.add();
         }
-        Measured {
+        MeasuredAttempt {
             handler: self,
             begun: Instant::now(),
         }
     }
 
-    /// An attempt was not made.
+    /// Counts an attempt that was not made.
     pub(crate) fn exhausted(&self) {
-        self.outcomes[Outcome::Exhausted as usize].add();
+        self.outcomes[AttemptOutcome::Exhausted as usize].add();
     }
 
-    /// A daemon or timer came to an object.
-    pub(crate) fn came(&self) {
+    /// Counts a daemon or timer that was started for an object.
+    pub(crate) fn started(&self) {
         self.running.add(1);
     }
 
-    /// A daemon or timer has left an object.
-    pub(crate) fn left(&self) {
+    /// Counts a daemon or timer of an object that has stopped.
+    pub(crate) fn stopped(&self) {
         self.running.add(-1);
     }
 }
 
-// === impl Measured ===
+// === impl MeasuredAttempt ===
 
-impl Measured<'_> {
-    /// The attempt is over.
-    pub(crate) fn end(self, outcome: Outcome) {
+impl MeasuredAttempt<'_> {
+    /// Counts the end of the attempt.
+    pub(crate) fn end(self, outcome: AttemptOutcome) {
         self.handler.durations.observe(self.begun.elapsed());
         self.handler.outcomes[outcome as usize].add();
     }
 }
 
-/// Tells about all kinds, and about their handlers.
-pub(super) fn tell(page: &mut Page, kinds: &[Arc<KindMetrics>]) {
-    tell_streams(page, kinds);
-    tell_handlers(page, kinds);
+/// Encodes the metrics of all kinds and their handlers.
+pub(super) fn encode(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
+    encode_streams(text, kinds);
+    encode_handlers(text, kinds);
 }
 
-fn tell_streams(page: &mut Page, kinds: &[Arc<KindMetrics>]) {
-    let mut events = page.family(
+fn encode_streams(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
+    let mut events = text.family(
         "kopf_events_total",
-        Type::Counter,
+        MetricType::Counter,
         "Events of objects that lists and watches brought.",
     );
     for kind in kinds {
-        for event in Event::ALL {
+        for event in EventLabel::ALL {
             let labels = [("kind", &*kind.name), ("type", event.text())];
             events.count(&labels, &kind.events[event as usize]);
         }
     }
-    let mut restarts = page.family(
+    let mut restarts = text.family(
         "kopf_watch_restarts_total",
-        Type::Counter,
+        MetricType::Counter,
         "Watches that ended and were begun anew.",
     );
     for kind in kinds {
-        for restart in Restart::ALL {
+        for restart in WatchRestart::ALL {
             let labels = [("kind", &*kind.name), ("reason", restart.text())];
             restarts.count(&labels, &kind.restarts[restart as usize]);
         }
     }
 }
 
-fn tell_handlers(page: &mut Page, kinds: &[Arc<KindMetrics>]) {
+fn encode_handlers(text: &mut MetricsText, kinds: &[Arc<KindMetrics>]) {
     let handlers: Vec<(&str, Arc<HandlerMetrics>)> = kinds
         .iter()
         .flat_map(|kind| {
@@ -217,22 +217,22 @@ fn tell_handlers(page: &mut Page, kinds: &[Arc<KindMetrics>]) {
             handlers.into_iter().map(|handler| (&*kind.name, handler))
         })
         .collect();
-    let mut durations = page.family(
+    let mut durations = text.family(
         "kopf_handler_duration_seconds",
-        Type::Histogram,
+        MetricType::Histogram,
         "How long attempts of handlers took.",
     );
     for (kind, handler) in &handlers {
         let labels = [("kind", *kind), ("handler", &*handler.id)];
         durations.histogram(&labels, &handler.durations);
     }
-    let mut outcomes = page.family(
+    let mut outcomes = text.family(
         "kopf_handler_outcomes_total",
-        Type::Counter,
+        MetricType::Counter,
         "Attempts of handlers by how they ended.",
     );
     for (kind, handler) in &handlers {
-        for outcome in Outcome::ALL {
+        for outcome in AttemptOutcome::ALL {
             let labels = [
                 ("kind", *kind),
                 ("handler", &*handler.id),
@@ -241,26 +241,32 @@ fn tell_handlers(page: &mut Page, kinds: &[Arc<KindMetrics>]) {
             outcomes.count(&labels, &handler.outcomes[outcome as usize]);
         }
     }
-    let mut retries = page.family(
+    let mut retries = text.family(
         "kopf_handler_retries_total",
-        Type::Counter,
+        MetricType::Counter,
         "Attempts of handlers that were not the first.",
     );
     for (kind, handler) in &handlers {
         let labels = [("kind", *kind), ("handler", &*handler.id)];
         retries.count(&labels, &handler.retries);
     }
-    for (name, form, help) in [
+    for (name, handler_type, help) in [
         (
             "kopf_daemons",
-            Form::Daemon,
+            HandlerType::Daemon,
             "Daemons that accompany objects.",
         ),
-        ("kopf_timers", Form::Timer, "Timers that accompany objects."),
+        (
+            "kopf_timers",
+            HandlerType::Timer,
+            "Timers that accompany objects.",
+        ),
     ] {
-        let mut running = page.family(name, Type::Gauge, help);
-        let of_form = handlers.iter().filter(|(_, it)| it.form == form);
-        for (kind, handler) in of_form {
+        let mut running = text.family(name, MetricType::Gauge, help);
+        let of_type = handlers
+            .iter()
+            .filter(|(_, it)| it.handler_type == handler_type);
+        for (kind, handler) in of_type {
             let labels = [("kind", *kind), ("handler", &*handler.id)];
             running.sample(&labels, handler.running.get());
         }

@@ -1,23 +1,23 @@
-//! What is counted of the queue: who waits, for how long, and who is worked on.
+//! The metrics of the queue: waiting objects, the longest wait, and busy workers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::instrument::Gauge;
-use super::page::{Page, Type};
+use super::text_format::{MetricType, MetricsText};
 
-/// How many objects wait.
+/// The metrics of the queue.
 #[derive(Debug)]
 pub(crate) struct QueueMetrics {
     begun: Instant,
     depth: Gauge,
-    /// When the one that waits longest came, in milliseconds; `NOBODY` if none waits.
+    /// Since when the first object waits, in milliseconds; `NONE_WAITS` if the queue is empty.
     oldest: AtomicU64,
     working: Gauge,
 }
 
-/// Nobody waits in the queue.
-const NOBODY: u64 = u64::MAX;
+/// The queue is empty.
+const NONE_WAITS: u64 = u64::MAX;
 
 // === impl QueueMetrics ===
 
@@ -26,51 +26,51 @@ impl Default for QueueMetrics {
         Self {
             begun: Instant::now(),
             depth: Gauge::default(),
-            oldest: AtomicU64::new(NOBODY),
+            oldest: AtomicU64::new(NONE_WAITS),
             working: Gauge::default(),
         }
     }
 }
 
 impl QueueMetrics {
-    /// The time, to remember when somebody came.
+    /// The current time for [`waiting`](Self::waiting).
     pub(crate) fn now(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(NOBODY)
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(NONE_WAITS)
     }
 
-    /// So many wait, and the first of them since then.
+    /// Sets how many objects wait, and since when the first of them does.
     pub(crate) fn waiting(&self, count: usize, since: Option<u64>) {
         self.depth.set(i64::try_from(count).unwrap_or(i64::MAX));
         self.oldest
-            .store(since.unwrap_or(NOBODY), Ordering::Relaxed);
+            .store(since.unwrap_or(NONE_WAITS), Ordering::Relaxed);
     }
 
-    /// So many are worked on.
+    /// Sets how many objects are being handled.
     pub(crate) fn working(&self, count: usize) {
         self.working.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    pub(super) fn tell(&self, page: &mut Page) {
-        page.family(
+    pub(super) fn encode(&self, text: &mut MetricsText) {
+        text.family(
             "kopf_queue_depth",
-            Type::Gauge,
+            MetricType::Gauge,
             "Objects that wait for a worker.",
         )
         .sample(&[], self.depth.get());
         let oldest = self.oldest.load(Ordering::Relaxed);
         let age = match oldest {
-            NOBODY => 0,
+            NONE_WAITS => 0,
             oldest => self.now().saturating_sub(oldest),
         };
-        page.family(
+        text.family(
             "kopf_queue_oldest_seconds",
-            Type::Gauge,
+            MetricType::Gauge,
             "For how long the first of them has been waiting.",
         )
         .seconds(&[], Duration::from_millis(age));
-        page.family(
+        text.family(
             "kopf_workers",
-            Type::Gauge,
+            MetricType::Gauge,
             "Objects that are being handled.",
         )
         .sample(&[], self.working.get());

@@ -1,13 +1,13 @@
-//! What is counted of a webhook: its reviews, and how long they took.
+//! The metrics of a webhook: its reviews and their durations.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::instrument::{Counter, Histogram};
 use super::labels;
-use super::page::{Page, Type};
+use super::text_format::{MetricType, MetricsText};
 
-/// What is counted of one webhook.
+/// The metrics of one webhook.
 #[derive(Debug)]
 pub(crate) struct WebhookMetrics {
     kind: String,
@@ -17,7 +17,7 @@ pub(crate) struct WebhookMetrics {
 }
 
 labels! {
-    /// What a webhook said.
+    /// The verdict of a webhook.
     ReviewOutcome {
         Allowed = "allowed",
         Denied = "denied",
@@ -43,20 +43,20 @@ impl WebhookMetrics {
     }
 }
 
-/// Tells about all webhooks.
-pub(super) fn tell(page: &mut Page, webhooks: &[Arc<WebhookMetrics>]) {
-    let mut durations = page.family(
+/// Encodes the metrics of all webhooks.
+pub(super) fn encode(text: &mut MetricsText, webhooks: &[Arc<WebhookMetrics>]) {
+    let mut durations = text.family(
         "kopf_webhook_duration_seconds",
-        Type::Histogram,
+        MetricType::Histogram,
         "How long reviews took.",
     );
     for webhook in webhooks {
         let labels = [("kind", &*webhook.kind), ("webhook", &*webhook.id)];
         durations.histogram(&labels, &webhook.durations);
     }
-    let mut reviews = page.family(
+    let mut reviews = text.family(
         "kopf_webhook_reviews_total",
-        Type::Counter,
+        MetricType::Counter,
         "Reviews by what the webhook said.",
     );
     for webhook in webhooks {

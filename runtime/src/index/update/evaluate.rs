@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tracing::{Instrument as _, error};
 
 use crate::client::requests::KindApi;
-use crate::context::index::IndexFacts;
+use crate::context::index::IndexInputs;
 use crate::events::object_ref::ObjectRef;
 use crate::events::span;
 use crate::handler::memo::Memos;
@@ -130,7 +130,7 @@ impl IndexEvaluator {
         let scope = self.handler_scope(key, indexer.memos.as_deref());
         let span = scope.subject.span();
         let span = span.in_scope(|| span::handler(indexer.spec.id.as_str(), record.retries));
-        let facts = IndexFacts {
+        let facts = IndexInputs {
             scope,
             raw: object,
             handler: indexer.spec.id.clone(),

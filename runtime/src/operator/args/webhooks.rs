@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::admission::LocalOptions;
+use crate::admission::AutomaticServerOptions;
 
 /// Where webhooks are served, if the surroundings do not tell.
 #[derive(Debug, Clone, Default, Args)]
@@ -30,7 +30,7 @@ pub(in crate::operator) struct WebhookArgs {
 }
 
 impl WebhookArgs {
-    pub(in crate::operator) fn apply_to(&self, options: &mut LocalOptions) {
+    pub(in crate::operator) fn apply_to(&self, options: &mut AutomaticServerOptions) {
         let Self {
             webhook_host,
             webhook_port,

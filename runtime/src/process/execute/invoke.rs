@@ -10,8 +10,8 @@ use kopf_core::handler::retry::{RetryLimit, RetryPolicy};
 use kopf_core::outcome::{HandlerFailure, Outcome};
 use serde_json::Value;
 
-use crate::handler::error::{ErrorKind, HandlerError, HandlerResult};
-use crate::health::metrics::Outcome as Counted;
+use crate::handler::error::{HandlerError, HandlerErrorKind, HandlerResult};
+use crate::health::metrics::AttemptOutcome;
 use crate::task::panic_message;
 
 /// The end of a call.
@@ -78,24 +78,24 @@ impl CallEnd {
     /// The outcome as a metric.
     pub(crate) fn counted(&self) -> Counted {
         match self {
-            Self::Returned(Ok(())) => Counted::Succeeded,
+            Self::Returned(Ok(())) => AttemptOutcome::Succeeded,
             Self::Returned(Err(error)) => match error.kind {
-                ErrorKind::Temporary { .. } => Counted::Temporary,
-                ErrorKind::Waiting { .. } => Counted::Waiting,
-                ErrorKind::Permanent => Counted::Permanent,
-                ErrorKind::Arbitrary => Counted::Arbitrary,
+                HandlerErrorKind::Temporary { .. } => AttemptOutcome::Temporary,
+                HandlerErrorKind::Waiting { .. } => AttemptOutcome::Waiting,
+                HandlerErrorKind::Permanent => AttemptOutcome::Permanent,
+                HandlerErrorKind::Arbitrary => AttemptOutcome::Arbitrary,
             },
-            Self::Panicked(_) => Counted::Panicked,
-            Self::OutOfTime => Counted::TimedOut,
-            Self::Interrupted => Counted::Interrupted,
-            Self::Undecodable(_) => Counted::Undecodable,
+            Self::Panicked(_) => AttemptOutcome::Panicked,
+            Self::OutOfTime => AttemptOutcome::TimedOut,
+            Self::Interrupted => AttemptOutcome::Interrupted,
+            Self::Undecodable(_) => AttemptOutcome::Undecodable,
         }
     }
 
     /// True if the error mode of the handler decides about a retry.
     pub(crate) fn is_arbitrary(&self) -> bool {
         match self {
-            Self::Returned(Err(error)) => error.kind == ErrorKind::Arbitrary,
+            Self::Returned(Err(error)) => error.kind == HandlerErrorKind::Arbitrary,
             Self::Panicked(_) | Self::Undecodable(_) => true,
             Self::Returned(Ok(())) | Self::OutOfTime | Self::Interrupted => false,
         }
@@ -120,11 +120,11 @@ impl CallEnd {
         match self {
             Self::Returned(Ok(())) => None,
             Self::Returned(Err(HandlerError { kind, message })) => Some(match kind {
-                ErrorKind::Temporary { .. } | ErrorKind::Waiting { .. } => {
+                HandlerErrorKind::Temporary { .. } | HandlerErrorKind::Waiting { .. } => {
                     format!("failed temporarily: {message}")
                 }
-                ErrorKind::Permanent => format!("failed permanently: {message}"),
-                ErrorKind::Arbitrary => exception(&message),
+                HandlerErrorKind::Permanent => format!("failed permanently: {message}"),
+                HandlerErrorKind::Arbitrary => exception(&message),
             }),
             Self::Panicked(message) => Some(exception(&format!("panicked: {message}"))),
             Self::OutOfTime => Some("has timed out.".to_owned()),
@@ -140,13 +140,13 @@ impl HandlerError {
     fn into_outcome(self) -> Outcome {
         let message = self.message;
         Outcome::Error(match self.kind {
-            ErrorKind::Temporary { delay } => HandlerFailure::Temporary {
+            HandlerErrorKind::Temporary { delay } => HandlerFailure::Temporary {
                 message,
                 delay: Some(delay),
             },
-            ErrorKind::Permanent => HandlerFailure::Permanent { message },
-            ErrorKind::Arbitrary => HandlerFailure::Other { message },
-            ErrorKind::Waiting { delay } => return Outcome::Waiting { delay },
+            HandlerErrorKind::Permanent => HandlerFailure::Permanent { message },
+            HandlerErrorKind::Arbitrary => HandlerFailure::Other { message },
+            HandlerErrorKind::Waiting { delay } => return Outcome::Waiting { delay },
         })
     }
 }

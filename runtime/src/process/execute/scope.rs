@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use kopf_core::selection::DiscoveredResource;
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Client};
+use kube::Client;
 
 use crate::coordination::pause::PauseGate;
-use crate::events::log_layer::LogPosting;
+use crate::events::log_layer::LogPoster;
 use crate::events::object_ref::ObjectRef;
 use crate::events::posting::{EventPoster, EventSeverity};
 use crate::events::recorder::EventRecorder;

@@ -1,4 +1,4 @@
-//! Between the untyped runtime and typed functions of indices: decodes the object, calls, survives.
+//! Adapters from the untyped runtime to typed index functions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::context::index::{IndexContext, IndexFacts};
-use crate::index::{Index, IndexResult, IndexUpdate, Indices};
+use crate::context::index::{IndexContext, IndexInputs};
+use crate::index::{Index, IndexResult, Indices, Update};
 use crate::process::execute::invoke::{CallEnd, supervised};
 
-/// A function of an index without its types.
+/// An index function without its types.
 pub(crate) trait IndexFunction: Send + Sync {
-    /// Makes one attempt, at most as long as `limit`. A good end comes with the new entries.
+    /// Makes one attempt, for at most `limit`. If it succeeds, it returns the new entries.
     fn call(
         &self,
-        facts: IndexFacts,
+        inputs: IndexInputs,
         limit: Option<Duration>,
     ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn IndexUpdate>>)>;
 
-    /// The entries of an object that is not to be found.
-    fn nothing(&self, indices: &Indices) -> Box<dyn IndexUpdate>;
+    /// The update that removes the entries of an object.
+    fn nothing(&self, indices: &Indices) -> Box<dyn Update>;
 }
 
 pub(crate) struct IndexAdapter<I: Index, K, S> {
@@ -37,23 +37,23 @@ where
 {
     fn call(
         &self,
-        facts: IndexFacts,
+        inputs: IndexInputs,
         limit: Option<Duration>,
     ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn IndexUpdate>>)> {
         Box::pin(async move {
-            let object = match K::deserialize(&*facts.raw) {
+            let object = match K::deserialize(&*inputs.raw) {
                 Ok(object) => object,
                 Err(error) => return (CallEnd::Undecodable(error.to_string()), None),
             };
-            let indices = facts.scope.services.indices.clone();
-            let mut cx = IndexContext::new(object, facts);
+            let indices = inputs.scope.services.indices.clone();
+            let mut cx = IndexContext::new(object, inputs);
             let mut entries = None;
             let call = async {
                 entries = Some((self.function)(&self.state, &mut cx).await?);
                 Ok(())
             };
-            let verdict = supervised(Box::pin(call), limit).await;
-            (verdict, entries.map(|entries| indices.update::<I>(entries)))
+            let end = supervised(Box::pin(call), limit).await;
+            (end, entries.map(|entries| indices.update::<I>(entries)))
         })
     }
 

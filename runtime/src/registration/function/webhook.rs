@@ -1,4 +1,5 @@
-//! Between reviews and typed webhooks: decodes the object, calls, and survives it.
+//! Adapters from admission reviews to typed webhooks: they decode the object and call the
+//! function, and catch its panics and timeouts.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,30 +12,30 @@ use kopf_core::object::patch::JsonPatch;
 use serde::de::DeserializeOwned;
 
 use crate::context::mutation::MutationContext;
-use crate::context::validation::{ReviewFacts, ValidationContext};
+use crate::context::validation::{ReviewInputs, ValidationContext};
 use crate::handler::error::{AdmissionErrorKind, AdmissionResult};
 use crate::task::panic_message;
 
 /// A webhook without its types.
 pub(crate) trait ReviewFunction: Send + Sync {
-    /// Looks at one request, at most as long as `limit`.
-    fn call(&self, facts: ReviewFacts, limit: Duration) -> BoxFuture<'_, Reviewed>;
+    /// Reviews one request, for at most `limit`.
+    fn call(&self, inputs: ReviewInputs, limit: Duration) -> BoxFuture<'_, ReviewResult>;
 }
 
-/// What a webhook came to.
+/// The result of one call of a webhook.
 #[derive(Debug)]
-pub(crate) struct Reviewed {
+pub(crate) struct ReviewResult {
     pub(crate) verdict: ReviewVerdict,
     pub(crate) warnings: Vec<String>,
     pub(crate) patch: Option<JsonPatch>,
 }
 
-/// Whether the request may pass.
+/// The decision of a webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReviewVerdict {
     Allowed,
     Denied(Denial),
-    /// The webhook itself is at fault.
+    /// The webhook failed.
     Failed(String),
 }
 
@@ -57,14 +58,14 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(&self, facts: ReviewFacts, limit: Duration) -> BoxFuture<'_, Reviewed> {
+    fn call(&self, inputs: ReviewInputs, limit: Duration) -> BoxFuture<'_, ReviewResult> {
         Box::pin(async move {
-            let mut cx = match decode(facts) {
+            let mut cx = match decode(inputs) {
                 Ok(cx) => cx,
                 Err(denied) => return denied,
             };
             let verdict = supervised((self.function)(&self.state, &mut cx), limit).await;
-            Reviewed {
+            ReviewResult {
                 verdict,
                 warnings: cx.take_warnings(),
                 patch: None,
@@ -78,9 +79,9 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
 {
-    fn call(&self, facts: ReviewFacts, limit: Duration) -> BoxFuture<'_, Reviewed> {
+    fn call(&self, inputs: ReviewInputs, limit: Duration) -> BoxFuture<'_, ReviewResult> {
         Box::pin(async move {
-            let mut cx = match decode(facts) {
+            let mut cx = match decode(inputs) {
                 Ok(cx) => MutationContext::new(cx),
                 Err(denied) => return denied,
             };
@@ -91,7 +92,7 @@ where
                 (ReviewVerdict::Allowed, Some(sent)) if !patch.is_empty() => mutation(sent, patch),
                 _ => None,
             };
-            Reviewed {
+            ReviewResult {
                 verdict,
                 warnings,
                 patch,
@@ -100,18 +101,30 @@ where
     }
 }
 
-fn decode<K: DeserializeOwned>(facts: ReviewFacts) -> Result<ValidationContext<K>, Reviewed> {
-    let text = facts.request.body().map_or("null", |body| body.get());
-    match serde_json::from_str(text) {
-        Ok(object) => Ok(ValidationContext::new(object, facts)),
-        Err(error) => Err(Reviewed {
-            verdict: ReviewVerdict::Denied(Denial {
-                message: format!("the object does not fit its type: {error}"),
-                code: 422,
-            }),
+// === impl ReviewResult ===
+
+impl ReviewResult {
+    pub(crate) fn failed(message: String) -> Self {
+        Self::new(ReviewVerdict::Failed(message))
+    }
+
+    fn new(verdict: ReviewVerdict) -> Self {
+        Self {
+            verdict,
             warnings: Vec::new(),
             patch: None,
-        }),
+        }
+    }
+}
+
+fn decode<K: DeserializeOwned>(inputs: ReviewInputs) -> Result<ValidationContext<K>, ReviewResult> {
+    let text = inputs.request.body().map_or("null", |body| body.get());
+    match serde_json::from_str(text) {
+        Ok(object) => Ok(ValidationContext::new(object, inputs)),
+        Err(error) => Err(ReviewResult::new(ReviewVerdict::Denied(Denial {
+            message: format!("the object does not fit its type: {error}"),
+            code: 422,
+        }))),
     }
 }
 
@@ -129,7 +142,7 @@ async fn supervised(call: BoxFuture<'_, AdmissionResult>, limit: Duration) -> Re
         Ok(Err(payload)) => {
             ReviewVerdict::Failed(format!("panicked: {}", panic_message(&*payload)))
         }
-        Err(_) => ReviewVerdict::Failed(format!("did not come to a verdict within {limit:?}")),
+        Err(_) => ReviewVerdict::Failed(format!("did not return within {limit:?}")),
     }
 }
 
@@ -141,7 +154,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(5);
 
     #[tokio::test]
-    async fn a_panic_is_a_failure_and_not_a_verdict() {
+    async fn a_panic_is_a_failure_of_the_webhook() {
         let verdict = supervised(Box::pin(async { panic!("no {}", "way") }), LIMIT).await;
         assert_eq!(
             verdict,
@@ -150,9 +163,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_end_of_the_time_interrupts_a_review() {
+    async fn a_review_is_cancelled_after_its_time_limit() {
         let verdict = supervised(Box::pin(std::future::pending()), LIMIT).await;
-        let message = "did not come to a verdict within 5s".to_owned();
+        let message = "did not return within 5s".to_owned();
         assert_eq!(verdict, ReviewVerdict::Failed(message));
     }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use kopf_runtime::admission::{ClientVerification, Limits, Protocol, Server, Tunnel, Webhooks};
+use kopf_runtime::admission::{
+    ClientVerification, Protocol, Server, Tunnel, WebhookLimits, Webhooks,
+};
 use kopf_runtime::{AdmissionResult, ValidationContext, WebhookHandler};
 use kopf_tests::pki::{Authority, Certified};
 use kopf_tests::sandbox::eventually;
@@ -62,7 +64,7 @@ async fn listening(port: u16) -> TestResult {
     Ok(())
 }
 
-async fn plain(hall: &Hall, limits: Limits) -> Result<(u16, Running), Failure> {
+async fn plain(hall: &Hall, limits: WebhookLimits) -> Result<(u16, Running), Failure> {
     let port = free_port()?;
     let server = Server::local("localhost")
         .port(port)
@@ -81,11 +83,11 @@ fn path(hall: &Hall) -> String {
 #[tokio::test]
 async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
     let hall = Hall::new("strangers").await?;
-    let limits = Limits {
+    let limits = WebhookLimits {
         body_bytes: 10_000,
         body: Duration::from_millis(500),
         idle: Duration::from_millis(900),
-        ..Limits::default()
+        ..WebhookLimits::default()
     };
     let (port, operator) = plain(&hall, limits).await?;
     let path = path(&hall);
@@ -158,7 +160,7 @@ async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
             "413 Payload Too Large",
             "10000 bytes at most",
         ),
-        (slow, "408 Request Timeout", "did not come within"),
+        (slow, "408 Request Timeout", "did not arrive within"),
         (
             "\u{1}\u{2}garbage\r\n\r\n".to_owned(),
             "400 Bad Request",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kopf_runtime::admission::{Published, Server, Webhooks};
+use kopf_runtime::admission::{AdvertisedAddress, Server, Webhooks};
 use kopf_runtime::{TextTest, WebhookHandler};
 use kopf_tests::sandbox::eventually;
 use kopf_tests::{Failure, Sandbox, TestResult};
@@ -158,7 +158,10 @@ async fn an_operator_that_may_not_configure_its_webhooks_says_so() -> TestResult
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    assert!(text.contains("webhooks cannot be made known"), "{text}");
+    assert!(
+        text.contains("webhooks cannot be configured in the cluster"),
+        "{text}"
+    );
     assert!(
         text.contains("cannot read the MutatingWebhookConfiguration"),
         "{text}"
@@ -187,7 +190,7 @@ pub(super) fn behind(sandbox: &Sandbox, listen: u16, port: u16) -> Server {
 pub(super) fn behind_service(sandbox: &Sandbox, name: &str, listen: u16, port: u16) -> Server {
     let namespace = sandbox.namespace().to_owned();
     Server::behind_service(&namespace, name, name)
-        .published(Published::Service {
+        .advertised(AdvertisedAddress::Service {
             namespace,
             name: name.to_owned(),
             port,

@@ -56,7 +56,7 @@ impl Lookalike {
     async fn announced(&self, kubeconfig: &PathBuf) -> Result<String, Failure> {
         let operator = self.start(kubeconfig)?;
         operator
-            .wait_for_log("the API server knows the webhooks")
+            .wait_for_log("the webhooks are configured in")
             .await?;
         let url = self.url().await?;
         assert_eq!(operator.terminate().await?, Ending::Exit(0));

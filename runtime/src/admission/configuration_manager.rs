@@ -1,4 +1,4 @@
-//! The objects in the cluster that tell API servers about the webhooks: made, mended, taken away.
+//! Creates, updates and deletes the webhook configuration objects of an operator.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::reviewer::configured;
-use super::server::chain;
-use super::session::Announcement;
+use super::session::RevisedClientConfig;
 use crate::client::resource::ResourceSpec;
+use crate::handler::error::with_causes;
 
 /// How long the API server may take for one request.
-const REQUEST: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A replica that was not heard of in so many rounds is gone.
-const ROUNDS: u32 = 4;
+/// A replica whose annotation has not changed for so many resyncs is gone.
+const RESYNCS_UNTIL_GONE: u32 = 4;
 
-/// How long a newer state of shared certificates is believed in, though it cannot be seen.
-const BELIEF: Duration = Duration::from_secs(120);
+/// How long this replica waits for the newer certificates that another replica has announced.
+const NEWER_REVISION_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Each conflict means that another replica got further.
+/// Each conflict means that another replica has written.
 const ATTEMPTS: usize = 10;
 
 const REPLICA: &str = "replicas.kopf-gen.dev/";
 const REVISION: &str = "webhooks.kopf-gen.dev/revision";
 
-/// Why the webhooks could not be made known.
+/// The webhook configuration could not be written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error(transparent)]
@@ -52,31 +52,31 @@ pub(super) enum Error {
         #[source]
         source: Box<kube::Error>,
     },
-    #[error("the API server did not answer within {} s", REQUEST.as_secs())]
+    #[error("the API server did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,
-    #[error("others change the {kind} `{name}` all the time")]
+    #[error("other clients change the {kind} `{name}` all the time")]
     Contended { kind: &'static str, name: String },
 }
 
-/// The configuration of all webhooks of an operator.
-pub(super) struct Manager {
+/// Keeps the configuration of all webhooks of an operator up to date.
+pub(super) struct ConfigurationManager {
     pub(super) name: String,
     pub(super) webhooks: Vec<(ResourceSpec, Arc<WebhookSpec>)>,
-    pub(super) reach: WebhookNamespaces,
+    pub(super) namespaces: WebhookNamespaces,
     pub(super) client: Client,
-    pub(super) announcements: watch::Receiver<Option<Announcement>>,
-    /// What is known of other replicas, by role.
-    presence: BTreeMap<WebhookRole, ServingReplicas>,
-    /// What this process made itself, and may therefore remove.
-    made: Vec<WebhookRole>,
+    pub(super) client_configs: watch::Receiver<Option<RevisedClientConfig>>,
+    /// The other replicas that serve, by role.
+    replicas: BTreeMap<WebhookRole, ServingReplicas>,
+    /// The objects that this process created, and may therefore delete.
+    created: Vec<WebhookRole>,
     started: Instant,
     resync: Duration,
-    /// Since when a newer state of the certificates is waited for.
-    behind: Option<Instant>,
+    /// Since when this replica waits for newer certificates.
+    behind_since: Option<Instant>,
 }
 
-/// What is to be done about an object that was read.
-enum Change {
+/// The write that follows a read.
+enum ConfigurationAction {
     None,
     Put(Box<DynamicObject>),
     Delete,
@@ -85,8 +85,8 @@ enum Change {
 // === impl Error ===
 
 impl Error {
-    /// Whether trying again makes sense.
-    fn is_passing(&self) -> bool {
+    /// Returns true if the same request may succeed later.
+    fn is_temporary(&self) -> bool {
         match self {
             Self::Unnameable(_) => false,
             Self::Timeout | Self::Contended { .. } => true,
@@ -97,15 +97,15 @@ impl Error {
     }
 }
 
-// === impl Manager ===
+// === impl ConfigurationManager ===
 
-impl Manager {
+impl ConfigurationManager {
     pub(super) fn new(
         name: String,
         webhooks: Vec<(ResourceSpec, Arc<WebhookSpec>)>,
-        reach: WebhookNamespaces,
+        namespaces: WebhookNamespaces,
         client: Client,
-        announcements: watch::Receiver<Option<Announcement>>,
+        client_configs: watch::Receiver<Option<RevisedClientConfig>>,
         resync: Duration,
     ) -> Self {
         let host = std::env::var("HOSTNAME").unwrap_or_default();
@@ -114,86 +114,93 @@ impl Manager {
             .filter(char::is_ascii_alphanumeric)
             .take(40)
             .collect();
-        let me = format!("{host}{:08x}", fastrand::u32(..));
-        let presence =
-            WebhookRole::ALL.map(|role| (role, ServingReplicas::new(me.clone(), resync * ROUNDS)));
+        let replica = format!("{host}{:08x}", fastrand::u32(..));
+        let replicas = WebhookRole::ALL.map(|role| {
+            (
+                role,
+                ServingReplicas::new(replica.clone(), resync * RESYNCS_UNTIL_GONE),
+            )
+        });
         Self {
             name,
             webhooks,
-            reach,
+            namespaces,
             client,
-            announcements,
-            presence: presence.into(),
-            made: Vec::new(),
+            client_configs,
+            replicas: replicas.into(),
+            created: Vec::new(),
             started: Instant::now(),
             resync,
-            behind: None,
+            behind_since: None,
         }
     }
 
-    /// Keeps the configuration as it should be until `over`, then takes away what is not needed.
+    /// Keeps the configuration up to date until `stop`, then removes what no other replica needs.
     ///
     /// # Errors
-    /// If the first attempt shows that it will never succeed. Later failures are waited out.
-    pub(super) async fn run(mut self, over: &CancellationToken) -> Result<(), Error> {
+    /// If the first attempt fails permanently. Later failures are retried.
+    pub(super) async fn run(mut self, stop: &CancellationToken) -> Result<(), Error> {
         let mut pause = Duration::from_millis(100);
-        let mut known = false;
+        let mut configured = false;
         loop {
-            let announced = self.announcements.borrow_and_update().clone();
-            if let Some(announced) = announced {
-                match self.sync(&announced).await {
+            let served = self.client_configs.borrow_and_update().clone();
+            if let Some(served) = served {
+                match self.sync(&served).await {
                     Ok(()) => {
-                        if !known {
-                            info!("the API server knows the webhooks as `{}`", self.name);
+                        if !configured {
+                            info!("the webhooks are configured in `{}`", self.name);
                         }
-                        known = true;
+                        configured = true;
                         pause = self.resync;
                     }
-                    Err(error) if !known && !error.is_passing() => return Err(error),
+                    Err(error) if !configured && !error.is_temporary() => return Err(error),
                     Err(error) => {
-                        warn!("the webhooks are not made known: {}", chain(&error));
+                        warn!("cannot configure the webhooks: {}", with_causes(&error));
                         pause = (pause * 2).min(self.resync);
                     }
                 }
             }
             tokio::select! {
-                () = over.cancelled() => break,
-                changed = self.announcements.changed() => {
+                () = stop.cancelled() => break,
+                changed = self.client_configs.changed() => {
                     if changed.is_err() {
-                        over.cancelled().await;
+                        stop.cancelled().await;
                         break;
                     }
                 }
                 () = tokio::time::sleep(pause) => {}
             }
         }
-        let announced = self.announcements.borrow().clone();
-        if let (Some(announced), true) = (announced, known)
-            && let Err(error) = self.depart(&announced).await
+        let served = self.client_configs.borrow().clone();
+        if let (Some(served), true) = (served, configured)
+            && let Err(error) = self.withdraw(&served).await
         {
-            warn!("the webhooks stay configured: {}", chain(&error));
+            warn!(
+                "cannot remove the webhook configuration: {}",
+                with_causes(&error)
+            );
         }
         Ok(())
     }
 
-    async fn sync(&mut self, announced: &Announcement) -> Result<(), Error> {
+    async fn sync(&mut self, served: &RevisedClientConfig) -> Result<(), Error> {
         for role in WebhookRole::ALL {
-            let wanted = self.entries(role, &announced.client)?;
+            let wanted = self.entries(role, &served.client)?;
             self.update(role, |manager, present| {
-                manager.refreshed(role, present, &wanted, announced)
+                manager.refreshed(role, present, &wanted, served)
             })
             .await?;
         }
         Ok(())
     }
 
-    async fn depart(&mut self, announced: &Announcement) -> Result<(), Error> {
+    async fn withdraw(&mut self, served: &RevisedClientConfig) -> Result<(), Error> {
         for role in WebhookRole::ALL {
-            let all = self.entries(role, &announced.client)?;
+            let all = self.entries(role, &served.client)?;
             let webhooks = self.configured();
             let left = configuration::persistent(&all, &webhooks, role);
             self.update(role, |manager, present| {
-                manager.without_us(role, present, &all, &left, announced)
+                manager.without_this_replica(role, present, &all, &left, served)
             })
             .await?;
         }
@@ -209,31 +216,37 @@ impl Manager {
 
     fn entries(&self, role: WebhookRole, client: &ClientConfig) -> Result<Vec<Value>, Error> {
         let webhooks = self.configured();
-        Ok(entries(role, &self.name, &webhooks, client, &self.reach)?)
+        Ok(entries(
+            role,
+            &self.name,
+            &webhooks,
+            client,
+            &self.namespaces,
+        )?)
     }
 
-    /// The object as it should be while we serve.
+    /// The object as it should be while this replica serves.
     fn refreshed(
         &mut self,
         role: WebhookRole,
         present: Option<DynamicObject>,
         wanted: &[Value],
-        announced: &Announcement,
-    ) -> Change {
+        served: &RevisedClientConfig,
+    ) -> ConfigurationAction {
         if present.is_none() && wanted.is_empty() {
-            return Change::None;
+            return ConfigurationAction::None;
         }
         let mut object = present.unwrap_or_else(|| DynamicObject::new(&self.name, &resource(role)));
-        if self.is_behind(&object, announced) {
-            debug!("another replica has newer certificates; waiting for them");
-            return Change::None;
+        if self.is_behind(&object, served) {
+            debug!("another replica has newer certificates; waiting until this one has them, too");
+            return ConfigurationAction::None;
         }
         let in_sync = is_in_sync(&object.data, wanted);
-        let revision = announced.revision.map(|revision| revision.to_string());
+        let revision = served.revision.map(|revision| revision.to_string());
         let same_revision = object.annotations().get(REVISION) == revision.as_ref();
-        let signed = self.sign(role, &mut object, announced);
-        if in_sync && !signed && (same_revision || wanted.is_empty()) {
-            return Change::None;
+        let marked = self.mark_serving(role, &mut object, served);
+        if in_sync && !marked && (same_revision || wanted.is_empty()) {
+            return ConfigurationAction::None;
         }
         if let Some(revision) = revision.filter(|_| !wanted.is_empty()) {
             object
@@ -241,96 +254,101 @@ impl Manager {
                 .insert(REVISION.to_owned(), revision);
         }
         object.data["webhooks"] = json!(wanted);
-        Change::Put(Box::new(object))
+        ConfigurationAction::Put(Box::new(object))
     }
 
-    /// The object as it should be when we are gone.
-    fn without_us(
+    /// The object as it should be when this replica has stopped.
+    fn without_this_replica(
         &mut self,
         role: WebhookRole,
         present: Option<DynamicObject>,
         all: &[Value],
         left: &[Value],
-        announced: &Announcement,
-    ) -> Change {
+        served: &RevisedClientConfig,
+    ) -> ConfigurationAction {
         let Some(mut object) = present else {
-            return Change::None;
+            return ConfigurationAction::None;
         };
-        if let Address::Service { .. } = announced.client.address {
+        if let Address::Service { .. } = served.client.address {
             let marks = marks(&object);
             let clock = self.started.elapsed();
-            let presence = self.presence.get_mut(&role);
-            let presence = presence.expect("there is one for each role");
-            presence.observe(&marks, clock);
-            let key = format!("{REPLICA}{}", presence.name());
-            let is_last = presence.is_last(clock);
+            let replicas = self.replicas.get_mut(&role);
+            let replicas = replicas.expect("there is an entry for each role");
+            replicas.observe(&marks, clock);
+            let key = format!("{REPLICA}{}", replicas.me());
+            let is_last = replicas.is_last(clock);
             let marked = object.annotations_mut().remove(&key).is_some();
             if !is_last {
                 return if marked {
-                    Change::Put(Box::new(object))
+                    ConfigurationAction::Put(Box::new(object))
                 } else {
-                    Change::None
+                    ConfigurationAction::None
                 };
             }
             object
                 .annotations_mut()
                 .retain(|key, _| !key.starts_with(REPLICA));
         } else if !is_in_sync(&object.data, all) {
-            info!("somebody else has taken over `{}`", self.name);
-            return Change::None;
+            info!(
+                "another client has changed `{}`: it stays as it is",
+                self.name
+            );
+            return ConfigurationAction::None;
         }
-        if left.is_empty() && self.made.contains(&role) {
-            return Change::Delete;
+        if left.is_empty() && self.created.contains(&role) {
+            return ConfigurationAction::Delete;
         }
         object.annotations_mut().remove(REVISION);
         object.data["webhooks"] = json!(left);
-        Change::Put(Box::new(object))
+        ConfigurationAction::Put(Box::new(object))
     }
 
-    /// Whether a replica with newer certificates wrote the object: what we know would do harm.
-    fn is_behind(&mut self, object: &DynamicObject, announced: &Announcement) -> bool {
+    /// Returns true if a replica with newer certificates wrote the object. The API server would no
+    /// longer trust that replica if this one wrote its older authority.
+    fn is_behind(&mut self, object: &DynamicObject, served: &RevisedClientConfig) -> bool {
         let theirs = object.annotations().get(REVISION);
         let theirs: Option<u64> = theirs.and_then(|revision| revision.parse().ok());
-        let newer = match (theirs, announced.revision) {
+        let newer = match (theirs, served.revision) {
             (Some(theirs), Some(ours)) => theirs > ours,
             _ => false,
         };
-        if !newer || matches!(announced.client.address, Address::Url(_)) {
-            self.behind = None;
+        if !newer || matches!(served.client.address, Address::Url(_)) {
+            self.behind_since = None;
             return false;
         }
-        let since = *self.behind.get_or_insert_with(Instant::now);
-        since.elapsed() < BELIEF
+        let since = *self.behind_since.get_or_insert_with(Instant::now);
+        since.elapsed() < NEWER_REVISION_TIMEOUT
     }
 
-    /// Puts our sign of life on an object that replicas share; tells whether that was due.
-    fn sign(
+    /// Marks an object that replicas share with the time at which this replica served; returns
+    /// false if replicas do not share it.
+    fn mark_serving(
         &mut self,
         role: WebhookRole,
         object: &mut DynamicObject,
-        announced: &Announcement,
+        served: &RevisedClientConfig,
     ) -> bool {
-        if matches!(announced.client.address, Address::Url(_)) {
+        if matches!(served.client.address, Address::Url(_)) {
             return false;
         }
         let clock = self.started.elapsed();
-        let presence = self.presence.get_mut(&role);
-        let presence = presence.expect("there is one for each role");
-        presence.observe(&marks(object), clock);
+        let replicas = self.replicas.get_mut(&role);
+        let replicas = replicas.expect("there is an entry for each role");
+        replicas.observe(&marks(object), clock);
         let annotations = object.annotations_mut();
-        for dead in presence.dead(clock) {
+        for dead in replicas.dead(clock) {
             annotations.remove(&format!("{REPLICA}{dead}"));
         }
-        let key = format!("{REPLICA}{}", presence.name());
+        let key = format!("{REPLICA}{}", replicas.me());
         annotations.insert(key, clock.as_millis().to_string());
         true
     }
 
-    /// Reads, changes and writes an object; again if somebody else was faster.
+    /// Reads, changes and writes an object; again after a conflict.
     async fn update(
         &mut self,
         role: WebhookRole,
-        mut change: impl FnMut(&mut Self, Option<DynamicObject>) -> Change,
+        mut change: impl FnMut(&mut Self, Option<DynamicObject>) -> ConfigurationAction,
     ) -> Result<(), Error> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(role));
         let name = self.name.clone();
@@ -340,24 +358,25 @@ impl Manager {
                 .as_ref()
                 .and_then(|object| object.resource_version());
             let done = match change(self, present) {
-                Change::None => return Ok(()),
-                Change::Put(object) if version.is_none() => {
+                ConfigurationAction::None => return Ok(()),
+                ConfigurationAction::Put(object) if version.is_none() => {
                     let params = PostParams::default();
-                    let made = answered(role, &name, "cannot create", api.create(&params, &object));
-                    let made = made.await.map(drop);
-                    if made.is_ok() {
-                        self.made.push(role);
+                    let created =
+                        answered(role, &name, "cannot create", api.create(&params, &object));
+                    let created = created.await.map(drop);
+                    if created.is_ok() {
+                        self.created.push(role);
                     }
-                    made
+                    created
                 }
-                Change::Put(object) => {
+                ConfigurationAction::Put(object) => {
                     let params = PostParams::default();
                     let request = api.replace(&name, &params, &object);
                     answered(role, &name, "cannot write", request)
                         .await
                         .map(drop)
                 }
-                Change::Delete => {
+                ConfigurationAction::Delete => {
                     let unchanged = Preconditions {
                         resource_version: version,
                         uid: None,
@@ -404,7 +423,7 @@ async fn answered<T>(
     verb: &'static str,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, Error> {
-    match tokio::time::timeout(REQUEST, request).await {
+    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
         Ok(answer) => answer.map_err(|source| Error::Request {
             verb,
             kind: role.configuration_kind(),

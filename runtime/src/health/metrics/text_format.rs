@@ -1,41 +1,50 @@
-//! The text format of Prometheus.
+//! The text format of Prometheus, version 0.0.4.
+//!
+//! It is written by hand: `prometheus-client` encodes OpenMetrics only, where the `TYPE` of a
+//! counter has another name and a text ends with `# EOF`, and the `prometheus` crate would copy all
+//! counters into its own data model for each scrape.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::instrument::{Counter, Histogram};
 
-/// A page of metrics in the making.
+/// The metrics that are encoded so far.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct MetricsText {
     text: String,
 }
 
-/// Samples of one name.
-pub(super) struct Family<'a> {
+/// Encodes the samples of one metric.
+pub(super) struct MetricFamily<'a> {
     text: &'a mut String,
     name: &'static str,
 }
 
-/// What a name stands for.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum MetricType {
     Counter,
     Gauge,
     Histogram,
 }
 
-type Labels<'a> = [(&'static str, &'a str)];
+type LabelValues<'a> = [(&'static str, &'a str)];
 
-// === impl Page ===
+// === impl MetricsText ===
 
-impl Page {
-    /// Begins a family; its samples follow at once.
-    pub(super) fn family(&mut self, name: &'static str, kind: Type, help: &str) -> Family<'_> {
+impl MetricsText {
+    /// Begins a metric; its samples must follow before the next one.
+    pub(super) fn family(
+        &mut self,
+        name: &'static str,
+        kind: MetricType,
+        help: &str,
+    ) -> MetricFamily<'_> {
         let kind = match kind {
-            Type::Counter => "counter",
-            Type::Gauge => "gauge",
-            Type::Histogram => "histogram",
+            MetricType::Counter => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
         };
         self.text.push_str("# HELP ");
         self.text.push_str(name);
@@ -46,7 +55,7 @@ impl Page {
         self.text.push(' ');
         self.text.push_str(kind);
         self.text.push('\n');
-        Family {
+        MetricFamily {
             text: &mut self.text,
             name,
         }
@@ -57,36 +66,36 @@ impl Page {
     }
 }
 
-// === impl Family ===
+// === impl MetricFamily ===
 
-impl Family<'_> {
-    pub(super) fn sample(&mut self, labels: &Labels<'_>, value: i64) {
+impl MetricFamily<'_> {
+    pub(super) fn sample(&mut self, labels: &LabelValues<'_>, value: i64) {
         self.line("", labels, None, value);
     }
 
-    pub(super) fn count(&mut self, labels: &Labels<'_>, counter: &Counter) {
+    pub(super) fn count(&mut self, labels: &LabelValues<'_>, counter: &Counter) {
         self.line("", labels, None, counter.get());
     }
 
-    pub(super) fn seconds(&mut self, labels: &Labels<'_>, duration: Duration) {
+    pub(super) fn seconds(&mut self, labels: &LabelValues<'_>, duration: Duration) {
         self.line("", labels, None, duration.as_secs_f64());
     }
 
-    pub(super) fn histogram(&mut self, labels: &Labels<'_>, histogram: &Histogram) {
-        let told = histogram.distribution();
-        for (bound, count) in &told.cumulative {
+    pub(super) fn histogram(&mut self, labels: &LabelValues<'_>, histogram: &Histogram) {
+        let distribution = histogram.distribution();
+        for (bound, count) in &distribution.cumulative {
             let bound = bound.as_secs_f64().to_string();
             self.line("_bucket", labels, Some(&bound), count);
         }
-        self.line("_bucket", labels, Some("+Inf"), told.count);
-        self.line("_sum", labels, None, told.sum.as_secs_f64());
-        self.line("_count", labels, None, told.count);
+        self.line("_bucket", labels, Some("+Inf"), distribution.count);
+        self.line("_sum", labels, None, distribution.sum.as_secs_f64());
+        self.line("_count", labels, None, distribution.count);
     }
 
     fn line(
         &mut self,
         suffix: &str,
-        labels: &Labels<'_>,
+        labels: &LabelValues<'_>,
         bound: Option<&str>,
         value: impl std::fmt::Display,
     ) {
@@ -105,11 +114,11 @@ impl Family<'_> {
         if mark == ',' {
             self.text.push('}');
         }
-        writeln!(self.text, " {value}").expect("text takes whatever is written to it");
+        writeln!(self.text, " {value}").expect("writing to a String does not fail");
     }
 }
 
-/// A character as it may stand in the value of a label.
+/// A character as it is escaped in the value of a label.
 fn escaped(character: char) -> impl Iterator<Item = char> {
     let (mark, character) = match character {
         '\\' | '"' => (Some('\\'), character),
@@ -125,25 +134,25 @@ mod tests {
 
     #[test]
     fn a_family_has_its_help_its_type_and_its_samples() {
-        let mut page = Page::default();
-        let mut family = page.family("a_total", Type::Counter, "All of it.");
+        let mut text = MetricsText::default();
+        let mut family = text.family("a_total", MetricType::Counter, "All of it.");
         family.sample(&[], 1);
         family.sample(&[("b", "x\"y\\z\nw"), ("c", "")], -2);
         assert_eq!(
-            page.into_text(),
+            text.into_text(),
             "# HELP a_total All of it.\n# TYPE a_total counter\na_total 1\n\
              a_total{b=\"x\\\"y\\\\z\\nw\",c=\"\"} -2\n"
         );
     }
 
     #[test]
-    fn a_histogram_tells_how_many_were_up_to_each_bound() {
+    fn a_histogram_has_cumulative_buckets() {
         let histogram = Histogram::default();
         histogram.observe(Duration::from_millis(3));
-        let mut page = Page::default();
-        page.family("t_seconds", Type::Histogram, "Time.")
+        let mut text = MetricsText::default();
+        text.family("t_seconds", MetricType::Histogram, "Time.")
             .histogram(&[("a", "b")], &histogram);
-        let text = page.into_text();
+        let text = text.into_text();
         for line in [
             "t_seconds_bucket{a=\"b\",le=\"0.001\"} 0\n",
             "t_seconds_bucket{a=\"b\",le=\"0.005\"} 1\n",

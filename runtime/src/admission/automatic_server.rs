@@ -1,4 +1,4 @@
-//! Where webhooks are served if nobody says so: in a pod behind a Service, or on this machine.
+//! The default webhook server: behind a Service if the operator runs in a pod, else on this machine.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 use tracing::info;
 
-use super::LocalOptions;
 use super::certificates::Certificates;
-use super::server::{Published, Server};
+use super::options::AutomaticServerOptions;
+use super::server::{AdvertisedAddress, Server};
 
-/// How long the API server may take to show its certificate.
-const GLANCE: Duration = Duration::from_secs(5);
+/// How long the API server may take to send its certificate.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The namespace of the pod in which this process runs, if it does.
 pub(super) fn pod_namespace() -> Option<String> {
@@ -29,8 +29,12 @@ pub(super) fn pod_namespace() -> Option<String> {
     Some(namespace.trim().to_owned()).filter(|namespace| !namespace.is_empty())
 }
 
-/// A server that fits the surroundings.
-pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Client) -> Server {
+/// A server with addresses that fit the environment.
+pub(super) async fn automatic_server(
+    operator: &str,
+    options: &AutomaticServerOptions,
+    client: &Client,
+) -> Server {
     let server = match (&options.host, pod_namespace()) {
         (None, Some(namespace)) => in_pod(operator, &namespace, options),
         (Some(host), _) => Server::local(host).listen(Ipv4Addr::UNSPECIFIED.into()),
@@ -41,7 +45,7 @@ pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Cli
                 server
             } else {
                 info!(
-                    "the cluster looks like {cluster:?}: it is to reach this machine as `{}`",
+                    "the cluster looks like {cluster:?}: its API server is to reach this machine as `{}`",
                     cluster.host()
                 );
                 server.listen(Ipv4Addr::UNSPECIFIED.into())
@@ -63,7 +67,7 @@ pub(super) async fn fitting(operator: &str, options: &LocalOptions, client: &Cli
 }
 
 /// A server behind the Service that `kopf-gen` emits.
-fn in_pod(operator: &str, namespace: &str, options: &LocalOptions) -> Server {
+fn in_pod(operator: &str, namespace: &str, options: &AutomaticServerOptions) -> Server {
     let name = format!("{operator}-webhook");
     let server = Server::behind_service(namespace, &name, &name);
     match &options.secret {
@@ -79,7 +83,7 @@ async fn detect(client: &Client) -> LocalCluster {
     let config = Config::infer().await.ok();
     let version = client.apiserver_version().await.ok();
     let names = match &config {
-        Some(config) => shown_names(config).await.unwrap_or_default(),
+        Some(config) => certificate_names(config).await.unwrap_or_default(),
         None => Vec::new(),
     };
     LocalCluster::guess(&ClusterHints {
@@ -92,8 +96,8 @@ async fn detect(client: &Client) -> LocalCluster {
     })
 }
 
-/// The names in the certificate that the API server shows, and of who signed it.
-async fn shown_names(config: &Config) -> Option<Vec<String>> {
+/// The names in the certificate of the API server, and the name of its issuer.
+async fn certificate_names(config: &Config) -> Option<Vec<String>> {
     let mut roots = RootCertStore::empty();
     for authority in config.root_cert.iter().flatten() {
         roots.add(CertificateDer::from(authority.as_slice())).ok()?;
@@ -108,12 +112,14 @@ async fn shown_names(config: &Config) -> Option<Vec<String>> {
     let host = url.host()?.trim_matches(['[', ']']);
     let expected = config.tls_server_name.as_deref().unwrap_or(host);
     let expected = ServerName::try_from(expected.to_owned()).ok()?;
-    let looking = async {
+    let handshake = async {
         let stream = TcpStream::connect((host, url.port_u16().unwrap_or(443))).await;
         let connector = TlsConnector::from(Arc::new(tls));
         connector.connect(expected, stream.ok()?).await.ok()
     };
-    let stream = tokio::time::timeout(GLANCE, looking).await.ok()??;
+    let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake)
+        .await
+        .ok()??;
     let (_, session) = stream.get_ref();
     let certificate = Certificate::from_der(session.peer_certificates()?.first()?).ok()?;
     let Certificate {
@@ -122,22 +128,22 @@ async fn shown_names(config: &Config) -> Option<Vec<String>> {
         dns_names,
         ..
     } = certificate;
-    let told = [
+    let names = [
         subject.common_name(),
         subject.get("organizationName"),
         issuer.common_name(),
     ];
-    let told = told.into_iter().flatten().map(str::to_owned);
-    Some(told.chain(dns_names).collect())
+    let names = names.into_iter().flatten().map(str::to_owned);
+    Some(names.chain(dns_names).collect())
 }
 
-/// The namespaces whose objects no webhook may touch, the operator's own if it runs in a pod.
+/// The namespaces that webhooks must not concern: those of the system, and the operator's own.
 pub(super) fn protected_namespaces(server: Option<&Server>) -> Vec<String> {
     let mut names: Vec<String> = kopf_core::admission::configuration::SYSTEM_NAMESPACES
         .map(str::to_owned)
         .to_vec();
-    let own = match server.map(|server| &server.published) {
-        Some(Published::Service { namespace, .. }) => Some(namespace.clone()),
+    let own = match server.map(|server| &server.advertised) {
+        Some(AdvertisedAddress::Service { namespace, .. }) => Some(namespace.clone()),
         _ => pod_namespace(),
     };
     names.extend(own);
@@ -151,15 +157,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_a_pod_the_emitted_service_and_secret_are_used() {
-        let mut options = LocalOptions::default();
+    fn a_server_in_a_pod_uses_the_emitted_service_and_secret() {
+        let mut options = AutomaticServerOptions::default();
         let kept = in_pod("evc-operator", "evc", &options);
-        let service = Published::Service {
+        let service = AdvertisedAddress::Service {
             namespace: "evc".to_owned(),
             name: "evc-operator-webhook".to_owned(),
             port: 443,
         };
-        assert_eq!(kept.published, service);
+        assert_eq!(kept.advertised, service);
         assert_eq!(kept.listen.port(), Server::POD_PORT);
         let name = "evc-operator-webhook".to_owned();
         let is_kept = |it: &Certificates| matches!(it, Certificates::KeptSecret { name: kept, .. } if *kept == name);
@@ -170,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_and_the_operator_itself_are_left_alone() {
+    fn system_namespaces_and_the_own_one_are_protected() {
         let server = Server::behind_service("mine", "svc", "secret");
         assert_eq!(
             protected_namespaces(Some(&server)),
