@@ -172,7 +172,7 @@ impl Background {
         if let Some(post) = self.post(key)
             && let Some(duty) = post.first_duty()
         {
-            match duty.api.completed(text) {
+            match duty.api.with_type_meta(text) {
                 Ok(text) => post.live.update(text, version),
                 Err(error) => error!(object = %key, "the object cannot be read: {error}"),
             }

@@ -22,7 +22,7 @@ use crate::coordination::pause::PauseGate;
 use crate::health::metrics::Metrics;
 use crate::index::Indices;
 use crate::settings::HealthSettings;
-use crate::task::Thread;
+use crate::task::SupervisedThread;
 use crate::task::heartbeat::{Heartbeat, Heartbeats};
 
 /// How often the runtime shows that it lets tasks run.
@@ -47,7 +47,7 @@ pub(crate) fn unreadiness(
     serves_webhooks: bool,
 ) -> Vec<String> {
     let standing = report::Standing {
-        stage: heartbeats.stage(),
+        phase: heartbeats.phase(),
         stuck: Vec::new(),
         conditions: heartbeats.conditions(),
         pause: pause_gate.pause(),
@@ -71,7 +71,7 @@ impl Health {
         self,
         endpoint: &Endpoint,
         stop: CancellationToken,
-    ) -> Result<Thread, Error> {
+    ) -> Result<SupervisedThread, Error> {
         let failed = |source| Error {
             endpoint: endpoint.clone(),
             source,
@@ -80,7 +80,8 @@ impl Health {
         let address = listener.local_addr().map_err(failed)?;
         info!("health is served at {}", endpoint.at(address));
         let path = endpoint.path().to_owned();
-        Thread::start("health", move || server::run(listener, self, path, &stop)).map_err(failed)
+        SupervisedThread::start("health", move || server::run(listener, self, path, &stop))
+            .map_err(failed)
     }
 }
 

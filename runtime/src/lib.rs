@@ -118,7 +118,7 @@ pub use kopf_core::scope::NamespacePattern;
 pub use kopf_core::selection::{DiscoveredResource, Selector};
 pub use kube::core::DynamicObject;
 pub use operator::hook::{
-    CleanupContext, Credentials, Failed, HookHandler, Hooks, LoginContext, LoginResult,
+    CleanupContext, Credentials, HookFailure, HookHandler, Hooks, LoginContext, LoginResult,
     OperatorHandlers, ProbeContext, StartupContext,
 };
 pub use operator::{EndedBeforeReady, Error, Namespaces, Operator, RunningOperator};

@@ -45,7 +45,7 @@ use crate::coordination::clock::WallClock;
 use crate::health::endpoint::HealthEndpoint;
 use crate::health::metrics::api::{ApiMetrics, metered};
 use crate::index::Indices;
-use crate::operator::hook::{Failed, OperatorHandlers};
+use crate::operator::hook::{HookFailure, OperatorHandlers};
 use crate::registration::ResourceHandlers;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings, Settings};
 
@@ -131,10 +131,10 @@ pub enum Error {
     Peering(String),
     /// A startup handler has failed for good: nothing was asked of the cluster.
     #[error("the operator could not start")]
-    Startup(#[source] Failed),
+    Startup(#[source] HookFailure),
     /// A cleanup handler has failed for good, or had no time left.
     #[error("the operator could not clean up")]
-    Cleanup(#[source] Failed),
+    Cleanup(#[source] HookFailure),
     /// An essential part ended, which only a defect can cause.
     #[error("the operator cannot go on: {0}")]
     Ended(String),
@@ -187,7 +187,7 @@ impl From<&Namespaces> for WebhookNamespaces {
 }
 
 impl Error {
-    fn ended(ended: &crate::task::Ended) -> Self {
+    fn ended(ended: &crate::task::TaskEnd) -> Self {
         Self::Ended(ended.to_string())
     }
 }

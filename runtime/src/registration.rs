@@ -15,7 +15,7 @@ use kopf_core::selection::Selector;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::client::resource::{Coverage, Description, KindSpec, ResourceSpec};
+use crate::client::resource::{KindSpec, ResourceDescription, ResourceSpec, ResourceTarget};
 use crate::context::change::ChangeContext;
 use crate::context::daemon::DaemonContext;
 use crate::context::event::EventContext;
@@ -43,7 +43,7 @@ use crate::registration::function::{
 /// Collects the handlers of one kind `K`, which are methods of `S`.
 #[must_use]
 pub struct Resource<K, S> {
-    coverage: Coverage,
+    target: ResourceTarget,
     state: Arc<S>,
     handlers: Vec<RegisteredHandler>,
     webhooks: Vec<RegisteredWebhook>,
@@ -54,9 +54,9 @@ pub struct Resource<K, S> {
 
 /// A kind and its handlers, ready for an operator.
 pub struct ResourceHandlers {
-    pub(crate) coverage: Coverage,
+    pub(crate) target: ResourceTarget,
     /// What the server says about the kind, if it is one.
-    pub(crate) description: Option<Description>,
+    pub(crate) description: Option<ResourceDescription>,
     pub(crate) handlers: Vec<RegisteredHandler>,
     pub(crate) webhooks: Vec<RegisteredWebhook>,
     pub(crate) memos: Option<Arc<Memos>>,
@@ -77,7 +77,7 @@ pub(crate) struct RegisteredWebhook {
     pub(crate) function: Arc<dyn ReviewFunction>,
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) memos: Option<Arc<Memos>>,
-    pub(crate) description: Option<Description>,
+    pub(crate) description: Option<ResourceDescription>,
 }
 
 /// What is called.
@@ -150,19 +150,19 @@ where
 {
     /// A kind without handlers so far.
     pub fn new(spec: ResourceSpec, state: &Arc<S>) -> Self {
-        Self::about(Coverage::Kind(spec), state)
+        Self::about(ResourceTarget::Kind(spec), state)
     }
 
     /// All kinds of the server that are like this, as they come and go.
     ///
     /// Where one of them is declared by itself, too, one stream serves both.
     pub fn selected(selector: Selector, state: &Arc<S>) -> Self {
-        Self::about(Coverage::Selection(selector), state)
+        Self::about(ResourceTarget::Selection(selector), state)
     }
 
-    fn about(coverage: Coverage, state: &Arc<S>) -> Self {
+    fn about(target: ResourceTarget, state: &Arc<S>) -> Self {
         Self {
-            coverage,
+            target,
             state: Arc::clone(state),
             handlers: Vec::new(),
             webhooks: Vec::new(),
@@ -294,16 +294,18 @@ where
 
     /// All of it, for [`Operator::resource`](crate::Operator::resource).
     pub fn build(mut self) -> ResourceHandlers {
-        let description = match &self.coverage {
-            Coverage::Kind(spec) => Some(Description::awaited(&KindSpec::from(*spec))),
-            Coverage::Selection(_) => None,
+        let description = match &self.target {
+            ResourceTarget::Kind(spec) => {
+                Some(ResourceDescription::to_discover(&KindSpec::from(*spec)))
+            }
+            ResourceTarget::Selection(_) => None,
         };
         for webhook in &mut self.webhooks {
             webhook.memos.clone_from(&self.memos);
             webhook.description.clone_from(&description);
         }
         ResourceHandlers {
-            coverage: self.coverage,
+            target: self.target,
             description,
             handlers: self.handlers,
             webhooks: self.webhooks,

@@ -18,25 +18,25 @@ pub(crate) struct Tasks {
 
 /// Many short tasks without names, whose panics concern nobody but themselves.
 #[derive(Default)]
-pub(crate) struct Crowd {
+pub(crate) struct UnnamedTasks {
     set: JoinSet<()>,
 }
 
 /// A thread of its own for what must go on when tasks do not.
-pub(crate) struct Thread {
+pub(crate) struct SupervisedThread {
     name: &'static str,
     ended: oneshot::Receiver<std::io::Result<()>>,
 }
 
 /// A task whose result somebody wants; it goes on if nobody does any more.
-pub(crate) struct Joined<T> {
+pub(crate) struct SpawnedTask<T> {
     /// None when the result was taken.
     handle: Option<JoinHandle<T>>,
 }
 
 /// A task that is over, though it was meant to run until the group is stopped.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Ended {
+pub(crate) enum TaskEnd {
     #[error("task `{0}` ended by itself")]
     Finished(String),
     #[error("task `{name}` failed: {message}")]
@@ -60,10 +60,10 @@ impl Tasks {
     }
 
     /// Waits until some task ends; never returns for an empty group.
-    pub(crate) async fn ended(&mut self) -> Ended {
+    pub(crate) async fn ended(&mut self) -> TaskEnd {
         match self.set.join_next_with_id().await {
-            Some(Ok((id, ()))) => Ended::Finished(self.forget(id)),
-            Some(Err(error)) => Ended::Panicked {
+            Some(Ok((id, ()))) => TaskEnd::Finished(self.forget(id)),
+            Some(Err(error)) => TaskEnd::Panicked {
                 name: self.forget(error.id()),
                 message: panic_message_of(error),
             },
@@ -89,7 +89,7 @@ impl Tasks {
     }
 }
 
-impl<T: Send + 'static> Joined<T> {
+impl<T: Send + 'static> SpawnedTask<T> {
     pub(crate) fn spawn(task: impl Future<Output = T> + Send + 'static) -> Self {
         Self {
             handle: Some(tokio::spawn(task)),
@@ -108,13 +108,13 @@ impl<T: Send + 'static> Joined<T> {
     }
 }
 
-impl Crowd {
+impl UnnamedTasks {
     pub(crate) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.set.spawn(task);
     }
 
     /// Waits until some task has ended; never returns for an empty crowd.
-    pub(crate) async fn reap(&mut self) {
+    pub(crate) async fn next_ended(&mut self) {
         match self.set.join_next().await {
             Some(Err(error)) if error.is_panic() => {
                 tracing::error!("a task panicked: {}", panic_message_of(error));
@@ -130,7 +130,7 @@ impl Crowd {
     }
 }
 
-impl Thread {
+impl SupervisedThread {
     pub(crate) fn start(
         name: &'static str,
         work: impl FnOnce() -> std::io::Result<()> + Send + 'static,
@@ -146,15 +146,15 @@ impl Thread {
     }
 
     /// Waits until the thread is over.
-    pub(crate) async fn ended(&mut self) -> Ended {
+    pub(crate) async fn ended(&mut self) -> TaskEnd {
         let name = self.name.to_owned();
         match (&mut self.ended).await {
-            Ok(Ok(())) => Ended::Finished(name),
-            Ok(Err(error)) => Ended::Failed {
+            Ok(Ok(())) => TaskEnd::Finished(name),
+            Ok(Err(error)) => TaskEnd::Failed {
                 name,
                 message: error.to_string(),
             },
-            Err(_) => Ended::Panicked {
+            Err(_) => TaskEnd::Panicked {
                 name,
                 message: "its thread is gone".to_owned(),
             },

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::http_request::{self, Desk};
-use crate::task::Crowd;
+use crate::task::UnnamedTasks;
 
 /// What one client, and all clients together, may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,11 +84,11 @@ impl Reception {
     pub(super) async fn run(self, over: &CancellationToken) {
         let room = Arc::new(Semaphore::new(self.limits.connections));
         let graceful = GracefulShutdown::new();
-        let mut connections = Crowd::default();
+        let mut connections = UnnamedTasks::default();
         loop {
             let accepted = tokio::select! {
                 () = over.cancelled() => break,
-                () = connections.reap() => continue,
+                () = connections.next_ended() => continue,
                 accepted = async {
                     let place = Arc::clone(&room).acquire_owned().await;
                     (place, self.listener.accept().await)

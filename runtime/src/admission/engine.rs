@@ -18,7 +18,7 @@ use crate::health::metrics::Metrics;
 use crate::index::readiness::ReadyIndices;
 use crate::registration::RegisteredWebhook;
 use crate::task::Tasks;
-use crate::task::heartbeat::{Heartbeats, State};
+use crate::task::heartbeat::{ConditionState, Heartbeats};
 
 /// Running webhooks.
 pub(crate) struct Engine {
@@ -40,7 +40,7 @@ pub(crate) enum Error {
     #[error("the webhooks cannot be served")]
     Serve(#[source] ServeError),
     #[error("the webhook server has ended")]
-    Ended,
+    TaskEnd,
     #[error("the webhooks cannot be made known")]
     Manage(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -120,12 +120,12 @@ impl Engine {
             operator,
         };
         let mut tasks = Tasks::default();
-        let pending = State::Pending("they are not served yet".to_owned());
+        let pending = ConditionState::Pending("they are not served yet".to_owned());
         let condition = heartbeats.condition("webhooks", pending);
         let (mut served, gone) = (announced.clone(), leaving.clone());
         tasks.spawn("readiness of webhooks", async move {
             if served.wait_for(Option::is_some).await.is_ok() {
-                condition.set(State::Fine);
+                condition.set(ConditionState::Fine);
             }
             gone.cancelled().await;
         });
@@ -135,7 +135,7 @@ impl Engine {
             let failure = match server.serve(session).await {
                 Err(error) => Error::Serve(error),
                 Ok(()) if expected.is_cancelled() => return,
-                Ok(()) => Error::Ended,
+                Ok(()) => Error::TaskEnd,
             };
             // Nobody listens any more when the operator stops anyway.
             let _ = serving.send(failure).await;
@@ -168,7 +168,7 @@ impl Engine {
     pub(crate) async fn failed(&mut self) -> Error {
         match self.failures.recv().await {
             Some(failure) => failure,
-            None => Error::Ended,
+            None => Error::TaskEnd,
         }
     }
 

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Instrument as _, debug, error, info_span};
 
-use crate::client::resource::{Description, ResourceSpec};
+use crate::client::resource::{ResourceDescription, ResourceSpec};
 use crate::context::validation::{Caller, ReviewFacts, States};
 use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};
@@ -47,7 +47,7 @@ struct Route {
     function: Arc<dyn ReviewFunction>,
     param: Option<Arc<Value>>,
     memos: Option<Arc<Memos>>,
-    description: Description,
+    description: ResourceDescription,
     metrics: Arc<WebhookMetrics>,
 }
 
@@ -105,7 +105,7 @@ impl Reviewer {
                 metrics: metrics.webhook(resource.kind, resource.group, id),
                 description: webhook
                     .description
-                    .unwrap_or_else(|| Description::declared(&resource.into())),
+                    .unwrap_or_else(|| ResourceDescription::declared(&resource.into())),
                 resource,
                 spec: webhook.spec,
                 function: webhook.function,

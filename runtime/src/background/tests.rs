@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::client::resource::{Coverage, ResourceSpec, Scope, StatusSubresource};
+use crate::client::resource::{ResourceSpec, ResourceTarget, Scope, StatusSubresource};
 use crate::context::daemon::DaemonContext;
 use crate::context::timer::TimerContext;
 use crate::coordination::pause::PauseGate;
@@ -98,7 +98,7 @@ impl Stage {
             patience: settings.networking.request_timeout,
             metrics: KindMetrics::unobserved(),
         };
-        let Coverage::Kind(spec) = resource.coverage else {
+        let ResourceTarget::Kind(spec) = resource.target else {
             panic!("it is one kind");
         };
         let kind = Kind::new(spec.into(), &[&resource], supplies).unwrap();

@@ -19,7 +19,7 @@ use tower_service::Service;
 use tracing::{info, warn};
 
 use self::credential_pool::{CredentialPool, Key};
-use crate::operator::hook::{Credentials, Hook, LoginContext, OnFailure, round};
+use crate::operator::hook::{Credentials, Hook, HookFailurePolicy, LoginContext, run_hooks};
 use crate::settings::Settings;
 
 /// Login handlers, and what they found.
@@ -95,7 +95,13 @@ impl Authenticator {
         }
         let known = pool.has_ever_had_any();
         let mut cx = LoginContext::new(known);
-        let failed = round(&self.logins, &mut cx, OnFailure::GoOn, self.default_backoff).await;
+        let failed = run_hooks(
+            &self.logins,
+            &mut cx,
+            HookFailurePolicy::RunAll,
+            self.default_backoff,
+        )
+        .await;
         let mut complaints: Vec<String> = failed.iter().map(ToString::to_string).collect();
         for (handler, credentials) in cx.found {
             let offer = (

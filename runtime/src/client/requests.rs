@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Semaphore;
 
-use crate::client::resource::{Description, KindName, KindSpec, Scope};
+use crate::client::resource::{KindName, KindSpec, ResourceDescription, Scope};
 
 /// How long the server may take to answer, unless told otherwise; a watch answers at once and then
 /// streams.
@@ -31,16 +31,16 @@ pub(crate) struct KindApi {
     client: Client,
     spec: KindSpec,
     name: Arc<KindName>,
-    description: Description,
+    description: ResourceDescription,
     selectors: Selectors,
-    content: Content,
+    content: ObjectContent,
     requests: Arc<Semaphore>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// How much of each object is listed and watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
+enum ObjectContent {
     Whole,
     Metadata,
 }
@@ -71,7 +71,7 @@ pub(crate) enum Error {
 
 /// One page of a list.
 #[derive(Debug)]
-pub(crate) struct Page<T> {
+pub(crate) struct ListPage<T> {
     pub(crate) items: Vec<T>,
     pub(crate) resource_version: String,
     pub(crate) next: Option<String>,
@@ -79,7 +79,7 @@ pub(crate) struct Page<T> {
 
 /// Which of an object's endpoints a patch goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum PatchTarget {
     Body,
     Status,
 }
@@ -108,7 +108,7 @@ struct RawListMeta {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct TypeMeta {
     kind: Option<IgnoredAny>,
     api_version: Option<IgnoredAny>,
 }
@@ -121,26 +121,26 @@ impl KindApi {
         let spec = spec.into();
         Self {
             client,
-            description: Description::declared(&spec),
+            description: ResourceDescription::declared(&spec),
             name: Arc::new(spec.kind_name()),
             spec,
             selectors,
-            content: Content::Whole,
+            content: ObjectContent::Whole,
             requests: Arc::new(Semaphore::new(REQUESTS_AT_ONCE)),
-            patience: RESPONSE_TIMEOUT,
+            timeout: RESPONSE_TIMEOUT,
         }
     }
 
     /// The same, but only the metadata of objects is listed and watched.
-    pub(crate) fn of_metadata(self) -> Self {
+    pub(crate) fn metadata_only(self) -> Self {
         Self {
-            content: Content::Metadata,
+            content: ObjectContent::Metadata,
             ..self
         }
     }
 
     /// The same, with what the server says about the kind kept there.
-    pub(crate) fn described_in(self, description: Description) -> Self {
+    pub(crate) fn with_description(self, description: ResourceDescription) -> Self {
         Self {
             description,
             ..self
@@ -148,18 +148,18 @@ impl KindApi {
     }
 
     /// What the server says about the kind, as far as it was asked.
-    pub(crate) fn description(&self) -> &Description {
+    pub(crate) fn description(&self) -> &ResourceDescription {
         &self.description
     }
 
     /// The same for a server that may take this long to answer.
-    pub(crate) fn within(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub(crate) fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     /// How long the server may take to answer.
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Whether an object can leave the view without being deleted.
@@ -180,7 +180,7 @@ impl KindApi {
         namespace: Option<&str>,
         limit: u32,
         page: Option<String>,
-    ) -> Result<Page<Arc<RawValue>>, Error> {
+    ) -> Result<ListPage<Arc<RawValue>>, Error> {
         let params = ListParams {
             label_selector: self.selectors.label_selector(),
             field_selector: self.selectors.field_selector(),
@@ -190,10 +190,10 @@ impl KindApi {
         };
         let paths = self.paths(namespace);
         let request = match self.content {
-            Content::Whole => paths.list(&params),
-            Content::Metadata => paths.list_metadata(&params),
+            ObjectContent::Whole => paths.list(&params),
+            ObjectContent::Metadata => paths.list_metadata(&params),
         };
-        let text = self.text(request.map_err(build)?).await?;
+        let text = self.send(request.map_err(build)?).await?;
         read_page(&text, |item| Ok(item.to_owned().into()))
     }
 
@@ -203,7 +203,7 @@ impl KindApi {
         namespace: Option<&str>,
         limit: u32,
         page: Option<String>,
-    ) -> Result<Page<Value>, Error> {
+    ) -> Result<ListPage<Value>, Error> {
         let params = ListParams {
             limit: Some(limit),
             continue_token: page,
@@ -213,23 +213,23 @@ impl KindApi {
             .paths(namespace)
             .list_metadata(&params)
             .map_err(build)?;
-        let text = self.text(request).await?;
+        let text = self.send(request).await?;
         read_page(&text, |item| serde_json::from_str(item.get()))
     }
 
     /// Reads an object that a list or a watch brought.
     pub(crate) fn read(&self, text: &RawValue) -> Result<Value, serde_json::Error> {
         let mut object = serde_json::from_str(text.get())?;
-        self.complete(&mut object);
+        self.add_type_meta(&mut object);
         Ok(object)
     }
 
     /// The text of an object with the names of its kind, which lists of standard kinds leave out.
-    pub(crate) fn completed(
+    pub(crate) fn with_type_meta(
         &self,
         text: &Arc<RawValue>,
     ) -> Result<Arc<RawValue>, serde_json::Error> {
-        let named: Named = serde_json::from_str(text.get())?;
+        let named: TypeMeta = serde_json::from_str(text.get())?;
         if named.kind.is_some() && named.api_version.is_some() {
             return Ok(Arc::clone(text));
         }
@@ -251,20 +251,20 @@ impl KindApi {
         };
         let paths = self.paths(namespace);
         let request = match self.content {
-            Content::Whole => paths.watch(&params, version),
-            Content::Metadata => paths.watch_metadata(&params, version),
+            ObjectContent::Whole => paths.watch(&params, version),
+            ObjectContent::Metadata => paths.watch_metadata(&params, version),
         };
-        self.answered(self.client.request_stream(request.map_err(build)?))
+        self.with_deadline(self.client.request_stream(request.map_err(build)?))
             .await
     }
 
     pub(crate) async fn get(&self, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
-        let answer = self.get_unread(namespace, name).await;
+        let answer = self.get_text(namespace, name).await;
         answer.and_then(|text| decode(&text))
     }
 
     /// The same, but the object is left as text.
-    pub(crate) async fn get_unread(
+    pub(crate) async fn get_text(
         &self,
         namespace: Option<&str>,
         name: &str,
@@ -273,7 +273,7 @@ impl KindApi {
             .paths(namespace)
             .get(name, &GetParams::default())
             .map_err(build)?;
-        self.text(request).await
+        self.send(request).await
     }
 
     /// Makes an object, and returns it as the server has it.
@@ -289,7 +289,7 @@ impl KindApi {
             .header(header::ACCEPT, "application/json")
             .body(serde_json::to_vec(body).map_err(Error::Decode)?)
             .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
-        self.text(request).await.and_then(|text| decode(&text))
+        self.send(request).await.and_then(|text| decode(&text))
     }
 
     /// Sends one patch and returns the object as the server has it afterwards.
@@ -297,24 +297,24 @@ impl KindApi {
         &self,
         namespace: Option<&str>,
         name: &str,
-        target: Target,
+        target: PatchTarget,
         body: &PatchBody<'_>,
     ) -> Result<Value, Error> {
-        let answer = self.patch_unread(namespace, name, target, body).await;
+        let answer = self.patch_text(namespace, name, target, body).await;
         answer.and_then(|text| decode(&text))
     }
 
     /// The same, but the object is left as text.
-    pub(crate) async fn patch_unread(
+    pub(crate) async fn patch_text(
         &self,
         namespace: Option<&str>,
         name: &str,
-        target: Target,
+        target: PatchTarget,
         body: &PatchBody<'_>,
     ) -> Result<String, Error> {
         let suffix = match target {
-            Target::Body => "",
-            Target::Status => "/status",
+            PatchTarget::Body => "",
+            PatchTarget::Status => "/status",
         };
         let uri = format!("{}/{name}{suffix}", self.collection(namespace));
         let (content_type, content) = match body {
@@ -328,7 +328,7 @@ impl KindApi {
             .header(header::ACCEPT, "application/json")
             .body(serde_json::to_vec(content).map_err(Error::Decode)?)
             .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
-        self.text(request).await
+        self.send(request).await
     }
 
     /// The kind and its namespace, for people.
@@ -365,17 +365,17 @@ impl KindApi {
         }
     }
 
-    async fn text(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
+    async fn send(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
         // The semaphore is never closed; without a permit the request would only be less polite.
         let _permit = self.requests.acquire().await.ok();
-        self.answered(self.client.request_text(request)).await
+        self.with_deadline(self.client.request_text(request)).await
     }
 
-    async fn answered<T>(
+    async fn with_deadline<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
-        match tokio::time::timeout(self.patience, request).await {
+        match tokio::time::timeout(self.timeout, request).await {
             Ok(answer) => answer.map_err(Error::from),
             Err(_) => Err(Error::Timeout),
         }
@@ -387,7 +387,7 @@ impl KindApi {
     }
 
     /// Items of a list of built-in kinds come without their type.
-    fn complete(&self, item: &mut Value) {
+    fn add_type_meta(&self, item: &mut Value) {
         let Some(object) = item.as_object_mut() else {
             return;
         };
@@ -468,10 +468,10 @@ impl From<kube::Error> for Error {
 fn read_page<T>(
     text: &str,
     read: impl Fn(&RawValue) -> Result<T, serde_json::Error>,
-) -> Result<Page<T>, Error> {
+) -> Result<ListPage<T>, Error> {
     let list: RawList<'_> = serde_json::from_str(text).map_err(Error::Decode)?;
     let items = list.items.unwrap_or_default().into_iter();
-    Ok(Page {
+    Ok(ListPage {
         items: items
             .map(read)
             .collect::<Result<_, _>>()

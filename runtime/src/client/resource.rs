@@ -62,7 +62,7 @@ pub enum StatusSubresource {
 
 /// What a declaration of handlers is about.
 #[derive(Debug, Clone)]
-pub(crate) enum Coverage {
+pub(crate) enum ResourceTarget {
     /// One kind, which the operator was made for.
     Kind(ResourceSpec),
     /// Whatever kinds of the server are like this.
@@ -71,22 +71,22 @@ pub(crate) enum Coverage {
 
 /// What the server says about a kind, as far as it was asked; shared by all who want to know.
 #[derive(Debug, Clone)]
-pub(crate) struct Description {
+pub(crate) struct ResourceDescription {
     /// Never held across an await.
-    known: Arc<Mutex<(Arc<DiscoveredResource>, Source)>>,
+    known: Arc<Mutex<(Arc<DiscoveredResource>, DescriptionSource)>>,
     /// Held by the one who asks the server, so that others need not.
     asking: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Where a description comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum DescriptionSource {
     /// From the declaration, and nobody wants to know more.
     Declared,
     /// From the declaration, until the server is asked.
-    Awaited,
+    ToDiscover,
     /// From the declaration, as the server did not answer.
-    Refused,
+    DiscoveryFailed,
     /// From the server.
     Discovered,
 }
@@ -163,9 +163,9 @@ impl From<&DiscoveredResource> for KindSpec {
     }
 }
 
-// === impl Coverage ===
+// === impl ResourceTarget ===
 
-impl Coverage {
+impl ResourceTarget {
     /// Whether some resource could be covered by both.
     pub(crate) fn may_overlap(&self, other: &Self) -> bool {
         match (self, other) {
@@ -179,7 +179,7 @@ impl Coverage {
     }
 }
 
-impl fmt::Display for Coverage {
+impl fmt::Display for ResourceTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kind(spec) => f.write_str(spec.kind),
@@ -188,9 +188,9 @@ impl fmt::Display for Coverage {
     }
 }
 
-// === impl Description ===
+// === impl ResourceDescription ===
 
-impl Description {
+impl ResourceDescription {
     /// What is known without asking.
     pub(crate) fn declared(spec: &KindSpec) -> Self {
         let subresources = match spec.status {
@@ -208,15 +208,18 @@ impl Description {
             ..DiscoveredResource::default()
         };
         Self {
-            known: Arc::new(Mutex::new((Arc::new(resource), Source::Declared))),
+            known: Arc::new(Mutex::new((
+                Arc::new(resource),
+                DescriptionSource::Declared,
+            ))),
             asking: Arc::default(),
         }
     }
 
     /// The same, until the server is asked.
-    pub(crate) fn awaited(spec: &KindSpec) -> Self {
+    pub(crate) fn to_discover(spec: &KindSpec) -> Self {
         let description = Self::declared(spec);
-        description.known().1 = Source::Awaited;
+        description.known().1 = DescriptionSource::ToDiscover;
         description
     }
 
@@ -226,49 +229,49 @@ impl Description {
     }
 
     /// The server has told.
-    pub(crate) fn learn(&self, found: Arc<DiscoveredResource>) {
-        *self.known() = (found, Source::Discovered);
+    pub(crate) fn set_discovered(&self, found: Arc<DiscoveredResource>) {
+        *self.known() = (found, DescriptionSource::Discovered);
     }
 
     /// The server has to be asked again: the kind may be gone and another one when it comes again,
     /// or the server did not answer and may now.
-    pub(crate) fn doubt(&self) {
+    pub(crate) fn mark_stale(&self) {
         let mut known = self.known();
-        if known.1 != Source::Declared {
-            known.1 = Source::Awaited;
+        if known.1 != DescriptionSource::Declared {
+            known.1 = DescriptionSource::ToDiscover;
         }
     }
 
     /// Asks the server, if that is to be done and nobody else has done it meanwhile; returns why it
     /// did not answer.
-    pub(crate) async fn complete<E>(
+    pub(crate) async fn discover_if_stale<E>(
         &self,
         ask: impl Future<Output = Result<Option<DiscoveredResource>, E>>,
     ) -> Result<(), E> {
-        if !self.is_awaited() {
+        if !self.is_stale() {
             return Ok(());
         }
         let _asking = self.asking.lock().await;
-        if !self.is_awaited() {
+        if !self.is_stale() {
             return Ok(());
         }
         match ask.await {
-            Ok(Some(found)) => self.learn(Arc::new(found)),
+            Ok(Some(found)) => self.set_discovered(Arc::new(found)),
             // Whoever lists it finds out why.
             Ok(None) => {}
             Err(error) => {
-                self.known().1 = Source::Refused;
+                self.known().1 = DescriptionSource::DiscoveryFailed;
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    fn is_awaited(&self) -> bool {
-        self.known().1 == Source::Awaited
+    fn is_stale(&self) -> bool {
+        self.known().1 == DescriptionSource::ToDiscover
     }
 
-    fn known(&self) -> MutexGuard<'_, (Arc<DiscoveredResource>, Source)> {
+    fn known(&self) -> MutexGuard<'_, (Arc<DiscoveredResource>, DescriptionSource)> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::client::requests::{self, KindApi, PatchBody, Target};
+use crate::client::requests::{self, KindApi, PatchBody, PatchTarget};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::client::resource_version::ResourceVersion;
 use crate::coordination::clock::WallClock;
@@ -275,7 +275,10 @@ impl<'a> Campaign<'a> {
         let namespace = Some(self.election.namespace.as_str());
         let body = PatchBody::Merge(&patch);
         let name = &self.election.name;
-        Ok(self.api.patch(namespace, name, Target::Body, &body).await?)
+        Ok(self
+            .api
+            .patch(namespace, name, PatchTarget::Body, &body)
+            .await?)
     }
 
     /// Lets the others take over at once.

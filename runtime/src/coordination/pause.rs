@@ -127,7 +127,7 @@ impl PauseSwitch {
     }
 
     /// Gives somebody the right to pause, and pauses until that one says otherwise.
-    pub(crate) fn source(&self) -> PauseHandle {
+    pub(crate) fn handle(&self) -> PauseHandle {
         let mut place = 0;
         self.state.send_modify(|state| {
             place = state.pauses.len();
@@ -140,7 +140,7 @@ impl PauseSwitch {
     }
 
     /// The same without a pause at first, for somebody who comes while the operator runs.
-    pub(crate) fn late_source(&self) -> PauseHandle {
+    pub(crate) fn handle_without_pause(&self) -> PauseHandle {
         let mut place = 0;
         self.state.send_if_modified(|state| {
             place = state.pauses.len();

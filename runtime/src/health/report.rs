@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::probe::Probed;
 use crate::coordination::pause::PauseReason;
-use crate::task::heartbeat::{Stage, State, StuckPart};
+use crate::task::heartbeat::{ConditionState, OperatorPhase, StuckPart};
 
 /// The key under which liveness tells of a pause, beside the results of probe handlers.
 const PAUSED: &str = "kopf-gen.dev/paused";
@@ -12,9 +12,9 @@ const PAUSED: &str = "kopf-gen.dev/paused";
 /// How the operator is at a moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Standing {
-    pub(super) stage: Stage,
+    pub(super) phase: OperatorPhase,
     pub(super) stuck: Vec<StuckPart>,
-    pub(super) conditions: Vec<(String, State)>,
+    pub(super) conditions: Vec<(String, ConditionState)>,
     pub(super) pause: Option<PauseReason>,
     pub(super) serves_webhooks: bool,
 }
@@ -40,14 +40,14 @@ pub(super) enum Status {
 impl Standing {
     /// Whether a restart would help: something is dead or stuck.
     pub(super) fn is_alive(&self) -> bool {
-        self.stuck.is_empty() && !matches!(self.stage, Stage::Broken(_))
+        self.stuck.is_empty() && !matches!(self.phase, OperatorPhase::Broken(_))
     }
 
     /// What to answer to whoever would restart the operator.
     pub(super) fn liveness(&self, probed: Probed) -> Report {
         if !self.is_alive() {
-            let broken = match &self.stage {
-                Stage::Broken(reason) => Some(reason.clone()),
+            let broken = match &self.phase {
+                OperatorPhase::Broken(reason) => Some(reason.clone()),
                 _ => None,
             };
             let stuck = self.stuck.iter().map(describe_stuck);
@@ -84,26 +84,26 @@ impl Standing {
     pub(super) fn readiness(&self) -> Report {
         let mut problems: Vec<String> = self.stuck.iter().map(describe_stuck).collect();
         let mut ready = problems.is_empty();
-        let stage = match &self.stage {
-            Stage::Starting => Some("the operator is starting".to_owned()),
-            Stage::Stopping => Some("the operator is stopping".to_owned()),
-            Stage::Broken(reason) => Some(reason.clone()),
-            Stage::Running => None,
+        let phase = match &self.phase {
+            OperatorPhase::Starting => Some("the operator is starting".to_owned()),
+            OperatorPhase::Stopping => Some("the operator is stopping".to_owned()),
+            OperatorPhase::Broken(reason) => Some(reason.clone()),
+            OperatorPhase::Running => None,
         };
-        let stage = stage.or_else(|| match &self.pause {
+        let phase = phase.or_else(|| match &self.pause {
             Some(pause @ PauseReason::Starting) => Some(pause.to_string()),
             _ => None,
         });
-        if let Some(stage) = stage {
+        if let Some(phase) = phase {
             ready = false;
-            problems.push(stage);
+            problems.push(phase);
         }
         for (part, state) in &self.conditions {
             let (story, counts) = match state {
-                State::Idle | State::Fine => continue,
-                State::Pending(story) | State::Failing(story) => (story, true),
+                ConditionState::Idle | ConditionState::Fine => continue,
+                ConditionState::Pending(story) | ConditionState::Failing(story) => (story, true),
                 // Those who wait for webhooks have nothing to do with it.
-                State::Absent(story) => (story, !self.serves_webhooks),
+                ConditionState::Absent(story) => (story, !self.serves_webhooks),
             };
             ready &= !counts;
             problems.push(format!("{part}: {story}"));
@@ -148,7 +148,7 @@ mod tests {
 
     fn running() -> Standing {
         Standing {
-            stage: Stage::Running,
+            phase: OperatorPhase::Running,
             ..Standing::default()
         }
     }
@@ -157,7 +157,7 @@ mod tests {
         Probed::Results(results.as_object().unwrap().clone())
     }
 
-    fn with(state: State) -> Standing {
+    fn with(state: ConditionState) -> Standing {
         Standing {
             conditions: vec![("widgets".to_owned(), state)],
             ..running()
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn what_is_stuck_or_dead_is_named_and_probes_are_not_asked_for_it() {
         let standing = Standing {
-            stage: Stage::Broken("task `queue` panicked: no".to_owned()),
+            phase: OperatorPhase::Broken("task `queue` panicked: no".to_owned()),
             stuck: vec![StuckPart {
                 part: "runtime".to_owned(),
                 late: Duration::from_secs(31),
@@ -220,18 +220,27 @@ mod tests {
     #[test]
     fn an_operator_is_not_ready_until_it_has_seen_everything() {
         for (state, status) in [
-            (State::Idle, Status::Well),
-            (State::Fine, Status::Well),
-            (State::Pending("not listed".to_owned()), Status::Unavailable),
-            (State::Failing("forbidden".to_owned()), Status::Unavailable),
-            (State::Absent("not served".to_owned()), Status::Unavailable),
+            (ConditionState::Idle, Status::Well),
+            (ConditionState::Fine, Status::Well),
+            (
+                ConditionState::Pending("not listed".to_owned()),
+                Status::Unavailable,
+            ),
+            (
+                ConditionState::Failing("forbidden".to_owned()),
+                Status::Unavailable,
+            ),
+            (
+                ConditionState::Absent("not served".to_owned()),
+                Status::Unavailable,
+            ),
         ] {
             assert_eq!(with(state.clone()).readiness().status, status, "{state:?}");
         }
-        let report = with(State::Failing("forbidden".to_owned())).readiness();
+        let report = with(ConditionState::Failing("forbidden".to_owned())).readiness();
         let body = json!({"ready": false, "problems": ["widgets: forbidden"]});
         assert_eq!(report.body, body);
-        let alive = with(State::Failing("the server is away".to_owned()));
+        let alive = with(ConditionState::Failing("the server is away".to_owned()));
         assert!(alive.is_alive());
     }
 
@@ -239,7 +248,7 @@ mod tests {
     fn a_kind_that_does_not_exist_does_not_take_the_webhooks_of_others_away() {
         let standing = Standing {
             serves_webhooks: true,
-            ..with(State::Absent("not served".to_owned()))
+            ..with(ConditionState::Absent("not served".to_owned()))
         };
         let report = standing.readiness();
         assert_eq!(report.status, Status::Well);
@@ -248,9 +257,9 @@ mod tests {
 
     #[test]
     fn before_and_after_its_work_an_operator_is_not_ready() {
-        for stage in [Stage::Starting, Stage::Stopping] {
+        for phase in [OperatorPhase::Starting, OperatorPhase::Stopping] {
             let standing = Standing {
-                stage,
+                phase,
                 ..Standing::default()
             };
             assert_eq!(standing.readiness().status, Status::Unavailable);

@@ -29,7 +29,7 @@ use super::probe::Probed;
 use super::report::{Report, Standing, Status};
 use crate::coordination::pause::PauseReason;
 use crate::health::metrics;
-use crate::task::heartbeat::Stage;
+use crate::task::heartbeat::OperatorPhase;
 
 /// How often the watch is moved on.
 const TICK: Duration = Duration::from_millis(250);
@@ -184,9 +184,9 @@ impl Desk {
         if !standing.is_alive() {
             return standing.liveness(Probed::Results(Map::new()));
         }
-        let probed = match standing.stage {
+        let probed = match standing.phase {
             // They may need what startup handlers prepare.
-            Stage::Starting => Probed::Results(Map::new()),
+            OperatorPhase::Starting => Probed::Results(Map::new()),
             _ => self.health.prober.ask().await,
         };
         self.standing().liveness(probed)
@@ -208,7 +208,7 @@ impl Desk {
     fn standing(&self) -> Standing {
         let health = &self.health;
         Standing {
-            stage: health.heartbeats.stage(),
+            phase: health.heartbeats.phase(),
             stuck: health.heartbeats.stuck(health.settings.stuck_after),
             conditions: health.heartbeats.conditions(),
             pause: health.pause_gate.pause(),

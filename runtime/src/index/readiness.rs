@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::Indices;
 use crate::coordination::pause::PauseGate;
-use crate::task::heartbeat::{ReadinessCondition, State as Wellbeing};
+use crate::task::heartbeat::{ConditionState, ReadinessCondition};
 use crate::watch::stream::Attendance;
 
 /// How long listing may take before people should know that handlers wait for it.
@@ -128,7 +128,9 @@ impl Gate {
 pub(crate) async fn remind(gate: Gate, pause_gate: PauseGate, condition: ReadinessCondition) {
     loop {
         let epoch = pause_gate.running().await;
-        condition.set(Wellbeing::Pending("they are not complete yet".to_owned()));
+        condition.set(ConditionState::Pending(
+            "they are not complete yet".to_owned(),
+        ));
         let mut patience = PATIENCE;
         let mut waited = false;
         loop {
@@ -139,18 +141,18 @@ pub(crate) async fn remind(gate: Gate, pause_gate: PauseGate, condition: Readine
             }
             let missing = gate.missing(epoch);
             warn!("no handler is called before the indices are complete; missing: {missing}");
-            condition.set(Wellbeing::Failing(format!("missing: {missing}")));
+            condition.set(ConditionState::Failing(format!("missing: {missing}")));
             patience = REMINDER;
             waited = true;
         }
         if gate.is_open(epoch) {
-            condition.set(Wellbeing::Fine);
+            condition.set(ConditionState::Fine);
             if waited {
                 info!("the indices are complete");
             }
         }
         pause_gate.paused_since(epoch).await;
-        condition.set(Wellbeing::Idle);
+        condition.set(ConditionState::Idle);
     }
 }
 

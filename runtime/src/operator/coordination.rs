@@ -18,7 +18,7 @@ use crate::coordination::peering::{self, Member};
 use crate::health::metrics::Metrics;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings};
 use crate::task::heartbeat::Heartbeats;
-use crate::task::{Ended, Tasks};
+use crate::task::{TaskEnd, Tasks};
 use crate::watch::stream::StreamSettings;
 
 /// How long farewells may take; each request has a shorter limit of its own.
@@ -89,7 +89,7 @@ impl CoordinationTasks {
             resign: CancellationToken::new(),
         };
         if let Some(election) = election {
-            let source = switch.source();
+            let source = switch.handle();
             source.forbid(PauseReason::Starting);
             let task = election::run(election, source, coordination.resign.clone());
             coordination.elections.spawn("leader election", task);
@@ -101,11 +101,11 @@ impl CoordinationTasks {
     }
 
     /// Waits until one of them ends, which only a defect can cause, and follows the namespaces.
-    pub(super) async fn ended(&mut self) -> Ended {
+    pub(super) async fn ended(&mut self) -> TaskEnd {
         loop {
             tokio::select! {
                 ended = self.members.ended() => match ended {
-                    Ended::Finished(name) if self.leaving.remove(&name) => {}
+                    TaskEnd::Finished(name) if self.leaving.remove(&name) => {}
                     ended => return ended,
                 },
                 ended = self.elections.ended() => return ended,
@@ -128,16 +128,16 @@ impl CoordinationTasks {
 
     fn convene(&mut self) {
         match self.governed.namespace_scope.clone() {
-            NamespaceScope::Cluster => self.join(None, self.switch.source()),
+            NamespaceScope::Cluster => self.join(None, self.switch.handle()),
             NamespaceScope::Fixed(names) => {
                 for name in names {
-                    self.join(Some(name), self.switch.source());
+                    self.join(Some(name), self.switch.handle());
                 }
             }
             NamespaceScope::Followed(mut served) => {
                 served.mark_changed();
                 self.served = Some(served);
-                self.waiting = Some(self.switch.source());
+                self.waiting = Some(self.switch.handle());
             }
         }
     }
@@ -154,8 +154,8 @@ impl CoordinationTasks {
             if !self.places.contains_key(name) {
                 // A namespace that comes later is no reason to stop everything.
                 let source = match early {
-                    Some(_) => self.switch.source(),
-                    None => self.switch.late_source(),
+                    Some(_) => self.switch.handle(),
+                    None => self.switch.handle_without_pause(),
                 };
                 self.join(Some(name.clone()), source);
             }

@@ -15,13 +15,13 @@ use tracing::{debug, error, info, warn};
 
 use super::Error;
 use crate::client::discovery::Catalog;
-use crate::client::resource::{Coverage, Description, KindSpec, ResourceSpec};
+use crate::client::resource::{KindSpec, ResourceDescription, ResourceSpec, ResourceTarget};
 use crate::health::metrics::Metrics;
 use crate::process::Kind;
 use crate::process::kind::Supplies;
 use crate::process::kinds::Kinds;
 use crate::registration::{RegisteredWebhook, ResourceHandlers};
-use crate::task::heartbeat::{Heartbeats, ReadinessCondition, State};
+use crate::task::heartbeat::{ConditionState, Heartbeats, ReadinessCondition};
 use crate::watch::KindIndex;
 
 /// The declarations of an operator, and the kinds that were made of them.
@@ -86,12 +86,12 @@ impl Declarations {
         let open = open.map(|(position, it)| Open {
             position,
             demand: ResourceDemand {
-                wanted: wanted(&it.coverage),
+                wanted: wanted(&it.target),
                 writes: it.writes(),
             },
             condition: heartbeats.condition(
-                it.coverage.to_string(),
-                State::Pending("the server has not said yet what it serves".to_owned()),
+                it.target.to_string(),
+                ConditionState::Pending("the server has not said yet what it serves".to_owned()),
             ),
             told: None,
         });
@@ -127,23 +127,23 @@ impl Declarations {
     /// The webhooks, which are nobody else's business from now on.
     pub(super) fn take_webhooks(&mut self) -> Vec<(ResourceSpec, RegisteredWebhook)> {
         let declared = self.declared.iter_mut();
-        let webhooks = declared.filter_map(|it| match it.coverage {
-            Coverage::Kind(spec) => {
+        let webhooks = declared.filter_map(|it| match it.target {
+            ResourceTarget::Kind(spec) => {
                 let webhooks = std::mem::take(&mut it.webhooks);
                 Some(webhooks.into_iter().map(move |webhook| (spec, webhook)))
             }
-            Coverage::Selection(_) => None,
+            ResourceTarget::Selection(_) => None,
         });
         webhooks.flatten().collect()
     }
 
     /// The kinds about which nobody but the API server asks, and what it says about them.
-    pub(super) fn unwatched(&self) -> Vec<(KindSpec, Description)> {
+    pub(super) fn unwatched(&self) -> Vec<(KindSpec, ResourceDescription)> {
         let declared = self.declared.iter();
         let unwatched = declared.filter(|it| it.handlers.is_empty());
-        let described = unwatched.filter_map(|it| match it.coverage {
-            Coverage::Kind(spec) => Some((spec.into(), it.description.clone()?)),
-            Coverage::Selection(_) => None,
+        let described = unwatched.filter_map(|it| match it.target {
+            ResourceTarget::Kind(spec) => Some((spec.into(), it.description.clone()?)),
+            ResourceTarget::Selection(_) => None,
         });
         described.collect()
     }
@@ -157,7 +157,7 @@ impl Declarations {
             if is_open || declared.handlers.is_empty() {
                 continue;
             }
-            if let Coverage::Kind(spec) = declared.coverage {
+            if let ResourceTarget::Kind(spec) = declared.target {
                 let made = self
                     .workshop
                     .make(spec.into(), vec![position], &self.declared);
@@ -177,16 +177,18 @@ impl Declarations {
             let positions: Vec<usize> = positions.collect();
             let declared = positions
                 .iter()
-                .find_map(|at| match self.declared[*at].coverage {
-                    Coverage::Kind(spec) => Some(KindSpec::from(spec)),
-                    Coverage::Selection(_) => None,
+                .find_map(|at| match self.declared[*at].target {
+                    ResourceTarget::Kind(spec) => Some(KindSpec::from(spec)),
+                    ResourceTarget::Selection(_) => None,
                 });
             let resource = &served.resource;
             let spec = declared.unwrap_or_else(|| KindSpec::from(&**resource));
             match self.workshop.make(spec, positions, &self.declared) {
                 Ok(index) => {
                     let kind = self.workshop.kinds.get(index);
-                    kind.api().description().learn(Arc::clone(resource));
+                    kind.api()
+                        .description()
+                        .set_discovered(Arc::clone(resource));
                     current.insert((resource.group.clone(), resource.plural.clone()), index);
                 }
                 Err(error) => error!("{resource} cannot be handled: {error}"),
@@ -217,31 +219,31 @@ impl Declarations {
             if open.told.as_ref() == Some(&news) {
                 continue;
             }
-            let coverage = &self.declared[open.position].coverage;
+            let target = &self.declared[open.position].target;
             let is_broad =
-                matches!(coverage, Coverage::Selection(selector) if !selector.is_specific());
+                matches!(target, ResourceTarget::Selection(selector) if !selector.is_specific());
             for finding in &news.findings {
                 match finding {
-                    SelectionFinding::Nothing if is_broad => info!("{coverage}: {finding}"),
+                    SelectionFinding::Nothing if is_broad => info!("{target}: {finding}"),
                     SelectionFinding::NotWatchable(_) | SelectionFinding::NotPatchable(_)
                         if is_broad =>
                     {
-                        debug!("{coverage}: {finding}");
+                        debug!("{target}: {finding}");
                     }
-                    _ => warn!("{coverage}: {finding}"),
+                    _ => warn!("{target}: {finding}"),
                 }
             }
-            if !news.served.is_empty() && matches!(coverage, Coverage::Selection(_)) {
+            if !news.served.is_empty() && matches!(target, ResourceTarget::Selection(_)) {
                 let served: Vec<&str> = news.served.iter().map(String::as_str).collect();
-                info!("{coverage} is about {}", served.join(", "));
+                info!("{target} is about {}", served.join(", "));
             }
             let obstacle = news.findings.first().filter(|_| news.served.is_empty());
             open.condition.set(match obstacle {
                 Some(ambiguous @ SelectionFinding::Ambiguous(_)) => {
-                    State::Failing(ambiguous.to_string())
+                    ConditionState::Failing(ambiguous.to_string())
                 }
-                Some(finding) if !is_broad => State::Absent(finding.to_string()),
-                Some(_) | None => State::Fine,
+                Some(finding) if !is_broad => ConditionState::Absent(finding.to_string()),
+                Some(_) | None => ConditionState::Fine,
             });
             open.told = Some(news);
         }
@@ -282,24 +284,24 @@ impl Workshop {
     }
 }
 
-fn wanted(coverage: &Coverage) -> Wanted {
-    match coverage {
-        Coverage::Kind(spec) => Wanted::Exact {
+fn wanted(target: &ResourceTarget) -> Wanted {
+    match target {
+        ResourceTarget::Kind(spec) => Wanted::Exact {
             group: spec.group.to_owned(),
             version: spec.version.to_owned(),
             plural: spec.plural.to_owned(),
         },
-        Coverage::Selection(selector) => Wanted::Selected(selector.clone()),
+        ResourceTarget::Selection(selector) => Wanted::Selected(selector.clone()),
     }
 }
 
 /// Whether the server decides what a declaration means, or whether it is alone in that.
 fn is_open(position: usize, declared: &[ResourceHandlers]) -> bool {
-    let own = &declared[position].coverage;
+    let own = &declared[position].target;
     let mut others = declared.iter().enumerate();
-    matches!(own, Coverage::Selection(_))
+    matches!(own, ResourceTarget::Selection(_))
         || others.any(|(other, it)| {
-            other != position && !it.handlers.is_empty() && own.may_overlap(&it.coverage)
+            other != position && !it.handlers.is_empty() && own.may_overlap(&it.target)
         })
 }
 
@@ -307,23 +309,24 @@ fn check(declared: &[ResourceHandlers]) -> Result<(), Error> {
     for (at, one) in declared.iter().enumerate() {
         let specs = one.handlers.iter().map(|handler| handler.spec.clone());
         Registry::new(specs).map_err(|source| Error::Declaration {
-            kind: one.coverage.to_string(),
+            kind: one.target.to_string(),
             source,
         })?;
-        if matches!(one.coverage, Coverage::Selection(_)) && !one.webhooks.is_empty() {
-            let selection = one.coverage.to_string();
+        if matches!(one.target, ResourceTarget::Selection(_)) && !one.webhooks.is_empty() {
+            let selection = one.target.to_string();
             return Err(Error::SelectedWebhook { selection });
         }
         for other in &declared[..at] {
-            if let (Coverage::Kind(spec), Coverage::Kind(known)) = (&one.coverage, &other.coverage)
+            if let (ResourceTarget::Kind(spec), ResourceTarget::Kind(known)) =
+                (&one.target, &other.target)
                 && spec.is_same_kind(known)
             {
                 return Err(Error::DeclaredTwice { kind: spec.kind });
             }
             if let Some(id) = shared_id(other, one) {
                 return Err(Error::SharedId {
-                    one: other.coverage.to_string(),
-                    other: one.coverage.to_string(),
+                    one: other.target.to_string(),
+                    other: one.target.to_string(),
                     id,
                 });
             }
@@ -334,7 +337,7 @@ fn check(declared: &[ResourceHandlers]) -> Result<(), Error> {
 
 /// The id of a handler that both have, if objects of both could be the same.
 fn shared_id(one: &ResourceHandlers, other: &ResourceHandlers) -> Option<String> {
-    if !one.coverage.may_overlap(&other.coverage) {
+    if !one.target.may_overlap(&other.target) {
         return None;
     }
     let has = |id: &str| other.handlers.iter().any(|it| it.spec.id.as_str() == id);

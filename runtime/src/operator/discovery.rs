@@ -14,7 +14,7 @@ use tracing::{debug, info, warn};
 use crate::client::backoff::Backoff;
 use crate::client::discovery::{self, Catalog};
 use crate::client::requests::{self, KindApi};
-use crate::client::resource::{Description, KindSpec};
+use crate::client::resource::{KindSpec, ResourceDescription};
 use crate::coordination::pause::PauseGate;
 use crate::watch::known_objects::Retain;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
@@ -60,7 +60,7 @@ pub(super) struct DiscoveryWatcher {
 /// Finds out what the server says about kinds that nobody watches; for ever, as they may come
 /// later.
 pub(super) async fn describe(
-    kinds: Vec<(KindSpec, Description)>,
+    kinds: Vec<(KindSpec, ResourceDescription)>,
     client: Client,
     patience: Duration,
 ) {
@@ -68,9 +68,9 @@ pub(super) async fn describe(
     loop {
         for (kind, description) in &kinds {
             let asked = discovery::description(&client, kind, patience);
-            if let Err(error) = description.complete(asked).await {
+            if let Err(error) = description.discover_if_stale(asked).await {
                 debug!(kind = %kind.kind, "it cannot be described: {error}");
-                description.doubt();
+                description.mark_stale();
             }
         }
         tokio::time::sleep(backoff.next(None)).await;
@@ -108,7 +108,7 @@ impl DiscoveryWatcher {
             tokio::time::sleep(pause).await;
         }
         let definitions = KindApi::new(self.client.clone(), DEFINITIONS, Default::default());
-        let definitions = definitions.of_metadata().within(self.patience);
+        let definitions = definitions.metadata_only().with_timeout(self.patience);
         if !scanning {
             info!("looking for kinds that come later is switched off");
             loop {

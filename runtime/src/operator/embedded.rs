@@ -10,7 +10,7 @@ use crate::coordination::pause::{PauseGate, PauseSwitch};
 use crate::health;
 use crate::index::Indices;
 use crate::index::readiness::Gate;
-use crate::task::Joined;
+use crate::task::SpawnedTask;
 use crate::task::heartbeat::Heartbeats;
 
 /// How often it is looked whether an operator is ready: nobody tells.
@@ -33,7 +33,7 @@ pub(super) struct Insight {
 /// When this is dropped, the operator is told to stop, and does so by itself.
 #[must_use = "the operator stops when this is dropped"]
 pub struct RunningOperator {
-    task: Joined<Result<(), Error>>,
+    task: SpawnedTask<Result<(), Error>>,
     stop: CancellationToken,
     insight: Insight,
     indices: Indices,
@@ -63,7 +63,7 @@ impl Operator {
             serves_webhooks: resources.any(|resource| !resource.webhooks.is_empty()),
             insight: self.insight.clone(),
             indices: self.indices.clone(),
-            task: Joined::spawn(self.run(client, stop.clone().cancelled_owned())),
+            task: SpawnedTask::spawn(self.run(client, stop.clone().cancelled_owned())),
             _stop_on_drop: stop.clone().drop_guard(),
             stop,
         }

@@ -22,8 +22,8 @@ use crate::settings::{PeeringSettings, Settings};
 pub use self::credentials::Credentials;
 pub use self::login::{LoginContext, LoginResult};
 pub use self::probe::ProbeContext;
-pub use self::run::Failed;
-pub(crate) use self::run::{OnFailure, round};
+pub use self::run::HookFailure;
+pub(crate) use self::run::{HookFailurePolicy, run_hooks};
 
 /// The declaration of a handler of the operator as a whole.
 #[derive(Debug, Clone)]
@@ -63,12 +63,12 @@ pub(crate) trait HookFunction<C>: Send + Sync {
 
 /// A context that serves one attempt after the other.
 pub(crate) trait HookContext: Send {
-    fn attempt(&mut self, attempt: Attempt);
+    fn attempt(&mut self, attempt: HookAttempt);
 }
 
 /// What is known before a handler is called.
 #[derive(Debug, Clone)]
-pub(crate) struct Attempt {
+pub(crate) struct HookAttempt {
     handler: HandlerId,
     param: Option<Arc<Value>>,
     retry: u32,
@@ -81,7 +81,7 @@ pub(crate) struct Attempt {
 /// What is changed stays changed, also if the attempt fails.
 #[derive(Debug)]
 pub struct StartupContext {
-    attempt: Attempt,
+    attempt: HookAttempt,
     pub(crate) settings: Settings,
     pub(crate) peering: PeeringSettings,
     indices: Indices,
@@ -89,7 +89,7 @@ pub struct StartupContext {
 
 /// The operator after all of its other handlers have ended.
 pub struct CleanupContext {
-    attempt: Attempt,
+    attempt: HookAttempt,
     client: Option<Client>,
     indices: Indices,
 }
@@ -223,9 +223,9 @@ impl<S: Send + Sync, C> HookFunction<C> for HookAdapter<S, C> {
     }
 }
 
-// === impl Attempt ===
+// === impl HookAttempt ===
 
-impl Attempt {
+impl HookAttempt {
     /// Before the first one.
     fn none() -> Self {
         Self {
@@ -269,7 +269,7 @@ macro_rules! hook_context {
         }
 
         impl HookContext for $context {
-            fn attempt(&mut self, attempt: Attempt) {
+            fn attempt(&mut self, attempt: HookAttempt) {
                 self.attempt = attempt;
             }
         }
@@ -286,7 +286,7 @@ hook_context!(ProbeContext);
 impl StartupContext {
     pub(crate) fn new(settings: Settings, peering: PeeringSettings, indices: Indices) -> Self {
         Self {
-            attempt: Attempt::none(),
+            attempt: HookAttempt::none(),
             settings,
             peering,
             indices,
@@ -314,7 +314,7 @@ impl StartupContext {
 impl CleanupContext {
     pub(crate) fn new(client: Option<Client>, indices: Indices) -> Self {
         Self {
-            attempt: Attempt::none(),
+            attempt: HookAttempt::none(),
             client,
             indices,
         }

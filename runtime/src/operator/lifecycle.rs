@@ -13,10 +13,10 @@ use super::observability::OperatorStatus;
 use super::{Error, Operator, orchestrate};
 use crate::client::authentication::{Authenticator, CredentialsExhausted};
 use crate::operator::hook::{
-    CleanupContext, Failed, Hook, LoginContext, OnFailure, StartupContext, round,
+    CleanupContext, Hook, HookFailure, HookFailurePolicy, LoginContext, StartupContext, run_hooks,
 };
 use crate::settings::Settings;
-use crate::task::heartbeat::Stage;
+use crate::task::heartbeat::OperatorPhase;
 
 /// What cleanup handlers get when those before them took all the time.
 const LEAST_TIME_FOR_CLEANUP: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ pub(super) async fn live(
         Ok(None) => (None, Ok(())),
         Err(error) => (None, Err(error)),
     };
-    watched.heartbeats.enter(Stage::Stopping);
+    watched.heartbeats.enter_phase(OperatorPhase::Stopping);
     let begun = stopped.get().map_or_else(Instant::now, |stopped| *stopped);
     let end = (begun + deadline).max(Instant::now() + LEAST_TIME_FOR_CLEANUP);
     let mut cx = CleanupContext::new(client, indices);
@@ -99,7 +99,13 @@ async fn start(operator: &mut Operator) -> Result<(), Error> {
     let peering = std::mem::take(&mut operator.peering);
     let default_backoff = settings.execution.default_backoff;
     let mut cx = StartupContext::new(settings, peering, operator.indices.clone());
-    let failed = round(&startups, &mut cx, OnFailure::Stop, default_backoff).await;
+    let failed = run_hooks(
+        &startups,
+        &mut cx,
+        HookFailurePolicy::StopAtFirst,
+        default_backoff,
+    )
+    .await;
     operator.settings = cx.settings;
     operator.peering = cx.peering;
     match failed.into_iter().next() {
@@ -118,13 +124,13 @@ async fn clean_up(
         return Ok(());
     }
     info!("cleaning up");
-    let round = round(cleanups, cx, OnFailure::GoOn, default_backoff);
-    match tokio::time::timeout_at(end, round).await {
+    let run_hooks = run_hooks(cleanups, cx, HookFailurePolicy::RunAll, default_backoff);
+    match tokio::time::timeout_at(end, run_hooks).await {
         Ok(failed) => failed
             .into_iter()
             .next()
             .map_or(Ok(()), |failed| Err(Error::Cleanup(failed))),
-        Err(_) => Err(Error::Cleanup(Failed {
+        Err(_) => Err(Error::Cleanup(HookFailure {
             handler: cx.handler_id().to_owned(),
             message: "it was not done in time".to_owned(),
         })),

@@ -82,7 +82,7 @@ impl NamespaceScope {
         let (served, view) = watch::channel(None);
         let follower = Follower {
             roll,
-            api: KindApi::new(client, NAMESPACES, Default::default()).within(patience),
+            api: KindApi::new(client, NAMESPACES, Default::default()).with_timeout(patience),
             streams,
             served,
         };

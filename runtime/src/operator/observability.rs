@@ -12,7 +12,7 @@ use crate::health::metrics::Metrics;
 use crate::health::probe::{Questions, prober};
 use crate::index::readiness::Gate;
 use crate::task::heartbeat::Heartbeats;
-use crate::task::{Ended, Thread};
+use crate::task::{SupervisedThread, TaskEnd};
 
 /// Where the parts of an operator say how they are.
 pub(super) struct OperatorStatus {
@@ -32,7 +32,10 @@ pub(super) struct OperatorStatus {
 /// The endpoint that tells it; nothing is served any more when this is dropped.
 pub(super) enum Served {
     Nowhere,
-    By { thread: Thread, _stop: DropGuard },
+    By {
+        thread: SupervisedThread,
+        _stop: DropGuard,
+    },
 }
 
 impl OperatorStatus {
@@ -89,7 +92,7 @@ impl Served {
     }
 
     /// Waits until the endpoint is gone, which only a defect can cause.
-    pub(super) async fn ended(&mut self) -> Ended {
+    pub(super) async fn ended(&mut self) -> TaskEnd {
         match self {
             Self::Nowhere => std::future::pending().await,
             Self::By { thread, .. } => thread.ended().await,

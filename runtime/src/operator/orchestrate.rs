@@ -27,7 +27,7 @@ use crate::queue::{self, QueueLimits};
 use crate::registration::ResourceHandlers;
 use crate::settings::Settings;
 use crate::task::Tasks;
-use crate::task::heartbeat::{Stage, State};
+use crate::task::heartbeat::{ConditionState, OperatorPhase};
 use crate::watch::stream::StreamSettings;
 use crate::watch::{ObjectKey, QueueItem};
 
@@ -231,7 +231,7 @@ pub(super) async fn run(
             readiness::remind(
                 gate.clone(),
                 pause_gate.clone(),
-                heartbeats.condition("indices", State::Idle),
+                heartbeats.condition("indices", ConditionState::Idle),
             ),
         );
     }
@@ -255,7 +255,7 @@ pub(super) async fn run(
             },
         ),
     );
-    heartbeats.enter(Stage::Running);
+    heartbeats.enter_phase(OperatorPhase::Running);
 
     let ended = tokio::select! {
         () = stop => Ok(()),
@@ -269,9 +269,9 @@ pub(super) async fn run(
         ended = essentials.ended(), if !essentials.is_empty() => Err(Error::ended(&ended)),
         ended = served.ended() => Err(Error::ended(&ended)),
     };
-    heartbeats.enter(match &ended {
-        Ok(()) => Stage::Stopping,
-        Err(error) => Stage::Broken(error.to_string()),
+    heartbeats.enter_phase(match &ended {
+        Ok(()) => OperatorPhase::Stopping,
+        Err(error) => OperatorPhase::Broken(error.to_string()),
     });
     reach.cancel().await;
     couriers.cancel().await;

@@ -22,7 +22,7 @@ use crate::process::Kind;
 use crate::process::execute::scope::OperatorServices;
 use crate::process::persist::finalizer_sweep::Sweep;
 use crate::task::heartbeat::Heartbeats;
-use crate::task::{Ended, Tasks};
+use crate::task::{TaskEnd, Tasks};
 use crate::watch::known_objects::Retain;
 use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::stream_health::StreamHealth;
@@ -137,11 +137,11 @@ impl Streams {
     }
 
     /// Follows the namespaces and the kinds until a stream ends, which only a defect can cause.
-    pub(super) async fn ended(&mut self) -> Ended {
+    pub(super) async fn ended(&mut self) -> TaskEnd {
         loop {
             tokio::select! {
                 ended = self.streams.ended() => match ended {
-                    Ended::Finished(name) if self.leaving.remove(&name) => {}
+                    TaskEnd::Finished(name) if self.leaving.remove(&name) => {}
                     ended => return ended,
                 },
                 served = changed(self.served.as_mut()) => {

@@ -96,10 +96,10 @@ impl Kind {
         };
         let registry = Registry::new(specs)?.tracking(tracking);
         let selectors = Selectors::derive(&registry);
-        let api = KindApi::new(client, spec.clone(), selectors).within(patience);
+        let api = KindApi::new(client, spec.clone(), selectors).with_timeout(patience);
         let mut described = declarations.iter().filter_map(|it| it.description.clone());
         let api = Arc::new(match described.next() {
-            Some(description) => api.described_in(description),
+            Some(description) => api.with_description(description),
             None => api,
         });
         let duties = registry.handlers().iter().zip(&callees);

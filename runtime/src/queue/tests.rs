@@ -118,7 +118,7 @@ impl Bench {
         };
         let stop = CancellationToken::new();
         let (switch, pause_gate) = PauseSwitch::new();
-        let source = switch.source();
+        let source = switch.handle();
         source.resume();
         let gate = Gate::new();
         let queue = run(

@@ -13,14 +13,14 @@ const NEVER: u64 = u64::MAX;
 /// The view of all parts; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Heartbeats {
-    shared: Arc<Shared>,
+    shared: Arc<HeartbeatRegistry>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    watch: Arc<Watch>,
+struct HeartbeatRegistry {
+    watch: Arc<ObserverClock>,
     /// Never held across an await; nobody takes it on a path that is taken often.
-    parts: Mutex<Parts>,
+    parts: Mutex<RegisteredParts>,
 }
 
 /// The time that the observer has seen pass, in milliseconds.
@@ -28,37 +28,37 @@ struct Shared {
 /// It stands still while the whole process does: whoever was stopped or starved with the rest is
 /// not to blame for that.
 #[derive(Debug, Default)]
-struct Watch(AtomicU64);
+struct ObserverClock(AtomicU64);
 
 #[derive(Debug, Default)]
-struct Parts {
-    pulses: Vec<(String, Weak<Beat>)>,
-    conditions: Vec<(String, Weak<Mutex<State>>)>,
-    stage: Stage,
+struct RegisteredParts {
+    deadlines: Vec<(String, Weak<HeartbeatDeadline>)>,
+    conditions: Vec<(String, Weak<Mutex<ConditionState>>)>,
+    phase: OperatorPhase,
 }
 
 #[derive(Debug)]
-struct Beat {
+struct HeartbeatDeadline {
     /// When the part has to move again, by the observer's watch.
     due: AtomicU64,
-    watch: Arc<Watch>,
+    watch: Arc<ObserverClock>,
 }
 
 /// The sign of life of one part; the part is forgotten when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
-    beat: Arc<Beat>,
+    beat: Arc<HeartbeatDeadline>,
 }
 
 /// What one part lacks; the part is forgotten when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ReadinessCondition {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ConditionState>>,
 }
 
 /// How a part gets along with the world.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ConditionState {
     /// Nothing is expected of it at the moment.
     Idle,
     /// It has not come so far yet.
@@ -73,7 +73,7 @@ pub(crate) enum State {
 
 /// Where the operator as a whole is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum OperatorPhase {
     /// Not all of its parts have been started.
     #[default]
     Starting,
@@ -97,18 +97,22 @@ pub(crate) struct StuckPart {
 impl Heartbeats {
     /// A sign of life for a part; it is not waited for until it says so.
     pub(crate) fn heartbeat(&self, part: impl Into<String>) -> Heartbeat {
-        let beat = Arc::new(Beat {
+        let beat = Arc::new(HeartbeatDeadline {
             due: AtomicU64::new(NEVER),
             watch: Arc::clone(&self.shared.watch),
         });
         let mut parts = self.parts();
-        parts.pulses.retain(|(_, beat)| beat.strong_count() > 0);
-        parts.pulses.push((part.into(), Arc::downgrade(&beat)));
+        parts.deadlines.retain(|(_, beat)| beat.strong_count() > 0);
+        parts.deadlines.push((part.into(), Arc::downgrade(&beat)));
         Heartbeat { beat }
     }
 
     /// A place for a part to say what it lacks.
-    pub(crate) fn condition(&self, part: impl Into<String>, state: State) -> ReadinessCondition {
+    pub(crate) fn condition(
+        &self,
+        part: impl Into<String>,
+        state: ConditionState,
+    ) -> ReadinessCondition {
         let state = Arc::new(Mutex::new(state));
         let mut parts = self.parts();
         parts.conditions.retain(|(_, it)| it.strong_count() > 0);
@@ -117,15 +121,15 @@ impl Heartbeats {
     }
 
     /// Says where the operator as a whole is; what is broken stays broken.
-    pub(crate) fn enter(&self, stage: Stage) {
+    pub(crate) fn enter_phase(&self, phase: OperatorPhase) {
         let mut parts = self.parts();
-        if !matches!(parts.stage, Stage::Broken(_)) {
-            parts.stage = stage;
+        if !matches!(parts.phase, OperatorPhase::Broken(_)) {
+            parts.phase = phase;
         }
     }
 
-    pub(crate) fn stage(&self) -> Stage {
-        self.parts().stage.clone()
+    pub(crate) fn phase(&self) -> OperatorPhase {
+        self.parts().phase.clone()
     }
 
     /// Lets time pass.
@@ -137,7 +141,7 @@ impl Heartbeats {
     pub(crate) fn stuck(&self, tolerance: Duration) -> Vec<StuckPart> {
         let now = self.shared.watch.now();
         let parts = self.parts();
-        let beats = parts.pulses.iter().filter_map(|(part, beat)| {
+        let beats = parts.deadlines.iter().filter_map(|(part, beat)| {
             let late = now.checked_sub(beat.upgrade()?.due.load(Ordering::Relaxed))?;
             (late > millis(tolerance)).then(|| StuckPart {
                 part: part.clone(),
@@ -148,7 +152,7 @@ impl Heartbeats {
     }
 
     /// The state of every part that has one.
-    pub(crate) fn conditions(&self) -> Vec<(String, State)> {
+    pub(crate) fn conditions(&self) -> Vec<(String, ConditionState)> {
         let parts = self.parts();
         let states = parts
             .conditions
@@ -157,14 +161,14 @@ impl Heartbeats {
         states.collect()
     }
 
-    fn parts(&self) -> MutexGuard<'_, Parts> {
+    fn parts(&self) -> MutexGuard<'_, RegisteredParts> {
         locked(&self.shared.parts)
     }
 }
 
-// === impl Watch ===
+// === impl ObserverClock ===
 
-impl Watch {
+impl ObserverClock {
     fn now(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -195,18 +199,18 @@ impl Heartbeat {
 impl ReadinessCondition {
     /// Of a part that nobody looks at.
     pub(crate) fn unobserved() -> Self {
-        Heartbeats::default().condition("", State::Idle)
+        Heartbeats::default().condition("", ConditionState::Idle)
     }
 
-    pub(crate) fn set(&self, state: State) {
+    pub(crate) fn set(&self, state: ConditionState) {
         *locked(&self.state) = state;
     }
 
     /// Something is expected from now on; what is known already stays known.
     pub(crate) fn begin(&self, story: &str) {
         let mut state = locked(&self.state);
-        if *state == State::Idle {
-            *state = State::Pending(story.to_owned());
+        if *state == ConditionState::Idle {
+            *state = ConditionState::Pending(story.to_owned());
         }
     }
 }
@@ -273,9 +277,9 @@ mod tests {
     #[test]
     fn a_condition_is_known_as_long_as_its_part() {
         let heartbeats = Heartbeats::default();
-        let stream = heartbeats.condition("widgets", State::Idle);
-        stream.set(State::Failing("no".to_owned()));
-        let failing = State::Failing("no".to_owned());
+        let stream = heartbeats.condition("widgets", ConditionState::Idle);
+        stream.set(ConditionState::Failing("no".to_owned()));
+        let failing = ConditionState::Failing("no".to_owned());
         assert_eq!(heartbeats.conditions(), [("widgets".to_owned(), failing)]);
         drop(stream);
         assert!(heartbeats.conditions().is_empty());
@@ -284,10 +288,10 @@ mod tests {
     #[test]
     fn what_is_broken_stays_broken() {
         let heartbeats = Heartbeats::default();
-        heartbeats.enter(Stage::Running);
-        let broken = Stage::Broken("the queue has ended".to_owned());
-        heartbeats.enter(broken.clone());
-        heartbeats.enter(Stage::Stopping);
-        assert_eq!(heartbeats.stage(), broken);
+        heartbeats.enter_phase(OperatorPhase::Running);
+        let broken = OperatorPhase::Broken("the queue has ended".to_owned());
+        heartbeats.enter_phase(broken.clone());
+        heartbeats.enter_phase(OperatorPhase::Stopping);
+        assert_eq!(heartbeats.phase(), broken);
     }
 }

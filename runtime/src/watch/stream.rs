@@ -177,7 +177,7 @@ async fn follow(
             }
             Err(Error::List(requests::Error::NotFound)) => {
                 state = State::Unlisted;
-                stream.api.description().doubt();
+                stream.api.description().mark_stale();
                 let absence = absence.get_or_insert_with(|| UnservedKind::new(&stream.api));
                 let Finding {
                     why,
@@ -217,7 +217,7 @@ async fn follow(
                 }
                 if error.needs_list() {
                     state = State::Unlisted;
-                    stream.api.description().doubt();
+                    stream.api.description().mark_stale();
                 }
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
@@ -240,8 +240,8 @@ impl Stream {
     /// Finds out what the server says about the kind, for those who handle its objects.
     async fn learn(&self) {
         self.observed.waits();
-        let asked = discovery::description(self.api.client(), self.api.spec(), self.api.patience());
-        if let Err(error) = self.api.description().complete(asked).await {
+        let asked = discovery::description(self.api.client(), self.api.spec(), self.api.timeout());
+        if let Err(error) = self.api.description().discover_if_stale(asked).await {
             debug!(kind = %self.describe(), "it cannot be described: {error}");
         }
     }
@@ -299,7 +299,7 @@ impl Stream {
         backoff: &mut Backoff,
     ) -> Result<Pass, Error> {
         let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
-        self.observed.moves_within(self.api.patience());
+        self.observed.moves_within(self.api.timeout());
         let opened = self
             .api
             .watch(self.namespace.as_deref(), version, server_timeout)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::WatchEventType;
 use crate::health::metrics::{Event, KindMetrics, Restart};
-use crate::task::heartbeat::{Heartbeat, Heartbeats, ReadinessCondition, State};
+use crate::task::heartbeat::{ConditionState, Heartbeat, Heartbeats, ReadinessCondition};
 
 /// What a stream tells about itself.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl StreamHealth {
     pub(crate) fn new(heartbeats: &Heartbeats, metrics: Arc<KindMetrics>, name: &str) -> Self {
         Self {
             heartbeat: heartbeats.heartbeat(format!("watch of {name}")),
-            condition: heartbeats.condition(name, State::Idle),
+            condition: heartbeats.condition(name, ConditionState::Idle),
             metrics,
         }
     }
@@ -37,7 +37,7 @@ impl StreamHealth {
     /// Nothing is to be done before the operator runs.
     pub(super) fn paused(&self) {
         self.heartbeat.rest();
-        self.condition.set(State::Idle);
+        self.condition.set(ConditionState::Idle);
     }
 
     /// Objects are about to be listed.
@@ -52,22 +52,22 @@ impl StreamHealth {
 
     /// All objects are known.
     pub(super) fn listed(&self) {
-        self.condition.set(State::Fine);
+        self.condition.set(ConditionState::Fine);
     }
 
     /// The server has opened a watch.
     pub(super) fn watching(&self) {
-        self.condition.set(State::Fine);
+        self.condition.set(ConditionState::Fine);
     }
 
     /// The server has no such objects.
     pub(super) fn absent(&self, story: String) {
-        self.condition.set(State::Absent(story));
+        self.condition.set(ConditionState::Absent(story));
     }
 
     /// The server does not answer as it should.
     pub(super) fn failing(&self, story: String) {
-        self.condition.set(State::Failing(story));
+        self.condition.set(ConditionState::Failing(story));
     }
 
     /// An event came.

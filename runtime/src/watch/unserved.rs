@@ -89,7 +89,7 @@ impl UnservedKind {
             kind,
             name,
             definitions: KindApi::new(api.client().clone(), DEFINITIONS, selectors)
-                .within(api.patience()),
+                .with_timeout(api.timeout()),
             position: None,
             why: None,
         }

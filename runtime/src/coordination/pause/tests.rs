@@ -12,7 +12,7 @@ fn secs(seconds: u64) -> Duration {
 async fn all_sources_have_to_agree() {
     let (switch, pause_gate) = PauseSwitch::new();
     assert!(pause_gate.is_running());
-    let (first, second) = (switch.source(), switch.source());
+    let (first, second) = (switch.handle(), switch.handle());
     assert!(!pause_gate.is_running(), "nobody has decided yet");
     first.resume();
     assert!(!pause_gate.is_running());
@@ -26,7 +26,7 @@ async fn all_sources_have_to_agree() {
 #[tokio::test]
 async fn each_pause_begins_an_epoch_even_if_nobody_looked() {
     let (switch, pause_gate) = PauseSwitch::new();
-    let source = switch.source();
+    let source = switch.handle();
     source.resume();
     let epoch = pause_gate.running().await;
     source.pause(PauseReason::LeaseLost);
@@ -38,7 +38,7 @@ async fn each_pause_begins_an_epoch_even_if_nobody_looked() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_tenure_stops_work_where_it_stands() {
     let (switch, pause_gate) = PauseSwitch::new();
-    let source = switch.source();
+    let source = switch.handle();
     source.resume_until(Instant::now() + secs(10));
     let work = async {
         tokio::time::sleep(secs(9)).await;
@@ -55,7 +55,7 @@ async fn the_end_of_a_tenure_stops_work_where_it_stands() {
 #[tokio::test(start_paused = true)]
 async fn a_late_extension_is_a_new_epoch() {
     let (switch, pause_gate) = PauseSwitch::new();
-    let source = switch.source();
+    let source = switch.handle();
     source.resume_until(Instant::now() + secs(1));
     let epoch = pause_gate.epoch();
     source.resume_until(Instant::now() + secs(1));
@@ -70,7 +70,7 @@ async fn a_late_extension_is_a_new_epoch() {
 #[tokio::test]
 async fn work_that_was_forbidden_is_not_even_begun() {
     let (switch, pause_gate) = PauseSwitch::new();
-    switch.source().forbid(PauseReason::LeaseLost);
+    switch.handle().forbid(PauseReason::LeaseLost);
     let work = async { panic!("it began") };
     assert_eq!(
         pause_gate.while_leading(work).await,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use crate::client::requests::{self, KindApi, PatchBody, Target};
+use crate::client::requests::{self, KindApi, PatchBody, PatchTarget};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
 use crate::watch::known_objects::Retain;
@@ -72,7 +72,7 @@ pub(super) struct Table {
 
 struct Endpoint {
     api: KindApi,
-    target: Target,
+    target: PatchTarget,
 }
 
 // === impl Seat ===
@@ -164,8 +164,8 @@ impl Table {
         self.endpoint = Some(Endpoint {
             api: KindApi::new(self.seat.client.clone(), spec, selectors),
             target: match status {
-                StatusSubresource::Present => Target::Status,
-                StatusSubresource::Absent => Target::Body,
+                StatusSubresource::Present => PatchTarget::Status,
+                StatusSubresource::Absent => PatchTarget::Body,
             },
         });
         self.presence = Presence::Unknown;

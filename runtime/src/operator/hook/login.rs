@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use kopf_core::handler::HandlerId;
 
-use super::{Attempt, Credentials, Hook, HookFunction, HookHandler};
+use super::{Credentials, Hook, HookAttempt, HookFunction, HookHandler};
 use crate::handler::error::{HandlerError, HandlerResult};
 
 /// What a login handler returns: credentials, or none if it has none to offer.
@@ -13,7 +13,7 @@ pub type LoginResult = Result<Option<Credentials>, HandlerError>;
 
 /// The need of credentials for the cluster.
 pub struct LoginContext {
-    pub(super) attempt: Attempt,
+    pub(super) attempt: HookAttempt,
     renewal: bool,
     pub(crate) found: Vec<(HandlerId, Credentials)>,
 }
@@ -26,7 +26,7 @@ pub(super) struct LoginAdapter<S> {
 impl LoginContext {
     pub(crate) fn new(renewal: bool) -> Self {
         Self {
-            attempt: Attempt::none(),
+            attempt: HookAttempt::none(),
             renewal,
             found: Vec::new(),
         }

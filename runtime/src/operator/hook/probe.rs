@@ -9,14 +9,14 @@ use serde::Serialize;
 use serde_json::Value;
 use tracing::{Instrument as _, error};
 
-use super::{Attempt, Hook};
+use super::{Hook, HookAttempt};
 use crate::events::span;
 use crate::index::{Index, IndexView, Indices};
 use crate::process::execute::invoke::supervised;
 
 /// A question about the operator's health.
 pub struct ProbeContext {
-    pub(super) attempt: Attempt,
+    pub(super) attempt: HookAttempt,
     client: Client,
     indices: Indices,
     result: Option<Value>,
@@ -61,7 +61,7 @@ impl Hook<ProbeContext> {
     ) -> Result<Option<Value>, String> {
         let policy = &self.declared.policy;
         let mut cx = ProbeContext {
-            attempt: Attempt {
+            attempt: HookAttempt {
                 handler: self.declared.id.clone(),
                 param: self.declared.param.clone(),
                 retry: 0,

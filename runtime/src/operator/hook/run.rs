@@ -9,24 +9,24 @@ use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
 use tracing::{Instrument as _, error, info};
 
-use super::{Attempt, Hook, HookContext};
+use super::{Hook, HookAttempt, HookContext};
 use crate::events::span;
 use crate::process::execute::invoke::supervised;
 use crate::process::execute::report::Failing;
 
 /// What becomes of the other handlers when one has failed for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnFailure {
+pub(crate) enum HookFailurePolicy {
     /// They do not matter any more.
-    Stop,
+    StopAtFirst,
     /// They are called all the same.
-    GoOn,
+    RunAll,
 }
 
 /// A handler that failed for good.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{handler}` has failed: {message}")]
-pub struct Failed {
+pub struct HookFailure {
     /// Its id.
     pub handler: String,
     /// What went wrong.
@@ -34,12 +34,12 @@ pub struct Failed {
 }
 
 /// Calls all handlers until each of them is done, and tells which of them failed.
-pub(crate) async fn round<C: HookContext>(
+pub(crate) async fn run_hooks<C: HookContext>(
     hooks: &[Hook<C>],
     cx: &mut C,
-    on_failure: OnFailure,
+    on_failure: HookFailurePolicy,
     default_backoff: Duration,
-) -> Vec<Failed> {
+) -> Vec<HookFailure> {
     let now = Timestamp::now();
     let mut records: Vec<Record> = hooks
         .iter()
@@ -51,7 +51,7 @@ pub(crate) async fn round<C: HookContext>(
                 continue;
             }
             *record = hook.attempt(record, cx, default_backoff).await;
-            if record.failure && on_failure == OnFailure::Stop {
+            if record.failure && on_failure == HookFailurePolicy::StopAtFirst {
                 return failures(hooks, &records);
             }
         }
@@ -64,10 +64,10 @@ pub(crate) async fn round<C: HookContext>(
     }
 }
 
-fn failures<C>(hooks: &[Hook<C>], records: &[Record]) -> Vec<Failed> {
+fn failures<C>(hooks: &[Hook<C>], records: &[Record]) -> Vec<HookFailure> {
     let failed = hooks.iter().zip(records);
     let failed = failed.filter(|(_, record)| record.failure);
-    let told = failed.map(|(hook, record)| Failed {
+    let told = failed.map(|(hook, record)| HookFailure {
         handler: hook.declared.id.to_string(),
         message: record.message.clone().unwrap_or_default(),
     });
@@ -82,7 +82,7 @@ impl<C: HookContext> Hook<C> {
         let outcome = match policy.allow(record.retries, runtime) {
             Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
             Ok(()) => {
-                cx.attempt(Attempt {
+                cx.attempt(HookAttempt {
                     handler: self.declared.id.clone(),
                     param: self.declared.param.clone(),
                     retry: record.retries,
@@ -151,14 +151,17 @@ mod tests {
         Box::pin(async { Err(HandlerError::arbitrary("oops")) })
     }
 
-    async fn run(declared: HookHandler, on_failure: OnFailure) -> (Vec<Failed>, u32, u32) {
+    async fn run(
+        declared: HookHandler,
+        on_failure: HookFailurePolicy,
+    ) -> (Vec<HookFailure>, u32, u32) {
         let calls = Arc::new(Calls::default());
         let handlers = Hooks::new(&calls)
             .cleanup(declared, bad)
             .cleanup(HookHandler::new("good"), good)
             .build();
         let mut cx = CleanupContext::new(None, Indices::default());
-        let failed = round(&handlers.cleanups, &mut cx, on_failure, BACKOFF).await;
+        let failed = run_hooks(&handlers.cleanups, &mut cx, on_failure, BACKOFF).await;
         let count = |of: &AtomicU32| of.load(Ordering::Relaxed);
         (failed, count(&calls.bad), count(&calls.good))
     }
@@ -168,7 +171,7 @@ mod tests {
         let declared = HookHandler::new("bad")
             .retries(3)
             .backoff(Duration::from_millis(1));
-        let (failed, bad, good) = run(declared, OnFailure::GoOn).await;
+        let (failed, bad, good) = run(declared, HookFailurePolicy::RunAll).await;
         assert_eq!((bad, good), (3, 1));
         assert_eq!(failed[0].to_string(), "`bad` has failed: oops");
     }
@@ -176,16 +179,16 @@ mod tests {
     #[tokio::test]
     async fn a_failure_for_good_stops_the_others_if_they_do_not_matter_any_more() {
         let declared = || HookHandler::new("bad").errors(ErrorMode::Permanent);
-        let (failed, bad, good) = run(declared(), OnFailure::Stop).await;
+        let (failed, bad, good) = run(declared(), HookFailurePolicy::StopAtFirst).await;
         assert_eq!((failed.len(), bad, good), (1, 1, 0));
-        let (failed, bad, good) = run(declared(), OnFailure::GoOn).await;
+        let (failed, bad, good) = run(declared(), HookFailurePolicy::RunAll).await;
         assert_eq!((failed.len(), bad, good), (1, 1, 1));
     }
 
     #[tokio::test]
     async fn an_error_that_is_ignored_is_no_failure() {
         let declared = HookHandler::new("bad").errors(ErrorMode::Ignored);
-        let (failed, bad, good) = run(declared, OnFailure::Stop).await;
+        let (failed, bad, good) = run(declared, HookFailurePolicy::StopAtFirst).await;
         assert_eq!((failed, bad, good), (Vec::new(), 1, 1));
     }
 }

@@ -15,7 +15,7 @@ use tracing::warn;
 
 use super::pruned_fields;
 use crate::client::backoff::Backoff;
-use crate::client::requests::{self, KindApi, PatchBody, Target};
+use crate::client::requests::{self, KindApi, PatchBody, PatchTarget};
 use crate::client::resource::StatusSubresource;
 use crate::client::resource_version::ResourceVersion;
 use crate::coordination::pause::{LeaseEnded, PauseGate};
@@ -85,7 +85,7 @@ enum Part {
 #[derive(Clone, Copy)]
 enum Ask<'a> {
     Get,
-    Patch(Target, &'a PatchBody<'a>),
+    Patch(PatchTarget, &'a PatchBody<'a>),
 }
 
 /// What an object should be after a merge, if that is all that anybody wants to know.
@@ -142,7 +142,7 @@ pub(crate) async fn apply(
     let mut answer = None;
     if let Some(status) = requests.status.take() {
         let foreseen = tell.foreseen(&known, &status);
-        match place.merge(Target::Status, &status, foreseen).await {
+        match place.merge(PatchTarget::Status, &status, foreseen).await {
             Ok(Answer::Object(body)) => {
                 // What surprises here is part of what is known for the next request.
                 tell = Tell::All;
@@ -170,7 +170,10 @@ pub(crate) async fn apply(
             Some(body) => {
                 let both = unseen.map(|status| joined(body, status));
                 let foreseen = tell.foreseen(&known, both.as_ref().unwrap_or(body));
-                place.merge(Target::Body, body, foreseen).await.map(Some)
+                place
+                    .merge(PatchTarget::Body, body, foreseen)
+                    .await
+                    .map(Some)
             }
             None => Ok(None),
         }
@@ -223,7 +226,7 @@ impl Tell {
 impl Place<'_> {
     async fn merge(
         &self,
-        target: Target,
+        target: PatchTarget,
         patch: &Value,
         foreseen: Option<Foreseen<'_>>,
     ) -> Result<Answer, Failure> {
@@ -314,9 +317,9 @@ impl Place<'_> {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let answer = match ask {
-                Ask::Get => self.api.get_unread(namespace, name).await,
+                Ask::Get => self.api.get_text(namespace, name).await,
                 Ask::Patch(target, patch) => {
-                    let answer = self.api.patch_unread(namespace, name, target, patch);
+                    let answer = self.api.patch_text(namespace, name, target, patch);
                     answer.await
                 }
             };
@@ -373,10 +376,10 @@ impl Failure {
 // === impl Part ===
 
 impl Part {
-    fn target(self) -> Target {
+    fn target(self) -> PatchTarget {
         match self {
-            Self::Status => Target::Status,
-            Self::AllButStatus | Self::All => Target::Body,
+            Self::Status => PatchTarget::Status,
+            Self::AllButStatus | Self::All => PatchTarget::Body,
         }
     }
 
