@@ -1,4 +1,4 @@
-//! The raw requests of one resource kind: every object is JSON, never a typed struct.
+//! Requests for one kind: list, watch, get, create and patch, with objects as JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,14 @@ use tokio::sync::Semaphore;
 
 use crate::client::resource::{KindName, KindSpec, ResourceDescription, Scope};
 
-/// How long the server may take to answer, unless told otherwise; a watch answers at once and then
-/// streams.
+/// The default time for a response; a watch responds at once and then streams.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Few, so that connections are used again: one for each of thousands of objects that wait for
-/// the server costs both sides dearly when it returns.
-const REQUESTS_AT_ONCE: usize = 16;
+/// Few, so that connections are reused: thousands of objects that wait for the API server would
+/// open one each when it returns.
+const MAX_REQUESTS: usize = 16;
 
-/// A kind on a particular server.
+/// The API of one kind.
 #[derive(Clone)]
 pub(crate) struct KindApi {
     client: Client,
@@ -38,32 +37,32 @@ pub(crate) struct KindApi {
     timeout: Duration,
 }
 
-/// How much of each object is listed and watched.
+/// The part of each object that is listed and watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ObjectContent {
     Whole,
     Metadata,
 }
 
-/// Why a request did not do what it was meant to, by what a caller can do about it.
+/// The failure of a request, by what a caller can do about it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("the server no longer knows this version or this page of the list")]
+    #[error("the resource version or the continue token has expired")]
     Expired,
     #[error("the object does not exist")]
     NotFound,
-    #[error("the object was changed by somebody else: {0}")]
+    #[error("the object was changed meanwhile: {0}")]
     Conflict(String),
     #[error("the server rejected the content: {0}")]
     Invalid(String),
-    #[error("the server asked to come back later: {message}")]
+    #[error("the server asked to retry later: {message}")]
     Busy {
         message: String,
         retry_after: Option<Duration>,
     },
     #[error("the server did not answer in time")]
     Timeout,
-    #[error("the answer is not the JSON that was expected")]
+    #[error("the response is not the expected JSON")]
     Decode(#[source] serde_json::Error),
     #[error("the request failed: {0}")]
     Request(#[source] Box<kube::Error>),
@@ -77,14 +76,14 @@ pub(crate) struct ListPage<T> {
     pub(crate) next: Option<String>,
 }
 
-/// Which of an object's endpoints a patch goes to.
+/// The endpoint of an object that a patch is sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PatchTarget {
     Body,
     Status,
 }
 
-/// What a patch request carries.
+/// The content of a patch.
 #[derive(Debug)]
 pub(crate) enum PatchBody<'a> {
     Merge(&'a Value),
@@ -116,7 +115,7 @@ struct TypeMeta {
 // === impl KindApi ===
 
 impl KindApi {
-    /// A kind of which only the selected objects are listed and watched.
+    /// The API of a kind; only the selected objects are listed and watched.
     pub(crate) fn new(client: Client, spec: impl Into<KindSpec>, selectors: Selectors) -> Self {
         let spec = spec.into();
         Self {
@@ -126,12 +125,12 @@ impl KindApi {
             spec,
             selectors,
             content: ObjectContent::Whole,
-            requests: Arc::new(Semaphore::new(REQUESTS_AT_ONCE)),
+            requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
             timeout: RESPONSE_TIMEOUT,
         }
     }
 
-    /// The same, but only the metadata of objects is listed and watched.
+    /// Lists and watches only the metadata of objects.
     pub(crate) fn metadata_only(self) -> Self {
         Self {
             content: ObjectContent::Metadata,
@@ -139,7 +138,7 @@ impl KindApi {
         }
     }
 
-    /// The same, with what the server says about the kind kept there.
+    /// Shares this description of the kind.
     pub(crate) fn with_description(self, description: ResourceDescription) -> Self {
         Self {
             description,
@@ -147,22 +146,21 @@ impl KindApi {
         }
     }
 
-    /// What the server says about the kind, as far as it was asked.
     pub(crate) fn description(&self) -> &ResourceDescription {
         &self.description
     }
 
-    /// The same for a server that may take this long to answer.
+    /// Sets the time that the API server has to respond.
     pub(crate) fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// How long the server may take to answer.
+    /// The time that the API server has to respond.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Whether an object can leave the view without being deleted.
+    /// Whether an object can leave the list without being deleted.
     pub(crate) fn is_selective(&self) -> bool {
         !self.selectors.is_empty()
     }
@@ -197,7 +195,7 @@ impl KindApi {
         read_page(&text, |item| Ok(item.to_owned().into()))
     }
 
-    /// Lists the metadata of all objects, also of those that are not selected.
+    /// Lists the metadata of all objects, including those that are not selected.
     pub(crate) async fn list_metadata_page(
         &self,
         namespace: Option<&str>,
@@ -217,20 +215,20 @@ impl KindApi {
         read_page(&text, |item| serde_json::from_str(item.get()))
     }
 
-    /// Reads an object that a list or a watch brought.
+    /// Parses an object of a list or a watch.
     pub(crate) fn read(&self, text: &RawValue) -> Result<Value, serde_json::Error> {
         let mut object = serde_json::from_str(text.get())?;
         self.add_type_meta(&mut object);
         Ok(object)
     }
 
-    /// The text of an object with the names of its kind, which lists of standard kinds leave out.
+    /// The text of an object with `apiVersion` and `kind`, which lists of built-in kinds leave out.
     pub(crate) fn with_type_meta(
         &self,
         text: &Arc<RawValue>,
     ) -> Result<Arc<RawValue>, serde_json::Error> {
-        let named: TypeMeta = serde_json::from_str(text.get())?;
-        if named.kind.is_some() && named.api_version.is_some() {
+        let type_meta: TypeMeta = serde_json::from_str(text.get())?;
+        if type_meta.kind.is_some() && type_meta.api_version.is_some() {
             return Ok(Arc::clone(text));
         }
         let object = self.read(text)?;
@@ -263,7 +261,7 @@ impl KindApi {
         answer.and_then(|text| decode(&text))
     }
 
-    /// The same, but the object is left as text.
+    /// Gets an object without parsing it.
     pub(crate) async fn get_text(
         &self,
         namespace: Option<&str>,
@@ -276,7 +274,7 @@ impl KindApi {
         self.send(request).await
     }
 
-    /// Makes an object, and returns it as the server has it.
+    /// Creates an object, and returns it as the server stored it.
     pub(crate) async fn create(
         &self,
         namespace: Option<&str>,
@@ -292,7 +290,7 @@ impl KindApi {
         self.send(request).await.and_then(|text| decode(&text))
     }
 
-    /// Sends one patch and returns the object as the server has it afterwards.
+    /// Sends one patch, and returns the object as the server stored it.
     pub(crate) async fn patch(
         &self,
         namespace: Option<&str>,
@@ -304,7 +302,7 @@ impl KindApi {
         answer.and_then(|text| decode(&text))
     }
 
-    /// The same, but the object is left as text.
+    /// Sends one patch, and does not parse the object in the response.
     pub(crate) async fn patch_text(
         &self,
         namespace: Option<&str>,
@@ -331,7 +329,7 @@ impl KindApi {
         self.send(request).await
     }
 
-    /// The kind and its namespace, for people.
+    /// The kind and its namespace, for messages.
     pub(crate) fn describe(&self, namespace: Option<&str>) -> String {
         let KindSpec { plural, group, .. } = &self.spec;
         let dot = if group.is_empty() { "" } else { "." };
@@ -366,7 +364,7 @@ impl KindApi {
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
-        // The semaphore is never closed; without a permit the request would only be less polite.
+        // The semaphore is never closed; without a permit the request would only exceed the limit.
         let _permit = self.requests.acquire().await.ok();
         self.with_deadline(self.client.request_text(request)).await
     }
@@ -381,12 +379,12 @@ impl KindApi {
         }
     }
 
-    /// How its objects name their kind.
+    /// The `apiVersion` and `kind` of its objects.
     pub(crate) fn name(&self) -> &Arc<KindName> {
         &self.name
     }
 
-    /// Items of a list of built-in kinds come without their type.
+    /// Adds `apiVersion` and `kind`, which lists of built-in kinds leave out.
     fn add_type_meta(&self, item: &mut Value) {
         let Some(object) = item.as_object_mut() else {
             return;
@@ -404,7 +402,7 @@ impl KindApi {
 // === impl Error ===
 
 impl Error {
-    /// Whether the same request may succeed later without anybody changing anything.
+    /// Whether the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Busy { .. } | Self::Timeout => true,
@@ -419,7 +417,7 @@ impl Error {
         }
     }
 
-    /// Whether the server knows who asks, and says no.
+    /// Whether the operator lacks the permission for the request.
     pub(crate) fn is_forbidden(&self) -> bool {
         let Self::Request(error) = self else {
             return false;
@@ -434,7 +432,7 @@ impl Error {
         }
     }
 
-    /// Reads an error object that came inside a stream.
+    /// Converts the `Status` object of a watch stream.
     pub(crate) fn from_status(status: kube::core::Status) -> Self {
         kube::Error::Api(Box::new(status)).into()
     }

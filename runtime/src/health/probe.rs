@@ -112,7 +112,7 @@ impl Probing {
     async fn probe(&self) -> Probed {
         let asked = self.probes.iter().map(async |probe| {
             let (client, indices) = (self.client.clone(), self.indices.clone());
-            let answer = probe.ask(client, indices).await?;
+            let answer = probe.call_once(client, indices).await?;
             Ok((probe.id(), answer))
         });
         let mut results = Map::new();

@@ -337,7 +337,7 @@ impl Case<'_> {
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 () = self.stop.cancelled() => return Err(error),
-                () = self.pause_gate.lapsed() => return Ok(Turn::LeaseEnded),
+                () = self.pause_gate.lease_ended() => return Ok(Turn::LeaseEnded),
             }
         }
     }

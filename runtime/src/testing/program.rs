@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use super::log::Log;
 use super::{Cluster, Failure, TestResult};
-use crate::operator::RunningOperator;
+use crate::operator::embedded::RunningOperator;
 use crate::task::Tasks;
 
 /// What the operator says when its health can be asked for.

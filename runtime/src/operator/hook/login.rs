@@ -1,17 +1,15 @@
-//! Handlers that find credentials for the cluster.
+//! Login handlers, which find credentials for the cluster.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use kopf_core::handler::HandlerId;
 
-use super::{Credentials, Hook, HookAttempt, HookFunction, HookHandler};
-use crate::handler::error::{HandlerError, HandlerResult};
+use super::credentials::{Credentials, LoginResult};
+use super::handler::{Hook, HookAttempt, HookFunction, HookHandler};
+use crate::handler::error::HandlerResult;
 
-/// What a login handler returns: credentials, or none if it has none to offer.
-pub type LoginResult = Result<Option<Credentials>, HandlerError>;
-
-/// The need of credentials for the cluster.
+/// The context of login handlers, which run when the operator has no valid credentials.
 pub struct LoginContext {
     pub(super) attempt: HookAttempt,
     renewal: bool,
@@ -32,7 +30,7 @@ impl LoginContext {
         }
     }
 
-    /// Whether there were credentials before, which were refused or whose time is over.
+    /// Whether earlier credentials were rejected by the API server, or have expired.
     pub fn is_renewal(&self) -> bool {
         self.renewal
     }
