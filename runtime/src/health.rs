@@ -22,7 +22,7 @@ use crate::coordination::pause::PauseGate;
 use crate::health::metrics::Metrics;
 use crate::index::Indices;
 use crate::settings::HealthSettings;
-use crate::task::Thread;
+use crate::task::SupervisedThread;
 use crate::task::heartbeat::{Heartbeat, Heartbeats};
 
 /// How often a task proves that the async runtime runs tasks.
@@ -72,7 +72,7 @@ impl Health {
         self,
         endpoint: &HealthEndpoint,
         stop: CancellationToken,
-    ) -> Result<Thread, Error> {
+    ) -> Result<SupervisedThread, Error> {
         let failed = |source| Error {
             endpoint: endpoint.clone(),
             source,
@@ -81,7 +81,8 @@ impl Health {
         let address = listener.local_addr().map_err(failed)?;
         info!("health is served at {}", endpoint.at(address));
         let path = endpoint.path().to_owned();
-        Thread::start("health", move || server::run(listener, self, path, &stop)).map_err(failed)
+        SupervisedThread::start("health", move || server::run(listener, self, path, &stop))
+            .map_err(failed)
     }
 }
 

@@ -1,9 +1,9 @@
-//! What every operator made by kopf-gen runs on: it watches objects, finds out what happened to
-//! them, calls their handlers, and keeps all progress on the objects themselves.
+//! The runtime of operators that kopf-gen generates. It watches objects, detects what changed, calls
+//! your handlers, and stores their progress on the objects themselves.
 //!
-//! Generated code declares an [`Operator`] with its [`Resource`]s; people write handlers, which
-//! take a [`ChangeContext`], a [`FieldContext`], a [`EventContext`], a [`DaemonContext`] or a [`TimerContext`] and return a
-//! [`HandlerResult`]:
+//! Generated code declares an [`Operator`] with its [`Resource`]s. You write the handlers: functions
+//! that take a context, such as a [`ChangeContext`], a [`FieldContext`], an [`EventContext`], a
+//! [`DaemonContext`] or a [`TimerContext`], and return a [`HandlerResult`]:
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -41,18 +41,20 @@
 //! }
 //! ```
 //!
-//! # What can be relied on
+//! # Guarantees
 //!
-//! - Handlers of one object never run at the same time, and those of many objects do.
-//! - What succeeded and was recorded is not run again, also after the operator was killed.
-//! - A success counts for the state that the handler saw: after an edit in the middle of the
-//!   handling, an update follows for every handler that has not seen it.
-//! - An event that is older than the runtime's own last write to the object is not news.
-//! - A write is repeated until it lands. If the server does not accept what a handler wants
-//!   written, that attempt has failed, and the handler is called again.
-//! - A daemon or timer runs beside its object only while a finalizer holds the object, and the
-//!   finalizer goes when all of them are gone. A timer never overlaps with itself.
-//! - Lists and watches that break are begun anew, and what was deleted meanwhile is noticed.
+//! - Change handlers of one object never run at the same time; handlers of different objects do.
+//! - The runtime does not run a handler again whose success was recorded, even after the process was
+//!   killed.
+//! - A success counts for the state that the handler was called with: after an edit during the
+//!   handling, every handler that was called with the older state gets an update.
+//! - The runtime ignores watch events that are older than its own last write to the object.
+//! - The runtime repeats a write until the API server accepts it. If the API server rejects what a
+//!   handler wants to write, that attempt has failed, and the runtime calls the handler again.
+//! - A daemon or timer runs only while a finalizer holds its object, and the runtime removes the
+//!   finalizer when all of them have ended. Calls of one timer never overlap.
+//! - The runtime restarts lists and watches that break, and notices objects that were deleted
+//!   meanwhile.
 
 pub mod admission;
 mod background;
@@ -117,11 +119,12 @@ pub use kopf_core::persistence::Persistence;
 pub use kopf_core::scope::NamespacePattern;
 pub use kopf_core::selection::{DiscoveredResource, Selector};
 pub use kube::core::DynamicObject;
+pub use operator::embedded::{EndedBeforeReady, RunningOperator};
 pub use operator::hook::{
-    CleanupContext, Credentials, Failed, HookHandler, Hooks, LoginContext, LoginResult,
+    CleanupContext, Credentials, HookFailure, HookHandler, Hooks, LoginContext, LoginResult,
     OperatorHandlers, ProbeContext, StartupContext,
 };
-pub use operator::{EndedBeforeReady, Error, Namespaces, Operator, RunningOperator};
+pub use operator::{Error, Namespaces, Operator};
 pub use registration::{Resource, ResourceHandlers};
 pub use settings::{
     BackgroundSettings, DiffBaseStore, ExecutionSettings, HealthSettings, LeaderElectionSettings,
@@ -131,10 +134,10 @@ pub use settings::{
 };
 pub use watch::WatchEventType;
 
-/// The contract between generated code and this crate; it changes when they no longer fit.
-const CODEGEN_ABI: u32 = 2;
+/// The version of the contract between generated code and this crate.
+const CODEGEN_ABI: u32 = 1;
 
-/// Stops the build of generated code that was made for another version of this crate.
+/// Stops the build of code that was generated for an incompatible version of this crate.
 ///
 /// # Panics
 /// At compile time, if the versions differ.

@@ -1,4 +1,4 @@
-//! What a file of handlers uses: `use kopf_runtime::prelude::*;`.
+//! The items that handler code needs most: `use kopf_runtime::prelude::*;`.
 
 pub use std::time::Duration;
 

@@ -15,7 +15,7 @@ use kopf_core::selection::Selector;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::client::resource::{Coverage, Description, KindSpec, ResourceSpec};
+use crate::client::resource::{KindSpec, ResourceDescription, ResourceSpec, ResourceTarget};
 use crate::context::change::ChangeContext;
 use crate::context::daemon::DaemonContext;
 use crate::context::event::EventContext;
@@ -43,7 +43,7 @@ use crate::registration::function::{
 /// Collects the handlers of the kind `K`, which are methods of `S`.
 #[must_use]
 pub struct Resource<K, S> {
-    coverage: Coverage,
+    target: ResourceTarget,
     state: Arc<S>,
     handlers: Vec<RegisteredHandler>,
     webhooks: Vec<RegisteredWebhook>,
@@ -77,7 +77,7 @@ pub(crate) struct RegisteredWebhook {
     pub(crate) function: Arc<dyn ReviewFunction>,
     pub(crate) param: Option<Arc<Value>>,
     pub(crate) memos: Option<Arc<Memos>>,
-    pub(crate) description: Option<Description>,
+    pub(crate) description: Option<ResourceDescription>,
 }
 
 /// The function of a handler.
@@ -162,7 +162,7 @@ where
 
     fn for_coverage(coverage: Coverage, state: &Arc<S>) -> Self {
         Self {
-            coverage,
+            target,
             state: Arc::clone(state),
             handlers: Vec::new(),
             webhooks: Vec::new(),
@@ -304,16 +304,18 @@ where
 
     /// The registered handlers, for [`Operator::resource`](crate::Operator::resource).
     pub fn build(mut self) -> ResourceHandlers {
-        let description = match &self.coverage {
-            Coverage::Kind(spec) => Some(Description::awaited(&KindSpec::from(*spec))),
-            Coverage::Selection(_) => None,
+        let description = match &self.target {
+            ResourceTarget::Kind(spec) => {
+                Some(ResourceDescription::to_discover(&KindSpec::from(*spec)))
+            }
+            ResourceTarget::Selection(_) => None,
         };
         for webhook in &mut self.webhooks {
             webhook.memos.clone_from(&self.memos);
             webhook.description.clone_from(&description);
         }
         ResourceHandlers {
-            coverage: self.coverage,
+            target: self.target,
             description,
             handlers: self.handlers,
             webhooks: self.webhooks,

@@ -1,4 +1,4 @@
-//! What can be tuned, with the defaults that suit most operators.
+//! The settings of an operator, with defaults that suit most.
 
 mod persistence;
 pub mod storage;
@@ -16,46 +16,48 @@ pub use self::persistence::{DiffBaseStore, PersistenceSettings, ProgressStore};
 /// All settings of an operator.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// How the operator talks to the API server.
+    /// Timeouts of requests to the API server.
     pub networking: NetworkingSettings,
-    /// How objects are listed and watched.
+    /// Lists and watches of objects.
     pub watching: WatchingSettings,
-    /// How namespaces are looked for.
+    /// The watch of namespaces and of kinds that are defined later.
     pub scanning: ScanningSettings,
-    /// How many objects are worked on at once.
+    /// The limits of the queue.
     pub queueing: QueueingSettings,
-    /// How handlers are run.
+    /// The order and the retries of handlers.
     pub execution: ExecutionSettings,
-    /// How daemons and timers start and stop.
+    /// The start and the stop of daemons and timers.
     pub background: BackgroundSettings,
-    /// Where facts are kept on objects; [`PersistenceSettings`] make it of a few words.
+    /// The storage of progress and of the last handled state; [`PersistenceSettings`] convert to it.
     pub persistence: Persistence,
-    /// What is posted as Kubernetes events.
+    /// The Kubernetes events that the operator posts.
     pub posting: PostingSettings,
-    /// How the operator stops.
+    /// The time limits of a stop.
     pub shutdown: ShutdownSettings,
-    /// How the operator tells how it is.
+    /// The health endpoint.
     pub health: HealthSettings,
 }
 
-/// How the operator talks to the API server.
+/// Timeouts of requests to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkingSettings {
-    /// How long the server may take to answer a request about handled objects. One that it does not
-    /// answer in time is made again.
+    /// The time that the API server has to respond to a request about handled objects. After that,
+    /// the operator repeats the request.
     pub request_timeout: Duration,
-    /// How long a connection may take to be opened, unless the operator was given a client.
+    /// The time to open a connection, unless the operator was given a client.
     pub connect_timeout: Duration,
 }
 
-/// How objects are listed and watched.
+/// Lists and watches of objects.
 #[derive(Debug, Clone)]
 pub struct WatchingSettings {
     /// Objects per page of the initial list.
     pub page_size: u32,
-    /// The server sends a sign of life about once a minute; a longer silence is a dead connection.
+    /// The API server sends a bookmark about once a minute; after a longer silence, the operator
+    /// takes the connection for dead.
     pub inactivity_timeout: Duration,
-    /// The server ends a watch after this time up to twice of it, and it is opened anew.
+    /// The API server ends a watch after this time up to twice of it, and the operator opens the
+    /// next one.
     pub server_timeout: Duration,
     /// The first pause after a failure; it grows with each further one.
     pub reconnect_backoff: Duration,
@@ -63,136 +65,139 @@ pub struct WatchingSettings {
     pub longest_backoff: Duration,
 }
 
-/// How namespaces are looked for.
+/// The watch of namespaces and of kinds that are defined later.
 #[derive(Debug, Clone, Default)]
 pub struct ScanningSettings {
-    /// Whether they are not: then of the patterns of a scope only those that are names count.
+    /// Whether the operator watches neither: then of the namespace patterns only names count.
     pub disabled: bool,
 }
 
-/// How many objects are worked on at once.
+/// The limits of the queue.
 #[derive(Debug, Clone)]
 pub struct QueueingSettings {
-    /// Objects whose handling began recently. Few are better: connections are used again.
+    /// The number of objects whose processing began recently. Few are better, as connections are
+    /// reused.
     pub worker_limit: usize,
-    /// A handler that takes longer than this is waiting for something, and no longer counts.
+    /// A handler that takes longer than this waits for something, and no longer counts as a worker.
     pub worker_patience: Duration,
-    /// How much memory objects may take while they wait, if nobody needs each of their events.
+    /// The memory for objects that wait in the queue, if no event handler needs each watch event.
     pub waiting_bytes: usize,
-    /// Pauses after one, two, three… failures in a row to handle an object, not counting handlers'.
+    /// Pauses after one, two, three… failures in a row to process an object; failures of handlers
+    /// do not count.
     pub error_delays: Vec<Duration>,
 }
 
-/// How handlers are run.
+/// The order and the retries of handlers.
 #[derive(Debug, Clone)]
 pub struct ExecutionSettings {
-    /// Which of several handlers run first, and how many before the next write.
+    /// The order of handlers, and the number of handlers that run before the next write.
     pub lifecycle: Lifecycle,
-    /// The pause after an arbitrary error, unless the handler says otherwise.
+    /// The pause after an arbitrary error, unless the handler declares another.
     pub default_backoff: Duration,
 }
 
-/// How daemons and timers start and stop.
+/// The start and the stop of daemons and timers.
 #[derive(Debug, Clone)]
 pub struct BackgroundSettings {
-    /// How often it is told that a daemon does not stop, unless the daemon says otherwise.
+    /// The interval at which the log says that a daemon does not stop, unless the daemon declares
+    /// another.
     pub cancellation_polling: Duration,
-    /// The first ticks of many timers that start together, as they do with the operator, are
-    /// spread over their interval, but over no more than this time; zero lets all tick at once.
+    /// The first calls of timers that start together, as they do with the operator, are spread over
+    /// their interval, but over no more than this time; zero calls all at once.
     pub initial_spread: Duration,
 }
 
-/// What is posted as Kubernetes events.
+/// The Kubernetes events that the operator posts.
 #[derive(Debug, Clone)]
 pub struct PostingSettings {
-    /// Whether anything is.
+    /// Whether events are posted.
     pub enabled: bool,
-    /// The least level of what is posted.
+    /// The lowest level that is posted.
     pub level: PostingLevel,
-    /// What is told about calls of handlers.
+    /// The outcomes of handler calls that are posted.
     pub progress: ProgressPosting,
-    /// Whether log lines of handlers are posted on the object that they are about.
+    /// Whether log lines of handlers are posted as events of their object.
     pub loggers: bool,
-    /// Who reports, as the events name it.
+    /// The `reportingComponent` of events.
     pub reporting_component: String,
-    /// Which instance of it.
+    /// The `reportingInstance` of events.
     pub reporting_instance: String,
-    /// What the names of events begin with.
+    /// The prefix of the names of events.
     pub event_name_prefix: String,
-    /// Requests that the events of one object may cause at once.
+    /// The number of requests that the events of one object may cause at once.
     pub burst: u32,
     /// The time after which the events of one object may cause one more request.
     pub refill: Duration,
-    /// Events that may wait to be sent; beyond that the oldest are dropped.
+    /// The number of events that may wait to be sent; beyond it, the oldest are dropped.
     pub backlog: usize,
     /// Pauses before an event is sent again; after the last one it is dropped.
     pub error_backoffs: Vec<Duration>,
 }
 
-/// How serious something is.
+/// The level of an event or log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PostingLevel {
-    /// Of interest to whoever looks for a mistake.
+    /// For debugging.
     Debug,
-    /// As it should be.
+    /// Expected.
     Info,
     /// Needs attention.
     Warning,
-    /// Failed.
+    /// A failure.
     Error,
 }
 
-/// What is told about calls of handlers in Kubernetes events.
+/// The outcomes of handler calls that are posted as Kubernetes events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProgressPosting {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// That a call failed.
+    /// Failures only.
     Failures,
-    /// Also that one succeeded, and that all are done.
+    /// Also successes, and the end of a handling cycle.
     Everything,
 }
 
-/// How the operator stops.
+/// The time limits of a stop.
 #[derive(Debug, Clone)]
 pub struct ShutdownSettings {
-    /// How long handlers that run may take to finish.
+    /// The time for running handlers to finish.
     pub grace: Duration,
-    /// How long the last Kubernetes events may take to be posted after that.
+    /// The time to post the last Kubernetes events after that.
     pub posting_grace: Duration,
-    /// By when cleanup handlers must be done, from the moment that the operator was asked to stop.
+    /// The time for the whole stop, including cleanup handlers.
     pub deadline: Duration,
 }
 
-/// How the operator tells how it is.
+/// The health endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthSettings {
-    /// How late a part of the operator may be before liveness fails. A handler that blocks the
-    /// threads of the runtime for longer makes Kubernetes restart the operator.
+    /// The delay of a part's heartbeat after which liveness fails. A handler that blocks the threads
+    /// of the runtime for longer makes Kubernetes restart the operator.
     pub stuck_after: Duration,
-    /// How long the answer of probe handlers is given to others who ask.
+    /// The time for which the results of probe handlers are reused.
     pub probe_cache: Duration,
 }
 
-/// How the operator gets along with other operators on the same objects.
+/// The peering with other operators that handle the same objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeeringSettings {
-    /// Whether it looks for others at all.
+    /// Whether the operator takes part in a peering.
     pub mode: PeeringMode,
-    /// The name of the `ClusterKopfPeering` or the `KopfPeering` objects by which they meet.
+    /// The name of the `ClusterKopfPeering` object or of the `KopfPeering` objects.
     pub name: String,
-    /// The operator with the highest priority goes ahead, all others pause.
+    /// The operator with the highest priority runs, all others pause.
     pub priority: i64,
-    /// How long others believe that this operator is alive after they last heard of it; whole
+    /// The time after which the record of this operator expires, unless it is renewed; whole
     /// seconds.
     pub lifetime: Duration,
-    /// Whether signs of life are kept out of the log.
+    /// Whether keep-alives are left out of the log.
     pub stealth: bool,
-    /// What happens among operators of the same priority.
+    /// The rule among operators of the same priority.
     pub ties: Ties,
 }
 
-/// Whether an operator looks for others.
+/// Whether an operator takes part in a peering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeeringMode {
     /// It does not, and never pauses.
@@ -203,16 +208,18 @@ pub enum PeeringMode {
     Mandatory,
 }
 
-/// How one of several replicas is made the only one that acts.
+/// The leader election, by which one of several replicas handles objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderElectionSettings {
-    /// The name of the `Lease`; that of the operator if left out.
+    /// The name of the `Lease`; by default that of the operator.
     pub name: Option<String>,
-    /// The namespace of the `Lease`; that of the operator's pod if left out.
+    /// The namespace of the `Lease`; by default that of the operator's pod.
     pub namespace: Option<String>,
-    /// A leader that is not heard of for so long is replaced; whole seconds.
+    /// The time after which another replica takes over from a leader that does not renew the lease;
+    /// whole seconds.
     pub lease_duration: Duration,
-    /// A leader that cannot renew its lease for so long stops; shorter than the lease.
+    /// The time after which a leader that cannot renew the lease pauses; shorter than
+    /// `lease_duration`.
     pub renew_deadline: Duration,
     /// The pause between renewals.
     pub retry_period: Duration,
@@ -232,7 +239,7 @@ impl Default for PeeringSettings {
 }
 
 impl PeeringSettings {
-    /// Taking part in a peering that has to exist.
+    /// Settings for a peering that has to exist.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
         Self {
@@ -242,7 +249,7 @@ impl PeeringSettings {
         }
     }
 
-    /// Running as if there was nobody else.
+    /// Settings without peering.
     #[must_use]
     pub fn standalone() -> Self {
         Self {
@@ -254,19 +261,19 @@ impl PeeringSettings {
 
 impl Default for LeaderElectionSettings {
     fn default() -> Self {
-        let terms = LeaseTimings::default();
+        let timings = LeaseTimings::default();
         Self {
             name: None,
             namespace: None,
-            lease_duration: terms.duration,
-            renew_deadline: terms.renew_deadline,
-            retry_period: terms.retry_period,
+            lease_duration: timings.duration,
+            renew_deadline: timings.renew_deadline,
+            retry_period: timings.retry_period,
         }
     }
 }
 
 impl LeaderElectionSettings {
-    pub(crate) fn terms(&self) -> LeaseTimings {
+    pub(crate) fn timings(&self) -> LeaseTimings {
         LeaseTimings {
             duration: self.lease_duration,
             renew_deadline: self.renew_deadline,
@@ -309,7 +316,7 @@ impl Default for QueueingSettings {
 }
 
 impl QueueingSettings {
-    /// The pause after a failure that came after so many others; the last one repeats.
+    /// The pause after a failure, by the number of failures before it; the last one repeats.
     pub(crate) fn error_delay(&self, failures: u32) -> Duration {
         let step = usize::try_from(failures).unwrap_or(usize::MAX);
         let delay = self.error_delays.get(step).or(self.error_delays.last());
@@ -355,7 +362,7 @@ impl Default for PostingSettings {
 }
 
 impl PostingSettings {
-    /// Who posts the log lines of handlers wants those of the runtime, too.
+    /// With the log lines of handlers, those of the runtime about the same calls are posted, too.
     pub(crate) fn wanted_progress(&self) -> ProgressPosting {
         if self.loggers {
             ProgressPosting::Everything
@@ -387,7 +394,7 @@ impl Default for HealthSettings {
 impl Default for ShutdownSettings {
     fn default() -> Self {
         Self {
-            // Kubernetes kills a pod 30 seconds after asking it to stop.
+            // Kubernetes kills a pod 30 seconds after SIGTERM.
             grace: Duration::from_secs(25),
             posting_grace: Duration::from_secs(2),
             deadline: Duration::from_secs(29),

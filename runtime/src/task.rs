@@ -1,4 +1,4 @@
-//! Supervised tasks: the only place that spawns, so that no end and no panic goes unnoticed.
+//! Supervised tasks and threads: only this module spawns, so that every end and panic is noticed.
 
 pub(crate) mod heartbeat;
 
@@ -9,34 +9,34 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 
-/// Named tasks that live and end together.
+/// Named tasks that are started and stopped together.
 #[derive(Default)]
 pub(crate) struct Tasks {
     set: JoinSet<()>,
     names: HashMap<Id, String>,
 }
 
-/// Many short tasks without names, whose panics concern nobody but themselves.
+/// Many short tasks without names; the panic of one is logged, and does not affect the others.
 #[derive(Default)]
-pub(crate) struct Crowd {
+pub(crate) struct UnnamedTasks {
     set: JoinSet<()>,
 }
 
-/// A thread of its own for what must go on when tasks do not.
-pub(crate) struct Thread {
+/// A thread for work that must continue while handlers block all threads of the runtime.
+pub(crate) struct SupervisedThread {
     name: &'static str,
     ended: oneshot::Receiver<std::io::Result<()>>,
 }
 
-/// A task whose result somebody wants; it goes on if nobody does any more.
-pub(crate) struct Joined<T> {
-    /// None when the result was taken.
+/// A task with a result; it continues when this is dropped.
+pub(crate) struct SpawnedTask<T> {
+    /// None after the result was taken.
     handle: Option<JoinHandle<T>>,
 }
 
-/// A task that is over, though it was meant to run until the group is stopped.
+/// The end of a task that was meant to run until it is stopped.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Ended {
+pub(crate) enum TaskEnd {
     #[error("task `{0}` ended by itself")]
     Finished(String),
     #[error("task `{name}` failed: {message}")]
@@ -59,11 +59,11 @@ impl Tasks {
         self.set.is_empty()
     }
 
-    /// Waits until some task ends; never returns for an empty group.
-    pub(crate) async fn ended(&mut self) -> Ended {
+    /// Waits until a task ends; never returns for an empty group.
+    pub(crate) async fn ended(&mut self) -> TaskEnd {
         match self.set.join_next_with_id().await {
-            Some(Ok((id, ()))) => Ended::Finished(self.forget(id)),
-            Some(Err(error)) => Ended::Panicked {
+            Some(Ok((id, ()))) => TaskEnd::Finished(self.forget(id)),
+            Some(Err(error)) => TaskEnd::Panicked {
                 name: self.forget(error.id()),
                 message: panic_message_of(error),
             },
@@ -71,7 +71,7 @@ impl Tasks {
         }
     }
 
-    /// Waits for all tasks, and cancels what is left after `grace`.
+    /// Waits for all tasks, and cancels those that still run after `grace`.
     pub(crate) async fn drain(mut self, grace: Duration) {
         let all = async { while self.set.join_next().await.is_some() {} };
         if tokio::time::timeout(grace, all).await.is_err() {
@@ -89,7 +89,7 @@ impl Tasks {
     }
 }
 
-impl<T: Send + 'static> Joined<T> {
+impl<T: Send + 'static> SpawnedTask<T> {
     pub(crate) fn spawn(task: impl Future<Output = T> + Send + 'static) -> Self {
         Self {
             handle: Some(tokio::spawn(task)),
@@ -108,13 +108,13 @@ impl<T: Send + 'static> Joined<T> {
     }
 }
 
-impl Crowd {
+impl UnnamedTasks {
     pub(crate) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.set.spawn(task);
     }
 
-    /// Waits until some task has ended; never returns for an empty crowd.
-    pub(crate) async fn reap(&mut self) {
+    /// Waits until a task has ended; never returns if there is none.
+    pub(crate) async fn next_ended(&mut self) {
         match self.set.join_next().await {
             Some(Err(error)) if error.is_panic() => {
                 tracing::error!("a task panicked: {}", panic_message_of(error));
@@ -130,7 +130,7 @@ impl Crowd {
     }
 }
 
-impl Thread {
+impl SupervisedThread {
     pub(crate) fn start(
         name: &'static str,
         work: impl FnOnce() -> std::io::Result<()> + Send + 'static,
@@ -139,22 +139,22 @@ impl Thread {
         std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
-                // Nobody may wait for the end.
+                // The receiver may have been dropped.
                 let _ = ending.send(work());
             })?;
         Ok(Self { name, ended })
     }
 
-    /// Waits until the thread is over.
-    pub(crate) async fn ended(&mut self) -> Ended {
+    /// Waits until the thread ends.
+    pub(crate) async fn ended(&mut self) -> TaskEnd {
         let name = self.name.to_owned();
         match (&mut self.ended).await {
-            Ok(Ok(())) => Ended::Finished(name),
-            Ok(Err(error)) => Ended::Failed {
+            Ok(Ok(())) => TaskEnd::Finished(name),
+            Ok(Err(error)) => TaskEnd::Failed {
                 name,
                 message: error.to_string(),
             },
-            Err(_) => Ended::Panicked {
+            Err(_) => TaskEnd::Panicked {
                 name,
                 message: "its thread is gone".to_owned(),
             },
@@ -162,7 +162,7 @@ impl Thread {
     }
 }
 
-/// The text that a panic was raised with.
+/// The message of a panic.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_early_end_is_reported_too() {
+    async fn the_end_of_a_task_is_reported_with_its_name() {
         let mut tasks = Tasks::default();
         tasks.spawn("watch pods", async {});
         assert_eq!(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn draining_cancels_what_outlives_the_grace() {
+    async fn draining_cancels_tasks_that_outlive_the_grace() {
         let mut tasks = Tasks::default();
         tasks.spawn("stubborn", std::future::pending());
         tasks.drain(Duration::from_secs(3)).await;

@@ -53,7 +53,7 @@ impl AcceptLoop {
     pub(super) async fn run(self, stop: &CancellationToken) {
         let permits = Arc::new(Semaphore::new(self.limits.connections));
         let graceful = GracefulShutdown::new();
-        let mut connections = Crowd::default();
+        let mut connections = UnnamedTasks::default();
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => break,

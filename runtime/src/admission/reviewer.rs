@@ -47,7 +47,7 @@ struct WebhookRoute {
     function: Arc<dyn ReviewFunction>,
     param: Option<Arc<Value>>,
     memos: Option<Arc<Memos>>,
-    description: Description,
+    description: ResourceDescription,
     metrics: Arc<WebhookMetrics>,
 }
 
@@ -103,7 +103,7 @@ impl Reviewer {
                 metrics: metrics.webhook(resource.kind, resource.group, id),
                 description: webhook
                     .description
-                    .unwrap_or_else(|| Description::declared(&resource.into())),
+                    .unwrap_or_else(|| ResourceDescription::declared(&resource.into())),
                 resource,
                 spec: webhook.spec,
                 function: webhook.function,

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::client::resource::{Coverage, ResourceSpec, Scope, StatusSubresource};
+use crate::client::resource::{ResourceSpec, ResourceTarget, Scope, StatusSubresource};
 use crate::context::daemon::DaemonContext;
 use crate::context::timer::TimerContext;
 use crate::coordination::pause::PauseGate;

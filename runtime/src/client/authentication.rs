@@ -1,7 +1,8 @@
-//! The way to the cluster by credentials that may be refused or end, and are then looked for anew.
+//! Authenticates requests by the credentials of login handlers, and logs in again when they expire
+//! or the API server rejects them.
 //!
-//! Requests go through whichever credentials are the best at that moment. The first request that
-//! finds none asks the login handlers, and all others wait for it.
+//! Each request uses the best credentials of that moment. The first request that finds none calls
+//! the login handlers, and all others wait for it.
 
 mod credential_pool;
 
@@ -18,16 +19,16 @@ use tokio::sync::{Mutex, watch};
 use tower_service::Service;
 use tracing::{info, warn};
 
-use self::credential_pool::{CredentialPool, Key};
-use crate::operator::hook::{Credentials, Hook, LoginContext, OnFailure, round};
+use self::credential_pool::{CredentialPool, PooledCredentials};
+use crate::operator::hook::{Credentials, Hook, HookFailurePolicy, LoginContext, run_hooks};
 use crate::settings::Settings;
 
-/// Login handlers, and what they found.
+/// The login handlers, and the credentials that they have found.
 pub(crate) struct Authenticator {
     logins: Vec<Hook<LoginContext>>,
     default_backoff: Duration,
     connect_timeout: Duration,
-    /// Held while login handlers run: there is no point in asking them twice at once.
+    /// Locked while login handlers run, so that they do not run twice at once.
     pool: Mutex<CredentialPool<Client>>,
     exhausted: watch::Sender<Option<String>>,
 }
@@ -37,7 +38,7 @@ pub(crate) struct Authenticator {
 #[error("there is no access to the cluster: {0}")]
 pub struct CredentialsExhausted(String);
 
-/// Sends requests through the vault.
+/// Sends requests with the credentials of the authenticator.
 #[derive(Clone)]
 pub(crate) struct AuthenticatedService(Arc<Authenticator>);
 
@@ -46,8 +47,8 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 // === impl Authenticator ===
 
 impl Authenticator {
-    /// Asks the login handlers for the first time.
-    pub(crate) async fn open(
+    /// Calls the login handlers for the first time.
+    pub(crate) async fn log_in(
         logins: Vec<Hook<LoginContext>>,
         settings: &Settings,
     ) -> Result<Arc<Self>, CredentialsExhausted> {
@@ -58,15 +59,20 @@ impl Authenticator {
             pool: Mutex::default(),
             exhausted: watch::Sender::new(None),
         };
-        authenticator.key().await?;
+        authenticator.credentials().await?;
         Ok(Arc::new(authenticator))
     }
 
-    /// A client that uses whatever credentials work.
+    /// A client that uses the best credentials for each request.
     pub(crate) async fn client(
         self: &Arc<Self>,
     ) -> Result<ClientBuilder<AuthenticatedService>, CredentialsExhausted> {
-        let namespace = self.key().await?.access.default_namespace().to_owned();
+        let namespace = self
+            .credentials()
+            .await?
+            .client
+            .default_namespace()
+            .to_owned();
         Ok(ClientBuilder::new(
             AuthenticatedService(Arc::clone(self)),
             namespace,
@@ -84,19 +90,24 @@ impl Authenticator {
         }
     }
 
-    /// The best credentials, found anew if there are none.
-    async fn key(&self) -> Result<Key<Client>, CredentialsExhausted> {
+    /// The best credentials; calls the login handlers if there are none.
+    async fn credentials(&self) -> Result<PooledCredentials<Client>, CredentialsExhausted> {
         let mut pool = self.pool.lock().await;
         if let Some(reason) = &*self.exhausted.borrow() {
             return Err(CredentialsExhausted(reason.clone()));
         }
-        if let Some(key) = pool.best(Timestamp::now()) {
-            return Ok(key);
+        if let Some(best) = pool.best(Timestamp::now()) {
+            return Ok(best);
         }
-        let known = pool.has_ever_had_any();
-        let mut cx = LoginContext::new(known);
-        let failed = round(&self.logins, &mut cx, OnFailure::GoOn, self.default_backoff).await;
-        let mut complaints: Vec<String> = failed.iter().map(ToString::to_string).collect();
+        let mut cx = LoginContext::new(pool.has_ever_had_any());
+        let failed = run_hooks(
+            &self.logins,
+            &mut cx,
+            HookFailurePolicy::RunAll,
+            self.default_backoff,
+        )
+        .await;
+        let mut errors: Vec<String> = failed.iter().map(ToString::to_string).collect();
         for (handler, credentials) in cx.found {
             let offer = (
                 handler.to_string(),
@@ -104,40 +115,43 @@ impl Authenticator {
                 credentials.rank(),
                 credentials.expiration(),
             );
-            match access(credentials, self.connect_timeout) {
+            match client(credentials, self.connect_timeout) {
                 Ok(client) => pool.add(offer, client),
-                Err(complaint) => complaints.push(format!("`{handler}`: {complaint}")),
+                Err(error) => errors.push(format!("`{handler}`: {error}")),
             }
         }
-        if let Some(key) = pool.best(Timestamp::now()) {
-            info!("logged in by `{}`", key.source);
-            return Ok(key);
+        if let Some(best) = pool.best(Timestamp::now()) {
+            info!("logged in by `{}`", best.source);
+            return Ok(best);
         }
-        if complaints.is_empty() {
-            complaints.push("no login handler has new credentials".to_owned());
+        if errors.is_empty() {
+            errors.push("no login handler has new credentials".to_owned());
         }
-        let reason = complaints.join("; ");
+        let reason = errors.join("; ");
         self.exhausted.send_replace(Some(reason.clone()));
         Err(CredentialsExhausted(reason))
     }
 
-    /// Sends a request, with other credentials if these are refused.
+    /// Sends a request, and again with other credentials if the API server rejects the first.
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let (head, body) = request.into_parts();
         let mut body = Some(body);
         loop {
-            let key = self.key().await?;
+            let credentials = self.credentials().await?;
             let Some(sent) = body.take() else {
                 return Err("the request cannot be repeated".into());
             };
             body = sent.try_clone();
             let request = Request::from_parts(head.clone(), sent);
-            let response = key.access.send(request).await?;
+            let response = credentials.client.send(request).await?;
             if response.status() != StatusCode::UNAUTHORIZED {
                 return Ok(response);
             }
-            if self.pool.lock().await.refuse(&key) {
-                warn!("the cluster refuses the credentials of `{}`", key.source);
+            if self.pool.lock().await.reject(&credentials) {
+                warn!(
+                    "the API server rejects the credentials of `{}`",
+                    credentials.source
+                );
             }
             if body.is_none() {
                 return Ok(response);
@@ -146,7 +160,7 @@ impl Authenticator {
     }
 }
 
-fn access(credentials: Credentials, connect_timeout: Duration) -> Result<Client, String> {
+fn client(credentials: Credentials, connect_timeout: Duration) -> Result<Client, String> {
     let mut config = credentials.into_config().map_err(|it| it.to_string())?;
     config.connect_timeout = Some(connect_timeout);
     Client::try_from(config).map_err(|it| it.to_string())

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_may_ask_for_a_longer_pause() {
+    fn retry_after_makes_the_pause_longer() {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
         let asked = Duration::from_secs(30);
         assert_eq!(backoff.next(Some(asked)), asked);

@@ -1,4 +1,4 @@
-//! What the server says it serves: all of it at once, or one kind.
+//! Discovery requests: all resources that the API server serves, or one kind.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery, APIVers
 use crate::client::requests;
 use crate::client::resource::KindSpec;
 
-/// All resources that a server serves, in its order of groups and versions.
+/// All resources that the API server serves, in its order of groups and versions.
 pub(crate) type Catalog = Vec<Arc<DiscoveredResource>>;
 
-/// Reads all that the server serves.
+/// Reads all resources that the API server serves.
 ///
-/// Part of it may come from other servers. What one of those serves that does not answer is taken
-/// to be what it was: objects do not go because nobody can say that they are there.
+/// Some may come from aggregated API servers. If one of those does not respond, its resources stay
+/// as `known`: their objects still exist.
 pub(crate) async fn catalog(
     client: &Client,
     known: &Catalog,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Catalog, requests::Error> {
-    let asked = async {
+    let request = async {
         let core = client.list_core_api_versions_aggregated().await?;
         let others = client.list_api_groups_aggregated().await?;
         Ok::<_, requests::Error>((core, others))
     };
-    let answered = tokio::time::timeout(patience, asked).await;
-    let (core, others) = answered.unwrap_or(Err(requests::Error::Timeout))?;
+    let response = tokio::time::timeout(timeout, request).await;
+    let (core, others) = response.unwrap_or(Err(requests::Error::Timeout))?;
     if core.items.is_empty() {
         let message = "there is no aggregated discovery, which Kubernetes has since 1.26";
         return Err(requests::Error::Invalid(message.to_owned()));
@@ -39,15 +39,15 @@ pub(crate) async fn catalog(
     Ok(read(core.items.iter().chain(&others.items), known))
 }
 
-/// Reads what the server says about one kind; nothing if it does not serve it.
+/// Reads the discovery of one kind; none if the API server does not serve it.
 pub(crate) async fn description(
     client: &Client,
     kind: &KindSpec,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Option<DiscoveredResource>, requests::Error> {
-    let asked = describe(client, kind);
-    let answered = tokio::time::timeout(patience, asked).await;
-    answered.unwrap_or(Err(requests::Error::Timeout))
+    let request = describe(client, kind);
+    let response = tokio::time::timeout(timeout, request).await;
+    response.unwrap_or(Err(requests::Error::Timeout))
 }
 
 async fn describe(
@@ -188,10 +188,10 @@ fn described(
     })
 }
 
-/// Some servers leave the singular of their own kinds empty.
-fn singular(told: Option<&String>, kind: &str) -> String {
-    let told = told.filter(|singular| !singular.is_empty());
-    told.map_or_else(|| kind.to_lowercase(), Clone::clone)
+/// The singular name, which some API servers leave empty.
+fn singular(listed: Option<&String>, kind: &str) -> String {
+    let listed = listed.filter(|singular| !singular.is_empty());
+    listed.map_or_else(|| kind.to_lowercase(), Clone::clone)
 }
 
 #[cfg(test)]
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_say_at_present_is_what_it_was() {
+    fn resources_of_a_stale_version_stay_known() {
         let current = group(&json!([{"version": "v1", "resources": [resource("Widget")]}]));
         let known = read([&current].into_iter(), &Catalog::new());
         let stale = group(&json!([{"version": "v1", "resources": [], "freshness": "Stale"}]));

@@ -1,4 +1,4 @@
-//! The raw requests of one resource kind: every object is JSON, never a typed struct.
+//! Requests for one kind: list, watch, get, create and patch, with objects as JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,55 +15,54 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Semaphore;
 
-use crate::client::resource::{Description, KindName, KindSpec, Scope};
+use crate::client::resource::{KindName, KindSpec, ResourceDescription, Scope};
 
-/// How long the server may take to answer, unless told otherwise; a watch answers at once and then
-/// streams.
+/// The default time for a response; a watch responds at once and then streams.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Few, so that connections are used again: one for each of thousands of objects that wait for
-/// the server costs both sides dearly when it returns.
-const REQUESTS_AT_ONCE: usize = 16;
+/// Few, so that connections are reused: thousands of objects that wait for the API server would
+/// open one each when it returns.
+const MAX_REQUESTS: usize = 16;
 
-/// A kind on a particular server.
+/// The API of one kind.
 #[derive(Clone)]
 pub(crate) struct KindApi {
     client: Client,
     spec: KindSpec,
     name: Arc<KindName>,
-    description: Description,
+    description: ResourceDescription,
     selectors: Selectors,
-    content: Content,
+    content: ObjectContent,
     requests: Arc<Semaphore>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-/// How much of each object is listed and watched.
+/// The part of each object that is listed and watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
+enum ObjectContent {
     Whole,
     Metadata,
 }
 
-/// Why a request did not do what it was meant to, by what a caller can do about it.
+/// The failure of a request, by what a caller can do about it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("the server no longer knows this version or this page of the list")]
+    #[error("the resource version or the continue token has expired")]
     Expired,
     #[error("the object does not exist")]
     NotFound,
-    #[error("the object was changed by somebody else: {0}")]
+    #[error("the object was changed meanwhile: {0}")]
     Conflict(String),
     #[error("the server rejected the content: {0}")]
     Invalid(String),
-    #[error("the server asked to come back later: {message}")]
+    #[error("the server asked to retry later: {message}")]
     Busy {
         message: String,
         retry_after: Option<Duration>,
     },
     #[error("the server did not answer in time")]
     Timeout,
-    #[error("the answer is not the JSON that was expected")]
+    #[error("the response is not the expected JSON")]
     Decode(#[source] serde_json::Error),
     #[error("the request failed: {0}")]
     Request(#[source] Box<kube::Error>),
@@ -71,20 +70,20 @@ pub(crate) enum Error {
 
 /// One page of a list.
 #[derive(Debug)]
-pub(crate) struct Page<T> {
+pub(crate) struct ListPage<T> {
     pub(crate) items: Vec<T>,
     pub(crate) resource_version: String,
     pub(crate) next: Option<String>,
 }
 
-/// Which of an object's endpoints a patch goes to.
+/// The endpoint of an object that a patch is sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum PatchTarget {
     Body,
     Status,
 }
 
-/// What a patch request carries.
+/// The content of a patch.
 #[derive(Debug)]
 pub(crate) enum PatchBody<'a> {
     Merge(&'a Value),
@@ -108,7 +107,7 @@ struct RawListMeta {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct TypeMeta {
     kind: Option<IgnoredAny>,
     api_version: Option<IgnoredAny>,
 }
@@ -116,53 +115,52 @@ struct Named {
 // === impl KindApi ===
 
 impl KindApi {
-    /// A kind of which only the selected objects are listed and watched.
+    /// The API of a kind; only the selected objects are listed and watched.
     pub(crate) fn new(client: Client, spec: impl Into<KindSpec>, selectors: Selectors) -> Self {
         let spec = spec.into();
         Self {
             client,
-            description: Description::declared(&spec),
+            description: ResourceDescription::declared(&spec),
             name: Arc::new(spec.kind_name()),
             spec,
             selectors,
-            content: Content::Whole,
-            requests: Arc::new(Semaphore::new(REQUESTS_AT_ONCE)),
-            patience: RESPONSE_TIMEOUT,
+            content: ObjectContent::Whole,
+            requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
+            timeout: RESPONSE_TIMEOUT,
         }
     }
 
-    /// The same, but only the metadata of objects is listed and watched.
-    pub(crate) fn of_metadata(self) -> Self {
+    /// Lists and watches only the metadata of objects.
+    pub(crate) fn metadata_only(self) -> Self {
         Self {
-            content: Content::Metadata,
+            content: ObjectContent::Metadata,
             ..self
         }
     }
 
-    /// The same, with what the server says about the kind kept there.
-    pub(crate) fn described_in(self, description: Description) -> Self {
+    /// Shares this description of the kind.
+    pub(crate) fn with_description(self, description: ResourceDescription) -> Self {
         Self {
             description,
             ..self
         }
     }
 
-    /// What the server says about the kind, as far as it was asked.
-    pub(crate) fn description(&self) -> &Description {
+    pub(crate) fn description(&self) -> &ResourceDescription {
         &self.description
     }
 
-    /// The same for a server that may take this long to answer.
-    pub(crate) fn within(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    /// Sets the time that the API server has to respond.
+    pub(crate) fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
-    /// How long the server may take to answer.
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
+    /// The time that the API server has to respond.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
-    /// Whether an object can leave the view without being deleted.
+    /// Whether an object can leave the list without being deleted.
     pub(crate) fn is_selective(&self) -> bool {
         !self.selectors.is_empty()
     }
@@ -180,7 +178,7 @@ impl KindApi {
         namespace: Option<&str>,
         limit: u32,
         page: Option<String>,
-    ) -> Result<Page<Arc<RawValue>>, Error> {
+    ) -> Result<ListPage<Arc<RawValue>>, Error> {
         let params = ListParams {
             label_selector: self.selectors.label_selector(),
             field_selector: self.selectors.field_selector(),
@@ -190,20 +188,20 @@ impl KindApi {
         };
         let paths = self.paths(namespace);
         let request = match self.content {
-            Content::Whole => paths.list(&params),
-            Content::Metadata => paths.list_metadata(&params),
+            ObjectContent::Whole => paths.list(&params),
+            ObjectContent::Metadata => paths.list_metadata(&params),
         };
-        let text = self.text(request.map_err(build)?).await?;
+        let text = self.send(request.map_err(build)?).await?;
         read_page(&text, |item| Ok(item.to_owned().into()))
     }
 
-    /// Lists the metadata of all objects, also of those that are not selected.
+    /// Lists the metadata of all objects, including those that are not selected.
     pub(crate) async fn list_metadata_page(
         &self,
         namespace: Option<&str>,
         limit: u32,
         page: Option<String>,
-    ) -> Result<Page<Value>, Error> {
+    ) -> Result<ListPage<Value>, Error> {
         let params = ListParams {
             limit: Some(limit),
             continue_token: page,
@@ -213,24 +211,24 @@ impl KindApi {
             .paths(namespace)
             .list_metadata(&params)
             .map_err(build)?;
-        let text = self.text(request).await?;
+        let text = self.send(request).await?;
         read_page(&text, |item| serde_json::from_str(item.get()))
     }
 
-    /// Reads an object that a list or a watch brought.
+    /// Parses an object of a list or a watch.
     pub(crate) fn read(&self, text: &RawValue) -> Result<Value, serde_json::Error> {
         let mut object = serde_json::from_str(text.get())?;
-        self.complete(&mut object);
+        self.add_type_meta(&mut object);
         Ok(object)
     }
 
-    /// The text of an object with the names of its kind, which lists of standard kinds leave out.
-    pub(crate) fn completed(
+    /// The text of an object with `apiVersion` and `kind`, which lists of built-in kinds leave out.
+    pub(crate) fn with_type_meta(
         &self,
         text: &Arc<RawValue>,
     ) -> Result<Arc<RawValue>, serde_json::Error> {
-        let named: Named = serde_json::from_str(text.get())?;
-        if named.kind.is_some() && named.api_version.is_some() {
+        let type_meta: TypeMeta = serde_json::from_str(text.get())?;
+        if type_meta.kind.is_some() && type_meta.api_version.is_some() {
             return Ok(Arc::clone(text));
         }
         let object = self.read(text)?;
@@ -251,20 +249,20 @@ impl KindApi {
         };
         let paths = self.paths(namespace);
         let request = match self.content {
-            Content::Whole => paths.watch(&params, version),
-            Content::Metadata => paths.watch_metadata(&params, version),
+            ObjectContent::Whole => paths.watch(&params, version),
+            ObjectContent::Metadata => paths.watch_metadata(&params, version),
         };
-        self.answered(self.client.request_stream(request.map_err(build)?))
+        self.with_deadline(self.client.request_stream(request.map_err(build)?))
             .await
     }
 
     pub(crate) async fn get(&self, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
-        let answer = self.get_unread(namespace, name).await;
+        let answer = self.get_text(namespace, name).await;
         answer.and_then(|text| decode(&text))
     }
 
-    /// The same, but the object is left as text.
-    pub(crate) async fn get_unread(
+    /// Gets an object without parsing it.
+    pub(crate) async fn get_text(
         &self,
         namespace: Option<&str>,
         name: &str,
@@ -273,10 +271,10 @@ impl KindApi {
             .paths(namespace)
             .get(name, &GetParams::default())
             .map_err(build)?;
-        self.text(request).await
+        self.send(request).await
     }
 
-    /// Makes an object, and returns it as the server has it.
+    /// Creates an object, and returns it as the server stored it.
     pub(crate) async fn create(
         &self,
         namespace: Option<&str>,
@@ -289,32 +287,32 @@ impl KindApi {
             .header(header::ACCEPT, "application/json")
             .body(serde_json::to_vec(body).map_err(Error::Decode)?)
             .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
-        self.text(request).await.and_then(|text| decode(&text))
+        self.send(request).await.and_then(|text| decode(&text))
     }
 
-    /// Sends one patch and returns the object as the server has it afterwards.
+    /// Sends one patch, and returns the object as the server stored it.
     pub(crate) async fn patch(
         &self,
         namespace: Option<&str>,
         name: &str,
-        target: Target,
+        target: PatchTarget,
         body: &PatchBody<'_>,
     ) -> Result<Value, Error> {
-        let answer = self.patch_unread(namespace, name, target, body).await;
+        let answer = self.patch_text(namespace, name, target, body).await;
         answer.and_then(|text| decode(&text))
     }
 
-    /// The same, but the object is left as text.
-    pub(crate) async fn patch_unread(
+    /// Sends one patch, and does not parse the object in the response.
+    pub(crate) async fn patch_text(
         &self,
         namespace: Option<&str>,
         name: &str,
-        target: Target,
+        target: PatchTarget,
         body: &PatchBody<'_>,
     ) -> Result<String, Error> {
         let suffix = match target {
-            Target::Body => "",
-            Target::Status => "/status",
+            PatchTarget::Body => "",
+            PatchTarget::Status => "/status",
         };
         let uri = format!("{}/{name}{suffix}", self.collection(namespace));
         let (content_type, content) = match body {
@@ -328,10 +326,10 @@ impl KindApi {
             .header(header::ACCEPT, "application/json")
             .body(serde_json::to_vec(content).map_err(Error::Decode)?)
             .map_err(|error| Error::Request(Box::new(kube::Error::HttpError(error))))?;
-        self.text(request).await
+        self.send(request).await
     }
 
-    /// The kind and its namespace, for people.
+    /// The kind and its namespace, for messages.
     pub(crate) fn describe(&self, namespace: Option<&str>) -> String {
         let KindSpec { plural, group, .. } = &self.spec;
         let dot = if group.is_empty() { "" } else { "." };
@@ -365,29 +363,29 @@ impl KindApi {
         }
     }
 
-    async fn text(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
-        // The semaphore is never closed; without a permit the request would only be less polite.
+    async fn send(&self, request: Request<Vec<u8>>) -> Result<String, Error> {
+        // The semaphore is never closed; without a permit the request would only exceed the limit.
         let _permit = self.requests.acquire().await.ok();
-        self.answered(self.client.request_text(request)).await
+        self.with_deadline(self.client.request_text(request)).await
     }
 
-    async fn answered<T>(
+    async fn with_deadline<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
-        match tokio::time::timeout(self.patience, request).await {
+        match tokio::time::timeout(self.timeout, request).await {
             Ok(answer) => answer.map_err(Error::from),
             Err(_) => Err(Error::Timeout),
         }
     }
 
-    /// How its objects name their kind.
+    /// The `apiVersion` and `kind` of its objects.
     pub(crate) fn name(&self) -> &Arc<KindName> {
         &self.name
     }
 
-    /// Items of a list of built-in kinds come without their type.
-    fn complete(&self, item: &mut Value) {
+    /// Adds `apiVersion` and `kind`, which lists of built-in kinds leave out.
+    fn add_type_meta(&self, item: &mut Value) {
         let Some(object) = item.as_object_mut() else {
             return;
         };
@@ -404,7 +402,7 @@ impl KindApi {
 // === impl Error ===
 
 impl Error {
-    /// Whether the same request may succeed later without anybody changing anything.
+    /// Whether the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Busy { .. } | Self::Timeout => true,
@@ -419,7 +417,7 @@ impl Error {
         }
     }
 
-    /// Whether the server knows who asks, and says no.
+    /// Whether the operator lacks the permission for the request.
     pub(crate) fn is_forbidden(&self) -> bool {
         let Self::Request(error) = self else {
             return false;
@@ -434,7 +432,7 @@ impl Error {
         }
     }
 
-    /// Reads an error object that came inside a stream.
+    /// Converts the `Status` object of a watch stream.
     pub(crate) fn from_status(status: kube::core::Status) -> Self {
         kube::Error::Api(Box::new(status)).into()
     }
@@ -468,10 +466,10 @@ impl From<kube::Error> for Error {
 fn read_page<T>(
     text: &str,
     read: impl Fn(&RawValue) -> Result<T, serde_json::Error>,
-) -> Result<Page<T>, Error> {
+) -> Result<ListPage<T>, Error> {
     let list: RawList<'_> = serde_json::from_str(text).map_err(Error::Decode)?;
     let items = list.items.unwrap_or_default().into_iter();
-    Ok(Page {
+    Ok(ListPage {
         items: items
             .map(read)
             .collect::<Result<_, _>>()

@@ -1,5 +1,4 @@
-//! What the runtime knows about a kind: names, scope, whether status has an endpoint of its own,
-//! and what the server says about it.
+//! The properties of a kind: names, scope, status subresource, and its discovery.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kopf_core::selection::{DiscoveredResource, Selector};
 
-/// A kind as the generated code declares it.
+/// A kind, as generated code declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceSpec {
     /// The API group; empty for the core group.
@@ -20,11 +19,11 @@ pub struct ResourceSpec {
     pub plural: &'static str,
     /// Whether objects live in namespaces.
     pub scope: Scope,
-    /// Whether the status is written through an endpoint of its own.
+    /// Whether the kind has the status subresource.
     pub status: StatusSubresource,
 }
 
-/// The same for a kind that may have been found while the operator runs.
+/// A kind that is declared, or was discovered while the operator runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KindSpec {
     pub(crate) group: Arc<str>,
@@ -35,7 +34,7 @@ pub(crate) struct KindSpec {
     pub(crate) status: StatusSubresource,
 }
 
-/// How objects name their kind.
+/// The `apiVersion` and `kind` of objects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KindName {
     pub(crate) api_version: String,
@@ -60,34 +59,34 @@ pub enum StatusSubresource {
     Absent,
 }
 
-/// What a declaration of handlers is about.
+/// The kinds that a handler declaration is for.
 #[derive(Debug, Clone)]
-pub(crate) enum Coverage {
-    /// One kind, which the operator was made for.
+pub(crate) enum ResourceTarget {
+    /// One kind, declared by name.
     Kind(ResourceSpec),
-    /// Whatever kinds of the server are like this.
+    /// All served kinds that match a selector.
     Selection(Selector),
 }
 
-/// What the server says about a kind, as far as it was asked; shared by all who want to know.
+/// The discovery of a kind, or its declaration until then; clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Description {
+pub(crate) struct ResourceDescription {
     /// Never held across an await.
-    known: Arc<Mutex<(Arc<DiscoveredResource>, Source)>>,
-    /// Held by the one who asks the server, so that others need not.
-    asking: Arc<tokio::sync::Mutex<()>>,
+    known: Arc<Mutex<(Arc<DiscoveredResource>, DescriptionSource)>>,
+    /// Locked during discovery, so that it runs once.
+    discovering: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Where a description comes from.
+/// The source of a description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    /// From the declaration, and nobody wants to know more.
+enum DescriptionSource {
+    /// The declaration; no discovery is needed.
     Declared,
-    /// From the declaration, until the server is asked.
-    Awaited,
-    /// From the declaration, as the server did not answer.
-    Refused,
-    /// From the server.
+    /// The declaration, until discovery.
+    ToDiscover,
+    /// The declaration, as discovery has failed.
+    DiscoveryFailed,
+    /// Discovery.
     Discovered,
 }
 
@@ -163,10 +162,10 @@ impl From<&DiscoveredResource> for KindSpec {
     }
 }
 
-// === impl Coverage ===
+// === impl ResourceTarget ===
 
-impl Coverage {
-    /// Whether some resource could be covered by both.
+impl ResourceTarget {
+    /// Whether both may match the same kind.
     pub(crate) fn may_overlap(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Kind(one), Self::Kind(other)) => one.is_same_kind(other),
@@ -179,7 +178,7 @@ impl Coverage {
     }
 }
 
-impl fmt::Display for Coverage {
+impl fmt::Display for ResourceTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kind(spec) => f.write_str(spec.kind),
@@ -188,10 +187,10 @@ impl fmt::Display for Coverage {
     }
 }
 
-// === impl Description ===
+// === impl ResourceDescription ===
 
-impl Description {
-    /// What is known without asking.
+impl ResourceDescription {
+    /// The description of a declaration.
     pub(crate) fn declared(spec: &KindSpec) -> Self {
         let subresources = match spec.status {
             StatusSubresource::Present => BTreeSet::from(["status".to_owned()]),
@@ -208,67 +207,69 @@ impl Description {
             ..DiscoveredResource::default()
         };
         Self {
-            known: Arc::new(Mutex::new((Arc::new(resource), Source::Declared))),
-            asking: Arc::default(),
+            known: Arc::new(Mutex::new((
+                Arc::new(resource),
+                DescriptionSource::Declared,
+            ))),
+            discovering: Arc::default(),
         }
     }
 
-    /// The same, until the server is asked.
-    pub(crate) fn awaited(spec: &KindSpec) -> Self {
+    /// The description of a declaration, until discovery.
+    pub(crate) fn to_discover(spec: &KindSpec) -> Self {
         let description = Self::declared(spec);
-        description.known().1 = Source::Awaited;
+        description.known().1 = DescriptionSource::ToDiscover;
         description
     }
 
-    /// What is known at present.
+    /// The current description.
     pub(crate) fn get(&self) -> Arc<DiscoveredResource> {
         Arc::clone(&self.known().0)
     }
 
-    /// The server has told.
-    pub(crate) fn learn(&self, found: Arc<DiscoveredResource>) {
-        *self.known() = (found, Source::Discovered);
+    /// Sets the result of discovery.
+    pub(crate) fn set_discovered(&self, found: Arc<DiscoveredResource>) {
+        *self.known() = (found, DescriptionSource::Discovered);
     }
 
-    /// The server has to be asked again: the kind may be gone and another one when it comes again,
-    /// or the server did not answer and may now.
-    pub(crate) fn doubt(&self) {
+    /// Requires discovery again: the kind may have been deleted and defined again, or the last
+    /// discovery has failed.
+    pub(crate) fn mark_stale(&self) {
         let mut known = self.known();
-        if known.1 != Source::Declared {
-            known.1 = Source::Awaited;
+        if known.1 != DescriptionSource::Declared {
+            known.1 = DescriptionSource::ToDiscover;
         }
     }
 
-    /// Asks the server, if that is to be done and nobody else has done it meanwhile; returns why it
-    /// did not answer.
-    pub(crate) async fn complete<E>(
+    /// Runs discovery if it is required, and no other task has done it meanwhile.
+    pub(crate) async fn discover_if_stale<E>(
         &self,
-        ask: impl Future<Output = Result<Option<DiscoveredResource>, E>>,
+        discovery: impl Future<Output = Result<Option<DiscoveredResource>, E>>,
     ) -> Result<(), E> {
-        if !self.is_awaited() {
+        if !self.is_stale() {
             return Ok(());
         }
-        let _asking = self.asking.lock().await;
-        if !self.is_awaited() {
+        let _discovering = self.discovering.lock().await;
+        if !self.is_stale() {
             return Ok(());
         }
-        match ask.await {
-            Ok(Some(found)) => self.learn(Arc::new(found)),
-            // Whoever lists it finds out why.
+        match discovery.await {
+            Ok(Some(found)) => self.set_discovered(Arc::new(found)),
+            // The stream of the kind reports that it is not served.
             Ok(None) => {}
             Err(error) => {
-                self.known().1 = Source::Refused;
+                self.known().1 = DescriptionSource::DiscoveryFailed;
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    fn is_awaited(&self) -> bool {
-        self.known().1 == Source::Awaited
+    fn is_stale(&self) -> bool {
+        self.known().1 == DescriptionSource::ToDiscover
     }
 
-    fn known(&self) -> MutexGuard<'_, (Arc<DiscoveredResource>, Source)> {
+    fn known(&self) -> MutexGuard<'_, (Arc<DiscoveredResource>, DescriptionSource)> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Versions of objects, which tell what is older than what.
+//! Resource versions, and the order between them.
 
 /// A resource version; numbers are ordered, anything else is only equal to itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether a state of this version is the one written, or an earlier one.
+    /// Whether a state of this version is the written one, or an earlier one.
     pub(crate) fn is_known_after(&self, written: &Self) -> bool {
         match (self, written) {
             (Self::Number(seen), Self::Number(written)) => seen <= written,
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_states_are_no_news_and_newer_ones_are() {
+    fn older_versions_are_known_and_newer_ones_are_not() {
         let written = ResourceVersion::new("99");
         assert!(ResourceVersion::new("98").is_known_after(&written));
         assert!(ResourceVersion::new("99").is_known_after(&written));

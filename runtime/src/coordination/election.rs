@@ -1,6 +1,6 @@
-//! Keeps one replica the leader, by a Lease: the others wait until it is free.
+//! Leader election by a Lease: one replica holds it, and the others wait until it is free.
 //!
-//! The leader tells the gate how long it may act; nothing has to notice the end of that time.
+//! The leader sets the time up to which the gate lets it write, so that the gate closes by itself.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::client::requests::{self, KindApi, PatchBody, Target};
+use crate::client::requests::{self, KindApi, PatchBody, PatchTarget};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::client::resource_version::ResourceVersion;
 use crate::coordination::clock::WallClock;
@@ -34,119 +34,119 @@ const LEASES: ResourceSpec = ResourceSpec {
     status: StatusSubresource::Absent,
 };
 
-/// How long giving the lease back may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// The time to release the lease.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// News on their way from the stream of the Lease.
-const NEWS_IN_FLIGHT: usize = 16;
+/// Watch events of the Lease on their way to the elector.
+const WATCH_EVENT_CHANNEL: usize = 16;
 
-/// A replica that wants to lead.
-pub(crate) struct Election {
+/// The configuration of a replica that takes part in a leader election.
+pub(crate) struct ElectionConfig {
     pub(crate) client: Client,
     pub(crate) name: String,
     pub(crate) namespace: String,
-    /// Unlike that of any other process, also of an earlier one in the same pod.
+    /// Different from that of any other process, even an earlier one in the same pod.
     pub(crate) identity: String,
-    pub(crate) terms: LeaseTimings,
+    pub(crate) timings: LeaseTimings,
     pub(crate) clock: WallClock,
     pub(crate) streams: StreamSettings,
     pub(crate) heartbeat: Heartbeat,
 }
 
-/// The Lease could not be made one's own.
+/// The reason for which the Lease could not be acquired or renewed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("the server did not answer in time")]
     Timeout,
-    #[error("the answer is no Lease")]
+    #[error("the response is not a Lease")]
     Unreadable,
     #[error("{0}")]
     Api(#[from] requests::Error),
 }
 
-/// A candidate at work.
-struct Campaign<'a> {
-    election: &'a Election,
+/// Acquires and renews the Lease.
+struct LeaderElector<'a> {
+    config: &'a ElectionConfig,
     api: KindApi,
     candidate: Candidate,
-    /// The Lease as it was seen last.
+    /// The last known state of the Lease.
     object: Option<Value>,
     begun: Instant,
-    standing: Standing,
+    state: LeadershipState,
 }
 
-/// What was told about this replica last.
+/// The last state of this replica that was reported to the pause gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Waiting,
+enum LeadershipState {
+    Standby,
     Leading,
-    /// The lease could not be renewed, and nobody else has taken it yet.
-    Ousted,
+    /// The lease could not be renewed, and no other replica has acquired it yet.
+    LeaseLost,
 }
 
-/// Takes part in the election until `stop`; then gives the lease back.
+/// Takes part in the election until `stop`; then releases the lease.
 ///
-/// The caller has forbidden everything before anybody could begin.
-pub(crate) async fn run(election: Election, source: PauseHandle, stop: CancellationToken) {
-    let mut campaign = Campaign::new(&election);
+/// The caller has paused the operator by the handle before.
+pub(crate) async fn run(config: ElectionConfig, handle: PauseHandle, stop: CancellationToken) {
+    let mut elector = LeaderElector::new(&config);
     tokio::select! {
-        () = campaign.run(&source) => {}
+        () = elector.run(&handle) => {}
         () = stop.cancelled() => {
-            source.forbid(PauseReason::Standby { leader: None });
-            campaign.give_back().await;
+            handle.forbid(PauseReason::Standby { leader: None });
+            elector.release().await;
         }
     }
 }
 
-// === impl Campaign ===
+// === impl LeaderElector ===
 
-impl<'a> Campaign<'a> {
-    fn new(election: &'a Election) -> Self {
+impl<'a> LeaderElector<'a> {
+    fn new(config: &'a ElectionConfig) -> Self {
         let mut selectors = Selectors::default();
         let field = "metadata.name".to_owned();
-        selectors.fields.insert(field, election.name.clone());
+        selectors.fields.insert(field, config.name.clone());
         Self {
-            election,
-            api: KindApi::new(election.client.clone(), LEASES, selectors),
-            candidate: Candidate::new(election.identity.clone(), election.terms),
+            config,
+            api: KindApi::new(config.client.clone(), LEASES, selectors),
+            candidate: Candidate::new(config.identity.clone(), config.timings),
             object: None,
             begun: Instant::now(),
-            standing: Standing::Waiting,
+            state: LeadershipState::Standby,
         }
     }
 
-    async fn run(&mut self, source: &PauseHandle) {
-        let (sink, mut news) = mpsc::channel(NEWS_IN_FLIGHT);
-        let stream = WatchStream {
+    async fn run(&mut self, handle: &PauseHandle) {
+        let (sink, mut watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
+        let stream = Stream {
             api: self.api.clone(),
             kind: KindIndex(0),
-            namespace: Some(self.election.namespace.clone()),
-            retention: Retention::Identity,
-            settings: self.election.streams.clone(),
-            health: StreamHealth::unobserved(),
+            namespace: Some(self.config.namespace.clone()),
+            retain: Retain::Identity,
+            settings: self.config.streams.clone(),
+            observed: StreamHealth::unobserved(),
         };
         let mut streams = Tasks::default();
         streams.spawn(
             "watch of the lease",
             stream::run(stream, StreamOutput::Queue(sink), PauseGate::always()),
         );
-        self.look().await;
+        self.read_lease().await;
         loop {
-            self.tell(source);
+            self.report(handle);
             let wait = match self.candidate.step(self.now()) {
                 ElectionStep::Acquire | ElectionStep::Renew => {
-                    self.ask().await;
+                    self.acquire_or_renew().await;
                     continue;
                 }
                 ElectionStep::Wait(wait) => wait,
             };
-            self.election.heartbeat.within(wait);
+            self.config.heartbeat.within(wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the lease is not watched any more: {ended}");
                 }
-                Some((_, QueueItem::Event(watch_event))) = news.recv() => self.saw(&watch_event),
+                Some((_, QueueItem::Seen(watch_event))) = watch_events.recv() => self.observe_watch_event(&watch_event),
             }
         }
     }
@@ -155,34 +155,33 @@ impl<'a> Campaign<'a> {
         self.begun.elapsed()
     }
 
-    /// Lets everybody know how long they may act.
-    fn tell(&mut self, source: &PauseHandle) {
+    /// Reports to the pause gate how long this replica may write.
+    fn report(&mut self, handle: &PauseHandle) {
         let leader = self.candidate.other_holder().map(str::to_owned);
         match self.candidate.holds_until(self.now()) {
             Some(until) => {
-                if self.standing != Standing::Leading {
+                if self.state != LeadershipState::Leading {
                     info!(
                         "leading: {} holds the lease {}",
-                        self.election.identity,
+                        self.config.identity,
                         self.lease()
                     );
                 }
-                self.standing = Standing::Leading;
-                source.resume_until(self.begun + until);
+                self.state = LeadershipState::Leading;
+                handle.resume_until(self.begun + until);
             }
-            None if self.standing != Standing::Waiting && leader.is_none() => {
-                self.standing = Standing::Ousted;
-                source.forbid(PauseReason::LeaseLost);
+            None if self.state != LeadershipState::Standby && leader.is_none() => {
+                self.state = LeadershipState::LeaseLost;
+                handle.forbid(PauseReason::LeaseLost);
             }
             None => {
-                self.standing = Standing::Waiting;
-                source.forbid(PauseReason::Standby { leader });
+                self.state = LeadershipState::Standby;
+                handle.forbid(PauseReason::Standby { leader });
             }
         }
     }
 
-    /// Tries to acquire the lease, or to renew it.
-    async fn ask(&mut self) {
+    async fn acquire_or_renew(&mut self) {
         let sent = self.now();
         match self.limited(self.claim()).await {
             Ok(object) => match read(&object) {
@@ -194,14 +193,14 @@ impl<'a> Campaign<'a> {
             },
             Err(Error::Api(requests::Error::Conflict(_) | requests::Error::NotFound)) => {
                 debug!("the lease {} has changed meanwhile", self.lease());
-                self.look().await;
+                self.read_lease().await;
                 if self.candidate.other_holder().is_some() {
                     self.candidate.refused(self.now());
                 }
             }
             Err(error) => {
                 self.failed(&error);
-                self.look().await;
+                self.read_lease().await;
             }
         }
     }
@@ -214,10 +213,10 @@ impl<'a> Campaign<'a> {
         self.candidate.refused(self.now());
     }
 
-    /// Reads the Lease; what is not known stays as it was.
-    async fn look(&mut self) {
-        let namespace = Some(self.election.namespace.as_str());
-        let get = async { Ok(self.api.get(namespace, &self.election.name).await?) };
+    /// Reads the Lease; if that fails, its last known state stays.
+    async fn read_lease(&mut self) {
+        let namespace = Some(self.config.namespace.as_str());
+        let get = async { Ok(self.api.get(namespace, &self.config.name).await?) };
         match self.limited(get).await {
             Ok(object) => self.observe(Some(object)),
             Err(Error::Api(requests::Error::NotFound)) => self.observe(None),
@@ -225,8 +224,8 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// Takes in what the watch brings, which may be older than the answer to the last request.
-    fn saw(&mut self, watch_event: &WatchEvent) {
+    /// Observes a watch event, unless it is older than the response to the last request.
+    fn observe_watch_event(&mut self, watch_event: &WatchEvent) {
         let known = self.candidate.version().map(ResourceVersion::new);
         match (&watch_event.version, known) {
             (Some(seen), Some(known)) if seen.is_known_after(&known) => {}
@@ -242,13 +241,13 @@ impl<'a> Campaign<'a> {
     }
 
     async fn claim(&self) -> Result<Value, Error> {
-        let election = self.election;
-        let now = format!("{:.6}", election.clock.now());
+        let config = self.config;
+        let now = format!("{:.6}", config.clock.now());
         let spec = self.object.as_ref().map(|object| &object["spec"]);
-        let held = spec.is_some_and(|spec| spec["holderIdentity"] == *election.identity);
+        let held = spec.is_some_and(|spec| spec["holderIdentity"] == *config.identity);
         let mut claim = json!({
-            "holderIdentity": election.identity,
-            "leaseDurationSeconds": election.terms.duration.as_secs(),
+            "holderIdentity": config.identity,
+            "leaseDurationSeconds": config.timings.duration.as_secs(),
             "renewTime": now,
         });
         if !held {
@@ -256,12 +255,12 @@ impl<'a> Campaign<'a> {
             claim["acquireTime"] = now.into();
             claim["leaseTransitions"] = before.map_or(0, |count| count.saturating_add(1)).into();
         }
-        let namespace = Some(election.namespace.as_str());
+        let namespace = Some(config.namespace.as_str());
         let Some(version) = self.candidate.version() else {
             let lease = json!({
                 "apiVersion": LEASES.api_version(),
                 "kind": LEASES.kind,
-                "metadata": {"name": election.name, "namespace": election.namespace},
+                "metadata": {"name": config.name, "namespace": config.namespace},
                 "spec": claim,
             });
             return Ok(self.api.create(namespace, &lease).await?);
@@ -269,43 +268,46 @@ impl<'a> Campaign<'a> {
         self.write(version, claim).await
     }
 
-    /// Changes the Lease, provided that nobody else did.
+    /// Writes the Lease; the API server rejects it if another process has written since.
     async fn write(&self, version: &str, spec: Value) -> Result<Value, Error> {
         let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec});
-        let namespace = Some(self.election.namespace.as_str());
+        let namespace = Some(self.config.namespace.as_str());
         let body = PatchBody::Merge(&patch);
-        let name = &self.election.name;
-        Ok(self.api.patch(namespace, name, Target::Body, &body).await?)
+        let name = &self.config.name;
+        Ok(self
+            .api
+            .patch(namespace, name, PatchTarget::Body, &body)
+            .await?)
     }
 
-    /// Lets the others take over at once.
-    async fn give_back(&mut self) {
+    /// Releases the lease, so that another replica can acquire it at once.
+    async fn release(&mut self) {
         let holds = self.candidate.holds_until(self.now()).is_some();
         self.candidate.resign();
         let Some(version) = self.candidate.version().filter(|_| holds) else {
             return;
         };
-        let now = format!("{:.6}", self.election.clock.now());
+        let now = format!("{:.6}", self.config.clock.now());
         let free = json!({"holderIdentity": null, "leaseDurationSeconds": 1, "renewTime": now});
-        match timeout(FAREWELL, self.write(version, free)).await {
-            Ok(Ok(_)) => info!("the lease {} is given back", self.lease()),
-            Ok(Err(error)) => warn!("the lease {} is not given back: {error}", self.lease()),
-            Err(_) => warn!("the lease {} is not given back: no answer", self.lease()),
+        match timeout(RELEASE_TIMEOUT, self.write(version, free)).await {
+            Ok(Ok(_)) => info!("the lease {} is released", self.lease()),
+            Ok(Err(error)) => warn!("the lease {} is not released: {error}", self.lease()),
+            Err(_) => warn!("the lease {} is not released: no response", self.lease()),
         }
     }
 
-    /// Leaves time for another attempt before the deadline.
+    /// Limits a request, so that there is time for another attempt before the renew deadline.
     async fn limited(
         &self,
         request: impl Future<Output = Result<Value, Error>>,
     ) -> Result<Value, Error> {
-        let limit = self.election.terms.renew_deadline / 2;
-        self.election.heartbeat.within(limit);
+        let limit = self.config.timings.renew_deadline / 2;
+        self.config.heartbeat.within(limit);
         timeout(limit, request).await.unwrap_or(Err(Error::Timeout))
     }
 
     fn lease(&self) -> String {
-        format!("{}/{}", self.election.namespace, self.election.name)
+        format!("{}/{}", self.config.namespace, self.config.name)
     }
 }
 

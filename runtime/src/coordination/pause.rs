@@ -1,8 +1,8 @@
-//! Whether the operator may act, and why not: the gate that every attempt and every write passes.
+//! Pauses of the operator: the gate that every attempt and every write passes.
 //!
-//! Whoever can pause the operator owns a [`PauseHandle`]; the operator runs while all of them agree.
-//! Streams, queue and handlers each hold an [`PauseGate`]. A pause begins a new epoch: whatever
-//! was planned in an earlier one is dropped, and the lists are read anew afterwards.
+//! A part that can pause the operator owns a [`PauseHandle`]; the operator runs while none of them
+//! pauses it. Streams, queue and handlers each hold a [`PauseGate`]. A pause begins a new epoch: work
+//! planned in an earlier epoch is dropped, and the streams list their objects again afterwards.
 
 use std::fmt;
 use std::pin::pin;
@@ -13,32 +13,32 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::info;
 
-/// Why the operator does not run.
+/// The reason for a pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PauseReason {
-    /// It has not found out yet whether it may.
+    /// The operator does not know yet whether it may run.
     Starting,
-    /// Operators with a higher priority are there.
+    /// Operators with a higher priority run.
     Peers(String),
-    /// Operators with the same priority are there.
+    /// Operators with the same priority run.
     Tie(String),
-    /// The peering that it must take part in does not exist, or cannot be used.
+    /// The mandatory peering does not exist, or cannot be used.
     NoPeering(String),
     /// Another replica is the leader.
     Standby {
         /// The leader, if it is known.
         leader: Option<String>,
     },
-    /// It was the leader, and could not renew its lease in time.
+    /// This replica was the leader, and could not renew its lease in time.
     LeaseLost,
 }
 
-/// How long the operator may act, if that is limited.
+/// The time up to which the operator may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeaseTerm {
-    /// Nobody else could act instead.
+    /// There is no leader election.
     Unlimited,
-    /// Up to this moment, unless it is extended.
+    /// Up to this moment, unless the lease is renewed.
     Until(Instant),
     /// Not at all.
     Over,
@@ -48,12 +48,12 @@ enum LeaseTerm {
 struct State {
     epoch: u64,
     pauses: Vec<Option<PauseReason>>,
-    tenure: LeaseTerm,
-    /// The pause that the log told of last; none if it told that there is none.
-    told: Option<PauseReason>,
+    lease_term: LeaseTerm,
+    /// The pause that was logged last; none if the end of a pause was.
+    logged: Option<PauseReason>,
 }
 
-/// The one place where the state is changed.
+/// Changes the state, on behalf of all handles.
 #[derive(Debug, Clone)]
 pub(crate) struct PauseSwitch {
     state: Arc<watch::Sender<State>>,
@@ -63,16 +63,16 @@ pub(crate) struct PauseSwitch {
 #[derive(Debug)]
 pub(crate) struct PauseHandle {
     switch: PauseSwitch,
-    place: usize,
+    index: usize,
 }
 
-/// What everybody who acts has to ask; cheap to clone.
+/// The view of the state that streams, queue and handlers check; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct PauseGate {
     state: watch::Receiver<State>,
 }
 
-/// The tenure ended before the work did.
+/// The lease ended before the work did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the lease has ended")]
 pub(crate) struct LeaseEnded;
@@ -80,7 +80,7 @@ pub(crate) struct LeaseEnded;
 // === impl PauseReason ===
 
 impl PauseReason {
-    /// A word for the kind of pause, for machines.
+    /// The kind of pause as one word, for metrics and the health endpoint.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -96,10 +96,10 @@ impl PauseReason {
 impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Starting => f.write_str("it is not known yet who else runs"),
+            Self::Starting => f.write_str("it is not known yet which other operators run"),
             Self::Peers(peers) => write!(f, "in favour of {peers}"),
             Self::Tie(peers) => write!(f, "the priority is the same as that of {peers}"),
-            Self::NoPeering(story) => f.write_str(story),
+            Self::NoPeering(message) => f.write_str(message),
             Self::Standby {
                 leader: Some(leader),
             } => write!(f, "{leader} is the leader"),
@@ -112,13 +112,13 @@ impl fmt::Display for PauseReason {
 // === impl PauseSwitch ===
 
 impl PauseSwitch {
-    /// A switch that nobody holds, and the view of it.
+    /// A switch without handles, and the view of it.
     pub(crate) fn new() -> (Self, PauseGate) {
         let (sender, state) = watch::channel(State {
             epoch: 0,
             pauses: Vec::new(),
-            tenure: LeaseTerm::Unlimited,
-            told: None,
+            lease_term: LeaseTerm::Unlimited,
+            logged: None,
         });
         let switch = Self {
             state: Arc::new(sender),
@@ -126,43 +126,43 @@ impl PauseSwitch {
         (switch, PauseGate { state })
     }
 
-    /// Gives somebody the right to pause, and pauses until that one says otherwise.
-    pub(crate) fn source(&self) -> PauseHandle {
-        let mut place = 0;
+    /// Makes a handle, and pauses the operator until that handle resumes it.
+    pub(crate) fn handle(&self) -> PauseHandle {
+        let mut index = 0;
         self.state.send_modify(|state| {
-            place = state.pauses.len();
+            index = state.pauses.len();
             state.pauses.push(Some(PauseReason::Starting));
         });
         PauseHandle {
             switch: self.clone(),
-            place,
+            index,
         }
     }
 
-    /// The same without a pause at first, for somebody who comes while the operator runs.
-    pub(crate) fn late_source(&self) -> PauseHandle {
-        let mut place = 0;
+    /// Makes a handle without a pause, for a part that starts while the operator runs.
+    pub(crate) fn handle_without_pause(&self) -> PauseHandle {
+        let mut index = 0;
         self.state.send_if_modified(|state| {
-            place = state.pauses.len();
+            index = state.pauses.len();
             state.pauses.push(None);
             false
         });
         PauseHandle {
             switch: self.clone(),
-            place,
+            index,
         }
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
         self.state.send_modify(|state| {
             let ran = state.pause().is_none();
-            let lapsed = state.has_lapsed();
+            let lease_ended = state.has_lease_ended();
             change(state);
-            // What was refused after the tenure had ended is not to be forgotten.
-            if lapsed || (ran && state.pause().is_some()) {
+            // Work that was rejected after the lease had ended must be planned again.
+            if lease_ended || (ran && state.pause().is_some()) {
                 state.epoch += 1;
             }
-            state.tell();
+            state.log_change();
         });
     }
 }
@@ -173,27 +173,27 @@ impl PauseHandle {
     /// Pauses the operator.
     pub(crate) fn pause(&self, pause: PauseReason) {
         self.switch
-            .change(|state| state.pauses[self.place] = Some(pause));
+            .change(|state| state.pauses[self.index] = Some(pause));
     }
 
-    /// No longer wants a pause.
+    /// Ends the pause of this handle.
     pub(crate) fn resume(&self) {
-        self.switch.change(|state| state.pauses[self.place] = None);
+        self.switch.change(|state| state.pauses[self.index] = None);
     }
 
-    /// Lets the operator act up to this moment, and no longer.
+    /// Ends the pause of this handle, and lets the operator write up to this moment.
     pub(crate) fn resume_until(&self, until: Instant) {
         self.switch.change(|state| {
-            state.pauses[self.place] = None;
-            state.tenure = LeaseTerm::Until(until);
+            state.pauses[self.index] = None;
+            state.lease_term = LeaseTerm::Until(until);
         });
     }
 
     /// Pauses the operator, and forbids all writes.
     pub(crate) fn forbid(&self, pause: PauseReason) {
         self.switch.change(|state| {
-            state.pauses[self.place] = Some(pause);
-            state.tenure = LeaseTerm::Over;
+            state.pauses[self.index] = Some(pause);
+            state.lease_term = LeaseTerm::Over;
         });
     }
 }
@@ -205,25 +205,25 @@ impl State {
         self.pauses.iter().flatten().next()
     }
 
-    /// Tells the log what has changed; that nothing is known yet is no news.
-    fn tell(&mut self) {
+    /// Logs a change of the pause; the pause of the start is not logged.
+    fn log_change(&mut self) {
         let pause = self.pause().cloned();
         match &pause {
             Some(PauseReason::Starting) => return,
-            told if *told == self.told => return,
+            logged if *logged == self.logged => return,
             Some(pause) => info!("Pausing operations: {pause}."),
             None => info!("Resuming operations."),
         }
-        self.told = pause;
+        self.logged = pause;
     }
 
-    /// Whether the time is over, though nobody has said so yet.
-    fn has_lapsed(&self) -> bool {
-        matches!(self.tenure, LeaseTerm::Until(until) if Instant::now() >= until)
+    /// Whether the lease has ended before a handle noticed it.
+    fn has_lease_ended(&self) -> bool {
+        matches!(self.lease_term, LeaseTerm::Until(until) if Instant::now() >= until)
     }
 
     fn may_write(&self) -> bool {
-        match self.tenure {
+        match self.lease_term {
             LeaseTerm::Unlimited => true,
             LeaseTerm::Until(until) => Instant::now() < until,
             LeaseTerm::Over => false,
@@ -254,17 +254,17 @@ impl PauseGate {
         self.state.borrow().may_write()
     }
 
-    /// Counts the pauses that began.
+    /// The number of pauses so far.
     pub(crate) fn epoch(&self) -> u64 {
         self.state.borrow().epoch
     }
 
-    /// Why nothing is done at the moment, if that is so.
+    /// The reason for the current pause, if there is one.
     pub(crate) fn pause(&self) -> Option<PauseReason> {
         self.state.borrow().pause().cloned()
     }
 
-    /// Waits for any change; `false` if there will be none.
+    /// Waits for any change; `false` if the switch is gone.
     pub(crate) async fn changed(&mut self) -> bool {
         self.state.changed().await.is_ok()
     }
@@ -272,7 +272,7 @@ impl PauseGate {
     /// Waits until the operator runs, and returns the epoch.
     pub(crate) async fn running(&self) -> u64 {
         let mut state = self.state.clone();
-        // Nobody may be left who could change it; if it is paused then, it is for ever.
+        // If the switch is gone, a pause lasts for ever.
         let epoch = state
             .wait_for(State::is_running)
             .await
@@ -293,7 +293,7 @@ impl PauseGate {
         }
     }
 
-    /// Waits until this operator leads, whether or not something else makes it pause.
+    /// Waits until this replica leads, even if another reason pauses it.
     pub(crate) async fn leading(&self) {
         let mut state = self.state.clone();
         if state.wait_for(State::may_write).await.is_err() && !self.may_write() {
@@ -301,12 +301,12 @@ impl PauseGate {
         }
     }
 
-    /// Waits until this operator does not lead any more.
-    pub(crate) async fn lapsed(&self) {
+    /// Waits until this replica does not lead any more.
+    pub(crate) async fn lease_ended(&self) {
         let mut state = self.state.clone();
         loop {
-            let tenure = state.borrow_and_update().tenure;
-            let changed = match tenure {
+            let lease_term = state.borrow_and_update().lease_term;
+            let changed = match lease_term {
                 LeaseTerm::Over => return,
                 LeaseTerm::Unlimited => state.changed().await,
                 LeaseTerm::Until(until) => tokio::select! {
@@ -325,24 +325,24 @@ impl PauseGate {
         }
     }
 
-    /// Does the work as long as this operator leads.
+    /// Does the work as long as this replica leads.
     ///
-    /// The clock is asked before every single step of the work: a process that was stopped finds
-    /// out before it goes on, not when a timer tells it.
+    /// The clock is read before every step of the work: a process that was suspended notices the
+    /// end of its lease before it continues, not when a timer fires.
     ///
     /// # Errors
-    /// If the lease ended first. The work is dropped where it stands.
+    /// If the lease ended first. The work is dropped at its current step.
     pub(crate) async fn while_leading<T>(
         &self,
         work: impl Future<Output = T>,
     ) -> Result<T, LeaseEnded> {
-        if self.state.borrow().tenure == LeaseTerm::Unlimited {
+        if self.state.borrow().lease_term == LeaseTerm::Unlimited {
             return Ok(work.await);
         }
         let mut work = pin!(work);
-        let mut lapsed = pin!(self.lapsed());
+        let mut lease_ended = pin!(self.lease_ended());
         std::future::poll_fn(|cx| {
-            if !self.may_write() || lapsed.as_mut().poll(cx).is_ready() {
+            if !self.may_write() || lease_ended.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Err(LeaseEnded));
             }
             work.as_mut().poll(cx).map(Ok)

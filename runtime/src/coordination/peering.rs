@@ -1,7 +1,7 @@
-//! Takes part in a peering: tells others that this operator is alive, and pauses for them.
+//! Takes part in a peering: keeps the record of this operator alive, and pauses for its peers.
 //!
-//! One task per served namespace, or one for the whole cluster. It never writes to an object that
-//! is handled; it moves nothing but its own [`PauseHandle`].
+//! One task runs per served namespace, or one for the whole cluster. It writes only to peering
+//! objects, and affects the operator only by its own [`PauseHandle`].
 
 mod object;
 
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use self::object::{Presence, Table};
+use self::object::{ObservedPeering, PeeringObjectState};
 use crate::coordination::clock::WallClock;
 use crate::coordination::pause::{PauseGate, PauseHandle, PauseReason};
 use crate::health::metrics::{GaugeShare, Metrics};
@@ -25,83 +25,83 @@ use crate::task::heartbeat::Heartbeat;
 use crate::watch::stream::{StreamOutput, StreamSettings};
 use crate::watch::{KindIndex, QueueItem, WatchEventType};
 
-pub(crate) use self::object::Seat;
+pub(crate) use self::object::PeeringRef;
 
-/// How soon a request that failed is made again.
+/// The pause before a failed request is repeated.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether the definition of peerings has come.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// The interval of discovery while the peering resources are not defined.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long the removal of the own record may take at the end.
-const FAREWELL: Duration = Duration::from_secs(3);
+/// The time to remove the own record at the end.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// News on their way from the streams of the peering objects.
-const NEWS_IN_FLIGHT: usize = 16;
+/// Watch events of the peering objects on their way to the task.
+const WATCH_EVENT_CHANNEL: usize = 16;
 
-/// An operator in a peering.
-pub(crate) struct Member {
+/// The configuration of an operator that takes part in a peering.
+pub(crate) struct PeeringConfig {
     pub(crate) client: Client,
     pub(crate) identity: String,
     pub(crate) settings: PeeringSettings,
     pub(crate) clock: WallClock,
     pub(crate) streams: StreamSettings,
     pub(crate) metrics: Metrics,
-    /// Where the peering object is; none stands for the whole cluster.
+    /// The namespace of the peering object; none for a ClusterKopfPeering.
     pub(crate) namespace: Option<String>,
     pub(crate) heartbeat: Heartbeat,
 }
 
-/// A member at work.
-struct Session<'a> {
-    member: &'a Member,
+/// The state of an operator that takes part in a peering.
+struct PeeringTask<'a> {
+    config: &'a PeeringConfig,
     own: OwnPeer,
-    tables: Vec<Table>,
+    objects: Vec<ObservedPeering>,
     begun: Instant,
-    touch_at: Instant,
-    look_at: Instant,
+    renew_at: Instant,
+    discover_at: Instant,
     recheck_at: Option<Instant>,
     warned: Vec<String>,
-    /// How many others there are.
-    others: GaugeShare,
+    /// The number of other operators, for the metrics.
+    others: Share,
 }
 
-/// Takes part as long as this operator leads, until `stop`; then removes the own record.
+/// Takes part as long as this replica leads, until `stop`; then removes the own record.
 pub(crate) async fn run(
-    member: Member,
-    source: &PauseHandle,
+    config: PeeringConfig,
+    handle: &PauseHandle,
     pause_gate: PauseGate,
     stop: CancellationToken,
 ) {
     loop {
-        member.heartbeat.rest();
+        config.heartbeat.rest();
         tokio::select! {
             () = stop.cancelled() => return,
             () = pause_gate.leading() => {}
         }
-        let mut session = Session::new(&member);
+        let mut task = PeeringTask::new(&config);
         tokio::select! {
-            () = session.take_part(source) => {}
-            () = stop.cancelled() => return session.leave().await,
-            // The next leader goes on with the record.
-            () = pause_gate.lapsed() => source.pause(PauseReason::Starting),
+            () = task.take_part(handle) => {}
+            () = stop.cancelled() => return task.leave().await,
+            // The next leader continues the record.
+            () = pause_gate.lease_ended() => handle.pause(PauseReason::Starting),
         }
     }
 }
 
-// === impl Member ===
+// === impl PeeringConfig ===
 
-impl Member {
-    fn seat(&self) -> Seat {
-        Seat {
+impl PeeringConfig {
+    fn peering_ref(&self) -> PeeringRef {
+        PeeringRef {
             client: self.client.clone(),
             name: self.settings.name.clone(),
             namespace: self.namespace.clone(),
         }
     }
 
-    /// Where the peering is, for people.
-    fn place(&self) -> String {
+    /// The scope of the peering, for messages.
+    fn scope(&self) -> String {
         match &self.namespace {
             Some(namespace) => format!("in {namespace:?}"),
             None => "cluster-wide".to_owned(),
@@ -109,40 +109,40 @@ impl Member {
     }
 }
 
-// === impl Session ===
+// === impl PeeringTask ===
 
-impl<'a> Session<'a> {
-    fn new(member: &'a Member) -> Self {
+impl<'a> PeeringTask<'a> {
+    fn new(config: &'a PeeringConfig) -> Self {
         let now = Instant::now();
         Self {
-            member,
+            config,
             own: OwnPeer {
-                identity: member.identity.clone(),
-                priority: member.settings.priority,
-                ties: member.settings.ties,
+                identity: config.identity.clone(),
+                priority: config.settings.priority,
+                ties: config.settings.ties,
             },
-            tables: Table::all(&member.seat()),
+            objects: ObservedPeering::all(&config.peering_ref()),
             begun: now,
-            touch_at: now,
-            look_at: now,
+            renew_at: now,
+            discover_at: now,
             recheck_at: None,
             warned: Vec::new(),
-            others: member.metrics.peers(),
+            others: config.metrics.peers(),
         }
     }
 
-    async fn take_part(&mut self, source: &PauseHandle) {
-        let (sink, mut news) = mpsc::channel(NEWS_IN_FLIGHT);
+    async fn take_part(&mut self, handle: &PauseHandle) {
+        let (sink, mut watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
         let mut streams = Tasks::default();
         loop {
-            if self.look_at <= Instant::now() {
-                self.look().await;
+            if self.discover_at <= Instant::now() {
+                self.discover().await;
             }
-            if self.touch_at <= Instant::now() {
-                self.touch().await;
+            if self.renew_at <= Instant::now() {
+                self.renew().await;
             }
-            for (index, table) in (0..).map(KindIndex).zip(&mut self.tables) {
-                if let Some(stream) = table.stream(index, &self.member.streams) {
+            for (index, object) in (0..).map(KindIndex).zip(&mut self.objects) {
+                if let Some(stream) = object.stream(index, &self.config.streams) {
                     let stream = crate::watch::stream::run(
                         stream,
                         StreamOutput::Queue(sink.clone()),
@@ -151,168 +151,174 @@ impl<'a> Session<'a> {
                     streams.spawn("watch of the peering", stream);
                 }
             }
-            self.decide(source).await;
-            let next = [Some(self.touch_at), Some(self.look_at), self.recheck_at];
-            let next = next.into_iter().flatten().min().unwrap_or(self.touch_at);
+            self.decide(handle).await;
+            let next = [Some(self.renew_at), Some(self.discover_at), self.recheck_at];
+            let next = next.into_iter().flatten().min().unwrap_or(self.renew_at);
             let pause = next.saturating_duration_since(Instant::now());
-            self.member.heartbeat.within(pause);
+            self.config.heartbeat.within(pause);
             tokio::select! {
                 () = sleep_until(next) => {}
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the peering is not watched any more: {ended}");
                 }
-                Some((key, QueueItem::Event(watch_event))) = news.recv() => {
+                Some((key, QueueItem::Seen(watch_event))) = watch_events.recv() => {
                     let now = self.now();
-                    let table = &mut self.tables[usize::from(key.kind.0)];
+                    let object = &mut self.objects[usize::from(key.kind.0)];
                     let appeared = match watch_event.event_type {
-                        WatchEventType::Deleted => table.lost(),
-                        _ => table.saw(&watch_event.text, now),
+                        WatchEventType::Deleted => object.observe_deletion(),
+                        _ => object.observe_text(&watch_event.text, now),
                     };
                     if appeared {
-                        self.touch_at = Instant::now();
+                        self.renew_at = Instant::now();
                     }
                 }
             }
         }
     }
 
-    /// Finds out which definitions of peerings the server has.
-    async fn look(&mut self) {
-        let mut pause = LOOK_EVERY;
-        for table in &mut self.tables {
-            self.member.heartbeat.within(object::PATIENCE);
-            match table.look().await {
-                Ok(true) => self.touch_at = Instant::now(),
+    /// Discovers which peering resources the API server serves.
+    async fn discover(&mut self) {
+        let mut pause = DISCOVERY_INTERVAL;
+        for object in &mut self.objects {
+            self.config.heartbeat.within(object::REQUEST_TIMEOUT);
+            match object.discover().await {
+                Ok(true) => self.renew_at = Instant::now(),
                 Ok(false) => {}
                 Err(error) => {
-                    warn!("looking for peerings failed: {error}");
+                    warn!("discovery of peerings failed: {error}");
                     pause = RETRY;
                 }
             }
         }
-        self.look_at = Instant::now() + pause;
+        self.discover_at = Instant::now() + pause;
     }
 
-    /// Renews the own record, and reads those of the others in the answer.
-    async fn touch(&mut self) {
-        let settings = &self.member.settings;
-        let (name, place) = (&settings.name, self.member.place());
+    /// Renews the own record, and reads those of the others in the response.
+    async fn renew(&mut self) {
+        let settings = &self.config.settings;
+        let (name, scope) = (&settings.name, self.config.scope());
         let own = self.own_record();
         let leeway = Duration::from_secs(Rng::new().u64(5..=10));
         let mut pause = keepalive(settings.lifetime, leeway);
         let now = self.now();
-        for table in self.tables.iter_mut().filter(|table| table.is_served()) {
-            self.member.heartbeat.within(object::PATIENCE);
-            match table.announce(&own, now).await {
-                Ok(answer) => {
+        for object in self.objects.iter_mut().filter(|object| object.is_served()) {
+            self.config.heartbeat.within(object::REQUEST_TIMEOUT);
+            match object.announce(&own, now).await {
+                Ok(result) => {
                     if !settings.stealth {
-                        debug!("Keep-alive in {name:?} {place}: {answer}.");
+                        debug!("Keep-alive in {name:?} {scope}: {result}.");
                     }
                 }
                 Err(error) => {
-                    warn!("Keep-alive in {name:?} {place} failed: {error}");
+                    warn!("Keep-alive in {name:?} {scope} failed: {error}");
                     pause = pause.min(RETRY);
                 }
             }
         }
-        self.touch_at = Instant::now() + pause;
+        self.renew_at = Instant::now() + pause;
     }
 
     fn own_record(&self) -> Peer {
         Peer {
             identity: self.own.identity.clone(),
             priority: self.own.priority,
-            lifetime: self.member.settings.lifetime,
-            lastseen: kopf_core::time::to_micros(self.member.clock.now()),
+            lifetime: self.config.settings.lifetime,
+            lastseen: kopf_core::time::to_micros(self.config.clock.now()),
         }
     }
 
     fn now(&self) -> kopf_core::peering::ClockReading {
         kopf_core::peering::ClockReading {
-            wall: self.member.clock.now(),
+            wall: self.config.clock.now(),
             uptime: self.begun.elapsed(),
         }
     }
 
-    async fn decide(&mut self, source: &PauseHandle) {
+    /// Pauses or resumes the operator by the records of its peers, and removes expired records.
+    async fn decide(&mut self, handle: &PauseHandle) {
         let now = self.now();
-        let (mut ahead, mut level) = (Vec::new(), Vec::new());
+        let (mut higher, mut equal) = (Vec::new(), Vec::new());
         let (mut dead, mut recheck) = (Vec::new(), None);
         let mut others = 0;
-        for (index, table) in self.tables.iter().enumerate() {
-            let Some(verdict) = table.verdict(&self.own, now) else {
+        for (index, object) in self.objects.iter().enumerate() {
+            let Some(decision) = object.decide(&self.own, now) else {
                 continue;
             };
-            match verdict.action {
-                PeeringAction::Run => {}
-                PeeringAction::PauseForHigher(peers) => ahead.extend(peers),
-                PeeringAction::PauseForEqual(peers) => level.extend(peers),
+            match decision.stance {
+                PeeringStance::Run => {}
+                PeeringStance::Yield(peers) => higher.extend(peers),
+                PeeringStance::Tie(peers) => equal.extend(peers),
             }
-            others += verdict.alive;
-            recheck = recheck.into_iter().chain(verdict.recheck).min();
-            dead.push((index, verdict.dead));
+            others += decision.alive;
+            recheck = recheck.into_iter().chain(decision.recheck).min();
+            dead.push((index, decision.dead));
         }
         self.others.set(others);
         self.recheck_at = recheck.map(|wait| Instant::now() + wait);
-        self.warn_about(&level);
-        if !ahead.is_empty() {
-            source.pause(PauseReason::Peers(names(&ahead)));
-        } else if !level.is_empty() {
-            source.pause(PauseReason::Tie(names(&level)));
-        } else if let Some(complaint) = self.missing() {
-            source.pause(PauseReason::NoPeering(complaint));
-        } else if self.tables.iter().all(Table::is_settled) {
-            source.resume();
+        self.warn_about(&equal);
+        if !higher.is_empty() {
+            handle.pause(PauseReason::Peers(names(&higher)));
+        } else if !equal.is_empty() {
+            handle.pause(PauseReason::Tie(names(&equal)));
+        } else if let Some(reason) = self.missing() {
+            handle.pause(PauseReason::NoPeering(reason));
+        } else if self.objects.iter().all(ObservedPeering::is_known) {
+            handle.resume();
         }
         for (index, dead) in dead {
-            self.member.heartbeat.within(object::PATIENCE);
-            if let Err(error) = self.tables[index].bury(dead).await {
-                debug!("records of operators that are gone were not removed: {error}");
+            self.config.heartbeat.within(object::REQUEST_TIMEOUT);
+            if let Err(error) = self.objects[index].remove_dead(dead).await {
+                debug!("expired peering records were not removed: {error}");
             }
         }
     }
 
-    /// Why the peering cannot be used, if it has to be.
+    /// The reason for which a mandatory peering cannot be used, if there is one.
     fn missing(&self) -> Option<String> {
-        let mandatory = self.member.settings.mode == PeeringMode::Mandatory;
-        let settled = self.tables.iter().all(Table::is_settled);
-        let found = self.tables.iter().any(Table::is_found);
-        if !mandatory || !settled || found {
+        let mandatory = self.config.settings.mode == PeeringMode::Mandatory;
+        let known = self.objects.iter().all(ObservedPeering::is_known);
+        let found = self.objects.iter().any(ObservedPeering::is_found);
+        if !mandatory || !known || found {
             return None;
         }
-        let served = self.tables.iter().any(Table::is_served);
-        let (name, place) = (&self.member.settings.name, self.member.place());
-        let refused = self.tables.iter().find_map(|table| match table.presence() {
-            Presence::Refused(story) => Some(story),
+        let served = self.objects.iter().any(ObservedPeering::is_served);
+        let (name, scope) = (&self.config.settings.name, self.config.scope());
+        let forbidden = self.objects.iter().find_map(|object| match object.state() {
+            PeeringObjectState::Forbidden(message) => Some(message),
             _ => None,
         });
-        Some(match refused {
-            Some(story) => format!("the peering {name:?} {place} cannot be used: {story}"),
-            None if served => format!("the peering {name:?} does not exist {place}"),
-            None => "the server does not know peerings: their definition is missing".to_owned(),
+        Some(match forbidden {
+            Some(message) => format!("the peering {name:?} {scope} cannot be used: {message}"),
+            None if served => format!("the peering {name:?} does not exist {scope}"),
+            None => {
+                "the API server does not serve peerings: their CustomResourceDefinition is missing"
+                    .to_owned()
+            }
         })
     }
 
-    fn warn_about(&mut self, level: &[Peer]) {
-        let equals: Vec<String> = level.iter().map(|peer| peer.identity.clone()).collect();
-        if !equals.is_empty() && equals != self.warned {
+    fn warn_about(&mut self, equal: &[Peer]) {
+        let identities: Vec<String> = equal.iter().map(|peer| peer.identity.clone()).collect();
+        if !identities.is_empty() && identities != self.warned {
             warn!(
                 "Possibly conflicting operators with the same priority: {}. All of them pause: \
                  give them different priorities, or let their names decide.",
-                names(level)
+                names(equal)
             );
         }
-        self.warned = equals;
+        self.warned = identities;
     }
 
     async fn leave(&self) {
         let own = self.own.identity.as_str();
-        for table in self.tables.iter().filter(|table| table.is_found()) {
-            let removal = tokio::time::timeout(FAREWELL, table.remove([own]));
+        for object in self.objects.iter().filter(|object| object.is_found()) {
+            let removal = tokio::time::timeout(REMOVAL_TIMEOUT, object.remove([own]));
             match removal.await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => warn!("the own record stays in the peering: {error}"),
-                Err(_) => warn!("the own record stays in the peering: no answer"),
+                Ok(Err(error)) => {
+                    warn!("the record of this operator stays in the peering: {error}")
+                }
+                Err(_) => warn!("the record of this operator stays in the peering: no response"),
             }
         }
     }

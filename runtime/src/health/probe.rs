@@ -121,7 +121,7 @@ impl ProbeRunner {
     async fn probe(&self) -> ProbeOutcome {
         let calls = self.probes.iter().map(async |probe| {
             let (client, indices) = (self.client.clone(), self.indices.clone());
-            let answer = probe.ask(client, indices).await?;
+            let answer = probe.call_once(client, indices).await?;
             Ok((probe.id(), answer))
         });
         let mut results = Map::new();

@@ -31,7 +31,7 @@ use super::probe::ProbeOutcome;
 use super::probe_response::{HealthState, ProbeResponse, ProbeStatus};
 use crate::coordination::pause::PauseReason;
 use crate::health::metrics;
-use crate::task::heartbeat::Stage;
+use crate::task::heartbeat::OperatorPhase;
 
 /// How often the clock of the heartbeats is advanced.
 const TICK: Duration = Duration::from_millis(250);

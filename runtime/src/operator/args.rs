@@ -1,4 +1,4 @@
-//! The command line of an operator, and what it asks for.
+//! The command line of an operator.
 
 mod webhooks;
 
@@ -10,27 +10,27 @@ use kopf_core::scope::{NamespacePattern, PatternProblem};
 use self::webhooks::WebhookArgs;
 use crate::health::endpoint::HealthEndpoint;
 
-/// The option that is not a flag, but takes the place of one.
+/// The option that is used like a flag, but takes a value.
 const LOG_PREFIX: &str = "log_prefix";
 
-/// What people see below the options.
+/// The text of `--help` below the options.
 const EXIT_CODES: &str = "\
-The cluster is that of $KUBECONFIG or ~/.kube/config, or the one in which the operator runs.
-Every option of `run` can also be set by the environment variable that stands beside it.
+The operator connects to the cluster of $KUBECONFIG or ~/.kube/config, or to the one that it runs in.
+Every option of `run` can also be set by the environment variable shown beside it.
 
 Exit codes:
-  0  it was asked to stop, and has; or the command is done
+  0  the operator was stopped, or the command is done
   1  a part of the operator ended by itself
-  2  the command line makes no sense
-  3  the operator contradicts itself
+  2  the command line is invalid
+  3  the handler declarations or settings are invalid
   4  a startup handler has failed
   5  there is no cluster, or no access to it
-  6  webhooks, health checks, peering or CustomResourceDefinitions cannot be had
+  6  webhooks, health endpoint, peering or CustomResourceDefinitions do not work
   7  a cleanup handler has failed
-  8  it did not stop in time
-  130, 143  a second signal (SIGINT, SIGTERM) interrupted its handlers";
+  8  the operator did not stop in time
+  130, 143  a second signal (SIGINT, SIGTERM) interrupted the handlers";
 
-/// The whole command line; without a command the operator runs.
+/// The command line; without a command the operator runs.
 #[derive(Debug, Parser)]
 #[command(
     disable_help_subcommand = true,
@@ -51,28 +51,28 @@ enum Command {
     Run(RunArgs),
     /// Print the CustomResourceDefinitions that the operator handles, or apply them
     Crd(CrdArgs),
-    /// Make the operators of a peering pause for a while
+    /// Pause the operators of a peering for a while
     ///
-    /// They go on when the time is over, or after `resume`. Operators that run with `--standalone`, or
-    /// with a higher priority, take no notice.
+    /// They continue when the time is over, or after `resume`. Operators that run with `--standalone`,
+    /// or with a higher priority, do not pause.
     Freeze(FreezeArgs),
-    /// Let the operators of a peering go on after `freeze`
+    /// Let the operators of a peering continue after `freeze`
     Resume(ResumeArgs),
 }
 
-/// What becomes of the CustomResourceDefinitions.
+/// The options of `crd`.
 #[derive(Debug, Clone, Args)]
 struct CrdArgs {
-    /// Make the definitions in the cluster as they are here, and tell what that changed
+    /// Apply the definitions to the cluster, and log what changed
     #[arg(long)]
     apply: bool,
 
-    /// Also where somebody else has set another value
+    /// Take over fields that another field manager owns
     #[arg(long, requires = "apply")]
     force: bool,
 }
 
-/// How the operator is to run.
+/// The options of `run`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct RunArgs {
     #[command(flatten)]
@@ -86,8 +86,8 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) webhooks: WebhookArgs,
 
-    /// Tell by HTTP at this address whether the operator is alive; readiness is told at /readyz and
-    /// metrics are served at /metrics of the same host and port
+    /// Serve the liveness probe at this HTTP address, with readiness at /readyz and metrics at
+    /// /metrics of the same host and port
     #[arg(
         short = 'L',
         long,
@@ -98,15 +98,15 @@ pub(super) struct RunArgs {
     pub(super) liveness: Option<HealthEndpoint>,
 }
 
-/// Where objects are handled.
+/// The options for the served namespaces.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ScopeArgs {
     /// Serve these namespaces only: a name, or a pattern such as 'myapp-*,!*-pr-*'; may be given
     /// several times
     ///
-    /// In a pattern, `*`, `?` and `[…]` stand for letters, and `!` excludes. The first glob decides who
-    /// is considered at all; of the others, the rightmost that matches wins. Namespaces are followed as
-    /// they come and go.
+    /// In a pattern, `*`, `?` and `[…]` stand for letters, and `!` excludes. The first glob decides
+    /// which namespaces are considered; of the others, the rightmost that matches wins. The operator
+    /// follows namespaces as they come and go.
     #[arg(
         short,
         long,
@@ -122,16 +122,16 @@ pub(super) struct ScopeArgs {
     pub(super) all_namespaces: bool,
 }
 
-/// Who else may be there.
+/// The options for peering and leader election.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Other operators")]
 pub(super) struct PeeringArgs {
-    /// Run as if there was no other operator: no peering, no leader election
+    /// Run without peering and without leader election
     #[arg(long, env = "KOPF_RUN_STANDALONE", conflicts_with = "peering")]
     pub(super) standalone: bool,
 
-    /// Meet other operators at the ClusterKopfPeering of this name, or at the KopfPeerings of this name
-    /// in all served namespaces; pause until it exists
+    /// Join the ClusterKopfPeering of this name, or the KopfPeerings of this name in all served
+    /// namespaces; pause until it exists
     #[arg(short = 'P', long, value_name = "NAME", env = "KOPF_RUN_PEERING")]
     pub(super) peering: Option<String>,
 
@@ -149,7 +149,7 @@ pub(super) struct PeeringArgs {
     #[arg(long, env = "KOPF_RUN_DEV")]
     pub(super) dev: bool,
 
-    /// The name of this operator to others; by default $POD_ID, or made of user, host and time
+    /// The name of this operator in peerings and leases; by default $POD_ID, or user, host and time
     #[arg(long, value_name = "ID", env = "KOPF_RUN_ID")]
     pub(super) id: Option<String>,
 
@@ -158,7 +158,7 @@ pub(super) struct PeeringArgs {
     pub(super) lease_namespace: Option<String>,
 }
 
-/// What is logged and how.
+/// The options for the log.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Log")]
 pub(super) struct LoggingArgs {
@@ -166,7 +166,7 @@ pub(super) struct LoggingArgs {
     #[arg(short, long, env = "KOPF_RUN_VERBOSE", conflicts_with = "quiet")]
     verbose: bool,
 
-    /// Log everything, with the libraries' messages
+    /// Log everything, including the messages of libraries
     #[arg(short, long, env = "KOPF_RUN_DEBUG", conflicts_with = "quiet")]
     debug: bool,
 
@@ -174,11 +174,11 @@ pub(super) struct LoggingArgs {
     #[arg(short, long, env = "KOPF_RUN_QUIET")]
     quiet: bool,
 
-    /// How log lines look
+    /// The format of log lines
     #[arg(long, value_enum, default_value_t = LogFormat::Full, env = "KOPF_RUN_LOG_FORMAT")]
     pub(super) log_format: LogFormat,
 
-    /// Begin each line about an object with [namespace/name]; this is the default but for JSON
+    /// Begin each line about an object with [namespace/name]; this is the default except for JSON
     #[arg(
         long,
         env = "KOPF_RUN_LOG_PREFIX",
@@ -191,7 +191,7 @@ pub(super) struct LoggingArgs {
     )]
     log_prefix: Option<bool>,
 
-    /// Do not begin lines with the object
+    /// Do not begin lines with [namespace/name]
     #[arg(long, overrides_with = "log_prefix")]
     no_log_prefix: bool,
 
@@ -205,7 +205,7 @@ pub(super) struct LoggingArgs {
     pub(super) log_refkey: String,
 }
 
-/// Which operators are to pause, and for how long.
+/// The options of `freeze`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct FreezeArgs {
     /// In this namespace only; may be given several times
@@ -227,7 +227,7 @@ pub(super) struct FreezeArgs {
     #[arg(short = 'P', long, value_name = "NAME", env = "KOPF_FREEZE_PEERING")]
     pub(super) peering: Option<String>,
 
-    /// Only operators with a lower priority pause
+    /// Pause only operators with a lower priority
     #[arg(
         short,
         long,
@@ -238,11 +238,11 @@ pub(super) struct FreezeArgs {
     )]
     priority: i64,
 
-    /// Also operators with a priority up to 665 pause
+    /// Pause also operators with a priority up to 665
     #[arg(long, env = "KOPF_FREEZE_DEV")]
     dev: bool,
 
-    /// How many seconds they pause
+    /// The number of seconds that they pause
     #[arg(
         short = 't',
         long,
@@ -251,16 +251,16 @@ pub(super) struct FreezeArgs {
     )]
     pub(super) lifetime: u32,
 
-    /// Under which name they are paused; by default user and host
+    /// The name under which they are paused; by default user and host
     #[arg(short, long, value_name = "ID", env = "KOPF_FREEZE_ID")]
     pub(super) id: Option<String>,
 
-    /// Accepted for the sake of old scripts, and not used
+    /// Ignored; Kopf accepts it, so scripts may use it
     #[arg(short, long, value_name = "TEXT", hide = true, action = ArgAction::Set)]
     message: Option<String>,
 }
 
-/// Which operators may go on.
+/// The options of `resume`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ResumeArgs {
     /// In this namespace only; may be given several times
@@ -282,12 +282,12 @@ pub(super) struct ResumeArgs {
     #[arg(short = 'P', long, value_name = "NAME", env = "KOPF_RESUME_PEERING")]
     pub(super) peering: Option<String>,
 
-    /// Under which name they were paused; by default user and host
+    /// The name under which they were paused; by default user and host
     #[arg(short, long, value_name = "ID", env = "KOPF_RESUME_ID")]
     pub(super) id: Option<String>,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum LogFormat {
     /// Time, level and message
@@ -298,7 +298,7 @@ pub(super) enum LogFormat {
     Json,
 }
 
-/// How much is logged.
+/// The amount of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verbosity {
     Quiet,
@@ -307,9 +307,9 @@ pub(super) enum Verbosity {
     Debug,
 }
 
-/// What the user wants the process to do.
+/// The action that the command line asks for.
 #[derive(Debug)]
-pub(super) enum Request {
+pub(super) enum RequestedAction {
     Run(RunArgs),
     PrintCrds,
     ApplyCrds { force: bool },
@@ -317,30 +317,30 @@ pub(super) enum Request {
     Resume(ResumeArgs),
 }
 
-/// The command line as it is parsed.
+/// The parser of the command line.
 pub(super) fn command(name: &'static str) -> clap::Command {
-    heedful(Cli::command()).name(name)
+    ignore_flags_set_to_false(Cli::command()).name(name)
 }
 
-/// A flag whose variable says no was not given, and contradicts no other one.
-fn heedful(command: clap::Command) -> clap::Command {
+/// Treats a flag whose environment variable is false as not given, so that it conflicts with none.
+fn ignore_flags_set_to_false(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| {
-        let said = arg.get_env().and_then(std::env::var_os);
-        let said = said.and_then(|value| yes_or_no(&value));
-        match (arg.get_action(), said) {
+        let value = arg.get_env().and_then(std::env::var_os);
+        let value = value.and_then(|value| parse_bool(&value));
+        match (arg.get_action(), value) {
             (ArgAction::SetTrue, Some(false)) => arg.env(Resettable::Reset),
             (ArgAction::SetTrue, _) => arg.value_parser(BoolishValueParser::new()),
-            // What a variable says is overridden on the command line, in either way.
-            (_, Some(said)) if arg.get_id() == LOG_PREFIX => arg
+            // Both `--log-prefix` and `--no-log-prefix` override the variable.
+            (_, Some(value)) if arg.get_id() == LOG_PREFIX => arg
                 .env(Resettable::Reset)
-                .default_value(if said { "true" } else { "false" }),
+                .default_value(if value { "true" } else { "false" }),
             _ => arg,
         }
     });
-    command.mut_subcommands(heedful)
+    command.mut_subcommands(ignore_flags_set_to_false)
 }
 
-fn yes_or_no(value: &std::ffi::OsStr) -> Option<bool> {
+fn parse_bool(value: &std::ffi::OsStr) -> Option<bool> {
     let parser = BoolishValueParser::new();
     parser.parse_ref(&clap::Command::new(""), None, value).ok()
 }
@@ -353,7 +353,7 @@ fn namespace_pattern(text: &str) -> Result<NamespacePattern, PatternProblem> {
     }
 }
 
-impl From<Cli> for Request {
+impl From<Cli> for RequestedAction {
     fn from(cli: Cli) -> Self {
         match cli.command {
             None => Self::Run(cli.run),
@@ -387,7 +387,7 @@ impl FreezeArgs {
 }
 
 impl LoggingArgs {
-    /// How commands that end soon talk.
+    /// The log of commands that end by themselves: messages only.
     pub(super) fn plain() -> Self {
         Self {
             verbose: false,
@@ -400,7 +400,7 @@ impl LoggingArgs {
         }
     }
 
-    /// Whether lines begin with the object that they are about.
+    /// Whether lines begin with their object.
     pub(super) fn log_prefix(&self) -> bool {
         let by_default = self.log_format != LogFormat::Json;
         !self.no_log_prefix && self.log_prefix.unwrap_or(by_default)

@@ -1,4 +1,4 @@
-//! The parts that can pause the operator: the election of a leader, and the peering.
+//! Runs the leader election and the peerings of an operator, which can pause it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -8,23 +8,23 @@ use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::namespaces::{NamespaceScope, Served};
+use super::namespaces::{NamespaceScope, ServedNamespaces};
 use super::streams::changed;
 use super::{Error, identity};
 use crate::coordination::clock::WallClock;
-use crate::coordination::election::{self, Election};
+use crate::coordination::election::{self, ElectionConfig};
 use crate::coordination::pause::{PauseGate, PauseHandle, PauseReason, PauseSwitch};
-use crate::coordination::peering::{self, Member};
+use crate::coordination::peering::{self, PeeringConfig};
 use crate::health::metrics::Metrics;
 use crate::settings::{LeaderElectionSettings, PeeringMode, PeeringSettings};
 use crate::task::heartbeat::Heartbeats;
-use crate::task::{Ended, Tasks};
+use crate::task::{TaskEnd, Tasks};
 use crate::watch::stream::StreamSettings;
 
-/// How long farewells may take; each request has a shorter limit of its own.
-const GRACE: Duration = Duration::from_secs(5);
+/// The time for the last writes to leases and peerings; each request has a shorter limit.
+const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// Everything that decides who else has a say.
+/// The configuration of leader election and peering.
 pub(super) struct CoordinationConfig {
     pub(super) client: Client,
     pub(super) name: &'static str,
@@ -40,72 +40,72 @@ pub(super) struct CoordinationConfig {
 
 /// The tasks that can pause the operator.
 pub(super) struct CoordinationTasks {
-    members: Tasks,
-    /// How members of namespaces leave.
-    places: HashMap<String, CancellationToken>,
-    /// Members that are to end.
-    leaving: BTreeSet<String>,
-    served: Option<watch::Receiver<Served>>,
-    /// Keeps the operator from starting before the first members are there.
-    waiting: Option<PauseHandle>,
+    peerings: Tasks,
+    /// The tokens that end the peering of each namespace.
+    running: HashMap<String, CancellationToken>,
+    /// The names of peering tasks that are about to end.
+    ending: BTreeSet<String>,
+    served: Option<watch::Receiver<ServedNamespaces>>,
+    /// Pauses the operator until the first namespaces are known.
+    starting: Option<PauseHandle>,
     peer: String,
-    governed: CoordinationConfig,
+    config: CoordinationConfig,
     switch: PauseSwitch,
     pause_gate: PauseGate,
-    leave: CancellationToken,
+    stop_peerings: CancellationToken,
     elections: Tasks,
-    resign: CancellationToken,
+    stop_election: CancellationToken,
 }
 
 // === impl CoordinationTasks ===
 
 impl CoordinationTasks {
-    /// Starts what the settings ask for. The operator is paused until all of it agrees.
+    /// Starts what the settings ask for. The operator pauses until all of it allows it to run.
     pub(super) fn start(
         switch: &PauseSwitch,
         pause_gate: &PauseGate,
-        governed: CoordinationConfig,
+        config: CoordinationConfig,
     ) -> Result<Self, Error> {
-        let own = governed.identity.clone();
+        let own = config.identity.clone();
         let own = own.unwrap_or_else(|| identity::of_process(Timestamp::now()));
-        let election = governed.election(&own)?;
-        // The replicas are one to others: the next leader goes on with the record of the last.
+        let election = config.election(&own)?;
+        // All replicas use one peering record: the next leader continues that of the last.
         let peer = match &election {
             Some(election) => format!("{}/{}", election.namespace, election.name),
             None => own,
         };
         let mut coordination = Self {
-            members: Tasks::default(),
-            places: HashMap::new(),
-            leaving: BTreeSet::new(),
+            peerings: Tasks::default(),
+            running: HashMap::new(),
+            ending: BTreeSet::new(),
             served: None,
-            waiting: None,
+            starting: None,
             peer,
-            governed,
+            config,
             switch: switch.clone(),
             pause_gate: pause_gate.clone(),
-            leave: CancellationToken::new(),
+            stop_peerings: CancellationToken::new(),
             elections: Tasks::default(),
-            resign: CancellationToken::new(),
+            stop_election: CancellationToken::new(),
         };
         if let Some(election) = election {
-            let source = switch.source();
-            source.forbid(PauseReason::Starting);
-            let task = election::run(election, source, coordination.resign.clone());
+            let handle = switch.handle();
+            handle.forbid(PauseReason::Starting);
+            let task = election::run(election, handle, coordination.stop_election.clone());
             coordination.elections.spawn("leader election", task);
         }
-        if coordination.governed.peering.mode != PeeringMode::Standalone {
-            coordination.convene();
+        if coordination.config.peering.mode != PeeringMode::Standalone {
+            coordination.start_peerings();
         }
         Ok(coordination)
     }
 
-    /// Waits until one of them ends, which only a defect can cause, and follows the namespaces.
-    pub(super) async fn ended(&mut self) -> Ended {
+    /// Starts and ends peerings as namespaces change, until a task ends by a defect.
+    pub(super) async fn ended(&mut self) -> TaskEnd {
         loop {
             tokio::select! {
-                ended = self.members.ended() => match ended {
-                    Ended::Finished(name) if self.leaving.remove(&name) => {}
+                ended = self.peerings.ended() => match ended {
+                    TaskEnd::Finished(name) if self.ending.remove(&name) => {}
                     ended => return ended,
                 },
                 ended = self.elections.ended() => return ended,
@@ -118,76 +118,76 @@ impl CoordinationTasks {
         }
     }
 
-    /// Tells the others that this operator is gone: first the peers, then the other replicas.
+    /// Removes the peering records, then gives up the lease.
     pub(super) async fn stop(self) {
-        self.leave.cancel();
-        self.members.drain(GRACE).await;
-        self.resign.cancel();
-        self.elections.drain(GRACE).await;
+        self.stop_peerings.cancel();
+        self.peerings.drain(STOP_GRACE).await;
+        self.stop_election.cancel();
+        self.elections.drain(STOP_GRACE).await;
     }
 
-    fn convene(&mut self) {
-        match self.governed.namespace_scope.clone() {
-            NamespaceScope::Cluster => self.join(None, self.switch.source()),
+    fn start_peerings(&mut self) {
+        match self.config.namespace_scope.clone() {
+            NamespaceScope::Cluster => self.start_peering(None, self.switch.handle()),
             NamespaceScope::Fixed(names) => {
                 for name in names {
-                    self.join(Some(name), self.switch.source());
+                    self.start_peering(Some(name), self.switch.handle());
                 }
             }
             NamespaceScope::Followed(mut served) => {
                 served.mark_changed();
                 self.served = Some(served);
-                self.waiting = Some(self.switch.source());
+                self.starting = Some(self.switch.handle());
             }
         }
     }
 
-    /// Takes part in the peerings of these namespaces, and of no others.
+    /// Starts and ends peerings, so that there is one for each of these namespaces.
     fn follow(&mut self, names: &BTreeSet<String>) {
-        let gone = self.places.extract_if(|name, _| !names.contains(name));
+        let gone = self.running.extract_if(|name, _| !names.contains(name));
         for (name, token) in gone.collect::<Vec<_>>() {
-            self.leaving.insert(task_name(Some(&name)));
+            self.ending.insert(task_name(Some(&name)));
             token.cancel();
         }
-        let early = self.waiting.take();
+        let starting = self.starting.take();
         for name in names {
-            if !self.places.contains_key(name) {
-                // A namespace that comes later is no reason to stop everything.
-                let source = match early {
-                    Some(_) => self.switch.source(),
-                    None => self.switch.late_source(),
+            if !self.running.contains_key(name) {
+                // A namespace that comes later does not pause the handling of all others.
+                let handle = match starting {
+                    Some(_) => self.switch.handle(),
+                    None => self.switch.handle_without_pause(),
                 };
-                self.join(Some(name.clone()), source);
+                self.start_peering(Some(name.clone()), handle);
             }
         }
-        if let Some(waiting) = early {
-            waiting.resume();
+        if let Some(handle) = starting {
+            handle.resume();
         }
     }
 
-    fn join(&mut self, namespace: Option<String>, source: PauseHandle) {
-        let place = self.leave.child_token();
+    fn start_peering(&mut self, namespace: Option<String>, handle: PauseHandle) {
+        let stop = self.stop_peerings.child_token();
         if let Some(namespace) = &namespace {
-            self.places.insert(namespace.clone(), place.clone());
+            self.running.insert(namespace.clone(), stop.clone());
         }
         let name = task_name(namespace.as_deref());
-        let governed = &self.governed;
-        let member = Member {
-            client: governed.client.clone(),
+        let config = &self.config;
+        let peering = PeeringConfig {
+            client: config.client.clone(),
             identity: self.peer.clone(),
-            settings: governed.peering.clone(),
-            clock: governed.clock,
-            streams: governed.streams.clone(),
-            metrics: governed.metrics.clone(),
-            heartbeat: governed.heartbeats.heartbeat(format!("the {name}")),
+            settings: config.peering.clone(),
+            clock: config.clock,
+            streams: config.streams.clone(),
+            metrics: config.metrics.clone(),
+            heartbeat: config.heartbeats.heartbeat(format!("the {name}")),
             namespace,
         };
-        let (pause_gate, whole) = (self.pause_gate.clone(), self.leave.clone());
-        self.members.spawn(name, async move {
-            peering::run(member, &source, pause_gate, place).await;
-            if !whole.is_cancelled() {
-                // What others say where the operator is no longer is none of its business.
-                source.resume();
+        let (pause_gate, stop_all) = (self.pause_gate.clone(), self.stop_peerings.clone());
+        self.peerings.spawn(name, async move {
+            peering::run(peering, &handle, pause_gate, stop).await;
+            if !stop_all.is_cancelled() {
+                // Peers in a namespace that the operator has left do not pause it any more.
+                handle.resume();
             }
         });
     }
@@ -196,20 +196,20 @@ impl CoordinationTasks {
 // === impl CoordinationConfig ===
 
 impl CoordinationConfig {
-    fn election(&self, own: &str) -> Result<Option<Election>, Error> {
+    fn election(&self, own: &str) -> Result<Option<ElectionConfig>, Error> {
         let Some(settings) = &self.leader_election else {
             return Ok(None);
         };
-        let terms = settings.terms();
-        terms.check().map_err(Error::LeaderElection)?;
+        let timings = settings.timings();
+        timings.check().map_err(Error::LeaderElection)?;
         let namespace = settings.namespace.as_deref();
         let namespace = namespace.unwrap_or(self.client.default_namespace());
-        Ok(Some(Election {
+        Ok(Some(ElectionConfig {
             client: self.client.clone(),
             name: settings.name.as_deref().unwrap_or(self.name).to_owned(),
             namespace: namespace.to_owned(),
             identity: identity::unique(own),
-            terms,
+            timings,
             clock: self.clock,
             streams: self.streams.clone(),
             heartbeat: self.heartbeats.heartbeat("the leader election"),
@@ -231,11 +231,11 @@ mod tests {
     use super::*;
     use crate::health::metrics::Metrics;
 
-    /// Governors of an operator whose API server is away.
-    fn governed(heartbeats: &Heartbeats) -> CoordinationConfig {
-        let nowhere = Config::new("http://127.0.0.1:1".parse().expect("an address"));
+    /// A configuration with an API server that cannot be reached.
+    fn config(heartbeats: &Heartbeats) -> CoordinationConfig {
+        let unreachable = Config::new("http://127.0.0.1:1".parse().expect("an address"));
         CoordinationConfig {
-            client: Client::try_from(nowhere).expect("a client"),
+            client: Client::try_from(unreachable).expect("a client"),
             name: "operator",
             namespace_scope: NamespaceScope::Fixed(["a".to_owned()].into()),
             peering: PeeringSettings::default(),
@@ -254,20 +254,20 @@ mod tests {
         }
     }
 
-    /// Who is late when nobody has moved for ten minutes.
+    /// The parts that are stuck after ten minutes without progress.
     fn late(heartbeats: &Heartbeats) -> Vec<String> {
         heartbeats.advance(Duration::from_secs(600));
         let stuck = heartbeats.stuck(Duration::from_secs(30)).into_iter();
         stuck.map(|it| it.part).collect()
     }
 
-    async fn names_those_who_are_stuck(governed: CoordinationConfig, part: &str) {
-        let heartbeats = governed.heartbeats.clone();
+    async fn assert_stuck_part_is_named(config: CoordinationConfig, part: &str) {
+        let heartbeats = config.heartbeats.clone();
         let (switch, pause_gate) = PauseSwitch::new();
         let coordination =
-            CoordinationTasks::start(&switch, &pause_gate, governed).expect("it makes sense");
+            CoordinationTasks::start(&switch, &pause_gate, config).expect("valid settings");
         assert!(late(&heartbeats).is_empty(), "it has not begun");
-        // Nobody else moves as long as this task does not wait.
+        // The other tasks run only while this one waits.
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(late(&heartbeats), [part]);
         for _ in 0..3 {
@@ -275,7 +275,7 @@ mod tests {
             let stuck = heartbeats.stuck(Duration::from_secs(30));
             assert!(
                 stuck.is_empty(),
-                "it moves though nobody answers: {stuck:?}"
+                "it is not stuck though the server does not answer: {stuck:?}"
             );
         }
         coordination.stop().await;
@@ -283,38 +283,38 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peering_that_is_stuck_is_named() {
+    async fn a_stuck_peering_is_named() {
         let heartbeats = Heartbeats::default();
-        names_those_who_are_stuck(governed(&heartbeats), "the peering in a").await;
+        assert_stuck_part_is_named(config(&heartbeats), "the peering in a").await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_election_that_is_stuck_is_named() {
+    async fn a_stuck_election_is_named() {
         let heartbeats = Heartbeats::default();
-        let governed = CoordinationConfig {
+        let config = CoordinationConfig {
             peering: PeeringSettings::standalone(),
             leader_election: Some(LeaderElectionSettings::default()),
-            ..governed(&heartbeats)
+            ..config(&heartbeats)
         };
-        names_those_who_are_stuck(governed, "the leader election").await;
+        assert_stuck_part_is_named(config, "the leader election").await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_has_ended_is_named() {
+    async fn a_task_that_has_ended_is_named() {
         let heartbeats = Heartbeats::default();
         let both = || CoordinationConfig {
             leader_election: Some(LeaderElectionSettings::default()),
-            ..governed(&heartbeats)
+            ..config(&heartbeats)
         };
         let (switch, pause_gate) = PauseSwitch::new();
         let start =
-            || CoordinationTasks::start(&switch, &pause_gate, both()).expect("it makes sense");
+            || CoordinationTasks::start(&switch, &pause_gate, both()).expect("valid settings");
         let mut coordination = start();
-        coordination.resign.cancel();
+        coordination.stop_election.cancel();
         let ended = coordination.ended().await.to_string();
         assert_eq!(ended, "task `leader election` ended by itself");
         let mut coordination = start();
-        coordination.leave.cancel();
+        coordination.stop_peerings.cancel();
         let ended = coordination.ended().await.to_string();
         assert_eq!(ended, "task `peering in a` ended by itself");
     }

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions of an operator: printed for others, or put into the cluster.
+//! The command `crd`: prints the CustomResourceDefinitions of an operator, or applies them.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::time::Duration;
@@ -12,15 +12,14 @@ use tracing::info;
 
 use super::{Error, Operator};
 
-/// How long the server may take to serve what it was given.
+/// The time that the API server has to establish a definition.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
 
-/// How often it is asked.
-const ASK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Why a definition is not in force.
+/// The reason for which a definition is not established.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum CrdError {
     #[error(transparent)]
     Request(#[from] kube::Error),
     #[error("the server does not accept its names: {0}")]
@@ -29,12 +28,12 @@ enum Failure {
     NotEstablished(String),
 }
 
-/// How far the server is with a definition.
+/// The state of a definition, by its conditions.
 #[derive(Debug, PartialEq, Eq)]
-enum Standing {
+enum CrdState {
     Established,
-    /// Other definitions have the same names.
-    Refused(String),
+    /// Another definition has the same names.
+    NamesRejected(String),
     Pending(String),
 }
 
@@ -47,17 +46,17 @@ impl Operator {
             writeln!(stdout, "{mark}{crd}")
         });
         match printed.and_then(|()| stdout.flush()) {
-            // Whoever reads has seen enough.
+            // The reader has closed the pipe early, as `head` does.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             printed => printed,
         }
     }
 
-    /// Makes the definitions in the cluster as they are here, tells what that changed, and waits
-    /// until the server serves them.
+    /// Applies the definitions by server-side apply, logs what changed, and waits until the API
+    /// server has established them.
     pub(super) async fn apply_crds(&self, client: Client, force: bool) -> Result<(), Error> {
-        let mut how = PatchParams::apply(self.name);
-        how.force = force;
+        let mut params = PatchParams::apply(self.name);
+        params.force = force;
         let api: Api<DynamicObject> = Api::all_with(client, &definitions_resource());
         let mut names = Vec::new();
         for yaml in &self.crds {
@@ -67,21 +66,21 @@ impl Operator {
             })?;
             for definition in definitions {
                 let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-                let applied = apply(&api, &how, name, &definition).await;
+                let applied = apply(&api, &params, name, &definition).await;
                 let change = applied.map_err(|error| failed(name, error))?;
                 info!("{name} {change}");
                 names.push(name.to_owned());
             }
         }
         for name in names {
-            let established = establish(&api, &name).await;
+            let established = wait_until_established(&api, &name).await;
             established.map_err(|error| failed(&name, error))?;
         }
         Ok(())
     }
 }
 
-fn failed(name: &str, error: impl Into<Failure>) -> Error {
+fn failed(name: &str, error: impl Into<CrdError>) -> Error {
     Error::Definition {
         name: Some(name.to_owned()),
         source: error.into().into(),
@@ -105,25 +104,25 @@ fn definitions_resource() -> ApiResource {
     }
 }
 
-/// Waits until the server serves a definition.
-async fn establish(api: &Api<DynamicObject>, name: &str) -> Result<(), Failure> {
+/// Waits until the API server has established a definition.
+async fn wait_until_established(api: &Api<DynamicObject>, name: &str) -> Result<(), CrdError> {
     let deadline = Instant::now() + ESTABLISHED_WITHIN;
     loop {
         let definition = api.get(name).await?;
-        match Standing::of(&definition.data) {
-            Standing::Established => return Ok(()),
-            Standing::Refused(story) => return Err(Failure::Names(story)),
-            Standing::Pending(story) if Instant::now() >= deadline => {
-                return Err(Failure::NotEstablished(story));
+        match CrdState::of(&definition.data) {
+            CrdState::Established => return Ok(()),
+            CrdState::NamesRejected(message) => return Err(CrdError::Names(message)),
+            CrdState::Pending(message) if Instant::now() >= deadline => {
+                return Err(CrdError::NotEstablished(message));
             }
-            Standing::Pending(_) => sleep(ASK_EVERY).await,
+            CrdState::Pending(_) => sleep(POLL_INTERVAL).await,
         }
     }
 }
 
-// === impl Standing ===
+// === impl CrdState ===
 
-impl Standing {
+impl CrdState {
     fn of(definition: &Value) -> Self {
         let conditions = definition["status"]["conditions"].as_array();
         let find = |kind: &str, status: &str| {
@@ -131,25 +130,25 @@ impl Standing {
             let found = conditions.find(|it| it["type"] == kind && it["status"] == status);
             found.map(|it| it["message"].as_str().unwrap_or_default().to_owned())
         };
-        if let Some(story) = find("NamesAccepted", "False") {
-            Self::Refused(story)
+        if let Some(message) = find("NamesAccepted", "False") {
+            Self::NamesRejected(message)
         } else if find("Established", "True").is_some() {
             Self::Established
         } else {
-            let silence = || "it does not say why".to_owned();
-            Self::Pending(find("Established", "False").unwrap_or_else(silence))
+            let unexplained = || "the server gives no reason".to_owned();
+            Self::Pending(find("Established", "False").unwrap_or_else(unexplained))
         }
     }
 }
 
 async fn apply(
     api: &Api<DynamicObject>,
-    how: &PatchParams,
+    params: &PatchParams,
     name: &str,
     definition: &Value,
 ) -> kube::Result<&'static str> {
     let before = api.get_opt(name).await?;
-    let after = api.patch(name, how, &Patch::Apply(definition)).await?;
+    let after = api.patch(name, params, &Patch::Apply(definition)).await?;
     let version = |object: &DynamicObject| object.metadata.resource_version.clone();
     Ok(match before {
         None => "is created",
@@ -165,28 +164,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_conditions_of_a_definition_tell_how_far_the_server_is() {
-        let standing =
-            |conditions: Value| Standing::of(&json!({"status": {"conditions": conditions}}));
+    fn the_state_of_a_definition_is_read_from_its_conditions() {
+        let state =
+            |conditions: Value| CrdState::of(&json!({"status": {"conditions": conditions}}));
         let condition = |kind: &str, status: &str, message: &str| json!({"type": kind, "status": status, "message": message});
         let accepted = condition("NamesAccepted", "True", "no conflicts found");
         let taken = condition("NamesAccepted", "False", "\"widgets\" is already in use");
         let waiting = condition("Established", "False", "not all names are accepted");
         let established = condition("Established", "True", "fine");
-        assert_eq!(
-            standing(json!([accepted, established])),
-            Standing::Established
-        );
+        assert_eq!(state(json!([accepted, established])), CrdState::Established);
         let pending = "not all names are accepted".to_owned();
-        assert_eq!(standing(json!([waiting])), Standing::Pending(pending));
-        let story = "\"widgets\" is already in use".to_owned();
-        assert_eq!(standing(json!([taken, waiting])), Standing::Refused(story));
-        let silence = "it does not say why".to_owned();
-        assert_eq!(Standing::of(&json!({})), Standing::Pending(silence));
+        assert_eq!(state(json!([waiting])), CrdState::Pending(pending));
+        let message = "\"widgets\" is already in use".to_owned();
+        assert_eq!(
+            state(json!([taken, waiting])),
+            CrdState::NamesRejected(message)
+        );
+        let unexplained = "the server gives no reason".to_owned();
+        assert_eq!(CrdState::of(&json!({})), CrdState::Pending(unexplained));
     }
 
     #[test]
-    fn several_definitions_may_share_a_text() {
+    fn a_text_may_hold_several_definitions() {
         let yaml = "---\nmetadata: {name: a}\n---\n# nothing\n---\nmetadata: {name: b}\n";
         let names: Vec<_> = read(yaml)
             .unwrap()

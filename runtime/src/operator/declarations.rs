@@ -1,5 +1,4 @@
-//! All that is declared, and which kinds that means at present: decided anew whenever the server
-//! serves other ones.
+//! Resolves the handler declarations of an operator to the kinds that it handles at present.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,94 +12,94 @@ use kopf_core::selection::resolve::{
 use kube::Client;
 use tracing::{debug, error, info, warn};
 
-use super::Error;
+use super::error::Error;
 use crate::client::discovery::Catalog;
-use crate::client::resource::{Coverage, Description, KindSpec, ResourceSpec};
+use crate::client::resource::{KindSpec, ResourceDescription, ResourceSpec, ResourceTarget};
 use crate::health::metrics::Metrics;
 use crate::process::HandledKind;
 use crate::process::kind::KindServices;
 use crate::process::kinds::HandledKinds;
 use crate::registration::{RegisteredWebhook, ResourceHandlers};
-use crate::task::heartbeat::{Heartbeats, ReadinessCondition, State};
+use crate::task::heartbeat::{ConditionState, Heartbeats, ReadinessCondition};
 use crate::watch::KindIndex;
 
-/// The declarations of an operator, and the kinds that were made of them.
+/// The declarations of an operator, and the kinds that they resolve to.
 pub(super) struct Declarations {
     declared: Vec<ResourceHandlers>,
-    workshop: Workshop,
-    /// Those that are about something else depending on what the server serves.
-    open: Vec<Open>,
-    /// What is handled at present because of those, by group and plural.
+    factory: KindFactory,
+    /// The declarations whose kinds depend on the resources that the API server serves.
+    dynamic: Vec<DynamicDeclaration>,
+    /// The kinds that they resolve to at present, by group and plural.
     current: BTreeMap<(String, String), KindIndex>,
 }
 
-/// Where kinds are made.
-struct Workshop {
+/// Makes kinds of declarations.
+struct KindFactory {
     client: Client,
     persistence: Arc<Persistence>,
-    patience: Duration,
+    request_timeout: Duration,
     metrics: Metrics,
-    kinds: Arc<HandledKinds>,
-    /// What was made already, with the positions of its declarations: it may come again.
+    kinds: Arc<Kinds>,
+    /// The kinds made so far, with the positions of their declarations: a kind may come again.
     made: HashMap<(KindSpec, Vec<usize>), KindIndex>,
 }
 
-/// A declaration of which the server decides what it means.
-struct Open {
+/// A declaration whose kinds depend on the resources that the API server serves.
+struct DynamicDeclaration {
     position: usize,
     demand: ResourceDemand,
     condition: ReadinessCondition,
-    /// What was told to people last.
-    told: Option<ReportedFindings>,
+    /// The result that was logged last.
+    logged: Option<LoggedResolution>,
 }
 
 #[derive(PartialEq, Eq)]
-struct ReportedFindings {
+struct LoggedResolution {
     served: BTreeSet<String>,
     findings: Vec<SelectionFinding>,
 }
 
-/// How the handled kinds change.
+/// The kinds that are not handled any more, and those that are from now on.
 #[derive(Debug, Default)]
-pub(super) struct Revision {
-    pub(super) gone: Vec<KindIndex>,
-    pub(super) come: Vec<KindIndex>,
+pub(super) struct HandledKindsChange {
+    pub(super) removed: Vec<KindIndex>,
+    pub(super) added: Vec<KindIndex>,
 }
 
 // === impl Declarations ===
 
 impl Declarations {
-    /// Checks what is declared.
+    /// Checks the declarations.
     pub(super) fn new(
         declared: Vec<ResourceHandlers>,
         client: Client,
         persistence: Arc<Persistence>,
-        patience: Duration,
+        request_timeout: Duration,
         metrics: Metrics,
         heartbeats: &Heartbeats,
     ) -> Result<Self, Error> {
         check(&declared)?;
-        let open = declared.iter().enumerate();
-        let open =
-            open.filter(|(position, it)| !it.handlers.is_empty() && is_open(*position, &declared));
-        let open = open.map(|(position, it)| Open {
+        let dynamic = declared.iter().enumerate();
+        let dynamic = dynamic
+            .filter(|(position, it)| !it.handlers.is_empty() && is_dynamic(*position, &declared));
+        let dynamic = dynamic.map(|(position, it)| DynamicDeclaration {
             position,
             demand: ResourceDemand {
-                wanted: wanted(&it.coverage),
+                wanted: wanted(&it.target),
                 writes: it.writes(),
             },
             condition: heartbeats.condition(
-                it.coverage.to_string(),
-                State::Pending("the server has not said yet what it serves".to_owned()),
+                it.target.to_string(),
+                ConditionState::Pending("the served resources are not discovered yet".to_owned()),
             ),
-            told: None,
+            logged: None,
         });
         Ok(Self {
-            open: open.collect(),
-            workshop: Workshop {
+            dynamic: dynamic.collect(),
+            factory: KindFactory {
                 client,
                 persistence,
-                patience,
+                request_timeout,
                 metrics,
                 kinds: Arc::default(),
                 made: HashMap::new(),
@@ -110,56 +109,56 @@ impl Declarations {
         })
     }
 
-    /// The kinds, those that come later included.
-    pub(super) fn kinds(&self) -> &Arc<HandledKinds> {
-        &self.workshop.kinds
+    /// The kinds; those that are discovered later are added to it.
+    pub(super) fn kinds(&self) -> &Arc<Kinds> {
+        &self.factory.kinds
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &ResourceHandlers> {
         self.declared.iter()
     }
 
-    /// Whether it has to be known what the server serves.
-    pub(super) fn are_open(&self) -> bool {
-        !self.open.is_empty()
+    /// Whether a declaration can only be resolved by discovery.
+    pub(super) fn need_discovery(&self) -> bool {
+        !self.dynamic.is_empty()
     }
 
-    /// The webhooks, which are nobody else's business from now on.
+    /// Moves the webhooks out of the declarations.
     pub(super) fn take_webhooks(&mut self) -> Vec<(ResourceSpec, RegisteredWebhook)> {
         let declared = self.declared.iter_mut();
-        let webhooks = declared.filter_map(|it| match it.coverage {
-            Coverage::Kind(spec) => {
+        let webhooks = declared.filter_map(|it| match it.target {
+            ResourceTarget::Kind(spec) => {
                 let webhooks = std::mem::take(&mut it.webhooks);
                 Some(webhooks.into_iter().map(move |webhook| (spec, webhook)))
             }
-            Coverage::Selection(_) => None,
+            ResourceTarget::Selection(_) => None,
         });
         webhooks.flatten().collect()
     }
 
-    /// The kinds about which nobody but the API server asks, and what it says about them.
-    pub(super) fn unwatched(&self) -> Vec<(KindSpec, Description)> {
+    /// The kinds that have webhooks and no other handlers, with their descriptions.
+    pub(super) fn webhook_kinds(&self) -> Vec<(KindSpec, ResourceDescription)> {
         let declared = self.declared.iter();
-        let unwatched = declared.filter(|it| it.handlers.is_empty());
-        let described = unwatched.filter_map(|it| match it.coverage {
-            Coverage::Kind(spec) => Some((spec.into(), it.description.clone()?)),
-            Coverage::Selection(_) => None,
+        let without_handlers = declared.filter(|it| it.handlers.is_empty());
+        let described = without_handlers.filter_map(|it| match it.target {
+            ResourceTarget::Kind(spec) => Some((spec.into(), it.description.clone()?)),
+            ResourceTarget::Selection(_) => None,
         });
         described.collect()
     }
 
-    /// Makes the kinds that are handled whatever the server serves.
-    pub(super) fn settled(&mut self) -> Result<Vec<KindIndex>, Error> {
+    /// Makes the kinds that are handled whatever the API server serves.
+    pub(super) fn make_static_kinds(&mut self) -> Result<Vec<KindIndex>, Error> {
         let mut settled = Vec::new();
         for (position, declared) in self.declared.iter().enumerate() {
-            let is_open = self.open.iter().any(|it| it.position == position);
-            // Without handlers, it has webhooks only.
-            if is_open || declared.handlers.is_empty() {
+            let is_dynamic = self.dynamic.iter().any(|it| it.position == position);
+            // Without handlers, the kind has webhooks only.
+            if is_dynamic || declared.handlers.is_empty() {
                 continue;
             }
-            if let Coverage::Kind(spec) = declared.coverage {
+            if let ResourceTarget::Kind(spec) = declared.target {
                 let made = self
-                    .workshop
+                    .factory
                     .make(spec.into(), vec![position], &self.declared);
                 settled.push(made?);
             }
@@ -167,90 +166,96 @@ impl Declarations {
         Ok(settled)
     }
 
-    /// Decides anew which kinds are handled, and by whom.
-    pub(super) fn revise(&mut self, catalog: &Catalog) -> Revision {
-        let demands: Vec<ResourceDemand> = self.open.iter().map(|it| it.demand.clone()).collect();
+    /// Resolves the declarations that depend on discovery, and returns what changed.
+    pub(super) fn resolve_kinds(&mut self, catalog: &Catalog) -> HandledKindsChange {
+        let demands: Vec<ResourceDemand> =
+            self.dynamic.iter().map(|it| it.demand.clone()).collect();
         let resolution = resolve(&demands, catalog);
         let mut current = BTreeMap::new();
         for served in &resolution.served {
-            let positions = served.demands.iter().map(|at| self.open[*at].position);
+            let positions = served.demands.iter().map(|at| self.dynamic[*at].position);
             let positions: Vec<usize> = positions.collect();
             let declared = positions
                 .iter()
-                .find_map(|at| match self.declared[*at].coverage {
-                    Coverage::Kind(spec) => Some(KindSpec::from(spec)),
-                    Coverage::Selection(_) => None,
+                .find_map(|at| match self.declared[*at].target {
+                    ResourceTarget::Kind(spec) => Some(KindSpec::from(spec)),
+                    ResourceTarget::Selection(_) => None,
                 });
             let resource = &served.resource;
             let spec = declared.unwrap_or_else(|| KindSpec::from(&**resource));
-            match self.workshop.make(spec, positions, &self.declared) {
+            match self.factory.make(spec, positions, &self.declared) {
                 Ok(index) => {
-                    let kind = self.workshop.kinds.get(index);
-                    kind.api().description().learn(Arc::clone(resource));
+                    let kind = self.factory.kinds.get(index);
+                    kind.api()
+                        .description()
+                        .set_discovered(Arc::clone(resource));
                     current.insert((resource.group.clone(), resource.plural.clone()), index);
                 }
                 Err(error) => error!("{resource} cannot be handled: {error}"),
             }
         }
-        self.tell(&resolution);
+        self.report(&resolution);
         let before = std::mem::replace(&mut self.current, current);
         let difference = |of: &BTreeMap<_, KindIndex>, without: &BTreeMap<_, KindIndex>| {
             let kept: BTreeSet<KindIndex> = without.values().copied().collect();
             let all = of.values().copied();
             all.filter(|index| !kept.contains(index)).collect()
         };
-        Revision {
-            gone: difference(&before, &self.current),
-            come: difference(&self.current, &before),
+        HandledKindsChange {
+            removed: difference(&before, &self.current),
+            added: difference(&self.current, &before),
         }
     }
 
-    /// Tells people what declarations mean now, where that is news.
-    fn tell(&mut self, resolution: &Resolution) {
-        for (at, open) in self.open.iter_mut().enumerate() {
+    /// Logs the result for each declaration that has changed, and sets its readiness condition.
+    fn report(&mut self, resolution: &Resolution) {
+        for (at, dynamic) in self.dynamic.iter_mut().enumerate() {
             let served = resolution.served.iter();
             let served = served.filter(|it| it.demands.contains(&at));
-            let news = ReportedFindings {
+            let resolved = LoggedResolution {
                 served: served.map(|it| it.resource.name()).collect(),
                 findings: resolution.findings[at].clone(),
             };
-            if open.told.as_ref() == Some(&news) {
+            if dynamic.logged.as_ref() == Some(&resolved) {
                 continue;
             }
-            let coverage = &self.declared[open.position].coverage;
+            let target = &self.declared[dynamic.position].target;
             let is_broad =
-                matches!(coverage, Coverage::Selection(selector) if !selector.is_specific());
-            for finding in &news.findings {
+                matches!(target, ResourceTarget::Selection(selector) if !selector.is_specific());
+            for finding in &resolved.findings {
                 match finding {
-                    SelectionFinding::Nothing if is_broad => info!("{coverage}: {finding}"),
+                    SelectionFinding::Nothing if is_broad => info!("{target}: {finding}"),
                     SelectionFinding::NotWatchable(_) | SelectionFinding::NotPatchable(_)
                         if is_broad =>
                     {
-                        debug!("{coverage}: {finding}");
+                        debug!("{target}: {finding}");
                     }
-                    _ => warn!("{coverage}: {finding}"),
+                    _ => warn!("{target}: {finding}"),
                 }
             }
-            if !news.served.is_empty() && matches!(coverage, Coverage::Selection(_)) {
-                let served: Vec<&str> = news.served.iter().map(String::as_str).collect();
-                info!("{coverage} is about {}", served.join(", "));
+            if !resolved.served.is_empty() && matches!(target, ResourceTarget::Selection(_)) {
+                let served: Vec<&str> = resolved.served.iter().map(String::as_str).collect();
+                info!("{target} matches {}", served.join(", "));
             }
-            let obstacle = news.findings.first().filter(|_| news.served.is_empty());
-            open.condition.set(match obstacle {
+            let obstacle = resolved
+                .findings
+                .first()
+                .filter(|_| resolved.served.is_empty());
+            dynamic.condition.set(match obstacle {
                 Some(ambiguous @ SelectionFinding::Ambiguous(_)) => {
-                    State::Failing(ambiguous.to_string())
+                    ConditionState::Failing(ambiguous.to_string())
                 }
-                Some(finding) if !is_broad => State::Absent(finding.to_string()),
-                Some(_) | None => State::Fine,
+                Some(finding) if !is_broad => ConditionState::Absent(finding.to_string()),
+                Some(_) | None => ConditionState::Fine,
             });
-            open.told = Some(news);
+            dynamic.logged = Some(resolved);
         }
     }
 }
 
-// === impl Workshop ===
+// === impl KindFactory ===
 
-impl Workshop {
+impl KindFactory {
     /// The kind with the handlers of these declarations.
     fn make(
         &mut self,
@@ -267,7 +272,7 @@ impl Workshop {
         let supplies = KindServices {
             client: self.client.clone(),
             persistence: Arc::clone(&self.persistence),
-            patience: self.patience,
+            patience: self.request_timeout,
             metrics: self.metrics.kind(&spec.kind, &spec.group),
         };
         let kind = HandledKind::new(spec.clone(), &declarations, supplies);
@@ -282,24 +287,24 @@ impl Workshop {
     }
 }
 
-fn wanted(coverage: &Coverage) -> Wanted {
-    match coverage {
-        Coverage::Kind(spec) => Wanted::Exact {
+fn wanted(target: &ResourceTarget) -> Wanted {
+    match target {
+        ResourceTarget::Kind(spec) => Wanted::Exact {
             group: spec.group.to_owned(),
             version: spec.version.to_owned(),
             plural: spec.plural.to_owned(),
         },
-        Coverage::Selection(selector) => Wanted::Selected(selector.clone()),
+        ResourceTarget::Selection(selector) => Wanted::Selected(selector.clone()),
     }
 }
 
-/// Whether the server decides what a declaration means, or whether it is alone in that.
-fn is_open(position: usize, declared: &[ResourceHandlers]) -> bool {
-    let own = &declared[position].coverage;
+/// Whether a declaration selects kinds, or may overlap with one that does.
+fn is_dynamic(position: usize, declared: &[ResourceHandlers]) -> bool {
+    let own = &declared[position].target;
     let mut others = declared.iter().enumerate();
-    matches!(own, Coverage::Selection(_))
+    matches!(own, ResourceTarget::Selection(_))
         || others.any(|(other, it)| {
-            other != position && !it.handlers.is_empty() && own.may_overlap(&it.coverage)
+            other != position && !it.handlers.is_empty() && own.may_overlap(&it.target)
         })
 }
 
@@ -307,23 +312,24 @@ fn check(declared: &[ResourceHandlers]) -> Result<(), Error> {
     for (at, one) in declared.iter().enumerate() {
         let specs = one.handlers.iter().map(|handler| handler.spec.clone());
         Registry::new(specs).map_err(|source| Error::Declaration {
-            kind: one.coverage.to_string(),
+            kind: one.target.to_string(),
             source,
         })?;
-        if matches!(one.coverage, Coverage::Selection(_)) && !one.webhooks.is_empty() {
-            let selection = one.coverage.to_string();
+        if matches!(one.target, ResourceTarget::Selection(_)) && !one.webhooks.is_empty() {
+            let selection = one.target.to_string();
             return Err(Error::SelectedWebhook { selection });
         }
         for other in &declared[..at] {
-            if let (Coverage::Kind(spec), Coverage::Kind(known)) = (&one.coverage, &other.coverage)
+            if let (ResourceTarget::Kind(spec), ResourceTarget::Kind(known)) =
+                (&one.target, &other.target)
                 && spec.is_same_kind(known)
             {
                 return Err(Error::DeclaredTwice { kind: spec.kind });
             }
             if let Some(id) = shared_id(other, one) {
                 return Err(Error::SharedId {
-                    one: other.coverage.to_string(),
-                    other: one.coverage.to_string(),
+                    one: other.target.to_string(),
+                    other: one.target.to_string(),
                     id,
                 });
             }
@@ -332,9 +338,9 @@ fn check(declared: &[ResourceHandlers]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The id of a handler that both have, if objects of both could be the same.
+/// The id of a handler that both have, if both may match the same objects.
 fn shared_id(one: &ResourceHandlers, other: &ResourceHandlers) -> Option<String> {
-    if !one.coverage.may_overlap(&other.coverage) {
+    if !one.target.may_overlap(&other.target) {
         return None;
     }
     let has = |id: &str| other.handlers.iter().any(|it| it.spec.id.as_str() == id);

@@ -1,7 +1,7 @@
-//! What the server serves at present: read at the start, and again whenever that may have changed.
+//! Watches which resources the API server serves: discovery at the start, and again on changes.
 //!
-//! Definitions of kinds are watched if that is allowed, by their metadata alone. Their news arrive
-//! before the server has made up its mind, so that it is asked until it agrees with them.
+//! The watcher follows the metadata of CustomResourceDefinitions, if it has the permission. Their
+//! watch events arrive before discovery shows the change, so it repeats discovery until both agree.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tracing::{debug, info, warn};
 use crate::client::backoff::Backoff;
 use crate::client::discovery::{self, Catalog};
 use crate::client::requests::{self, KindApi};
-use crate::client::resource::{Description, KindSpec};
+use crate::client::resource::{KindSpec, ResourceDescription};
 use crate::coordination::pause::PauseGate;
 use crate::watch::known_objects::Retention;
 use crate::watch::stream::{self, StreamOutput, StreamSettings, WatchStream};
@@ -22,67 +22,67 @@ use crate::watch::stream_health::StreamHealth;
 use crate::watch::unserved::CUSTOM_RESOURCE_DEFINITIONS;
 use crate::watch::{KindIndex, ObjectKey, QueueItem, WatchEventType};
 
-/// How long is believed what no definition contradicts: kinds of other servers have none.
-const LONGEST_FAITH: Duration = Duration::from_secs(300);
+/// The interval of discovery without a change: kinds of aggregated API servers have no definition.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(300);
 
-/// The same where definitions cannot be watched.
-const BLIND_FAITH: Duration = Duration::from_secs(30);
+/// The interval of discovery if definitions cannot be watched.
+const REFRESH_INTERVAL_UNWATCHED: Duration = Duration::from_secs(30);
 
-/// Definitions often come in flocks.
-const FLOCKING: Duration = Duration::from_millis(100);
+/// The time to wait for more definitions after the first: they often change together.
+const BATCH_WINDOW: Duration = Duration::from_millis(100);
 
-/// How soon the server is asked again when it does not agree with the definitions.
-const FIRST_DOUBT: Duration = Duration::from_millis(100);
-const LONGEST_DOUBT: Duration = Duration::from_secs(5);
+/// The pauses before discovery is repeated while it disagrees with the definitions.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
-/// How often, before it is believed: some definitions never come into force.
-const DOUBTS: u32 = 12;
+/// The number of repetitions before the result is accepted: some definitions are never established.
+const MAX_RETRIES: u32 = 12;
 
-/// How often it is asked again when it agrees: not every change of a definition is in its name.
+/// The number of repetitions after both agree: not every change of a definition is in its name.
 const RECHECKS: u32 = 2;
 
-const NEWS_IN_FLIGHT: usize = 64;
+const WATCH_EVENT_CHANNEL: usize = 64;
 
-/// What the server serves, or none as long as it has not been asked.
+/// The served resources; none before the first discovery.
 pub(super) type Discovered = Option<Arc<Catalog>>;
 
-/// Keeps up to date what the server serves.
+/// Keeps the catalog of served resources up to date.
 pub(super) struct DiscoveryWatcher {
     client: Client,
     streams: StreamSettings,
-    /// How long the server may take to answer.
-    patience: Duration,
+    request_timeout: Duration,
     published: watch::Sender<Discovered>,
     catalog: Arc<Catalog>,
     expected: ExpectedKinds,
 }
 
-/// Finds out what the server says about kinds that nobody watches; for ever, as they may come
-/// later.
+/// Discovers kinds that no stream watches. It never ends, as a kind may be defined later.
 pub(super) async fn describe(
-    kinds: Vec<(KindSpec, Description)>,
+    kinds: Vec<(KindSpec, ResourceDescription)>,
     client: Client,
-    patience: Duration,
+    request_timeout: Duration,
 ) {
-    let mut backoff = Backoff::new(FIRST_DOUBT, LONGEST_FAITH);
+    let mut backoff = Backoff::new(FIRST_RETRY, REFRESH_INTERVAL);
     loop {
         for (kind, description) in &kinds {
-            let asked = discovery::description(&client, kind, patience);
-            if let Err(error) = description.complete(asked).await {
-                debug!(kind = %kind.kind, "it cannot be described: {error}");
-                description.doubt();
+            let asked = discovery::description(&client, kind, request_timeout);
+            if let Err(error) = description.discover_if_stale(asked).await {
+                debug!(kind = %kind.kind, "discovery failed: {error}");
+                description.mark_stale();
             }
         }
         tokio::time::sleep(backoff.next(None)).await;
     }
 }
 
+// === impl DiscoveryWatcher ===
+
 impl DiscoveryWatcher {
-    /// The view of what is served, and the task that keeps it up to date.
-    pub(super) fn send_out(
+    /// The view of the served resources, and the task that keeps it up to date.
+    pub(super) fn start(
         client: Client,
         streams: StreamSettings,
-        patience: Duration,
+        request_timeout: Duration,
         scanning: bool,
     ) -> (
         watch::Receiver<Discovered>,
@@ -92,7 +92,7 @@ impl DiscoveryWatcher {
         let watcher = Self {
             client,
             streams,
-            patience,
+            request_timeout,
             published,
             catalog: Arc::default(),
             expected: ExpectedKinds::default(),
@@ -102,37 +102,25 @@ impl DiscoveryWatcher {
 
     async fn run(mut self, scanning: bool) {
         let mut backoff = Backoff::new(self.streams.first_pause, self.streams.longest_pause);
-        while let Err(error) = self.look().await {
+        while let Err(error) = self.refresh().await {
             let pause = backoff.next(error.retry_after());
-            warn!("the server does not say what it serves: {error}; trying again in {pause:.1?}");
+            warn!("discovery of served resources failed: {error}; trying again in {pause:.1?}");
             tokio::time::sleep(pause).await;
         }
-        let definitions = KindApi::new(
-            self.client.clone(),
-            CUSTOM_RESOURCE_DEFINITIONS,
-            Default::default(),
-        );
-        let definitions = definitions.of_metadata().within(self.patience);
+        let definitions = KindApi::new(self.client.clone(), DEFINITIONS, Default::default());
+        let definitions = definitions
+            .metadata_only()
+            .with_timeout(self.request_timeout);
         if !scanning {
-            info!("looking for kinds that come later is switched off");
+            info!("the watch for kinds that are defined later is switched off");
             loop {
-                tokio::time::sleep(LONGEST_FAITH).await;
-                self.look_again().await;
+                tokio::time::sleep(REFRESH_INTERVAL).await;
+                self.refresh_or_warn().await;
             }
         }
-        let mut told = false;
-        while let Err(error) = definitions.list_page(None, 1, None).await {
-            if error.is_forbidden() && !std::mem::replace(&mut told, true) {
-                warn!(
-                    "without the permission to list and watch customresourcedefinitions, \
-                     it is noticed late that kinds come and go"
-                );
-            }
-            tokio::time::sleep(BLIND_FAITH).await;
-            self.look_again().await;
-        }
-        let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-        let stream = WatchStream {
+        self.refresh_until_permitted(&definitions).await;
+        let (sink, watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
+        let stream = Stream {
             api: definitions,
             kind: KindIndex(0),
             namespace: None,
@@ -140,49 +128,64 @@ impl DiscoveryWatcher {
             settings: self.streams.clone(),
             health: StreamHealth::unobserved(),
         };
-        let watching = stream::run(stream, StreamOutput::Queue(sink), PauseGate::always());
-        tokio::join!(watching, self.follow(news));
+        let watching = stream::run(stream, Sink::Queue(sink), PauseGate::always());
+        tokio::join!(watching, self.follow(watch_events));
     }
 
-    async fn follow(&mut self, mut news: mpsc::Receiver<(Arc<ObjectKey>, QueueItem)>) {
-        let mut doubt = Backoff::new(FIRST_DOUBT, LONGEST_DOUBT);
-        let (mut doubts, mut rechecks) = (0_u32, 0_u32);
-        loop {
-            let is_believed = self.expected.is_met_by(&self.catalog) && rechecks == 0;
-            let patience = if is_believed || doubts == DOUBTS {
-                doubt.reset();
-                LONGEST_FAITH
-            } else {
-                doubts += 1;
-                rechecks = rechecks.saturating_sub(1);
-                doubt.next(None)
-            };
-            let first = tokio::time::timeout(patience, news.recv()).await;
-            if let Ok(first) = first {
-                let Some((key, news_of_it)) = first else {
-                    return;
-                };
-                let mut matters = self.hear(&key.name, &news_of_it);
-                let flock = async {
-                    while let Some((key, news)) = news.recv().await {
-                        matters |= self.hear(&key.name, &news);
-                    }
-                };
-                // Whoever comes later is the first of the next flock.
-                let _ = tokio::time::timeout(FLOCKING, flock).await;
-                if !matters {
-                    continue;
-                }
-                doubts = 0;
-                rechecks = RECHECKS;
+    /// Repeats discovery at an interval as long as the API server forbids to list definitions.
+    async fn refresh_until_permitted(&mut self, definitions: &KindApi) {
+        let mut warned = false;
+        while let Err(error) = definitions.list_page(None, 1, None).await {
+            if error.is_forbidden() && !std::mem::replace(&mut warned, true) {
+                warn!(
+                    "without the permission to list and watch customresourcedefinitions, \
+                     the operator notices late that kinds come and go"
+                );
             }
-            self.look_again().await;
+            tokio::time::sleep(REFRESH_INTERVAL_UNWATCHED).await;
+            self.refresh_or_warn().await;
         }
     }
 
-    /// Takes in what is told about a definition; whether that may change what is served.
-    fn hear(&mut self, name: &str, news: &QueueItem) -> bool {
-        let QueueItem::Event(watch_event) = news else {
+    async fn follow(&mut self, mut watch_events: mpsc::Receiver<(Arc<ObjectKey>, QueueItem)>) {
+        let mut backoff = Backoff::new(FIRST_RETRY, LONGEST_RETRY);
+        let (mut retries, mut rechecks) = (0_u32, 0_u32);
+        loop {
+            let is_accepted = self.expected.is_met_by(&self.catalog) && rechecks == 0;
+            let pause = if is_accepted || retries == MAX_RETRIES {
+                backoff.reset();
+                REFRESH_INTERVAL
+            } else {
+                retries += 1;
+                rechecks = rechecks.saturating_sub(1);
+                backoff.next(None)
+            };
+            let first = tokio::time::timeout(pause, watch_events.recv()).await;
+            if let Ok(first) = first {
+                let Some((key, item)) = first else {
+                    return;
+                };
+                let mut matters = self.expect(&key.name, &item);
+                let batch = async {
+                    while let Some((key, item)) = watch_events.recv().await {
+                        matters |= self.expect(&key.name, &item);
+                    }
+                };
+                // A later watch event begins the next batch.
+                let _ = tokio::time::timeout(BATCH_WINDOW, batch).await;
+                if !matters {
+                    continue;
+                }
+                retries = 0;
+                rechecks = RECHECKS;
+            }
+            self.refresh_or_warn().await;
+        }
+    }
+
+    /// Notes what the watch says about a definition; `true` if it may change the served resources.
+    fn expect(&mut self, name: &str, item: &QueueItem) -> bool {
+        let QueueItem::Seen(watch_event) = item else {
             return false;
         };
         let presence = match watch_event.event_type {
@@ -193,16 +196,16 @@ impl DiscoveryWatcher {
         self.expected.observe(name, presence, &self.catalog)
     }
 
-    async fn look_again(&mut self) {
-        if let Err(error) = self.look().await {
-            warn!("the server does not say what it serves: {error}");
+    async fn refresh_or_warn(&mut self) {
+        if let Err(error) = self.refresh().await {
+            warn!("discovery of served resources failed: {error}");
         }
     }
 
-    async fn look(&mut self) -> Result<(), requests::Error> {
-        let catalog = discovery::catalog(&self.client, &self.catalog, self.patience).await?;
-        let is_news = *self.catalog != catalog || self.published.borrow().is_none();
-        if is_news {
+    async fn refresh(&mut self) -> Result<(), requests::Error> {
+        let catalog = discovery::catalog(&self.client, &self.catalog, self.request_timeout).await?;
+        let is_new = *self.catalog != catalog || self.published.borrow().is_none();
+        if is_new {
             self.catalog = Arc::new(catalog);
             self.published.send_replace(Some(Arc::clone(&self.catalog)));
         }

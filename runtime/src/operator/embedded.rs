@@ -1,47 +1,33 @@
-//! An operator inside of another program: started, awaited and stopped by it.
+//! An operator inside of another program, which starts, awaits and stops it.
 
 use std::time::Duration;
 
 use kube::Client;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::state::OperatorState;
 use super::{Error, Operator};
-use crate::coordination::pause::{PauseGate, PauseSwitch};
 use crate::health;
 use crate::index::Indices;
-use crate::index::readiness::ListGate;
-use crate::task::Joined;
-use crate::task::heartbeat::Heartbeats;
+use crate::task::SpawnedTask;
 
-/// How often it is looked whether an operator is ready: nobody tells.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The interval at which readiness is polled: not all of its conditions notify.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What is to be seen of an operator, before it starts and while it runs.
-#[derive(Clone)]
-pub(super) struct Insight {
-    pub(super) switch: PauseSwitch,
-    pub(super) pause_gate: PauseGate,
-    pub(super) heartbeats: Heartbeats,
-    /// Whether everything was listed that is handled.
-    pub(super) listed: ListGate,
-    /// Whether everything was listed that is indexed, and is in the indices.
-    pub(super) indexed: ListGate,
-}
-
-/// An operator that runs beside whatever else the program does.
+/// An operator that runs beside the other tasks of a program.
 ///
-/// When this is dropped, the operator is told to stop, and does so by itself.
+/// When this is dropped, the operator stops in the background.
 #[must_use = "the operator stops when this is dropped"]
 pub struct RunningOperator {
-    task: Joined<Result<(), Error>>,
+    task: SpawnedTask<Result<(), Error>>,
     stop: CancellationToken,
-    insight: Insight,
+    state: OperatorState,
     indices: Indices,
     serves_webhooks: bool,
     _stop_on_drop: DropGuard,
 }
 
-/// The operator has ended; [`RunningOperator::ended`] tells why.
+/// The operator has ended before it was ready; [`RunningOperator::ended`] returns the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the operator has ended before it was ready")]
 pub struct EndedBeforeReady;
@@ -51,8 +37,8 @@ pub struct EndedBeforeReady;
 impl Operator {
     /// Starts the operator beside the other tasks of a program, and returns at once.
     ///
-    /// It installs no handlers of signals and writes no log by itself: that is the program's
-    /// business. Several operators may run in one program.
+    /// The operator installs neither signal handlers nor a log subscriber: both belong to the
+    /// program. Several operators may run in one program.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -61,9 +47,9 @@ impl Operator {
         let mut resources = self.resources.iter();
         RunningOperator {
             serves_webhooks: resources.any(|resource| !resource.webhooks.is_empty()),
-            insight: self.insight.clone(),
+            state: self.state.clone(),
             indices: self.indices.clone(),
-            task: Joined::spawn(self.run(client, stop.clone().cancelled_owned())),
+            task: SpawnedTask::spawn(self.run(client, stop.clone().cancelled_owned())),
             _stop_on_drop: stop.clone().drop_guard(),
             stop,
         }
@@ -73,9 +59,9 @@ impl Operator {
 // === impl RunningOperator ===
 
 impl RunningOperator {
-    /// Waits until the operator does its work: its startup handlers have succeeded, all that it
-    /// handles was listed, its indices are complete, and its webhooks are known. A replica that
-    /// stands by is ready, too.
+    /// Waits until the operator is ready: its startup handlers have succeeded, all handled kinds
+    /// were listed, its indices are complete, and its webhooks are registered. A replica that waits
+    /// for the leader is ready, too.
     ///
     /// # Errors
     /// If the operator ends before that.
@@ -84,21 +70,21 @@ impl RunningOperator {
             if self.task.is_over() {
                 return Err(EndedBeforeReady);
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
 
-    /// What keeps the operator from being ready; nothing if it is.
+    /// The reasons for which the operator is not ready; empty if it is.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
-        let Insight {
+        let OperatorState {
             pause_gate,
             heartbeats,
             listed,
             indexed,
             ..
-        } = &self.insight;
+        } = &self.state;
         let mut problems = health::unreadiness(heartbeats, pause_gate, self.serves_webhooks);
         let epoch = pause_gate.epoch();
         if problems.is_empty() && pause_gate.is_running() {
@@ -122,40 +108,25 @@ impl RunningOperator {
         &self.indices
     }
 
-    /// Waits until the operator ends, by itself or because it was told to.
+    /// Waits until the operator ends, by itself or because the program stops it.
     ///
     /// # Errors
-    /// Why it ended by itself.
+    /// The reason for which it ended by itself.
     pub async fn ended(&mut self) -> Result<(), Error> {
         match self.task.result().await {
             Some(result) => result,
             None => Err(Error::Ended(
-                "it panicked, or its end was told before".to_owned(),
+                "it panicked, or its result was taken before".to_owned(),
             )),
         }
     }
 
-    /// Tells the operator to stop, and waits until its handlers have finished.
+    /// Stops the operator, and waits until its handlers have finished.
     ///
     /// # Errors
-    /// Why it ended by itself, if it did before.
+    /// The reason for which it ended by itself, if it did before.
     pub async fn stop(mut self) -> Result<(), Error> {
         self.stop.cancel();
         self.ended().await
-    }
-}
-
-// === impl Insight ===
-
-impl Default for Insight {
-    fn default() -> Self {
-        let (switch, pause_gate) = PauseSwitch::new();
-        Self {
-            switch,
-            pause_gate,
-            heartbeats: Heartbeats::default(),
-            listed: ListGate::new(),
-            indexed: ListGate::new(),
-        }
     }
 }

@@ -1,24 +1,24 @@
-//! The code with which the process ends, so that scripts and people know why.
+//! The exit codes of the process.
 
-use super::Error;
+use super::error::Error;
 
-/// Something ended that never should.
+/// An essential task ended.
 const INTERNAL: u8 = 1;
-// 2 is the code of a command line that makes no sense, which the parser of it returns.
-/// The operator contradicts itself.
+// 2 is the code of an invalid command line, which clap returns.
+/// The declarations or settings are invalid.
 const DECLARATION: u8 = 3;
 /// A startup handler has failed.
 const STARTUP: u8 = 4;
 /// There is no cluster, or no access to it.
 const ACCESS: u8 = 5;
-/// The surroundings do not give what the operator needs.
-const SURROUNDINGS: u8 = 6;
+/// The machine or the cluster does not provide what the operator needs.
+const ENVIRONMENT: u8 = 6;
 /// A cleanup handler has failed.
 const CLEANUP: u8 = 7;
 /// The operator did not stop in time.
 pub(super) const OVERDUE: u8 = 8;
 
-/// What shells add to the number of a signal that ended a program.
+/// Shells add this to the number of a signal that ended a program.
 const SIGNALLED: u8 = 128;
 
 /// The code of a process that a signal has ended.
@@ -27,7 +27,7 @@ pub(super) fn of_signal(number: u8) -> u8 {
 }
 
 impl Error {
-    /// The code with which [`Operator::main`](super::Operator::main) ends because of it.
+    /// The code with which [`Operator::main`](super::Operator::main) ends after this error.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -40,7 +40,7 @@ impl Error {
             Self::Startup(_) => STARTUP,
             Self::Login(_) | Self::Config(_) | Self::Client(_) => ACCESS,
             Self::Admission(_) | Self::Health(_) | Self::Peering(_) | Self::Definition { .. } => {
-                SURROUNDINGS
+                ENVIRONMENT
             }
             Self::Cleanup(_) => CLEANUP,
         }

@@ -1,8 +1,10 @@
-//! Handlers of the operator as a whole: what it does before it sees objects, and when it ends.
+//! Handlers of the operator as a whole: startup, cleanup, login and probe handlers.
 
 mod credentials;
-pub(crate) mod login;
-pub(crate) mod probe;
+mod handler;
+mod lifecycle;
+mod login;
+mod probe;
 mod run;
 
 use std::sync::Arc;
@@ -10,38 +12,28 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use kopf_core::handler::HandlerId;
-use kopf_core::handler::retry::{ErrorMode, RetryPolicy};
-use kube::Client;
 use serde_json::Value;
 
+use self::handler::{HookAttempt, HookContext, HookFunction};
 use crate::handler::error::HandlerResult;
-use crate::index::{Index, IndexView, Indices};
-use crate::settings::{PeeringSettings, Settings};
 
-pub use self::credentials::Credentials;
-pub use self::login::{LoginContext, LoginResult};
+pub use self::credentials::{Credentials, LoginResult};
+pub(crate) use self::handler::Hook;
+pub use self::handler::HookHandler;
+pub use self::lifecycle::{CleanupContext, StartupContext};
+pub use self::login::LoginContext;
 pub use self::probe::ProbeContext;
-pub use self::run::Failed;
-pub(crate) use self::run::{OnFailure, round};
+pub use self::run::HookFailure;
+pub(crate) use self::run::{HookFailurePolicy, run_hooks};
 
-/// The declaration of a handler of the operator as a whole.
-#[derive(Debug, Clone)]
-#[must_use]
-pub struct HookHandler {
-    id: HandlerId,
-    policy: RetryPolicy,
-    param: Option<Arc<Value>>,
-}
-
-/// Collects the handlers of the operator as a whole, which are methods of `S`.
+/// Collects the startup, cleanup, login and probe handlers, which are methods of `S`.
 #[must_use]
 pub struct Hooks<S> {
     state: Arc<S>,
     handlers: OperatorHandlers,
 }
 
-/// The handlers of the operator as a whole, ready for it.
+/// The startup, cleanup, login and probe handlers of an operator.
 #[derive(Default)]
 pub struct OperatorHandlers {
     pub(crate) startups: Vec<Hook<StartupContext>>,
@@ -50,102 +42,15 @@ pub struct OperatorHandlers {
     pub(crate) probes: Vec<Hook<ProbeContext>>,
 }
 
-/// One declared handler with its function.
-pub(crate) struct Hook<C> {
-    declared: HookHandler,
-    function: Box<dyn HookFunction<C>>,
-}
-
-/// A handler without the type of its state.
-pub(crate) trait HookFunction<C>: Send + Sync {
-    fn call<'a>(&'a self, cx: &'a mut C) -> BoxFuture<'a, HandlerResult>;
-}
-
-/// A context that serves one attempt after the other.
-pub(crate) trait HookContext: Send {
-    fn attempt(&mut self, attempt: Attempt);
-}
-
-/// What is known before a handler is called.
-#[derive(Debug, Clone)]
-pub(crate) struct Attempt {
-    handler: HandlerId,
-    param: Option<Arc<Value>>,
-    retry: u32,
-    started: Timestamp,
-    runtime: Duration,
-}
-
-/// The operator before it talks to the cluster: the time to prepare, and to change settings.
-///
-/// What is changed stays changed, also if the attempt fails.
-#[derive(Debug)]
-pub struct StartupContext {
-    attempt: Attempt,
-    pub(crate) settings: Settings,
-    pub(crate) peering: PeeringSettings,
-    indices: Indices,
-}
-
-/// The operator after all of its other handlers have ended.
-pub struct CleanupContext {
-    attempt: Attempt,
-    client: Option<Client>,
-    indices: Indices,
-}
-
 struct HookAdapter<S, C> {
     state: Arc<S>,
     function: for<'a> fn(&'a S, &'a mut C) -> BoxFuture<'a, HandlerResult>,
 }
 
-// === impl HookHandler ===
-
-impl HookHandler {
-    /// A handler with the id by which the log tells of it.
-    pub fn new(id: &'static str) -> Self {
-        Self {
-            id: HandlerId::new(id),
-            policy: RetryPolicy::default(),
-            param: None,
-        }
-    }
-
-    /// How errors that say nothing about themselves are treated.
-    pub fn errors(mut self, mode: ErrorMode) -> Self {
-        self.policy.errors = mode;
-        self
-    }
-
-    /// How often the handler is called at most.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.policy.retries = Some(retries);
-        self
-    }
-
-    /// The time for all attempts together; a handler that runs when it ends is stopped.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.policy.timeout = Some(timeout);
-        self
-    }
-
-    /// The pause after an error that does not name one.
-    pub fn backoff(mut self, backoff: Duration) -> Self {
-        self.policy.backoff = Some(backoff);
-        self
-    }
-
-    /// Anything for the handler to know.
-    pub fn param(mut self, param: impl Into<Value>) -> Self {
-        self.param = Some(Arc::new(param.into()));
-        self
-    }
-}
-
 // === impl Hooks ===
 
 impl<S: Send + Sync + 'static> Hooks<S> {
-    /// No handlers so far.
+    /// A collection without handlers.
     pub fn new(state: &Arc<S>) -> Self {
         Self {
             state: Arc::clone(state),
@@ -153,7 +58,7 @@ impl<S: Send + Sync + 'static> Hooks<S> {
         }
     }
 
-    /// Adds a handler that has to succeed before anything is asked of the cluster.
+    /// Adds a handler that has to succeed before the operator sends any request.
     pub fn startup(
         mut self,
         declared: HookHandler,
@@ -164,7 +69,7 @@ impl<S: Send + Sync + 'static> Hooks<S> {
         self
     }
 
-    /// Adds a handler that is called when everything else has ended.
+    /// Adds a handler that runs when everything else has ended.
     pub fn cleanup(
         mut self,
         declared: HookHandler,
@@ -175,8 +80,8 @@ impl<S: Send + Sync + 'static> Hooks<S> {
         self
     }
 
-    /// Adds a handler that is asked when somebody asks whether the operator is alive. It is called
-    /// once each time: a failure fails the probe, unless it is arbitrary and such are ignored.
+    /// Adds a handler that runs when Kubernetes probes the liveness endpoint. It is called once per
+    /// probe: a failure fails the probe, unless it is arbitrary and such errors are ignored.
     pub fn probe(
         mut self,
         declared: HookHandler,
@@ -187,8 +92,8 @@ impl<S: Send + Sync + 'static> Hooks<S> {
         self
     }
 
-    /// Adds a handler that finds credentials for the cluster. With any such handler, nothing else
-    /// is looked for.
+    /// Adds a handler that finds credentials for the cluster. With any such handler, the operator
+    /// reads neither a kubeconfig nor the service account of its pod.
     pub fn login(
         mut self,
         declared: HookHandler,
@@ -199,7 +104,7 @@ impl<S: Send + Sync + 'static> Hooks<S> {
         self
     }
 
-    /// All of them, for [`Operator::handlers`](crate::Operator::handlers).
+    /// The collected handlers, for [`Operator::handlers`](crate::Operator::handlers).
     pub fn build(self) -> OperatorHandlers {
         self.handlers
     }
@@ -223,53 +128,38 @@ impl<S: Send + Sync, C> HookFunction<C> for HookAdapter<S, C> {
     }
 }
 
-// === impl Attempt ===
-
-impl Attempt {
-    /// Before the first one.
-    fn none() -> Self {
-        Self {
-            handler: HandlerId::new(""),
-            param: None,
-            retry: 0,
-            started: Timestamp::UNIX_EPOCH,
-            runtime: Duration::ZERO,
-        }
-    }
-}
-
-/// The methods that all of these contexts have.
+/// The methods that all contexts of this module have.
 macro_rules! hook_context {
     ($context:ident) => {
         impl $context {
-            /// How many attempts were made before this one.
+            /// The number of attempts before this one.
             pub fn retry(&self) -> u32 {
                 self.attempt.retry
             }
 
-            /// When the first of these attempts began.
+            /// The time at which the first attempt began.
             pub fn started(&self) -> Timestamp {
                 self.attempt.started
             }
 
-            /// How long that was ago when this attempt began.
+            /// The time from the start of the first attempt to the start of this one.
             pub fn runtime(&self) -> Duration {
                 self.attempt.runtime
             }
 
-            /// What the manifest says in `param`.
+            /// The `param` of the handler in the manifest.
             pub fn param(&self) -> Option<&Value> {
                 self.attempt.param.as_deref()
             }
 
-            /// The id by which the log tells of the handler.
+            /// The id of the handler, as the log shows it.
             pub fn handler_id(&self) -> &str {
                 self.attempt.handler.as_str()
             }
         }
 
         impl HookContext for $context {
-            fn attempt(&mut self, attempt: Attempt) {
+            fn set_attempt(&mut self, attempt: HookAttempt) {
                 self.attempt = attempt;
             }
         }
@@ -280,53 +170,3 @@ hook_context!(StartupContext);
 hook_context!(CleanupContext);
 hook_context!(LoginContext);
 hook_context!(ProbeContext);
-
-// === impl StartupContext ===
-
-impl StartupContext {
-    pub(crate) fn new(settings: Settings, peering: PeeringSettings, indices: Indices) -> Self {
-        Self {
-            attempt: Attempt::none(),
-            settings,
-            peering,
-            indices,
-        }
-    }
-
-    /// The indices, to be looked into later: there is nothing in them yet.
-    pub fn indices(&self) -> &Indices {
-        &self.indices
-    }
-
-    /// The settings with which the operator is going to run.
-    pub fn settings(&mut self) -> &mut Settings {
-        &mut self.settings
-    }
-
-    /// How the operator is going to get along with others.
-    pub fn peering(&mut self) -> &mut PeeringSettings {
-        &mut self.peering
-    }
-}
-
-// === impl CleanupContext ===
-
-impl CleanupContext {
-    pub(crate) fn new(client: Option<Client>, indices: Indices) -> Self {
-        Self {
-            attempt: Attempt::none(),
-            client,
-            indices,
-        }
-    }
-
-    /// An index of the operator as it was in the end.
-    pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
-        self.indices.get(index)
-    }
-
-    /// A client for the cluster; none if the operator ends because it found no cluster.
-    pub fn client(&self) -> Option<&Client> {
-        self.client.as_ref()
-    }
-}

@@ -1,29 +1,35 @@
-//! Who this operator is to others: a pod, or somebody's process on some machine.
+//! The name of this operator in peerings and leases: that of its pod, or of a user and a host.
 
 use std::env;
 
 use jiff::Timestamp;
 
-/// Kopf's letters for the random end; they lack a g.
+/// Kopf's letters for the random suffix; they lack a g.
 const LETTERS: &[u8] = b"abcdefhijklmnopqrstuvwxyz0123456789";
 
-/// The variable in which a Deployment tells a pod its name.
+/// The variable by which a Deployment gives a pod its name.
 const POD_ID: &str = "POD_ID";
 
-/// How an operator is named that has no name of its own.
+/// The default name of an operator's process.
 pub(super) fn of_process(now: Timestamp) -> String {
     let random: String = (0..3)
         .map(|_| char::from(LETTERS[fastrand::usize(..LETTERS.len())]))
         .collect();
-    of_pod().unwrap_or_else(|| format!("{}/{}/{random}", person(), now.strftime("%Y%m%d%H%M%S")))
+    of_pod().unwrap_or_else(|| {
+        format!(
+            "{}/{}/{random}",
+            user_and_host(),
+            now.strftime("%Y%m%d%H%M%S")
+        )
+    })
 }
 
-/// How a person is named who pauses operators by hand: the same every time.
-pub(super) fn of_person() -> String {
-    of_pod().unwrap_or_else(person)
+/// The default name in `freeze` and `resume`; the same every time.
+pub(super) fn of_user() -> String {
+    of_pod().unwrap_or_else(user_and_host)
 }
 
-/// A name that no other process has, also not the next one in the same pod.
+/// A name that no other process has, not even the next one in the same pod.
 pub(super) fn unique(identity: &str) -> String {
     format!("{identity}_{:08x}", fastrand::u32(..))
 }
@@ -32,7 +38,7 @@ fn of_pod() -> Option<String> {
     env::var(POD_ID).ok().filter(|id| !id.is_empty())
 }
 
-fn person() -> String {
+fn user_and_host() -> String {
     let user = ["LOGNAME", "USER", "LNAME", "USERNAME"]
         .into_iter()
         .find_map(|name| env::var(name).ok().filter(|user| !user.is_empty()));
@@ -46,13 +52,13 @@ fn host() -> String {
     let filed = filed.filter_map(|file| std::fs::read_to_string(file).ok());
     named
         .chain(filed)
-        .map(|host| descriptive(&host))
+        .map(|host| without_local_domain(&host))
         .find(|host| !host.is_empty())
         .unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// The part of a host's name that tells something.
-fn descriptive(host: &str) -> String {
+/// The name of a host without a local domain.
+fn without_local_domain(host: &str) -> String {
     let host = host.trim();
     let host = host.strip_suffix(".local").unwrap_or(host);
     host.strip_suffix(".localdomain").unwrap_or(host).to_owned()
@@ -63,14 +69,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_lose_what_says_nothing() {
-        assert_eq!(descriptive("laptop.local\n"), "laptop");
-        assert_eq!(descriptive("laptop.localdomain"), "laptop");
-        assert_eq!(descriptive("node1.example.com"), "node1.example.com");
+    fn local_domains_are_cut_from_host_names() {
+        assert_eq!(without_local_domain("laptop.local\n"), "laptop");
+        assert_eq!(without_local_domain("laptop.localdomain"), "laptop");
+        assert_eq!(
+            without_local_domain("node1.example.com"),
+            "node1.example.com"
+        );
     }
 
     #[test]
-    fn two_processes_of_one_pod_can_be_told_apart() {
+    fn two_processes_of_one_pod_have_different_names() {
         let (first, second) = (unique("pod-1"), unique("pod-1"));
         assert!(first.starts_with("pod-1_"));
         assert_ne!(first, second);

@@ -1,36 +1,75 @@
-//! The life of an operator: startup, the cluster, objects, and cleanup.
+//! The phases of an operator's run: startup handlers, connection, handling of objects, cleanup
+//! handlers.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::Client;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use super::connect::Access;
-use super::observability::OperatorStatus;
+use super::connect::{ClusterConnection, connect};
+use super::observability::Observability;
 use super::{Error, Operator, orchestrate};
 use crate::client::authentication::{Authenticator, CredentialsExhausted};
+use crate::health::metrics::api::metered;
 use crate::operator::hook::{
-    CleanupContext, Failed, Hook, LoginContext, OnFailure, StartupContext, round,
+    CleanupContext, Hook, HookFailure, HookFailurePolicy, LoginContext, StartupContext, run_hooks,
 };
 use crate::settings::Settings;
-use crate::task::heartbeat::Stage;
+use crate::task::heartbeat::OperatorPhase;
 
-/// What cleanup handlers get when those before them took all the time.
-const LEAST_TIME_FOR_CLEANUP: Duration = Duration::from_secs(1);
+/// The time that cleanup handlers get at least, also when stopping has used up the deadline.
+const MIN_CLEANUP_TIME: Duration = Duration::from_secs(1);
+
+impl Operator {
+    /// Handles objects until `stop` is ready, then lets running handlers finish.
+    ///
+    /// The operator calls its startup handlers before it uses the client, and its cleanup handlers
+    /// at the end.
+    ///
+    /// # Errors
+    /// If the declarations are invalid, a startup or cleanup handler fails permanently, or an
+    /// essential task ends by itself. Failures of the cluster are not errors: the operator retries
+    /// until the cluster answers again.
+    pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        let client = metered(client, Arc::clone(&self.requests));
+        let connect = async |logins: Vec<_>, _: &Settings| {
+            if !logins.is_empty() {
+                warn!("login handlers are not called: the operator was given a client");
+            }
+            Ok(ClusterConnection {
+                client,
+                authenticator: None,
+            })
+        };
+        run(self, connect, stop).await
+    }
+
+    /// Runs as [`run`](Self::run) does, but finds the cluster as the command line does: by login
+    /// handlers if there are any, or else by a kubeconfig or the service account of the pod.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and if there is no cluster or no access to it.
+    pub async fn connect_and_run(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        let requests = Arc::clone(&self.requests);
+        let connect = async |logins, settings: &Settings| connect(requests, logins, settings).await;
+        run(self, connect, stop).await
+    }
+}
 
 /// Runs the operator from its startup handlers to its cleanup handlers.
 ///
-/// The cluster is looked for when the former have succeeded. The latter are called if they did,
-/// whatever happened since.
-pub(super) async fn live(
+/// The operator connects after all startup handlers have succeeded. From then on it calls the
+/// cleanup handlers in any case.
+async fn run(
     mut operator: Operator,
-    connect: impl AsyncFnOnce(Vec<Hook<LoginContext>>, &Settings) -> Result<Access, Error>,
+    connect: impl AsyncFnOnce(Vec<Hook<LoginContext>>, &Settings) -> Result<ClusterConnection, Error>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let mut watched = OperatorStatus::begin(&operator)?;
+    let mut observability = Observability::start(&operator)?;
     let stopped = OnceCell::new();
     let mut stop = pin!(async {
         stop.await;
@@ -43,7 +82,7 @@ pub(super) async fn live(
             return Ok(());
         }
     }
-    operator.patience.settle(&operator.settings.shutdown);
+    operator.shutdown_timeout.set(&operator.settings.shutdown);
     let cleanups = std::mem::take(&mut operator.handlers.cleanups);
     let indices = operator.indices.clone();
     let default_backoff = operator.settings.execution.default_backoff;
@@ -54,39 +93,41 @@ pub(super) async fn live(
         () = &mut stop => Ok(None),
     };
     let (client, ended) = match connected {
-        Ok(Some(Access {
+        Ok(Some(ClusterConnection {
             client,
             authenticator,
         })) => {
-            let running = orchestrate::run(operator, &mut watched, client.clone(), stop);
+            let running = orchestrate::run(operator, &mut observability, client.clone(), stop);
             let ended = tokio::select! {
                 ended = running => ended,
-                locked_out = locked_out(authenticator) => Err(Error::Login(locked_out)),
+                exhausted = credentials_exhausted(authenticator) => Err(Error::Login(exhausted)),
             };
             (Some(client), ended)
         }
         Ok(None) => (None, Ok(())),
         Err(error) => (None, Err(error)),
     };
-    watched.heartbeats.enter(Stage::Stopping);
+    let heartbeats = &observability.state.heartbeats;
+    heartbeats.enter_phase(OperatorPhase::Stopping);
     let begun = stopped.get().map_or_else(Instant::now, |stopped| *stopped);
-    let end = (begun + deadline).max(Instant::now() + LEAST_TIME_FOR_CLEANUP);
+    let end = (begun + deadline).max(Instant::now() + MIN_CLEANUP_TIME);
     let mut cx = CleanupContext::new(client, indices);
     let cleaned = clean_up(&cleanups, &mut cx, default_backoff, end).await;
     ended?;
     cleaned
 }
 
-/// Never, as long as there are credentials or others may be found.
+/// Waits until no credentials are left and no login handler has others.
 ///
-/// Without, nothing that a handler does can be recorded any more: it is given a moment and no more.
-async fn locked_out(authenticator: Option<Arc<Authenticator>>) -> CredentialsExhausted {
+/// Without credentials the operator can record nothing that a handler does, so handlers get only a
+/// moment to finish.
+async fn credentials_exhausted(authenticator: Option<Arc<Authenticator>>) -> CredentialsExhausted {
     let Some(authenticator) = authenticator else {
         return std::future::pending().await;
     };
     let exhausted = authenticator.exhausted().await;
     error!("{exhausted}");
-    tokio::time::sleep(LEAST_TIME_FOR_CLEANUP).await;
+    tokio::time::sleep(MIN_CLEANUP_TIME).await;
     exhausted
 }
 
@@ -99,11 +140,12 @@ async fn start(operator: &mut Operator) -> Result<(), Error> {
     let peering = std::mem::take(&mut operator.peering);
     let default_backoff = settings.execution.default_backoff;
     let mut cx = StartupContext::new(settings, peering, operator.indices.clone());
-    let failed = round(&startups, &mut cx, OnFailure::Stop, default_backoff).await;
+    let policy = HookFailurePolicy::StopAtFirst;
+    let failures = run_hooks(&startups, &mut cx, policy, default_backoff).await;
     operator.settings = cx.settings;
     operator.peering = cx.peering;
-    match failed.into_iter().next() {
-        Some(failed) => Err(Error::Startup(failed)),
+    match failures.into_iter().next() {
+        Some(failure) => Err(Error::Startup(failure)),
         None => Ok(()),
     }
 }
@@ -118,13 +160,13 @@ async fn clean_up(
         return Ok(());
     }
     info!("cleaning up");
-    let round = round(cleanups, cx, OnFailure::GoOn, default_backoff);
-    match tokio::time::timeout_at(end, round).await {
-        Ok(failed) => failed
+    let running = run_hooks(cleanups, cx, HookFailurePolicy::RunAll, default_backoff);
+    match tokio::time::timeout_at(end, running).await {
+        Ok(failures) => failures
             .into_iter()
             .next()
-            .map_or(Ok(()), |failed| Err(Error::Cleanup(failed))),
-        Err(_) => Err(Error::Cleanup(Failed {
+            .map_or(Ok(()), |failure| Err(Error::Cleanup(failure))),
+        Err(_) => Err(Error::Cleanup(HookFailure {
             handler: cx.handler_id().to_owned(),
             message: "it was not done in time".to_owned(),
         })),

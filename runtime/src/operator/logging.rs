@@ -1,7 +1,7 @@
-//! Where log lines go and how they look.
+//! Installs the log of the process: its filter, its format, and the export of traces.
 
 mod line;
-mod reference;
+mod span_fields;
 
 use std::io::{IsTerminal as _, stderr};
 
@@ -13,19 +13,19 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use self::line::{Lines, NoFields};
-use self::reference::References;
+use self::line::{DiscardFields, LineFormat};
+use self::span_fields::SpanFieldsLayer;
 use super::args::{LoggingArgs, Verbosity};
 use crate::events::log_layer::EventLayer;
 
-/// Libraries that are loud at their own debug level, and seldom what one looks for.
-const LOUD: [&str; 5] = ["hyper_util", "hyper", "rustls", "tower", "kube"];
+/// Libraries that log much at the debug level; `--verbose` leaves that out.
+const NOISY_LIBRARIES: [&str; 5] = ["hyper_util", "hyper", "rustls", "tower", "kube"];
 
-/// What has to be kept for traces to be exported until the end.
+/// The export of traces, which ends when this is dropped.
 #[cfg(feature = "otel")]
 pub(super) type Traces = Option<super::telemetry::Telemetry>;
 
-/// Traces are not exported.
+/// This build exports no traces.
 #[cfg(not(feature = "otel"))]
 pub(super) struct Traces;
 
@@ -34,7 +34,7 @@ pub(super) fn init(args: &LoggingArgs) {
     install(args, None::<Identity>);
 }
 
-/// The same, with traces if the environment asks for them.
+/// Does the same, and exports traces if the environment variables ask for it.
 #[cfg(feature = "otel")]
 pub(super) fn init_with_traces(args: &LoggingArgs, operator: &'static str) -> Traces {
     let found = super::telemetry::Telemetry::from_environment(operator);
@@ -47,12 +47,12 @@ pub(super) fn init_with_traces(args: &LoggingArgs, operator: &'static str) -> Tr
         traces.as_ref().map(super::telemetry::Telemetry::layer),
     );
     if let Some(failure) = failure {
-        tracing::warn!("traces are not exported: {}", super::chain(&failure));
+        tracing::warn!("traces are not exported: {}", super::error::chain(&failure));
     }
     traces
 }
 
-/// The same: this build has no traces.
+/// Does the same: this build exports no traces.
 #[cfg(not(feature = "otel"))]
 pub(super) fn init_with_traces(args: &LoggingArgs, _operator: &'static str) -> Traces {
     init(args);
@@ -61,20 +61,20 @@ pub(super) fn init_with_traces(args: &LoggingArgs, _operator: &'static str) -> T
 
 fn install(args: &LoggingArgs, traces: Option<impl Layer<Registry> + Send + Sync>) {
     let lines = fmt::layer()
-        .fmt_fields(NoFields)
-        .event_format(Lines {
+        .fmt_fields(DiscardFields)
+        .event_format(LineFormat {
             format: args.log_format,
             prefix: args.log_prefix(),
             reference_key: args.log_refkey.clone(),
         })
         .with_ansi(stderr().is_terminal())
-        // To whom, if nobody listens?
+        // They would go to stderr, which is the writer that failed.
         .log_internal_errors(false)
         .with_writer(stderr);
     let installed = tracing_subscriber::registry()
         .with(traces)
         .with(filter(args.verbosity()))
-        .with(References)
+        .with(SpanFieldsLayer)
         .with(EventLayer)
         .with(lines)
         .try_init();
@@ -83,9 +83,9 @@ fn install(args: &LoggingArgs, traces: Option<impl Layer<Registry> + Send + Sync
     }
 }
 
-/// What the environment asks for, or else what the command line does.
+/// The filter of `RUST_LOG`, or else that of the command line.
 ///
-/// The environment may choose by spans and their fields, and pays for that with every span.
+/// `RUST_LOG` may select by spans and their fields, which costs time with every span.
 fn filter<S: Subscriber + for<'a> LookupSpan<'a>>(
     verbosity: Verbosity,
 ) -> Box<dyn Layer<S> + Send + Sync> {
@@ -102,7 +102,7 @@ fn targets(verbosity: Verbosity) -> Targets {
         Verbosity::Normal => everything.with_default(Level::INFO),
         Verbosity::Verbose => everything
             .with_default(Level::DEBUG)
-            .with_targets(LOUD.map(|library| (library, Level::INFO))),
+            .with_targets(NOISY_LIBRARIES.map(|library| (library, Level::INFO))),
         Verbosity::Debug => everything.with_default(Level::DEBUG),
     }
 }

@@ -1,16 +1,17 @@
-//! Which namespaces are served at present: told once, or followed as namespaces come and go.
+//! The namespaces that an operator serves: fixed, or watched as namespaces come and go.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use kopf_core::admission::configuration::WebhookNamespaces;
 use kopf_core::object::ObjectView;
+use kopf_core::scope::NamespacePattern;
 use kopf_core::scope::matching::MatchingNamespaces;
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
-use super::Namespaces;
 use crate::client::backoff::Backoff;
 use crate::client::requests::{self, KindApi};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
@@ -29,42 +30,83 @@ const NAMESPACES: ResourceSpec = ResourceSpec {
     status: StatusSubresource::Present,
 };
 
-/// How long it takes at most until a permission that was given later is noticed.
+/// The longest time until the operator notices a permission that was granted while it runs.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-const NEWS_IN_FLIGHT: usize = 16;
+const WATCH_EVENT_CHANNEL: usize = 16;
 
-/// The served namespaces, or none as long as they are not known.
-pub(super) type Served = Option<BTreeSet<String>>;
-
-/// Where the operator works.
-#[derive(Debug, Clone)]
-pub(super) enum NamespaceScope {
-    /// Everywhere, without regard to namespaces.
-    Cluster,
-    /// In these namespaces, whether they exist or not.
-    Fixed(BTreeSet<String>),
-    /// In those that match patterns, as they come and go.
-    Followed(watch::Receiver<Served>),
+/// The namespaces in which an operator handles objects.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Namespaces {
+    /// The whole cluster.
+    #[default]
+    All,
+    /// These namespaces only; this does not restrict cluster-scoped kinds.
+    Only(Vec<String>),
+    /// The namespaces that match one of the patterns, as they come and go. This needs the
+    /// permission to list and watch namespaces; without it, the operator serves the patterns that
+    /// are names.
+    Matching(Vec<NamespacePattern>),
 }
 
-/// Finds out which namespaces match.
-struct Follower {
-    roll: MatchingNamespaces,
+/// The names of the served namespaces; none as long as they are not known.
+pub(super) type ServedNamespaces = Option<BTreeSet<String>>;
+
+/// The namespaces in which streams and peerings work.
+#[derive(Debug, Clone)]
+pub(super) enum NamespaceScope {
+    /// The whole cluster, by one stream per kind.
+    Cluster,
+    /// These namespaces, whether they exist or not.
+    Fixed(BTreeSet<String>),
+    /// The namespaces that match patterns, as they come and go.
+    Followed(watch::Receiver<ServedNamespaces>),
+}
+
+/// Watches namespaces, and publishes the names of those that match.
+struct NamespaceWatcher {
+    matching: MatchingNamespaces,
     api: KindApi,
     streams: StreamSettings,
-    served: watch::Sender<Served>,
+    served: watch::Sender<ServedNamespaces>,
+}
+
+// === impl Namespaces ===
+
+impl Namespaces {
+    /// The namespaces that match one of these patterns; if all of them are names, only those.
+    pub fn matching<P: Into<NamespacePattern>>(patterns: impl IntoIterator<Item = P>) -> Self {
+        let patterns: Vec<NamespacePattern> = patterns.into_iter().map(Into::into).collect();
+        let names = patterns.iter().map(|it| it.literal().map(str::to_owned));
+        match names.collect() {
+            Some(names) => Self::Only(names),
+            None => Self::Matching(patterns),
+        }
+    }
+}
+
+impl From<&Namespaces> for WebhookNamespaces {
+    fn from(namespaces: &Namespaces) -> Self {
+        match namespaces {
+            Namespaces::All => Self::AllBut(Vec::new()),
+            Namespaces::Only(names) => Self::Only(names.clone()),
+            Namespaces::Matching(patterns) => Self::Matching {
+                patterns: patterns.clone(),
+                but: Vec::new(),
+            },
+        }
+    }
 }
 
 // === impl NamespaceScope ===
 
 impl NamespaceScope {
-    /// The territory, and the task that keeps it up to date if there is one.
+    /// The scope, and the task that keeps it up to date if it can change.
     pub(super) fn of(
         namespaces: &Namespaces,
         client: Client,
         streams: StreamSettings,
-        patience: Duration,
+        request_timeout: Duration,
         scanning: bool,
     ) -> (Self, Option<impl Future<Output = ()> + use<>>) {
         let patterns = match namespaces {
@@ -74,44 +116,29 @@ impl NamespaceScope {
             }
             Namespaces::Matching(patterns) => patterns.clone(),
         };
-        let roll = MatchingNamespaces::new(patterns);
+        let matching = MatchingNamespaces::new(patterns);
         if !scanning {
-            tell_of_blindness(&roll, "looking for namespaces is switched off");
-            return (Self::Fixed(roll.literals()), None);
+            warn_of_unmatched_globs(&matching, "the watch of namespaces is switched off");
+            return (Self::Fixed(matching.literals()), None);
         }
         let (served, view) = watch::channel(None);
-        let follower = Follower {
-            roll,
-            api: KindApi::new(client, NAMESPACES, Default::default()).within(patience),
+        let watcher = NamespaceWatcher {
+            matching,
+            api: KindApi::new(client, NAMESPACES, Default::default()).with_timeout(request_timeout),
             streams,
             served,
         };
-        (Self::Followed(view), Some(follower.run()))
+        (Self::Followed(view), Some(watcher.run()))
     }
 }
 
-// === impl Follower ===
+// === impl NamespaceWatcher ===
 
-impl Follower {
+impl NamespaceWatcher {
     async fn run(mut self) {
-        let mut backoff = Backoff::new(self.streams.first_pause, LONGEST_PAUSE);
-        let mut blind = false;
-        loop {
-            match self.list().await {
-                Ok(()) => break,
-                Err(error) if error.is_forbidden() => {
-                    if !std::mem::replace(&mut blind, true) {
-                        let why = "there is no permission to list and watch namespaces";
-                        tell_of_blindness(&self.roll, why);
-                        self.served.send_replace(Some(self.roll.literals()));
-                    }
-                }
-                Err(error) => warn!("namespaces cannot be listed: {error}"),
-            }
-            tokio::time::sleep(backoff.next(None)).await;
-        }
-        let (sink, mut news) = mpsc::channel(NEWS_IN_FLIGHT);
-        let stream = WatchStream {
+        self.list_until_permitted().await;
+        let (sink, mut watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
+        let stream = Stream {
             api: self.api.clone(),
             kind: KindIndex(0),
             namespace: None,
@@ -121,35 +148,58 @@ impl Follower {
         };
         let watching = stream::run(stream, StreamOutput::Queue(sink), PauseGate::always());
         let reading = async {
-            while let Some((key, news)) = news.recv().await {
-                let QueueItem::Event(watch_event) = news else {
+            while let Some((key, item)) = watch_events.recv().await {
+                let QueueItem::Seen(watch_event) = item else {
                     continue;
                 };
                 let (changed, from_now_on) = match watch_event.event_type {
-                    WatchEventType::Deleted => (self.roll.remove(&key.name, &key.uid), "gone"),
-                    _ => (self.roll.add(&key.name, &key.uid), "served from now on"),
+                    WatchEventType::Deleted => (self.matching.went(&key.name, &key.uid), "gone"),
+                    _ => (
+                        self.matching.came(&key.name, &key.uid),
+                        "served from now on",
+                    ),
                 };
                 if changed {
                     info!("namespace {:?} is {from_now_on}", key.name);
-                    self.served.send_replace(Some(self.roll.names()));
+                    self.served.send_replace(Some(self.matching.names()));
                 }
             }
         };
         tokio::join!(watching, reading);
     }
 
-    /// Reads all namespaces at once, so that nobody has to begin with a part of them.
+    /// Serves the patterns that are names as long as the API server forbids to list namespaces.
+    async fn list_until_permitted(&mut self) {
+        let mut backoff = Backoff::new(self.streams.first_pause, LONGEST_PAUSE);
+        let mut warned = false;
+        loop {
+            match self.list().await {
+                Ok(()) => return,
+                Err(error) if error.is_forbidden() => {
+                    if !std::mem::replace(&mut warned, true) {
+                        let why = "there is no permission to list and watch namespaces";
+                        warn_of_unmatched_globs(&self.matching, why);
+                        self.served.send_replace(Some(self.matching.literals()));
+                    }
+                }
+                Err(error) => warn!("namespaces cannot be listed: {error}"),
+            }
+            tokio::time::sleep(backoff.next(None)).await;
+        }
+    }
+
+    /// Reads all pages before it publishes the names, so that streams do not start one by one.
     async fn list(&mut self) -> Result<(), requests::Error> {
         let mut next = None;
         loop {
             let size = self.streams.page_size;
             let page = self.api.list_metadata_page(None, size, next).await?;
             for namespace in &page.items {
-                self.meet(namespace);
+                self.add(namespace);
             }
             next = page.next;
             if next.is_none() {
-                let names = self.roll.names();
+                let names = self.matching.names();
                 info!("{} namespaces match and are served", names.len());
                 self.served.send_replace(Some(names));
                 return Ok(());
@@ -157,20 +207,20 @@ impl Follower {
         }
     }
 
-    fn meet(&mut self, namespace: &Value) {
+    fn add(&mut self, namespace: &Value) {
         let view = ObjectView::new(namespace);
         if let (Some(name), Some(uid)) = (view.name(), view.uid()) {
-            self.roll.add(name, uid);
+            self.matching.came(name, uid);
         }
     }
 }
 
-fn tell_of_blindness(roll: &MatchingNamespaces, why: &str) {
-    let globs: Vec<String> = roll
+fn warn_of_unmatched_globs(matching: &MatchingNamespaces, why: &str) {
+    let globs: Vec<String> = matching
         .globs()
         .map(|it| format!("{it:?}", it = it.to_string()))
         .collect();
-    let literals: Vec<String> = roll.literals().into_iter().collect();
+    let literals: Vec<String> = matching.literals().into_iter().collect();
     let served = if literals.is_empty() {
         "nothing is served".to_owned()
     } else {

@@ -1,70 +1,54 @@
-//! What can be seen of an operator from outside, from before its startup to after its cleanup.
+//! The health endpoint and the metrics of an operator, from before its startup to after its cleanup.
 
 use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::embedded::Insight;
+use super::state::OperatorState;
 use super::{Error, Operator};
-use crate::coordination::pause::{PauseGate, PauseSwitch};
 use crate::health::Health;
 use crate::health::metrics::Metrics;
 use crate::health::probe::{Questions, prober};
-use crate::index::readiness::ListGate;
-use crate::task::heartbeat::Heartbeats;
-use crate::task::{Ended, Thread};
+use crate::task::{SupervisedThread, TaskEnd};
 
-/// Where the parts of an operator say how they are.
-pub(super) struct OperatorStatus {
-    pub(super) switch: PauseSwitch,
-    pub(super) pause_gate: PauseGate,
-    pub(super) heartbeats: Heartbeats,
+/// The state, the metrics and the health endpoint of an operator.
+pub(super) struct Observability {
+    pub(super) state: OperatorState,
     pub(super) metrics: Metrics,
-    /// Whether everything was listed that is handled.
-    pub(super) listed: ListGate,
-    /// Whether everything was listed that is indexed, and is in the indices.
-    pub(super) indexed: ListGate,
-    /// What probe handlers are asked.
-    pub(super) probe_requests: Option<ProbeReceiver>,
-    pub(super) served: Served,
+    /// Requests of the health endpoint for the probe handlers.
+    pub(super) probe_requests: Option<Questions>,
+    pub(super) health_server: HealthServerTask,
 }
 
-/// The endpoint that tells it; nothing is served any more when this is dropped.
-pub(super) enum Served {
-    Nowhere,
-    By { thread: Thread, _stop: DropGuard },
+/// The thread of the health endpoint; it stops when this is dropped.
+pub(super) enum HealthServerTask {
+    Disabled,
+    Running {
+        thread: SupervisedThread,
+        _stop: DropGuard,
+    },
 }
 
-impl OperatorStatus {
-    /// Begins to tell how the operator is, if anybody wants to know.
-    pub(super) fn begin(operator: &Operator) -> Result<Self, Error> {
-        let Insight {
-            switch,
-            pause_gate,
-            heartbeats,
-            listed,
-            indexed,
-        } = operator.insight.clone();
-        let metrics = Metrics::new(operator.name, Arc::clone(&operator.requests));
-        let (probes, probe_requests) = probe_channel(&operator.handlers.probes);
-        let mut watched = Self {
-            switch,
-            pause_gate,
-            heartbeats,
-            metrics,
-            listed,
-            indexed,
+// === impl Observability ===
+
+impl Observability {
+    /// Starts the health endpoint, if the operator has one.
+    pub(super) fn start(operator: &Operator) -> Result<Self, Error> {
+        let (prober, probe_requests) = prober(&operator.handlers.probes);
+        let mut observability = Self {
+            state: operator.state.clone(),
+            metrics: Metrics::new(operator.name, Arc::clone(&operator.requests)),
             probe_requests: None,
-            served: Served::Nowhere,
+            health_server: HealthServerTask::Disabled,
         };
         let Some(endpoint) = &operator.liveness else {
-            return Ok(watched);
+            return Ok(observability);
         };
         let mut resources = operator.resources.iter();
         let health = Health {
-            heartbeats: watched.heartbeats.clone(),
-            pause_gate: watched.pause_gate.clone(),
-            metrics: watched.metrics.clone(),
+            heartbeats: observability.state.heartbeats.clone(),
+            pause_gate: observability.state.pause_gate.clone(),
+            metrics: observability.metrics.clone(),
             indices: operator.indices.clone(),
             probes,
             settings: operator.settings.health.clone(),
@@ -72,27 +56,27 @@ impl OperatorStatus {
         };
         let stop = CancellationToken::new();
         let thread = health.serve(endpoint, stop.clone());
-        watched.probe_requests = probe_requests;
-        watched.served = Served::By {
+        observability.probe_requests = probe_requests;
+        observability.health_server = HealthServerTask::Running {
             thread: thread.map_err(|error| Error::Health(Box::new(error)))?,
             _stop: stop.drop_guard(),
         };
-        Ok(watched)
+        Ok(observability)
     }
 }
 
-// === impl Served ===
+// === impl HealthServerTask ===
 
-impl Served {
-    pub(super) fn is_somewhere(&self) -> bool {
-        matches!(self, Self::By { .. })
+impl HealthServerTask {
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self, Self::Running { .. })
     }
 
-    /// Waits until the endpoint is gone, which only a defect can cause.
-    pub(super) async fn ended(&mut self) -> Ended {
+    /// Waits until the thread ends, which only a defect can cause.
+    pub(super) async fn ended(&mut self) -> TaskEnd {
         match self {
-            Self::Nowhere => std::future::pending().await,
-            Self::By { thread, .. } => thread.ended().await,
+            Self::Disabled => std::future::pending().await,
+            Self::Running { thread, .. } => thread.ended().await,
         }
     }
 }

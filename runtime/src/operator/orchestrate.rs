@@ -1,4 +1,6 @@
-//! Starts the parts of an operator, watches over them, and stops them in order.
+//! Starts the parts of an operator, supervises them, and stops them in order.
+
+mod start;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,330 +10,206 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use super::coordination::{CoordinationConfig, CoordinationTasks};
-use super::declarations::Declarations;
-use super::discovery::{self, DiscoveryWatcher};
-use super::namespaces::NamespaceScope;
-use super::observability::OperatorStatus;
-use super::streams::{Course, Streams};
+use self::start::PartStarter;
+use super::coordination::CoordinationTasks;
+use super::observability::{HealthServerTask, Observability};
+use super::streams::Streams;
 use super::{Error, Operator};
-use crate::admission::engine::{Around, Engine as Admission};
-use crate::background::BackgroundSetup;
-use crate::events::posting;
-use crate::health;
-use crate::health::probe::Probing;
-use crate::index::readiness::{self, GatedIndices};
-use crate::process::Pipeline;
-use crate::process::execute::scope::OperatorServices;
-use crate::queue;
-use crate::queue::worker_limit::QueueLimits;
+use crate::admission::engine::Engine as Admission;
+use crate::background::Background;
 use crate::registration::ResourceHandlers;
-use crate::settings::Settings;
+use crate::settings::ShutdownSettings;
 use crate::task::Tasks;
-use crate::task::heartbeat::{Stage, State};
-use crate::watch::stream::StreamSettings;
+use crate::task::heartbeat::OperatorPhase;
 use crate::watch::{ObjectKey, QueueItem};
 
-/// News on their way to the queue; a full channel makes the streams wait.
-const NEWS_IN_FLIGHT: usize = 64;
+/// The queue and the scheduler end by themselves; this is added to the grace of their workers.
+const STOP_MARGIN: Duration = Duration::from_secs(1);
 
-/// What is waited for as long as nobody knows what else is.
-const START: &str = "the start of the operator";
+/// The tasks of a running operator, grouped by the moment at which they stop.
+struct OperatorTasks {
+    streams: Streams,
+    /// Tasks that feed the streams and the queue, and stop together with the streams.
+    feeders: Tasks,
+    queue: Tasks,
+    admission: Option<Admission>,
+    /// The daemons and timers.
+    background: Arc<Background>,
+    /// The task that runs them; empty if the operator has none.
+    scheduler: Tasks,
+    /// The task that posts Kubernetes events; it ends when nothing is left that may post.
+    posting: Tasks,
+    coordination: CoordinationTasks,
+    /// The tasks behind the health endpoint; they run until everything else has stopped.
+    health_checks: Tasks,
+    stop_queue: CancellationToken,
+    stop_scheduler: CancellationToken,
+    shutdown: ShutdownSettings,
+    /// Without streams, nothing ever arrives; this keeps the queue from ending because of that.
+    _queue_sender: Option<mpsc::Sender<(Arc<ObjectKey>, QueueItem)>>,
+}
 
-/// The queue ends by itself after the grace for its workers.
-const QUEUE_MARGIN: Duration = Duration::from_secs(1);
-
+/// Runs all parts of the operator until `stop` is ready or one of them ends, then stops them.
 pub(super) async fn run(
     operator: Operator,
-    watched: &mut OperatorStatus,
+    observability: &mut Observability,
     client: Client,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let OperatorStatus {
-        switch,
-        pause_gate,
-        heartbeats,
-        metrics,
-        listed,
-        indexed: gate,
-        probe_requests,
-        served,
-    } = watched;
-    let pause_gate = pause_gate.clone();
-    let settings = Arc::new(operator.settings);
-    let persistence = Arc::new(settings.persistence.clone());
-    let mut declarations = Declarations::new(
-        operator.resources,
-        client.clone(),
-        Arc::clone(&persistence),
-        settings.networking.request_timeout,
-        metrics.clone(),
-        heartbeats,
-    )?;
-    let webhooks = declarations.take_webhooks();
-    let webhook_kinds = declarations.unwatched();
-
-    let indices = operator.indices;
-    let has_indices = declarations.iter().any(ResourceHandlers::has_indices);
-    let has_duties = declarations.iter().any(ResourceHandlers::has_background);
-    // Nobody may think that there is nothing to wait for before the streams are there.
-    let starting = (
-        listed.expect_list(START.to_owned()),
-        has_indices.then(|| gate.expect_list(START.to_owned())),
-    );
-    let mut essentials = Tasks::default();
-    if served.is_somewhere() {
-        essentials.spawn("runtime", health::beat(heartbeats.heartbeat("the runtime")));
-    }
-    if let Some(probe_requests) = probe_requests.take() {
-        let probing = ProbeRunner {
-            probes: operator.handlers.probes,
-            client: client.clone(),
-            indices: indices.clone(),
-            cached_for: settings.health.probe_cache,
-        };
-        essentials.spawn("probes", probing.run(probe_requests));
-    }
-
-    let mut admission = None;
-    if !webhooks.is_empty() {
-        let started = Admission::start(
-            operator.name,
-            operator.webhooks,
-            webhooks,
-            (&operator.namespaces).into(),
-            client.clone(),
-            Around {
-                lookup: GatedIndices {
-                    indices: indices.clone(),
-                    gate: gate.clone(),
-                    pause_gate: pause_gate.clone(),
-                },
-                heartbeats,
-                metrics,
-            },
-        );
-        let started = started.await;
-        admission = Some(started.map_err(|error| Error::Admission(Box::new(error)))?);
-    }
-    let (namespace_scope, following) = NamespaceScope::of(
-        &operator.namespaces,
-        client.clone(),
-        stream_settings(&settings),
-        settings.networking.request_timeout,
-        !settings.scanning.disabled,
-    );
-    let mut coordination = CoordinationTasks::start(
-        switch,
-        &pause_gate,
-        CoordinationConfig {
-            client: client.clone(),
-            name: operator.name,
-            namespace_scope: namespace_scope.clone(),
-            peering: operator.peering,
-            leader_election: operator.leader_election,
-            identity: operator.identity,
-            clock: operator.clock,
-            streams: stream_settings(&settings),
-            metrics: metrics.clone(),
-            heartbeats: heartbeats.clone(),
-        },
-    )?;
-    let discovery = declarations.are_open().then(|| {
-        DiscoveryWatcher::send_out(
-            client.clone(),
-            stream_settings(&settings),
-            settings.networking.request_timeout,
-            !settings.scanning.disabled,
-        )
+    let mut tasks = OperatorTasks::start(operator, observability, client).await?;
+    let heartbeats = observability.state.heartbeats.clone();
+    heartbeats.enter_phase(OperatorPhase::Running);
+    let ended = tasks
+        .supervise(&mut observability.health_server, stop)
+        .await;
+    heartbeats.enter_phase(match &ended {
+        Ok(()) => OperatorPhase::Stopping,
+        Err(error) => OperatorPhase::Broken(error.to_string()),
     });
-    let (discovered, scouting) = discovery.unzip();
-    let mut engines = Tasks::default();
-    let poster = settings.posting.enabled.then(|| {
-        let (poster, posting) = posting::poster(
-            client.clone(),
-            pause_gate.clone(),
-            settings.posting.clone(),
-            metrics.posting(),
-            heartbeats.heartbeat("the posting of events"),
-        );
-        engines.spawn("posting of events", posting);
-        poster
-    });
-    let limits = QueueLimits {
-        busy: settings.queueing.worker_limit,
-        patience: settings.queueing.worker_patience,
-    };
-    let (sink, news) = mpsc::channel(NEWS_IN_FLIGHT);
-    let services = |poster| {
-        Arc::new(OperatorServices {
-            client: client.clone(),
-            poster,
-            pause_gate: pause_gate.clone(),
-            indices: indices.clone(),
-        })
-    };
-    // Whoever fills an index has nothing to tell about the object.
-    let clerks = services(None);
-    let services = services(poster);
-    let background_setup = BackgroundSetup::new(Arc::clone(&settings), Arc::clone(&services));
-    let background = Arc::clone(&background_setup.background);
-    let quit = CancellationToken::new();
-    let (mut crew, mut couriers) = (Tasks::default(), Tasks::default());
-    if let Some(following) = following {
-        couriers.spawn("following of namespaces", following);
-    }
-    if !webhook_kinds.is_empty() {
-        let patience = settings.networking.request_timeout;
-        let describing = discovery::describe(webhook_kinds, client.clone(), patience);
-        couriers.spawn("descriptions of kinds with webhooks", describing);
-    }
-    if let Some(scouting) = scouting {
-        couriers.spawn("discovery of kinds", scouting);
-    }
-    if has_duties {
-        let (working, requeues) = background_setup.scheduler(
-            limits,
-            heartbeats.heartbeat("the crew of daemons and timers"),
-            quit.clone(),
-        );
-        crew.spawn("daemons and timers", working);
-        let pauses = Arc::clone(&background).follow_pauses();
-        couriers.spawn("pauses of daemons and timers", pauses);
-        couriers.spawn(
-            "news of daemons and timers",
-            forward(requeues, sink.clone()),
-        );
-    } else {
-        drop(background_setup);
-    }
-    let course = Course {
-        settings: stream_settings(&settings),
-        sink: sink.clone(),
-        pause_gate: pause_gate.clone(),
-        finalizer: persistence.finalizer.clone(),
-        services: clerks,
-        gate: gate.clone(),
-        listed: listed.clone(),
-        default_backoff: settings.execution.default_backoff,
-        heartbeats: heartbeats.clone(),
-    };
-    let kinds = Arc::clone(declarations.kinds());
-    let mut reach = Streams::start(course, declarations, discovered, namespace_scope, starting)?;
-    // Without streams, nothing ever comes; the queue need not end because of that.
-    let _idle = reach.is_idle().then_some(sink);
-
-    let halt = CancellationToken::new();
-    let pipeline = Arc::new(Pipeline::new(
-        kinds,
-        Arc::clone(&background),
-        services,
-        Arc::clone(&settings),
-        halt.clone(),
-    ));
-    if has_indices {
-        couriers.spawn(
-            "patience with indices",
-            readiness::warn_while_incomplete(
-                gate.clone(),
-                pause_gate.clone(),
-                heartbeats.condition("indices", State::Idle),
-            ),
-        );
-    }
-    let mut workers = Tasks::default();
-    let grace = settings.shutdown.grace;
-    workers.spawn(
-        "queue",
-        queue::run(
-            pipeline,
-            news,
-            limits,
-            pause_gate,
-            gate.clone(),
-            queue::QueueHealth {
-                heartbeat: heartbeats.heartbeat("the queue"),
-                metrics: metrics.queue(),
-            },
-            queue::QueueShutdown {
-                stop: halt.clone(),
-                grace,
-            },
-        ),
-    );
-    heartbeats.enter(Stage::Running);
-
-    let ended = tokio::select! {
-        () = stop => Ok(()),
-        ended = reach.ended() => Err(Error::ended(&ended)),
-        ended = workers.ended() => Err(Error::ended(&ended)),
-        ended = engines.ended(), if !engines.is_empty() => Err(Error::ended(&ended)),
-        ended = crew.ended(), if !crew.is_empty() => Err(Error::ended(&ended)),
-        ended = coordination.ended() => Err(Error::ended(&ended)),
-        failed = failed(admission.as_mut()) => Err(failed),
-        ended = couriers.ended(), if !couriers.is_empty() => Err(Error::ended(&ended)),
-        ended = essentials.ended(), if !essentials.is_empty() => Err(Error::ended(&ended)),
-        ended = served.ended() => Err(Error::ended(&ended)),
-    };
-    heartbeats.enter(match &ended {
-        Ok(()) => Stage::Stopping,
-        Err(error) => Stage::Broken(error.to_string()),
-    });
-    reach.cancel().await;
-    couriers.cancel().await;
-    halt.cancel();
-    let reviews = async {
-        if let Some(admission) = admission {
-            admission.stop(grace).await;
-        }
-    };
-    let (disobedient, (), ()) = tokio::join!(
-        background.shut_down(grace),
-        workers.drain(grace + QUEUE_MARGIN),
-        reviews
-    );
-    for name in disobedient {
-        error!("{name} has not stopped within {grace:?}: it is interrupted");
-    }
-    quit.cancel();
-    crew.drain(2 * QUEUE_MARGIN).await;
-    // With the last of those who may post something, the posting ends by itself.
-    drop(background);
-    engines.drain(settings.shutdown.posting_grace).await;
-    // Only now may others act instead.
-    coordination.stop().await;
-    info!("all handlers have stopped");
+    tasks.stop().await;
     ended
 }
 
-/// Never, if there are no webhooks.
+// === impl OperatorTasks ===
+
+impl OperatorTasks {
+    /// Starts every part after those that it depends on.
+    async fn start(
+        operator: Operator,
+        observability: &mut Observability,
+        client: Client,
+    ) -> Result<Self, Error> {
+        let probe_requests = observability.probe_requests.take();
+        let starter = PartStarter {
+            client,
+            settings: Arc::new(operator.settings),
+            indices: operator.indices,
+            observability,
+        };
+        let mut declarations = starter.declarations(operator.resources)?;
+        let webhooks = declarations.take_webhooks();
+        let has_indices = declarations.iter().any(ResourceHandlers::has_indices);
+        let has_background = declarations.iter().any(ResourceHandlers::has_duties);
+
+        let tickets = starter.startup_tickets(has_indices);
+        let health_checks = starter.health_checks(operator.handlers.probes, probe_requests);
+        let admission = starter
+            .admission(
+                operator.name,
+                operator.webhooks,
+                webhooks,
+                &operator.namespaces,
+            )
+            .await?;
+        let (namespace_scope, namespace_watcher) = starter.namespace_scope(&operator.namespaces);
+        let coordination = starter.coordination(
+            operator.name,
+            namespace_scope.clone(),
+            operator.peering,
+            operator.leader_election,
+            operator.identity,
+            operator.clock,
+        )?;
+        let (discovered, discovery_watcher) = starter.discovery(&declarations).unzip();
+        let (poster, posting) = starter.posting();
+        let services = starter.handler_services(poster);
+
+        let (sender, queue_items) = start::queue_channel();
+        let mut feeders = starter.watchers(&declarations, namespace_watcher, discovery_watcher);
+        let stop_scheduler = CancellationToken::new();
+        let (background, scheduler) = starter.background(
+            has_background,
+            &services,
+            &sender,
+            &stop_scheduler,
+            &mut feeders,
+        );
+        let kinds = Arc::clone(declarations.kinds());
+        let streams = Streams::start(
+            starter.stream_services(sender.clone()),
+            declarations,
+            discovered,
+            namespace_scope,
+            tickets,
+        )?;
+        if has_indices {
+            feeders.spawn("readiness of indices", starter.index_reminder());
+        }
+        let stop_queue = CancellationToken::new();
+        let pipeline = starter.pipeline(kinds, &background, services, &stop_queue);
+        let queue = starter.queue(pipeline, queue_items, &stop_queue);
+        Ok(Self {
+            _queue_sender: streams.is_idle().then_some(sender),
+            shutdown: starter.settings.shutdown.clone(),
+            streams,
+            feeders,
+            queue,
+            admission,
+            background,
+            scheduler,
+            posting,
+            coordination,
+            health_checks,
+            stop_queue,
+            stop_scheduler,
+        })
+    }
+
+    /// Waits until `stop` is ready, or until a task ends that must not.
+    async fn supervise(
+        &mut self,
+        health_server: &mut HealthServerTask,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let ended = tokio::select! {
+            () = stop => return Ok(()),
+            failed = failed(self.admission.as_mut()) => return Err(failed),
+            ended = self.streams.ended() => ended,
+            ended = self.queue.ended() => ended,
+            ended = self.posting.ended() => ended,
+            ended = self.scheduler.ended() => ended,
+            ended = self.coordination.ended() => ended,
+            ended = self.feeders.ended() => ended,
+            ended = self.health_checks.ended() => ended,
+            ended = health_server.ended() => ended,
+        };
+        Err(Error::ended(&ended))
+    }
+
+    /// Stops what brings new work, then the handlers, then what they need.
+    async fn stop(self) {
+        let grace = self.shutdown.grace;
+        self.streams.cancel().await;
+        self.feeders.cancel().await;
+        self.stop_queue.cancel();
+        let admission = async {
+            if let Some(admission) = self.admission {
+                admission.stop(grace).await;
+            }
+        };
+        let (overdue, (), ()) = tokio::join!(
+            self.background.shut_down(grace),
+            self.queue.drain(grace + STOP_MARGIN),
+            admission
+        );
+        for name in overdue {
+            error!("{name} has not stopped within {grace:?} and is cancelled");
+        }
+        self.stop_scheduler.cancel();
+        self.scheduler.drain(2 * STOP_MARGIN).await;
+        // The posting task ends by itself when the last holder of its poster is gone.
+        drop(self.background);
+        self.posting.drain(self.shutdown.posting_grace).await;
+        // Other operators and replicas may act only when no handler runs here any more.
+        self.coordination.stop().await;
+        info!("all handlers have stopped");
+    }
+}
+
+/// Never returns if there are no webhooks.
 async fn failed(admission: Option<&mut Admission>) -> Error {
     match admission {
         Some(admission) => Error::Admission(Box::new(admission.failed().await)),
         None => std::future::pending().await,
-    }
-}
-
-/// Makes the queue look at objects beside which something has ended.
-async fn forward(
-    mut requeues: mpsc::UnboundedReceiver<Arc<ObjectKey>>,
-    sink: mpsc::Sender<(Arc<ObjectKey>, QueueItem)>,
-) {
-    while let Some(key) = requeues.recv().await {
-        // Without a queue the operator stops, and objects are looked at when it starts again.
-        if sink.send((key, QueueItem::Requeue)).await.is_err() {
-            return std::future::pending().await;
-        }
-    }
-}
-
-fn stream_settings(settings: &Settings) -> StreamSettings {
-    let watching = &settings.watching;
-    StreamSettings {
-        page_size: watching.page_size,
-        inactivity_timeout: watching.inactivity_timeout,
-        server_timeout: watching.server_timeout,
-        first_pause: watching.reconnect_backoff,
-        longest_pause: watching.longest_backoff,
     }
 }

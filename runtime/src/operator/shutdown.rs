@@ -1,7 +1,7 @@
-//! Signals: the first asks the operator to stop, the second does not ask.
+//! Handles signals: the first stops the operator gracefully, the second ends the process at once.
 //!
-//! They are heard on a thread of its own: handlers that block all others must not keep the process
-//! from ending.
+//! A separate thread listens, so that handlers that block all others cannot keep the process from
+//! ending.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,28 +12,28 @@ use tracing::{error, info};
 use super::exit;
 use crate::settings::ShutdownSettings;
 
-/// What everything that is not waited for may take on top of the graces.
+/// Added to the graces, for the steps of a stop that have none.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// How long stopping may take, once it is known.
+/// The time that stopping may take; known when the startup handlers are done with the settings.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Patience(Arc<OnceLock<ShutdownSettings>>);
+pub(super) struct ShutdownTimeout(Arc<OnceLock<ShutdownSettings>>);
 
-/// The number of a signal that was heard.
-type Heard = u8;
+/// The number of a received signal.
+type SignalNumber = u8;
 
-// === impl Patience ===
+// === impl ShutdownTimeout ===
 
-impl Patience {
-    /// The settings are as they are going to be.
-    pub(super) fn settle(&self, settings: &ShutdownSettings) {
+impl ShutdownTimeout {
+    /// Sets the settings, which do not change any more.
+    pub(super) fn set(&self, settings: &ShutdownSettings) {
         self.0.get_or_init(|| settings.clone());
     }
 
-    /// After this time something is stuck, and nothing else will end it.
+    /// After this time, something is stuck and the process has to be ended.
     fn limit(&self) -> Duration {
-        let usual = ShutdownSettings::default();
-        let settings = self.0.get().unwrap_or(&usual);
+        let defaults = ShutdownSettings::default();
+        let settings = self.0.get().unwrap_or(&defaults);
         let graces = settings.grace + settings.posting_grace + MARGIN;
         graces.max(settings.deadline)
     }
@@ -41,7 +41,7 @@ impl Patience {
 
 /// Cancels `stop` at the first signal. At the second, or when stopping takes too long, the process
 /// ends at once.
-pub(super) fn listen(stop: CancellationToken, patience: Patience) -> std::io::Result<()> {
+pub(super) fn listen(stop: CancellationToken, timeout: ShutdownTimeout) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -51,15 +51,17 @@ pub(super) fn listen(stop: CancellationToken, patience: Patience) -> std::io::Re
     };
     let listening = async move {
         signals.next().await;
-        info!("stopping: handlers that run may finish; another signal stops at once");
+        info!("stopping: running handlers may finish; another signal ends the process at once");
         stop.cancel();
-        let code = match tokio::time::timeout(patience.limit(), signals.next()).await {
+        let code = match tokio::time::timeout(timeout.limit(), signals.next()).await {
             Ok(signal) => {
-                error!("stopped at once: handlers were interrupted");
+                error!("ended at once: running handlers were interrupted");
                 exit::of_signal(signal)
             }
             Err(_) => {
-                error!("the operator does not stop: something blocks it, and it is ended");
+                error!(
+                    "the operator did not stop in time: something blocks it, and the process is ended"
+                );
                 exit::OVERDUE
             }
         };
@@ -87,7 +89,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Heard {
+    async fn next(&mut self) -> SignalNumber {
         tokio::select! {
             _ = self.interrupt.recv() => 2,
             _ = self.terminate.recv() => 15,
@@ -104,7 +106,7 @@ impl Signals {
         Ok(Self)
     }
 
-    async fn next(&mut self) -> Heard {
+    async fn next(&mut self) -> SignalNumber {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -117,15 +119,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_ended_before_all_graces_are_over() {
-        let patience = Patience::default();
-        let usual = ShutdownSettings::default();
-        assert!(patience.limit() > usual.grace + usual.posting_grace);
-        assert!(patience.limit() >= usual.deadline);
-        patience.settle(&ShutdownSettings {
+    fn the_timeout_is_longer_than_all_graces_together() {
+        let timeout = ShutdownTimeout::default();
+        let defaults = ShutdownSettings::default();
+        assert!(timeout.limit() > defaults.grace + defaults.posting_grace);
+        assert!(timeout.limit() >= defaults.deadline);
+        timeout.set(&ShutdownSettings {
             grace: Duration::from_secs(600),
-            ..usual
+            ..defaults
         });
-        assert!(patience.limit() > Duration::from_secs(600));
+        assert!(timeout.limit() > Duration::from_secs(600));
     }
 }

@@ -1,4 +1,4 @@
-//! One stream for each kind and each served namespace, as kinds and namespaces come and go.
+//! Runs one stream per kind and served namespace, as kinds and namespaces come and go.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use futures::future::OptionFuture;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::Error;
-use super::declarations::{Declarations, Revision};
+use super::declarations::{Declarations, HandledKindsChange};
 use super::discovery::Discovered;
-use super::namespaces::{NamespaceScope, Served};
+use super::error::Error;
+use super::namespaces::{NamespaceScope, ServedNamespaces};
 use crate::client::requests::KindApi;
 use crate::client::resource::Scope;
 use crate::coordination::pause::PauseGate;
@@ -22,22 +22,22 @@ use crate::process::HandledKind;
 use crate::process::execute::scope::OperatorServices;
 use crate::process::persist::finalizer_sweep::FinalizerSweep;
 use crate::task::heartbeat::Heartbeats;
-use crate::task::{Ended, Tasks};
-use crate::watch::known_objects::Retention;
-use crate::watch::stream::{self, StreamOutput, StreamSettings, WatchStream};
+use crate::task::{TaskEnd, Tasks};
+use crate::watch::known_objects::Retain;
+use crate::watch::stream::{self, Sink, Stream, StreamSettings};
 use crate::watch::stream_health::StreamHealth;
 use crate::watch::{KindIndex, ObjectKey, QueueItem};
 
-/// Sightings on their way to the indices of a stream.
-const NEWS_IN_FLIGHT: usize = 64;
+/// Watch events on their way to the indices of a stream.
+const WATCH_EVENT_CHANNEL: usize = 64;
 
-/// What every stream has.
-pub(super) struct Course {
+/// The services that all streams share.
+pub(super) struct StreamServices {
     pub(super) settings: StreamSettings,
     pub(super) sink: mpsc::Sender<(Arc<ObjectKey>, QueueItem)>,
     pub(super) pause_gate: PauseGate,
     pub(super) finalizer: String,
-    /// Of those who fill indices.
+    /// The services of index functions.
     pub(super) services: Arc<OperatorServices>,
     pub(super) gate: ListGate,
     pub(super) listed: ListGate,
@@ -45,8 +45,8 @@ pub(super) struct Course {
     pub(super) heartbeats: Heartbeats,
 }
 
-/// A kind, as its streams see it.
-struct Lane {
+/// The properties of a kind that its streams need.
+struct StreamedKind {
     kind: KindIndex,
     api: KindApi,
     scope: Scope,
@@ -57,166 +57,164 @@ struct Lane {
     metrics: Arc<KindMetrics>,
 }
 
-/// Nobody may think that there is nothing to wait for before the streams are there.
-pub(super) type Starting = (PendingList, Option<PendingList>);
+/// Tickets that keep the operator unready until the first streams have their own.
+pub(super) type StartupTickets = (ListTicket, Option<ListTicket>);
 
-/// Where namespaced objects are looked for.
-enum Ground {
-    /// It is not known yet.
+/// The namespaces that streams of namespaced kinds watch.
+enum WatchedNamespaces {
+    /// Not known yet.
     Unknown,
     Everywhere,
     Namespaces(BTreeSet<String>),
 }
 
-/// One stream: a kind, and the namespace unless it is everywhere.
-type Position = (KindIndex, Option<String>);
+/// One stream: a kind, and a namespace unless it watches the whole cluster.
+type StreamKey = (KindIndex, Option<String>);
 
 /// All streams of an operator.
 pub(super) struct Streams {
-    course: Course,
+    services: StreamServices,
     declarations: Declarations,
-    lanes: BTreeMap<KindIndex, Lane>,
-    ground: Ground,
+    kinds: BTreeMap<KindIndex, StreamedKind>,
+    namespaces: WatchedNamespaces,
     streams: Tasks,
-    /// How to end each stream.
-    running: HashMap<Position, CancellationToken>,
-    /// The names of streams that are about to end: until then, nobody takes their places.
-    leaving: BTreeSet<String>,
-    served: Option<watch::Receiver<Served>>,
+    /// The tokens that end each stream.
+    running: HashMap<StreamKey, CancellationToken>,
+    /// The task names of streams that are about to end. A new stream of that name starts after.
+    ending: BTreeSet<String>,
+    served: Option<watch::Receiver<ServedNamespaces>>,
     discovered: Option<watch::Receiver<Discovered>>,
-    /// Keeps everybody waiting before the namespaces and the kinds are known.
-    waiting: Option<Starting>,
+    /// Held until the namespaces and the kinds are known.
+    tickets: Option<StartupTickets>,
 }
 
 // === impl Streams ===
 
 impl Streams {
-    /// Starts the streams that there can be already.
+    /// Starts the streams of the kinds and namespaces that are known already.
     pub(super) fn start(
-        course: Course,
+        services: StreamServices,
         mut declarations: Declarations,
         discovered: Option<watch::Receiver<Discovered>>,
         namespace_scope: NamespaceScope,
-        starting: Starting,
+        tickets: StartupTickets,
     ) -> Result<Self, Error> {
-        let settled = declarations.settled()?;
-        let (ground, served) = match namespace_scope {
-            NamespaceScope::Cluster => (Ground::Everywhere, None),
-            NamespaceScope::Fixed(names) => (Ground::Namespaces(names), None),
-            NamespaceScope::Followed(served) => (Ground::Unknown, Some(served)),
+        let kinds = declarations.make_static_kinds()?;
+        let (namespaces, served) = match namespace_scope {
+            NamespaceScope::Cluster => (WatchedNamespaces::Everywhere, None),
+            NamespaceScope::Fixed(names) => (WatchedNamespaces::Namespaces(names), None),
+            NamespaceScope::Followed(served) => (WatchedNamespaces::Unknown, Some(served)),
         };
-        let mut reach = Self {
-            course,
+        let mut streams = Self {
+            services,
             declarations,
-            lanes: BTreeMap::new(),
-            ground,
+            kinds: BTreeMap::new(),
+            namespaces,
             streams: Tasks::default(),
             running: HashMap::new(),
-            leaving: BTreeSet::new(),
+            ending: BTreeSet::new(),
             served,
             discovered,
-            waiting: Some(starting),
+            tickets: Some(tickets),
         };
-        reach.serve(settled);
-        if let Some(served) = &mut reach.served {
+        streams.add_kinds(kinds);
+        if let Some(served) = &mut streams.served {
             served.mark_changed();
         }
-        if let Some(discovered) = &mut reach.discovered {
+        if let Some(discovered) = &mut streams.discovered {
             discovered.mark_changed();
         }
-        reach.adapt();
-        if reach.served.is_none() && reach.discovered.is_none() {
-            reach.waiting = None;
+        streams.reconcile();
+        if streams.served.is_none() && streams.discovered.is_none() {
+            streams.tickets = None;
         }
-        Ok(reach)
+        Ok(streams)
     }
 
-    /// Whether nothing will ever be seen.
+    /// Whether there is nothing to watch, now or later.
     pub(super) fn is_idle(&self) -> bool {
-        self.lanes.is_empty() && self.discovered.is_none()
+        self.kinds.is_empty() && self.discovered.is_none()
     }
 
     /// Follows the namespaces and the kinds until a stream ends, which only a defect can cause.
-    pub(super) async fn ended(&mut self) -> Ended {
+    pub(super) async fn ended(&mut self) -> TaskEnd {
         loop {
             tokio::select! {
                 ended = self.streams.ended() => match ended {
-                    Ended::Finished(name) if self.leaving.remove(&name) => {}
+                    TaskEnd::Finished(name) if self.ending.remove(&name) => {}
                     ended => return ended,
                 },
                 served = changed(self.served.as_mut()) => {
                     if let Some(served) = served {
-                        self.ground = Ground::Namespaces(served);
+                        self.namespaces = WatchedNamespaces::Namespaces(served);
                     }
                 }
                 catalog = changed(self.discovered.as_mut()) => {
                     if let Some(catalog) = catalog {
-                        let Revision { gone, come } = self.declarations.revise(&catalog);
-                        self.lanes.retain(|kind, _| !gone.contains(kind));
-                        self.serve(come);
+                        let HandledKindsChange { removed, added } = self.declarations.resolve_kinds(&catalog);
+                        self.kinds.retain(|kind, _| !removed.contains(kind));
+                        self.add_kinds(added);
                     }
                 }
             }
-            self.adapt();
-            if self.knows_all() {
-                self.waiting = None;
+            self.reconcile();
+            if self.knows_kinds_and_namespaces() {
+                self.tickets = None;
             }
         }
     }
 
-    /// Ends all streams, without any regard to what they have seen.
+    /// Ends all streams at once; what they have read is dropped.
     pub(super) async fn cancel(self) {
         self.streams.cancel().await;
     }
 
-    fn knows_all(&self) -> bool {
+    fn knows_kinds_and_namespaces(&self) -> bool {
         let discovered = self.discovered.as_ref();
         let knows_kinds = discovered.is_none_or(|it| it.borrow().is_some());
-        knows_kinds && !matches!(self.ground, Ground::Unknown)
+        knows_kinds && !matches!(self.namespaces, WatchedNamespaces::Unknown)
     }
 
-    fn serve(&mut self, kinds: Vec<KindIndex>) {
+    fn add_kinds(&mut self, kinds: Vec<KindIndex>) {
         for index in kinds {
             let kind = self.declarations.kinds().get(index);
-            self.lanes.insert(index, Lane::new(index, &kind));
+            self.kinds.insert(index, StreamedKind::new(index, &kind));
         }
     }
 
-    /// Ends and starts streams, so that there is one for each kind and place.
-    fn adapt(&mut self) {
-        let wanted: BTreeSet<Position> = self
-            .lanes
+    /// Ends and starts streams, so that there is one for each kind and namespace.
+    fn reconcile(&mut self) {
+        let wanted: BTreeSet<StreamKey> = self
+            .kinds
             .values()
-            .flat_map(|lane| {
-                self.ground
-                    .places(lane.scope)
-                    .map(|place| (lane.kind, place))
+            .flat_map(|kind| {
+                self.namespaces
+                    .for_scope(kind.scope)
+                    .map(|namespace| (kind.kind, namespace))
             })
             .collect();
-        let gone = self
-            .running
-            .extract_if(|position, _| !wanted.contains(position));
+        let gone = self.running.extract_if(|key, _| !wanted.contains(key));
         for ((kind, namespace), token) in gone.collect::<Vec<_>>() {
             token.cancel();
             let kind = self.declarations.kinds().get(kind);
-            self.leaving.insert(name(kind.api(), namespace.as_deref()));
+            self.ending.insert(name(kind.api(), namespace.as_deref()));
         }
-        for position in wanted {
-            let (kind, namespace) = &position;
-            let name = name(&self.lanes[kind].api, namespace.as_deref());
-            if !self.running.contains_key(&position) && !self.leaving.contains(&name) {
-                self.enter(position, name);
+        for key in wanted {
+            let (kind, namespace) = &key;
+            let name = name(&self.kinds[kind].api, namespace.as_deref());
+            if !self.running.contains_key(&key) && !self.ending.contains(&name) {
+                self.start_stream(key, name);
             }
         }
     }
 
-    fn enter(&mut self, position: Position, name: String) {
+    fn start_stream(&mut self, key: StreamKey, name: String) {
         let gone = CancellationToken::new();
-        let (kind, namespace) = &position;
-        let lane = &self.lanes[kind];
-        let (stream, sweep) = lane.stream(&self.course, namespace.as_deref());
-        let (sink, updater) = lane.outlet(&self.course, namespace.as_deref());
-        let pause_gate = self.course.pause_gate.clone();
+        let (kind, namespace) = &key;
+        let kind = &self.kinds[kind];
+        let (stream, sweep) = kind.stream(&self.services, namespace.as_deref());
+        let (sink, updater) = kind.sink(&self.services, namespace.as_deref());
+        let pause_gate = self.services.pause_gate.clone();
         let stream = stream::run_until(stream, sink, pause_gate, gone.clone());
         let over = gone.clone();
         self.streams.spawn(name, async move {
@@ -224,15 +222,15 @@ impl Streams {
             let sweeping = over.run_until_cancelled(sweeping);
             tokio::join!(sweeping, stream, OptionFuture::from(updater));
         });
-        self.running.insert(position, gone);
+        self.running.insert(key, gone);
     }
 }
 
-// === impl Ground ===
+// === impl WatchedNamespaces ===
 
-impl Ground {
-    /// Where objects of this scope are looked for.
-    fn places(&self, scope: Scope) -> impl Iterator<Item = Option<String>> {
+impl WatchedNamespaces {
+    /// The namespaces to watch for a kind of this scope; `None` is the whole cluster.
+    fn for_scope(&self, scope: Scope) -> impl Iterator<Item = Option<String>> {
         let (everywhere, names) = match (self, scope) {
             (Self::Everywhere, _) | (_, Scope::Cluster) => (Some(None), None),
             (Self::Namespaces(names), Scope::Namespaced) => (None, Some(names)),
@@ -248,10 +246,10 @@ fn name(api: &KindApi, namespace: Option<&str>) -> String {
     format!("watch {}", api.describe(namespace))
 }
 
-// === impl Lane ===
+// === impl StreamedKind ===
 
-impl Lane {
-    fn new(index: KindIndex, kind: &HandledKind) -> Self {
+impl StreamedKind {
+    fn new(index: KindIndex, kind: &Kind) -> Self {
         Self {
             kind: index,
             api: kind.api().clone(),
@@ -264,61 +262,61 @@ impl Lane {
         }
     }
 
-    /// Where the sightings of a stream go: to the queue, by way of the indices if there are any.
-    fn outlet(
+    /// The receiver of a stream's watch events: the queue, or the index updater in front of it.
+    fn sink(
         &self,
-        course: &Course,
+        services: &StreamServices,
         namespace: Option<&str>,
     ) -> (StreamOutput, Option<impl Future<Output = ()> + use<>>) {
         let described = self.api.describe(namespace);
-        let attendance = course.listed.expect_list(described.clone());
+        let listed_ticket = services.listed.ticket(described.clone());
         if self.indexers.is_empty() {
-            let sink = StreamOutput::QueueWithObserver(course.sink.clone(), Box::new(attendance));
+            let sink = Sink::Attended(services.sink.clone(), Box::new(listed_ticket));
             return (sink, None);
         }
         let shared = update::IndexEvaluator {
             indexers: self.indexers.clone(),
             api: self.api.clone(),
-            services: Arc::clone(&course.services),
-            default_backoff: course.default_backoff,
+            services: Arc::clone(&services.services),
+            default_backoff: services.default_backoff,
         };
-        let queue = (!self.only_indexes).then(|| course.sink.clone());
-        let tickets = [course.gate.expect_list(described), attendance];
-        let (outlet, told) = mpsc::channel(NEWS_IN_FLIGHT);
-        let updater = IndexUpdater::new(shared, queue, tickets).run(told);
-        (StreamOutput::Indices(outlet), Some(updater))
+        let queue = (!self.only_indexes).then(|| services.sink.clone());
+        let tickets = [services.gate.ticket(described), listed_ticket];
+        let (sender, watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
+        let updater = IndexUpdater::new(shared, queue, tickets).run(watch_events);
+        (Sink::Indices(sender), Some(updater))
     }
 
     fn stream(
         &self,
-        course: &Course,
+        services: &StreamServices,
         namespace: Option<&str>,
-    ) -> (WatchStream, Option<FinalizerSweep>) {
+    ) -> (Stream, Option<Sweep>) {
         let namespace = namespace.map(str::to_owned);
         let sweep = self.sweeps.then(|| FinalizerSweep {
             api: self.api.clone(),
             kind: self.kind,
             namespace: namespace.clone(),
-            pause_gate: course.pause_gate.clone(),
-            finalizer: course.finalizer.clone(),
+            pause_gate: services.pause_gate.clone(),
+            finalizer: services.finalizer.clone(),
         });
         let stream = WatchStream {
             api: self.api.clone(),
             kind: self.kind,
-            health: StreamHealth::new(
-                &course.heartbeats,
+            observed: StreamHealth::new(
+                &services.heartbeats,
                 Arc::clone(&self.metrics),
                 &self.api.describe(namespace.as_deref()),
             ),
             namespace,
-            retention: self.retention,
-            settings: course.settings.clone(),
+            retain: self.retain,
+            settings: services.settings.clone(),
         };
         (stream, sweep)
     }
 }
 
-/// A value after its next change; never, if it does not change.
+/// Waits for the next change of a value and returns it; never, if there is nothing to watch.
 pub(super) async fn changed<T: Clone>(view: Option<&mut watch::Receiver<T>>) -> T {
     let Some(view) = view else {
         return std::future::pending().await;

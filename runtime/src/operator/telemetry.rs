@@ -1,9 +1,8 @@
-//! Traces for OpenTelemetry: spans of objects and attempts, sent by OTLP over HTTP.
+//! Exports the spans of objects and attempts as OpenTelemetry traces, by OTLP over HTTP.
 //!
-//! Where to is said by the usual variables; without them nothing is exported, and nothing is made
-//! ready for it either.
+//! The usual `OTEL_` variables name the collector; without them this does nothing.
 
-mod sender;
+mod http_client;
 
 use std::env;
 use std::time::Duration;
@@ -19,35 +18,35 @@ use tracing::Subscriber;
 use tracing_opentelemetry::OpenTelemetryLayer;
 use tracing_subscriber::registry::LookupSpan;
 
-use self::sender::Sender;
+use self::http_client::TraceHttpClient;
 
-/// How long the last spans may take to be sent.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// The time to send the last spans.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The export of traces; what is left is sent when this is dropped.
+/// The export of traces; dropping it sends the spans that are left.
 pub(super) struct Telemetry {
     provider: SdkTracerProvider,
 }
 
-/// Why traces are not exported, though they should be.
+/// The reason for which traces are not exported, though the environment asks for it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("the sender could not be made ready")]
-    Sender(#[source] std::io::Error),
-    #[error("the exporter does not like its settings")]
+    #[error("the HTTP client could not be started")]
+    HttpClient(#[source] std::io::Error),
+    #[error("the exporter rejects its settings")]
     Exporter(#[source] ExporterBuildError),
 }
 
 impl Telemetry {
-    /// The export that the environment asks for, if it does.
+    /// The export, if the environment asks for one.
     pub(super) fn from_environment(operator: &'static str) -> Result<Option<Self>, Error> {
-        let places = [
+        let variables = [
             OTEL_EXPORTER_OTLP_ENDPOINT,
             OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
         ];
-        let wanted = places
+        let wanted = variables
             .iter()
-            .any(|name| env::var_os(name).is_some_and(|place| !place.is_empty()));
+            .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()));
         if !wanted {
             return Ok(None);
         }
@@ -55,8 +54,8 @@ impl Telemetry {
     }
 
     fn new(operator: &'static str, endpoint: Option<&str>) -> Result<Self, Error> {
-        let sender = Sender::new().map_err(Error::Sender)?;
-        let mut exporter = SpanExporter::builder().with_http().with_http_client(sender);
+        let client = TraceHttpClient::new().map_err(Error::HttpClient)?;
+        let mut exporter = SpanExporter::builder().with_http().with_http_client(client);
         if let Some(endpoint) = endpoint {
             exporter = exporter.with_endpoint(endpoint);
         }
@@ -73,7 +72,7 @@ impl Telemetry {
         Ok(Self { provider })
     }
 
-    /// What makes spans of the log into spans of a trace.
+    /// The layer that turns spans of the log into spans of a trace.
     pub(super) fn layer<S>(&self) -> OpenTelemetryLayer<S, Tracer>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
@@ -87,7 +86,7 @@ impl Telemetry {
 
 impl Drop for Telemetry {
     fn drop(&mut self) {
-        if let Err(error) = self.provider.shutdown_with_timeout(FAREWELL) {
+        if let Err(error) = self.provider.shutdown_with_timeout(FLUSH_TIMEOUT) {
             tracing::warn!("the last traces are lost: {error}");
         }
     }

@@ -118,7 +118,7 @@ impl QueueTest {
         };
         let stop = CancellationToken::new();
         let (switch, pause_gate) = PauseSwitch::new();
-        let source = switch.source();
+        let source = switch.handle();
         source.resume();
         let gate = ListGate::new();
         let queue = run(

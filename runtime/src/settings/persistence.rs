@@ -1,4 +1,4 @@
-//! Where facts are kept on objects, in a few words instead of storages.
+//! Settings for the progress and the last handled state that the operator stores on objects.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use kopf_core::progress::annotations::AnnotationsProgress;
 use kopf_core::progress::multi::MultiProgress;
 use kopf_core::progress::status::StatusProgress;
 
-/// Where facts are kept on objects. The defaults are those of Kopf, so that either can go on where
-/// the other has stopped.
+/// The storage of progress and of the last handled state on objects. The defaults are those of
+/// Kopf, so that each can continue where the other has stopped.
 ///
 /// ```
 /// use kopf_runtime::{PersistenceSettings, Settings};
@@ -32,24 +32,24 @@ use kopf_core::progress::status::StatusProgress;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PersistenceSettings {
-    /// What keeps objects from going before the handlers of their deletion have been called.
+    /// The finalizer that keeps objects until their deletion handlers, daemons and timers are done.
     pub finalizer: String,
-    /// What the names of annotations begin with.
+    /// The prefix of the names of annotations.
     pub prefix: String,
-    /// Where the progress of handlers is kept.
+    /// The storage of the progress of handlers.
     pub progress: ProgressStore,
-    /// Where the state that was handled last is kept.
+    /// The storage of the last handled state.
     pub diffbase: DiffBaseStore,
-    /// The field of the status for what is kept there.
+    /// The field of the status that a storage in the status uses.
     pub status_field: String,
-    /// Fields that never count as changes, as in `spec.replicas`.
+    /// Fields whose changes are ignored, such as `spec.replicas`.
     pub ignored: Vec<String>,
 }
 
-/// Where the progress of handlers is kept.
+/// The storage of the progress of handlers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProgressStore {
-    /// In annotations; what is in the status is read and removed.
+    /// In annotations; progress in the status is read and removed.
     #[default]
     Smart,
     /// In annotations.
@@ -58,7 +58,7 @@ pub enum ProgressStore {
     Status,
 }
 
-/// Where the state that was handled last is kept.
+/// The storage of the last handled state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DiffBaseStore {
     /// In an annotation.
@@ -114,9 +114,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_as_with_kopf() {
-        let made = Persistence::from(PersistenceSettings::default());
-        let usual = Persistence::default();
-        assert_eq!(format!("{made:?}"), format!("{usual:?}"));
+    fn the_defaults_are_those_of_kopf() {
+        let converted = Persistence::from(PersistenceSettings::default());
+        let default = Persistence::default();
+        assert_eq!(format!("{converted:?}"), format!("{default:?}"));
     }
 }

@@ -1,8 +1,8 @@
-//! What a storage of one's own is written with: the traits, and the types that they speak of.
+//! The traits of a custom storage, and the types in their signatures.
 //!
-//! The facts about the handling of an object are kept on the object, where [`Persistence`] says. A
-//! storage that is not among the ready ones implements [`ProgressStorage`] or [`DiffBaseStorage`],
-//! and is put into the settings before the operator starts, mostly by a startup handler:
+//! The operator stores the progress of handlers and the last handled state on the object itself, as
+//! [`Persistence`] says. A custom storage implements [`ProgressStorage`] or [`DiffBaseStorage`]; you
+//! put it into the settings before the operator starts, mostly in a startup handler:
 //!
 //! ```
 //! # use std::sync::Arc;

@@ -1,91 +1,91 @@
-//! How the operator's parts are: whether each still moves, and what it still lacks.
+//! The heartbeats and readiness conditions of an operator's parts.
 //!
-//! A part that must never stop owns a [`Heartbeat`] and says by when it moves again; one that waits
-//! for the world owns a [`ReadinessCondition`]. The health endpoint reads both, from a thread of its own.
+//! A part that must never block owns a [`Heartbeat`], and sets the deadline of its next one; a part
+//! that waits for the API server or for lists owns a [`ReadinessCondition`]. The health endpoint
+//! reads both from a thread of its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// Nobody waits for it.
+/// The deadline of a part that waits for something which may never come.
 const NEVER: u64 = u64::MAX;
 
-/// The view of all parts; cheap to clone.
+/// The heartbeats and conditions of all parts; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Heartbeats {
-    shared: Arc<Shared>,
+    registry: Arc<HeartbeatRegistry>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    watch: Arc<Watch>,
-    /// Never held across an await; nobody takes it on a path that is taken often.
-    parts: Mutex<Parts>,
+struct HeartbeatRegistry {
+    clock: Arc<ObserverClock>,
+    /// Never held across an await, and not locked on frequent paths.
+    parts: Mutex<RegisteredParts>,
 }
 
-/// The time that the observer has seen pass, in milliseconds.
+/// The time that the observer has measured, in milliseconds.
 ///
-/// It stands still while the whole process does: whoever was stopped or starved with the rest is
-/// not to blame for that.
+/// It stands still while the whole process is stopped or starved, so that no part is late for that.
 #[derive(Debug, Default)]
-struct Watch(AtomicU64);
+struct ObserverClock(AtomicU64);
 
 #[derive(Debug, Default)]
-struct Parts {
-    pulses: Vec<(String, Weak<Beat>)>,
-    conditions: Vec<(String, Weak<Mutex<State>>)>,
-    stage: Stage,
+struct RegisteredParts {
+    deadlines: Vec<(String, Weak<HeartbeatDeadline>)>,
+    conditions: Vec<(String, Weak<Mutex<ConditionState>>)>,
+    phase: OperatorPhase,
 }
 
 #[derive(Debug)]
-struct Beat {
-    /// When the part has to move again, by the observer's watch.
+struct HeartbeatDeadline {
+    /// The time of the next heartbeat at the latest, by the observer's clock.
     due: AtomicU64,
-    watch: Arc<Watch>,
+    clock: Arc<ObserverClock>,
 }
 
-/// The sign of life of one part; the part is forgotten when this is dropped.
+/// The heartbeat of one part; dropping it removes the part.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
-    beat: Arc<Beat>,
+    deadline: Arc<HeartbeatDeadline>,
 }
 
-/// What one part lacks; the part is forgotten when this is dropped.
+/// The readiness of one part; dropping it removes the part.
 #[derive(Debug)]
 pub(crate) struct ReadinessCondition {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ConditionState>>,
 }
 
-/// How a part gets along with the world.
+/// The state of a readiness condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum State {
-    /// Nothing is expected of it at the moment.
+pub(crate) enum ConditionState {
+    /// The part has nothing to do at the moment.
     Idle,
-    /// It has not come so far yet.
+    /// The part is not ready yet.
     Pending(String),
-    /// All is well.
+    /// The part is ready.
     Fine,
-    /// What it is about does not exist.
+    /// The API server does not serve the resource of the part.
     Absent(String),
-    /// It cannot do its work.
+    /// The part cannot do its work.
     Failing(String),
 }
 
-/// Where the operator as a whole is.
+/// The phase of the operator as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Not all of its parts have been started.
+pub(crate) enum OperatorPhase {
+    /// Not all parts have been started.
     #[default]
     Starting,
-    /// It does what it is for.
+    /// All parts run.
     Running,
-    /// It was told to stop.
+    /// The operator is being stopped.
     Stopping,
-    /// Something without which it cannot go on is gone.
+    /// An essential part has ended.
     Broken(String),
 }
 
-/// A part that has not moved for longer than it may take.
+/// A part whose heartbeat is late.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StuckPart {
     pub(crate) part: String,
@@ -95,20 +95,28 @@ pub(crate) struct StuckPart {
 // === impl Heartbeats ===
 
 impl Heartbeats {
-    /// A sign of life for a part; it is not waited for until it says so.
+    /// Adds a part; it has no deadline until it sets one.
     pub(crate) fn heartbeat(&self, part: impl Into<String>) -> Heartbeat {
-        let beat = Arc::new(Beat {
+        let deadline = Arc::new(HeartbeatDeadline {
             due: AtomicU64::new(NEVER),
-            watch: Arc::clone(&self.shared.watch),
+            clock: Arc::clone(&self.registry.clock),
         });
         let mut parts = self.parts();
-        parts.pulses.retain(|(_, beat)| beat.strong_count() > 0);
-        parts.pulses.push((part.into(), Arc::downgrade(&beat)));
-        Heartbeat { beat }
+        parts
+            .deadlines
+            .retain(|(_, deadline)| deadline.strong_count() > 0);
+        parts
+            .deadlines
+            .push((part.into(), Arc::downgrade(&deadline)));
+        Heartbeat { deadline }
     }
 
-    /// A place for a part to say what it lacks.
-    pub(crate) fn condition(&self, part: impl Into<String>, state: State) -> ReadinessCondition {
+    /// Adds a readiness condition of a part.
+    pub(crate) fn condition(
+        &self,
+        part: impl Into<String>,
+        state: ConditionState,
+    ) -> ReadinessCondition {
         let state = Arc::new(Mutex::new(state));
         let mut parts = self.parts();
         parts.conditions.retain(|(_, it)| it.strong_count() > 0);
@@ -116,55 +124,58 @@ impl Heartbeats {
         ReadinessCondition { state }
     }
 
-    /// Says where the operator as a whole is; what is broken stays broken.
-    pub(crate) fn enter(&self, stage: Stage) {
+    /// Sets the phase; a broken operator stays broken.
+    pub(crate) fn enter_phase(&self, phase: OperatorPhase) {
         let mut parts = self.parts();
-        if !matches!(parts.stage, Stage::Broken(_)) {
-            parts.stage = stage;
+        if !matches!(parts.phase, OperatorPhase::Broken(_)) {
+            parts.phase = phase;
         }
     }
 
-    pub(crate) fn stage(&self) -> Stage {
-        self.parts().stage.clone()
+    pub(crate) fn phase(&self) -> OperatorPhase {
+        self.parts().phase.clone()
     }
 
-    /// Lets time pass.
+    /// Advances the observer's clock.
     pub(crate) fn advance(&self, by: Duration) {
-        self.shared.watch.0.fetch_add(millis(by), Ordering::Relaxed);
+        self.registry
+            .clock
+            .0
+            .fetch_add(millis(by), Ordering::Relaxed);
     }
 
-    /// Who is late by more than `tolerance`.
+    /// The parts whose heartbeats are late by more than `tolerance`.
     pub(crate) fn stuck(&self, tolerance: Duration) -> Vec<StuckPart> {
-        let now = self.shared.watch.now();
+        let now = self.registry.clock.now();
         let parts = self.parts();
-        let beats = parts.pulses.iter().filter_map(|(part, beat)| {
-            let late = now.checked_sub(beat.upgrade()?.due.load(Ordering::Relaxed))?;
+        let stuck = parts.deadlines.iter().filter_map(|(part, deadline)| {
+            let late = now.checked_sub(deadline.upgrade()?.due.load(Ordering::Relaxed))?;
             (late > millis(tolerance)).then(|| StuckPart {
                 part: part.clone(),
                 late: Duration::from_millis(late),
             })
         });
-        beats.collect()
+        stuck.collect()
     }
 
-    /// The state of every part that has one.
-    pub(crate) fn conditions(&self) -> Vec<(String, State)> {
+    /// The state of every readiness condition.
+    pub(crate) fn conditions(&self) -> Vec<(String, ConditionState)> {
         let parts = self.parts();
-        let states = parts
+        let conditions = parts
             .conditions
             .iter()
             .filter_map(|(part, state)| Some((part.clone(), locked(&*state.upgrade()?).clone())));
-        states.collect()
+        conditions.collect()
     }
 
-    fn parts(&self) -> MutexGuard<'_, Parts> {
-        locked(&self.shared.parts)
+    fn parts(&self) -> MutexGuard<'_, RegisteredParts> {
+        locked(&self.registry.parts)
     }
 }
 
-// === impl Watch ===
+// === impl ObserverClock ===
 
-impl Watch {
+impl ObserverClock {
     fn now(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -173,40 +184,40 @@ impl Watch {
 // === impl Heartbeat ===
 
 impl Heartbeat {
-    /// Of a part that nobody looks at.
+    /// A heartbeat that the health endpoint does not check.
     pub(crate) fn unobserved() -> Self {
         Heartbeats::default().heartbeat("")
     }
 
-    /// The part moves again within this time.
+    /// Sets the deadline of the next heartbeat.
     pub(crate) fn within(&self, time: Duration) {
-        let due = self.beat.watch.now().saturating_add(millis(time));
-        self.beat.due.store(due, Ordering::Relaxed);
+        let due = self.deadline.clock.now().saturating_add(millis(time));
+        self.deadline.due.store(due, Ordering::Relaxed);
     }
 
-    /// The part waits for something that may never come.
+    /// Removes the deadline: the part waits for something that may never come.
     pub(crate) fn rest(&self) {
-        self.beat.due.store(NEVER, Ordering::Relaxed);
+        self.deadline.due.store(NEVER, Ordering::Relaxed);
     }
 }
 
 // === impl ReadinessCondition ===
 
 impl ReadinessCondition {
-    /// Of a part that nobody looks at.
+    /// A condition that the health endpoint does not check.
     pub(crate) fn unobserved() -> Self {
-        Heartbeats::default().condition("", State::Idle)
+        Heartbeats::default().condition("", ConditionState::Idle)
     }
 
-    pub(crate) fn set(&self, state: State) {
+    pub(crate) fn set(&self, state: ConditionState) {
         *locked(&self.state) = state;
     }
 
-    /// Something is expected from now on; what is known already stays known.
-    pub(crate) fn begin(&self, story: &str) {
+    /// Makes an idle part pending; any other state stays.
+    pub(crate) fn begin(&self, message: &str) {
         let mut state = locked(&self.state);
-        if *state == State::Idle {
-            *state = State::Pending(story.to_owned());
+        if *state == ConditionState::Idle {
+            *state = ConditionState::Pending(message.to_owned());
         }
     }
 }
@@ -231,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_stuck_when_it_is_late_by_more_than_is_tolerated() {
+    fn a_part_is_stuck_when_its_heartbeat_is_later_than_tolerated() {
         let heartbeats = Heartbeats::default();
         let (queue, stream) = (
             heartbeats.heartbeat("queue"),
@@ -248,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_late_who_rests_or_has_ended() {
+    fn a_part_without_deadline_or_that_has_ended_is_not_late() {
         let heartbeats = Heartbeats::default();
         let (queue, stream) = (
             heartbeats.heartbeat("queue"),
@@ -263,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_late_as_long_as_nobody_observes() {
+    fn no_part_is_late_while_the_observer_clock_stands_still() {
         let heartbeats = Heartbeats::default();
         let queue = heartbeats.heartbeat("queue");
         queue.within(Duration::ZERO);
@@ -271,23 +282,23 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_known_as_long_as_its_part() {
+    fn a_condition_is_removed_with_its_part() {
         let heartbeats = Heartbeats::default();
-        let stream = heartbeats.condition("widgets", State::Idle);
-        stream.set(State::Failing("no".to_owned()));
-        let failing = State::Failing("no".to_owned());
+        let stream = heartbeats.condition("widgets", ConditionState::Idle);
+        stream.set(ConditionState::Failing("no".to_owned()));
+        let failing = ConditionState::Failing("no".to_owned());
         assert_eq!(heartbeats.conditions(), [("widgets".to_owned(), failing)]);
         drop(stream);
         assert!(heartbeats.conditions().is_empty());
     }
 
     #[test]
-    fn what_is_broken_stays_broken() {
+    fn a_broken_operator_stays_broken() {
         let heartbeats = Heartbeats::default();
-        heartbeats.enter(Stage::Running);
-        let broken = Stage::Broken("the queue has ended".to_owned());
-        heartbeats.enter(broken.clone());
-        heartbeats.enter(Stage::Stopping);
-        assert_eq!(heartbeats.stage(), broken);
+        heartbeats.enter_phase(OperatorPhase::Running);
+        let broken = OperatorPhase::Broken("the queue has ended".to_owned());
+        heartbeats.enter_phase(broken.clone());
+        heartbeats.enter_phase(OperatorPhase::Stopping);
+        assert_eq!(heartbeats.phase(), broken);
     }
 }

@@ -19,7 +19,7 @@ impl StreamHealth {
     pub(crate) fn new(heartbeats: &Heartbeats, metrics: Arc<KindMetrics>, name: &str) -> Self {
         Self {
             heartbeat: heartbeats.heartbeat(format!("watch of {name}")),
-            condition: heartbeats.condition(name, State::Idle),
+            condition: heartbeats.condition(name, ConditionState::Idle),
             metrics,
         }
     }
@@ -36,7 +36,7 @@ impl StreamHealth {
     /// The operator is paused.
     pub(super) fn paused(&self) {
         self.heartbeat.rest();
-        self.condition.set(State::Idle);
+        self.condition.set(ConditionState::Idle);
     }
 
     /// A list begins.
@@ -51,12 +51,12 @@ impl StreamHealth {
 
     /// The list is complete.
     pub(super) fn listed(&self) {
-        self.condition.set(State::Fine);
+        self.condition.set(ConditionState::Fine);
     }
 
     /// The API server has opened the watch.
     pub(super) fn watching(&self) {
-        self.condition.set(State::Fine);
+        self.condition.set(ConditionState::Fine);
     }
 
     /// The API server does not serve the kind.

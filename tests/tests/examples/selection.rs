@@ -18,7 +18,7 @@ async fn toys_of_all_kinds_are_seen_and_only_those_with_an_owner_are_touched() -
     define("dolls.yaml").await?;
     let operator = stage.start()?;
     operator
-        .wait_for_log("is about dolls.toys.kopf.dev")
+        .wait_for_log("matches dolls.toys.kopf.dev")
         .await?;
     stage.apply_object().await?;
     operator
@@ -29,7 +29,7 @@ async fn toys_of_all_kinds_are_seen_and_only_those_with_an_owner_are_touched() -
 
     define("kites.yaml").await?;
     operator
-        .wait_for_log("is about dolls.toys.kopf.dev, kites.toys.kopf.dev")
+        .wait_for_log("matches dolls.toys.kopf.dev, kites.toys.kopf.dev")
         .await?;
     let kites = stage.sandbox.objects("toys.kopf.dev/v1", "Kite").await?;
     kites.create("red", json!({})).await?;

@@ -277,7 +277,7 @@ async fn handlers_that_block_all_threads_cannot_keep_the_operator_from_ending() 
             .start()?;
         process.wait_for_log("blocks its thread").await?;
         process.signal(Signal::INT)?;
-        process.wait_for_log("another signal stops at once").await?;
+        process.wait_for_log("another signal ends the process at once").await?;
         Ok(process)
     };
     storm.create("one").await?;
@@ -286,7 +286,7 @@ async fn handlers_that_block_all_threads_cannot_keep_the_operator_from_ending() 
     assert_eq!(process.wait().await?, Ending::Exit(130));
     let process = blocked().await?;
     assert_eq!(process.wait().await?, Ending::Exit(8), "{}", process.log());
-    process.wait_for_log("the operator does not stop").await?;
+    process.wait_for_log("the operator did not stop in time").await?;
     Ok(())
 }
 

@@ -438,7 +438,7 @@ async fn ids_that_objects_could_not_tell_apart_are_refused() -> TestResult {
     assert!(matches!(error, Error::SharedId { .. }), "{error}");
     assert_eq!(
         error.to_string(),
-        "Widget and the selection {category: toys} may be about the same objects, \
+        "Widget and the selection {category: toys} may match the same objects, \
          and both have a handler `create_fn`"
     );
 

@@ -1,71 +1,71 @@
-//! Which credentials are used: the best that are neither refused nor over.
+//! Chooses the credentials to use: those with the highest priority, neither rejected nor expired.
 
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
 
-/// How many refused credentials of one source are remembered, so as not to try them again.
-const REFUSED_REMEMBERED: usize = 3;
+/// The number of rejected credentials per login handler that are not tried again.
+const REJECTED_REMEMBERED: usize = 3;
 
-/// Credentials that may be used, and those that may not.
+/// The usable and the rejected credentials.
 #[derive(Debug)]
-pub(super) struct CredentialPool<A> {
-    keys: Vec<Key<A>>,
-    refused: VecDeque<(String, u64)>,
-    /// How many there ever were.
+pub(super) struct CredentialPool<C> {
+    credentials: Vec<PooledCredentials<C>>,
+    rejected: VecDeque<(String, u64)>,
+    /// The number of credentials added so far.
     serial: u64,
 }
 
-/// Credentials with the access that they give.
+/// Credentials with the client that uses them.
 #[derive(Debug, Clone)]
-pub(super) struct Key<A> {
+pub(super) struct PooledCredentials<C> {
     pub(super) source: String,
-    pub(super) access: A,
+    pub(super) client: C,
     fingerprint: u64,
     priority: i64,
     expiration: Option<Timestamp>,
     serial: u64,
 }
 
-/// The source, the fingerprint, the priority and the end of credentials.
+/// The login handler, the fingerprint, the priority and the expiration of credentials.
 pub(super) type CredentialOffer = (String, u64, i64, Option<Timestamp>);
 
-impl<A> Default for CredentialPool<A> {
+impl<C> Default for CredentialPool<C> {
     fn default() -> Self {
         Self {
-            keys: Vec::new(),
-            refused: VecDeque::new(),
+            credentials: Vec::new(),
+            rejected: VecDeque::new(),
             serial: 0,
         }
     }
 }
 
-impl<A: Clone> CredentialPool<A> {
-    /// The first of those with the highest priority; what is over is dropped.
-    pub(super) fn best(&mut self, now: Timestamp) -> Option<Key<A>> {
-        self.keys
-            .retain(|key| key.expiration.is_none_or(|expiration| expiration > now));
-        let highest = self.keys.iter().map(|key| key.priority).max()?;
-        let best = self.keys.iter().find(|key| key.priority == highest);
+impl<C: Clone> CredentialPool<C> {
+    /// The first of those with the highest priority; drops expired credentials.
+    pub(super) fn best(&mut self, now: Timestamp) -> Option<PooledCredentials<C>> {
+        self.credentials
+            .retain(|it| it.expiration.is_none_or(|expiration| expiration > now));
+        let highest = self.credentials.iter().map(|it| it.priority).max()?;
+        let best = self.credentials.iter().find(|it| it.priority == highest);
         best.cloned()
     }
 
-    /// Takes credentials in, unless they were refused before. A source has one at a time.
+    /// Adds credentials, unless they were rejected before. They replace those of the same handler.
     pub(super) fn add(
         &mut self,
         (source, fingerprint, priority, expiration): CredentialOffer,
-        access: A,
+        client: C,
     ) {
-        let refused = (source, fingerprint);
-        if self.refused.contains(&refused) {
+        let rejected = (source, fingerprint);
+        if self.rejected.contains(&rejected) {
             return;
         }
-        let (source, fingerprint) = refused;
+        let (source, fingerprint) = rejected;
         self.serial += 1;
-        self.keys.retain(|key| key.source != source);
-        self.keys.push(Key {
+        self.credentials.retain(|it| it.source != source);
+        self.credentials.push(PooledCredentials {
             source,
-            access,
+            client,
             fingerprint,
             priority,
             expiration,
@@ -73,21 +73,23 @@ impl<A: Clone> CredentialPool<A> {
         });
     }
 
-    /// The cluster does not accept these; tells whether that is news.
-    pub(super) fn refuse(&mut self, key: &Key<A>) -> bool {
-        let before = self.keys.len();
-        self.keys.retain(|known| known.serial != key.serial);
-        if self.keys.len() == before {
+    /// Removes credentials that the API server has rejected; `false` if they are removed already.
+    pub(super) fn reject(&mut self, rejected: &PooledCredentials<C>) -> bool {
+        let before = self.credentials.len();
+        self.credentials
+            .retain(|known| known.serial != rejected.serial);
+        if self.credentials.len() == before {
             return false;
         }
-        let of_source = |refused: &&(String, u64)| refused.0 == key.source;
-        if self.refused.iter().filter(of_source).count() >= REFUSED_REMEMBERED
-            && let Some(oldest) = self.refused.iter().position(|it| it.0 == key.source)
+        let source = &rejected.source;
+        let of_source = |known: &&(String, u64)| known.0 == *source;
+        if self.rejected.iter().filter(of_source).count() >= REJECTED_REMEMBERED
+            && let Some(oldest) = self.rejected.iter().position(|it| it.0 == *source)
         {
-            self.refused.remove(oldest);
+            self.rejected.remove(oldest);
         }
-        self.refused
-            .push_back((key.source.clone(), key.fingerprint));
+        self.rejected
+            .push_back((source.clone(), rejected.fingerprint));
         true
     }
 
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_priority_goes_first_until_it_is_over() {
+    fn the_highest_priority_is_used_until_it_expires() {
         let mut pool = CredentialPool::default();
         pool.add(offer("a", 1, 0, None), ());
         pool.add(offer("b", 2, 10, Some(100)), ());
@@ -123,12 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_not_taken_again_from_the_same_source() {
+    fn rejected_credentials_are_not_added_again_from_the_same_handler() {
         let mut pool = CredentialPool::default();
         pool.add(offer("a", 1, 0, None), ());
         let key = pool.best(at(0)).unwrap();
-        assert!(pool.refuse(&key));
-        assert!(!pool.refuse(&key), "it is known already");
+        assert!(pool.reject(&key));
+        assert!(!pool.reject(&key), "they are removed already");
         pool.add(offer("a", 1, 0, None), ());
         assert_eq!(best(&mut pool, 0), None);
         pool.add(offer("a", 2, 0, None), ());
@@ -136,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn refused_credentials_are_forgotten_after_a_few_others() {
+    fn rejected_credentials_may_be_added_again_after_a_few_others() {
         let mut pool = CredentialPool::default();
         for fingerprint in 1..=4 {
             pool.add(offer("a", fingerprint, 0, None), ());
             let key = pool.best(at(0)).unwrap();
-            pool.refuse(&key);
+            pool.reject(&key);
         }
         pool.add(offer("a", 2, 0, None), ());
         assert_eq!(best(&mut pool, 0), None);
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_has_one_at_a_time() {
+    fn new_credentials_replace_those_of_the_same_handler() {
         let mut pool = CredentialPool::default();
         pool.add(offer("a", 1, 5, None), ());
         pool.add(offer("a", 2, 0, None), ());

@@ -1,4 +1,4 @@
-//! The gate under paused time.
+//! The pause gate.
 
 use std::time::Duration;
 
@@ -9,40 +9,40 @@ fn secs(seconds: u64) -> Duration {
 }
 
 #[tokio::test]
-async fn all_sources_have_to_agree() {
+async fn the_operator_runs_while_no_handle_pauses_it() {
     let (switch, pause_gate) = PauseSwitch::new();
     assert!(pause_gate.is_running());
-    let (first, second) = (switch.source(), switch.source());
-    assert!(!pause_gate.is_running(), "nobody has decided yet");
+    let (first, second) = (switch.handle(), switch.handle());
+    assert!(!pause_gate.is_running(), "both handles still pause");
     first.resume();
     assert!(!pause_gate.is_running());
     second.resume();
     assert!(pause_gate.is_running());
     first.pause(PauseReason::Tie("them".to_owned()));
     assert!(!pause_gate.is_running());
-    assert!(pause_gate.may_write(), "what runs may finish");
+    assert!(pause_gate.may_write(), "running handlers may finish");
 }
 
 #[tokio::test]
-async fn each_pause_begins_an_epoch_even_if_nobody_looked() {
+async fn each_pause_begins_an_epoch_even_if_it_was_not_observed() {
     let (switch, pause_gate) = PauseSwitch::new();
-    let source = switch.source();
-    source.resume();
+    let handle = switch.handle();
+    handle.resume();
     let epoch = pause_gate.running().await;
-    source.pause(PauseReason::LeaseLost);
-    source.resume();
+    handle.pause(PauseReason::LeaseLost);
+    handle.resume();
     pause_gate.paused_since(epoch).await;
     assert_eq!(pause_gate.running().await, epoch + 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_tenure_stops_work_where_it_stands() {
+async fn the_end_of_the_lease_stops_work_at_its_current_step() {
     let (switch, pause_gate) = PauseSwitch::new();
-    let source = switch.source();
-    source.resume_until(Instant::now() + secs(10));
+    let handle = switch.handle();
+    handle.resume_until(Instant::now() + secs(10));
     let work = async {
         tokio::time::sleep(secs(9)).await;
-        source.resume_until(Instant::now() + secs(10));
+        handle.resume_until(Instant::now() + secs(10));
         tokio::time::sleep(secs(9)).await;
         std::future::pending::<()>().await;
     };
@@ -53,24 +53,24 @@ async fn the_end_of_a_tenure_stops_work_where_it_stands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_extension_is_a_new_epoch() {
+async fn a_lease_renewed_too_late_begins_a_new_epoch() {
     let (switch, pause_gate) = PauseSwitch::new();
-    let source = switch.source();
-    source.resume_until(Instant::now() + secs(1));
+    let handle = switch.handle();
+    handle.resume_until(Instant::now() + secs(1));
     let epoch = pause_gate.epoch();
-    source.resume_until(Instant::now() + secs(1));
+    handle.resume_until(Instant::now() + secs(1));
     assert_eq!(pause_gate.epoch(), epoch);
     tokio::time::advance(secs(1)).await;
     assert!(!pause_gate.is_running());
-    source.resume_until(Instant::now() + secs(1));
+    handle.resume_until(Instant::now() + secs(1));
     assert!(pause_gate.is_running());
     assert_eq!(pause_gate.epoch(), epoch + 1);
 }
 
 #[tokio::test]
-async fn work_that_was_forbidden_is_not_even_begun() {
+async fn work_does_not_begin_without_a_lease() {
     let (switch, pause_gate) = PauseSwitch::new();
-    switch.source().forbid(PauseReason::LeaseLost);
+    switch.handle().forbid(PauseReason::LeaseLost);
     let work = async { panic!("it began") };
     assert_eq!(
         pause_gate.while_leading(work).await,

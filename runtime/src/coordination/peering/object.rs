@@ -1,4 +1,4 @@
-//! One peering object of one API group: whether it is there, who is in it, and the writes to it.
+//! One peering object of one API group: its state, the records in it, and the writes to it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,89 +10,89 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use crate::client::requests::{self, KindApi, PatchBody, Target};
+use crate::client::requests::{self, KindApi, PatchBody, PatchTarget};
 use crate::client::resource::{ResourceSpec, Scope, StatusSubresource};
 use crate::watch::KindIndex;
 use crate::watch::known_objects::Retention;
 use crate::watch::stream::{StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
 
-/// The API groups that peerings are defined in: today's, and that of old versions of Kopf.
+/// The API groups of peerings: the current one, and that of old versions of Kopf.
 const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
 
 const VERSION: &str = "v1";
 
-/// How long the server may take to answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The time that the API server has to respond.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Which peering it is, and where.
+/// The name and the namespace of a peering.
 #[derive(Clone)]
-pub(crate) struct Seat {
+pub(crate) struct PeeringRef {
     pub(crate) client: Client,
     pub(crate) name: String,
-    /// None stands for the whole cluster.
+    /// None for a ClusterKopfPeering.
     pub(crate) namespace: Option<String>,
 }
 
-/// Why a request about peerings failed.
+/// The reason for which a request about peerings failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("the server did not say what it serves: {0}")]
+    #[error("discovery failed: {0}")]
     Discovery(#[source] Box<kube::Error>),
-    #[error("the server did not say in time what it serves")]
+    #[error("discovery failed: the API server did not respond in time")]
     Timeout,
     #[error("{0}")]
     Write(#[from] requests::Error),
 }
 
-/// What is known of the peering object.
-pub(super) enum Presence {
-    /// Nobody has asked yet, or got an answer.
+/// The state of the peering object.
+pub(super) enum PeeringObjectState {
+    /// Not known yet.
     Unknown,
-    /// Its kind is not defined.
+    /// The API server does not serve its kind.
     NotServed,
-    /// There is none of that name.
+    /// There is no object of that name.
     Missing,
-    /// It may not be used.
-    Refused(String),
-    /// It is there, with these records.
+    /// The operator has no permission to use it.
+    Forbidden(String),
+    /// It exists, with these records.
     Found(Peers),
 }
 
 /// A peering object that may or may not exist.
-pub(super) struct Table {
-    seat: Seat,
+pub(super) struct ObservedPeering {
+    peering: PeeringRef,
     group: &'static str,
-    endpoint: Option<Endpoint>,
-    presence: Presence,
-    /// Records whose removal was asked for.
-    buried: BTreeSet<String>,
+    api: Option<PeeringApi>,
+    state: PeeringObjectState,
+    /// The identities of records whose removal was requested.
+    removal_requested: BTreeSet<String>,
     watched: bool,
 }
 
-struct Endpoint {
+struct PeeringApi {
     api: KindApi,
-    target: Target,
+    target: PatchTarget,
 }
 
-// === impl Seat ===
+// === impl PeeringRef ===
 
-impl Seat {
-    /// Writes or removes a record, in every API group in which the peering object exists.
+impl PeeringRef {
+    /// Writes or removes a record in every API group in which the peering object exists.
     ///
-    /// Returns how many there are.
+    /// Returns the number of these objects.
     pub(crate) async fn set(&self, identity: &str, peer: Option<&Peer>) -> Result<usize, Error> {
         let mut count = 0;
-        for mut table in Table::all(self) {
-            table.look().await?;
-            let Some(endpoint) = &table.endpoint else {
+        for mut object in ObservedPeering::all(self) {
+            object.discover().await?;
+            let Some(api) = &object.api else {
                 continue;
             };
             let patch = match peer {
                 Some(peer) => peer.announcement(),
                 None => removal([identity]),
             };
-            match endpoint.patch(self, &patch).await {
+            match api.patch(self, &patch).await {
                 Ok(_) => count += 1,
                 Err(requests::Error::NotFound) => {}
                 Err(error) => return Err(error.into()),
@@ -102,52 +102,51 @@ impl Seat {
     }
 }
 
-// === impl Table ===
+// === impl ObservedPeering ===
 
-impl Table {
-    /// The tables of all API groups.
-    pub(super) fn all(seat: &Seat) -> Vec<Self> {
+impl ObservedPeering {
+    /// The peering objects of all API groups.
+    pub(super) fn all(peering: &PeeringRef) -> Vec<Self> {
         GROUPS
             .iter()
             .map(|group| Self {
-                seat: seat.clone(),
+                peering: peering.clone(),
                 group,
-                endpoint: None,
-                presence: Presence::Unknown,
-                buried: BTreeSet::new(),
+                api: None,
+                state: PeeringObjectState::Unknown,
+                removal_requested: BTreeSet::new(),
                 watched: false,
             })
             .collect()
     }
 
-    pub(super) fn presence(&self) -> &Presence {
-        &self.presence
+    pub(super) fn state(&self) -> &PeeringObjectState {
+        &self.state
     }
 
     pub(super) fn is_served(&self) -> bool {
-        self.endpoint.is_some()
+        self.api.is_some()
     }
 
     pub(super) fn is_found(&self) -> bool {
-        matches!(self.presence, Presence::Found(_))
+        matches!(self.state, PeeringObjectState::Found(_))
     }
 
-    /// Whether it is known if there is anybody to pause for.
-    pub(super) fn is_settled(&self) -> bool {
-        !matches!(self.presence, Presence::Unknown)
+    pub(super) fn is_known(&self) -> bool {
+        !matches!(self.state, PeeringObjectState::Unknown)
     }
 
-    /// Asks whether the kind is defined, unless that is known; `true` if it turns out to be.
-    pub(super) async fn look(&mut self) -> Result<bool, Error> {
+    /// Discovers whether the API server serves the kind; `true` if it does since this call.
+    pub(super) async fn discover(&mut self) -> Result<bool, Error> {
         if self.is_served() {
             return Ok(false);
         }
-        let (kind, plural, scope) = match self.seat.namespace {
+        let (kind, plural, scope) = match self.peering.namespace {
             Some(_) => ("KopfPeering", "kopfpeerings", Scope::Namespaced),
             None => ("ClusterKopfPeering", "clusterkopfpeerings", Scope::Cluster),
         };
-        let Some(status) = discover(&self.seat.client, self.group, plural).await? else {
-            self.presence = Presence::NotServed;
+        let Some(status) = discover(&self.peering.client, self.group, plural).await? else {
+            self.state = PeeringObjectState::NotServed;
             return Ok(false);
         };
         let spec = ResourceSpec {
@@ -160,68 +159,70 @@ impl Table {
         };
         let mut selectors = Selectors::default();
         let field = "metadata.name".to_owned();
-        selectors.fields.insert(field, self.seat.name.clone());
-        self.endpoint = Some(Endpoint {
-            api: KindApi::new(self.seat.client.clone(), spec, selectors),
+        selectors.fields.insert(field, self.peering.name.clone());
+        self.api = Some(PeeringApi {
+            api: KindApi::new(self.peering.client.clone(), spec, selectors),
             target: match status {
-                StatusSubresource::Present => Target::Status,
-                StatusSubresource::Absent => Target::Body,
+                StatusSubresource::Present => PatchTarget::Status,
+                StatusSubresource::Absent => PatchTarget::Body,
             },
         });
-        self.presence = Presence::Unknown;
+        self.state = PeeringObjectState::Unknown;
         Ok(true)
     }
 
-    /// The stream of the object, once it can be watched; asked for again, there is none.
-    pub(super) fn stream(
-        &mut self,
-        kind: KindIndex,
-        settings: &StreamSettings,
-    ) -> Option<WatchStream> {
-        let usable = !matches!(self.presence, Presence::Unknown | Presence::Refused(_));
-        let endpoint = self.endpoint.as_ref().filter(|_| usable && !self.watched)?;
+    /// The stream of the object, once it can be watched; none at further calls.
+    pub(super) fn stream(&mut self, kind: KindIndex, settings: &StreamSettings) -> Option<Stream> {
+        let usable = !matches!(
+            self.state,
+            PeeringObjectState::Unknown | PeeringObjectState::Forbidden(_)
+        );
+        let api = self.api.as_ref().filter(|_| usable && !self.watched)?;
         self.watched = true;
-        Some(WatchStream {
-            api: endpoint.api.clone(),
+        Some(Stream {
+            api: api.api.clone(),
             kind,
-            namespace: self.seat.namespace.clone(),
-            retention: Retention::Identity,
+            namespace: self.peering.namespace.clone(),
+            retain: Retain::Identity,
             settings: settings.clone(),
             health: StreamHealth::unobserved(),
         })
     }
 
-    /// Writes the own record, and takes in what the object then is.
+    /// Writes the own record, and observes the object in the response.
     pub(super) async fn announce(
         &mut self,
         own: &Peer,
         now: ClockReading,
     ) -> Result<&'static str, Error> {
-        let Some(endpoint) = &self.endpoint else {
+        let Some(api) = &self.api else {
             return Ok("not served");
         };
-        match endpoint.patch(&self.seat, &own.announcement()).await {
+        match api.patch(&self.peering, &own.announcement()).await {
             Ok(object) => {
                 self.observe(&object, now);
                 Ok("ok")
             }
             Err(requests::Error::NotFound) => {
-                self.presence = Presence::Missing;
+                self.state = PeeringObjectState::Missing;
                 Ok("not found")
             }
             Err(error) if error.is_forbidden() => {
-                if !matches!(self.presence, Presence::Refused(_)) {
-                    warn!("the peering {:?} may not be used: {error}", self.seat.name);
+                if !matches!(self.state, PeeringObjectState::Forbidden(_)) {
+                    warn!(
+                        "the peering {:?} may not be used: {error}",
+                        self.peering.name
+                    );
                 }
-                self.presence = Presence::Refused(error.to_string());
+                self.state = PeeringObjectState::Forbidden(error.to_string());
                 Ok("forbidden")
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Takes in the object as the stream brought it; `true` if it was not there before.
-    pub(super) fn saw(&mut self, text: &RawValue, now: ClockReading) -> bool {
+    /// Observes the object of a watch event; `true` if it did not exist before.
+    pub(super) fn observe_text(&mut self, text: &RawValue, now: ClockReading) -> bool {
         let appeared = !self.is_found();
         if let Ok(object) = serde_json::from_str::<Value>(text.get()) {
             self.observe(&object, now);
@@ -229,36 +230,39 @@ impl Table {
         appeared
     }
 
-    /// The object is gone.
-    pub(super) fn lost(&mut self) -> bool {
-        self.presence = Presence::Missing;
+    /// The object was deleted; returns `false`, as it did not appear.
+    pub(super) fn observe_deletion(&mut self) -> bool {
+        self.state = PeeringObjectState::Missing;
         false
     }
 
     fn observe(&mut self, object: &Value, now: ClockReading) {
         if !self.is_found() {
-            self.presence = Presence::Found(Peers::default());
+            self.state = PeeringObjectState::Found(Peers::default());
         }
-        if let Presence::Found(peers) = &mut self.presence {
+        if let PeeringObjectState::Found(peers) = &mut self.state {
             peers.observe(object, now);
         }
     }
 
-    pub(super) fn verdict(&self, own: &OwnPeer, now: ClockReading) -> Option<PeeringDecision> {
-        match &self.presence {
-            Presence::Found(peers) => Some(peers.decide(own, now)),
+    pub(super) fn decide(&self, own: &OwnPeer, now: ClockReading) -> Option<PeeringDecision> {
+        match &self.state {
+            PeeringObjectState::Found(peers) => Some(peers.verdict(own, now)),
             _ => None,
         }
     }
 
-    /// Removes the records of operators that are gone, once each.
-    pub(super) async fn bury(&mut self, dead: Vec<String>) -> Result<(), Error> {
+    /// Removes expired records, once each.
+    pub(super) async fn remove_dead(&mut self, dead: Vec<String>) -> Result<(), Error> {
         let dead: BTreeSet<String> = dead.into_iter().collect();
-        let fresh: Vec<&str> = dead.difference(&self.buried).map(String::as_str).collect();
+        let fresh: Vec<&str> = dead
+            .difference(&self.removal_requested)
+            .map(String::as_str)
+            .collect();
         if !fresh.is_empty() {
             self.remove(fresh).await?;
         }
-        self.buried = dead;
+        self.removal_requested = dead;
         Ok(())
     }
 
@@ -266,30 +270,30 @@ impl Table {
         &self,
         identities: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), Error> {
-        let Some(endpoint) = &self.endpoint else {
+        let Some(api) = &self.api else {
             return Ok(());
         };
-        match endpoint.patch(&self.seat, &removal(identities)).await {
+        match api.patch(&self.peering, &removal(identities)).await {
             Ok(_) | Err(requests::Error::NotFound) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-// === impl Endpoint ===
+// === impl PeeringApi ===
 
-impl Endpoint {
-    async fn patch(&self, seat: &Seat, patch: &Value) -> Result<Value, requests::Error> {
+impl PeeringApi {
+    async fn patch(&self, peering: &PeeringRef, patch: &Value) -> Result<Value, requests::Error> {
         let body = PatchBody::Merge(patch);
-        let namespace = seat.namespace.as_deref();
-        let request = self.api.patch(namespace, &seat.name, self.target, &body);
-        // Whoever waits here for long does not see others come meanwhile.
-        let answer = tokio::time::timeout(PATIENCE, request).await;
-        answer.unwrap_or(Err(requests::Error::Timeout))
+        let namespace = peering.namespace.as_deref();
+        let request = self.api.patch(namespace, &peering.name, self.target, &body);
+        // While this waits, watch events of the peering are not read.
+        let response = tokio::time::timeout(REQUEST_TIMEOUT, request).await;
+        response.unwrap_or(Err(requests::Error::Timeout))
     }
 }
 
-/// Whether the server serves this resource, and if so, whether with an endpoint for the status.
+/// The status subresource of a peering resource; none if the API server does not serve it.
 async fn discover(
     client: &Client,
     group: &str,
@@ -298,10 +302,10 @@ async fn discover(
     let request = http::Request::get(format!("/apis/{group}/{VERSION}"))
         .body(Vec::new())
         .map_err(|error| Error::Discovery(Box::new(kube::Error::HttpError(error))))?;
-    let answer = tokio::time::timeout(PATIENCE, client.request::<Value>(request)).await;
-    let resources = match answer {
+    let response = tokio::time::timeout(REQUEST_TIMEOUT, client.request::<Value>(request)).await;
+    let resources = match response {
         Err(_) => return Err(Error::Timeout),
-        // Whoever may not even ask has nobody to meet there.
+        // Without the permission for discovery, the operator cannot use the peering either.
         Ok(Err(kube::Error::Api(status))) if matches!(status.code, 403 | 404) => return Ok(None),
         Ok(Err(error)) => return Err(Error::Discovery(Box::new(error))),
         Ok(Ok(resources)) => resources,

@@ -1,8 +1,8 @@
-//! Command lines, and what they ask for.
+//! Command lines, and the actions that they ask for.
 
 use super::*;
 
-fn request(line: &[&str]) -> Request {
+fn request(line: &[&str]) -> RequestedAction {
     Cli::try_parse_from([&["operator"], line].concat())
         .unwrap()
         .into()
@@ -19,7 +19,7 @@ fn running_is_the_default_and_takes_the_same_options() {
         &["-n", "a", "-n", "b", "-v"][..],
         &["run", "--namespace=a", "-nb", "-v"],
     ] {
-        let Request::Run(args) = request(line) else {
+        let RequestedAction::Run(args) = request(line) else {
             panic!("{line:?} does not run");
         };
         assert_eq!(args.scope.namespace, ["a", "b"].map(NamespacePattern::new));
@@ -28,7 +28,7 @@ fn running_is_the_default_and_takes_the_same_options() {
 }
 
 #[test]
-fn lines_begin_with_their_object_unless_they_are_json_or_told_otherwise() {
+fn log_lines_begin_with_their_object_except_in_json_or_if_an_option_says_otherwise() {
     for (line, prefix) in [
         (&[][..], true),
         (&["--log-format", "json"], false),
@@ -39,7 +39,7 @@ fn lines_begin_with_their_object_unless_they_are_json_or_told_otherwise() {
         (&["--log-prefix=false"], false),
         (&["--log-prefix=yes", "--log-format", "json"], true),
     ] {
-        let Request::Run(args) = request(line) else {
+        let RequestedAction::Run(args) = request(line) else {
             panic!("{line:?} does not run");
         };
         assert_eq!(args.logging.log_prefix(), prefix, "{line:?}");
@@ -54,14 +54,14 @@ fn every_option_of_a_run_has_a_variable_named_after_it() {
         let Some(long) = option.get_long().filter(|long| *long != "help") else {
             continue;
         };
-        // The variable of an option says yes or no.
+        // The variable of the positive option takes true and false.
         if long.starts_with("no-") {
             continue;
         }
         let variable = format!("KOPF_RUN_{}", long.to_uppercase().replace('-', "_"));
         let actual = option.get_env().and_then(|name| name.to_str());
         assert_eq!(actual, Some(variable.as_str()));
-        assert!(option.get_help().is_some(), "--{long} says nothing");
+        assert!(option.get_help().is_some(), "--{long} has no help");
     }
 }
 
@@ -71,35 +71,35 @@ fn the_whole_cluster_and_a_namespace_exclude_each_other() {
 }
 
 #[test]
-fn a_pattern_that_cannot_be_meant_is_refused() {
-    let refused = |pattern| {
+fn an_invalid_namespace_pattern_is_rejected() {
+    let error = |pattern| {
         let parsed = Cli::try_parse_from(["operator", "-n", pattern]);
         parsed.map(drop).unwrap_err().to_string()
     };
-    assert!(refused("a,b").contains("several namespaces are several patterns"));
-    assert!(refused("Prod").contains("no namespace has 'P' in its name"));
-    assert!(refused("").contains("a glob is empty"));
+    assert!(error("a,b").contains("several namespaces are several patterns"));
+    assert!(error("Prod").contains("no namespace has 'P' in its name"));
+    assert!(error("").contains("a glob is empty"));
 }
 
 #[test]
-fn the_definitions_are_printed_on_request() {
-    assert!(matches!(request(&["crd"]), Request::PrintCrds));
+fn the_crd_command_prints_or_applies_definitions() {
+    assert!(matches!(request(&["crd"]), RequestedAction::PrintCrds));
     assert!(matches!(
         request(&["crd", "--apply"]),
-        Request::ApplyCrds { force: false }
+        RequestedAction::ApplyCrds { force: false }
     ));
     assert!(Cli::try_parse_from(["operator", "crd", "--force"]).is_err());
 }
 
 #[test]
-fn development_goes_ahead_of_any_other_priority() {
+fn dev_overrides_the_priority() {
     for (line, priority) in [
         (&[][..], None),
         (&["-p", "-5"], Some(-5)),
         (&["--priority=7"], Some(7)),
         (&["--dev", "-p", "7"], Some(666)),
     ] {
-        let Request::Run(args) = request(line) else {
+        let RequestedAction::Run(args) = request(line) else {
             panic!("{line:?} does not run");
         };
         assert_eq!(args.peering.priority(), priority, "{line:?}");
@@ -107,26 +107,26 @@ fn development_goes_ahead_of_any_other_priority() {
 }
 
 #[test]
-fn a_peering_and_none_exclude_each_other() {
+fn peering_and_standalone_exclude_each_other() {
     assert!(Cli::try_parse_from(["operator", "--standalone", "-P", "a"]).is_err());
 }
 
 #[test]
-fn freezing_takes_a_time_and_the_options_of_kopf() {
+fn freeze_requires_a_lifetime_and_takes_the_options_of_kopf() {
     assert!(Cli::try_parse_from(["operator", "freeze"]).is_err());
     let line = [
         "freeze", "-P", "ours", "-t", "30", "-i", "me", "-m", "lunch",
     ];
-    let Request::Freeze(args) = request(&line) else {
+    let RequestedAction::Freeze(args) = request(&line) else {
         panic!("{line:?} does not freeze");
     };
     assert_eq!((args.lifetime, args.priority()), (30, 100));
-    let Request::Freeze(args) = request(&["freeze", "-t", "30", "--dev"]) else {
+    let RequestedAction::Freeze(args) = request(&["freeze", "-t", "30", "--dev"]) else {
         panic!("no freeze");
     };
     assert_eq!(args.priority(), 666);
     assert!(matches!(
         request(&["resume", "-P", "ours"]),
-        Request::Resume(_)
+        RequestedAction::Resume(_)
     ));
 }

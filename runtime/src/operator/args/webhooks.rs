@@ -1,4 +1,4 @@
-//! The options of an operator that serves webhooks from a developer's machine.
+//! The options for webhooks that a developer's machine serves.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::admission::AutomaticServerOptions;
 
-/// Where webhooks are served, if the surroundings do not tell.
+/// The options for webhooks that the operator serves outside of the cluster.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Webhooks")]
 pub(in crate::operator) struct WebhookArgs {
@@ -24,7 +24,7 @@ pub(in crate::operator) struct WebhookArgs {
     #[arg(long, value_name = "ADDRESS", env = "KOPF_RUN_WEBHOOK_LISTEN")]
     webhook_listen: Option<IpAddr>,
 
-    /// Write the authority of the webhook server to this file, for `curl --cacert`
+    /// Write the certificate authority of the webhook server to this file, for `curl --cacert`
     #[arg(long, value_name = "FILE", env = "KOPF_RUN_WEBHOOK_CA_FILE")]
     webhook_ca_file: Option<PathBuf>,
 }

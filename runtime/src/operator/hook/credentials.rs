@@ -1,4 +1,4 @@
-//! What gives access to a cluster, as login handlers return it.
+//! Credentials for a cluster, as login handlers return them.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,33 +12,35 @@ use serde_json::{Map, Value};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 
-use super::login::LoginResult;
 use crate::handler::error::HandlerError;
 
-/// Access to a cluster: where it is, how to trust it, and who is asking.
+/// The result of a login handler: credentials, or `None` if it has none.
+pub type LoginResult = Result<Option<Credentials>, HandlerError>;
+
+/// The address of a cluster, its certificate authorities, and the user's authentication.
 ///
-/// Of several credentials, those with the highest priority are used first. Those that the cluster
-/// does not accept, or whose time is over, are not used again.
+/// The operator uses the credentials with the highest priority first. It does not use credentials
+/// again that the API server has rejected, or that have expired.
 #[derive(Clone)]
 pub struct Credentials {
     config: Config,
-    /// What is known about who is asking, with the keys of a kubeconfig.
+    /// The authentication of the user, with the keys of a kubeconfig.
     user: Map<String, Value>,
     priority: i64,
     expiration: Option<Timestamp>,
 }
 
 impl Credentials {
-    /// Nobody yet, at the cluster with this address.
+    /// Credentials without a user, for the API server at this address.
     #[must_use]
     pub fn new(server: Uri) -> Self {
         Self::from(Config::new(server))
     }
 
-    /// What a kubeconfig or the service account of a pod says, as without login handlers.
+    /// The credentials of a kubeconfig or of the pod's service account, as without login handlers.
     ///
     /// # Errors
-    /// If there is neither, for good.
+    /// A permanent error if there is neither.
     pub async fn infer() -> LoginResult {
         match Config::infer().await {
             Ok(config) => Ok(Some(Self::from(config))),
@@ -46,27 +48,27 @@ impl Credentials {
         }
     }
 
-    /// Proves who is asking by a token.
+    /// Authenticates by a bearer token.
     #[must_use]
     pub fn token(self, token: impl Into<String>) -> Self {
         self.with_user("token", token.into())
     }
 
-    /// Proves who is asking by a name and a password.
+    /// Authenticates by a user name and a password.
     #[must_use]
     pub fn basic(self, username: impl Into<String>, password: impl Into<String>) -> Self {
         self.with_user("username", username.into())
             .with_user("password", password.into())
     }
 
-    /// Proves who is asking by a certificate and its key, both in PEM.
+    /// Authenticates by a client certificate and its key, both in PEM.
     #[must_use]
     pub fn client_certificate(self, certificate: &[u8], key: &[u8]) -> Self {
         self.with_user("client-certificate-data", BASE64.encode(certificate))
             .with_user("client-key-data", BASE64.encode(key))
     }
 
-    /// Trusts the cluster by these certificate authorities, in PEM.
+    /// Trusts API servers whose certificates come from these authorities, in PEM.
     ///
     /// # Errors
     /// If the text is not PEM.
@@ -79,28 +81,28 @@ impl Credentials {
         Ok(self)
     }
 
-    /// Trusts whoever answers.
+    /// Accepts any certificate of the API server.
     #[must_use]
     pub fn insecure(mut self) -> Self {
         self.config.accept_invalid_certs = true;
         self
     }
 
-    /// The namespace of what does not name one.
+    /// Sets the default namespace of the client.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.config.default_namespace = namespace.into();
         self
     }
 
-    /// Higher ones are used first; 0 if not given.
+    /// Sets the priority: the highest is used first, and 0 is the default.
     #[must_use]
     pub fn priority(mut self, priority: i64) -> Self {
         self.priority = priority;
         self
     }
 
-    /// When they end.
+    /// Sets the time at which they expire.
     #[must_use]
     pub fn expires(mut self, at: Timestamp) -> Self {
         self.expiration = Some(at);
@@ -115,7 +117,7 @@ impl Credentials {
         self.expiration
     }
 
-    /// The same for the same access, whatever its priority and time.
+    /// A value that is equal for the same server and user, whatever the priority and expiration.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.config.cluster_url.hash(&mut hasher);
@@ -127,11 +129,11 @@ impl Credentials {
     }
 
     /// # Errors
-    /// If what was given about the user makes no sense.
+    /// If the authentication of the user cannot be read.
     pub(crate) fn into_config(self) -> Result<Config, serde_json::Error> {
         let mut config = self.config;
         config.auth_info = serde_json::from_value(Value::Object(self.user))?;
-        // Whoever sends a request here knows how long to try, and when not to.
+        // Each caller in this crate decides how long to retry, and when not to.
         config.default_retry = false;
         Ok(config)
     }
@@ -158,7 +160,7 @@ impl From<Config> for Credentials {
     }
 }
 
-/// Secrets stay secret.
+/// Leaves out all secrets.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials")
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_access_is_recognised_whatever_its_priority_and_time() {
+    fn the_fingerprint_ignores_priority_and_expiration() {
         let token = server().token("one");
         let later = server()
             .token("one")
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_reaches_the_client_and_no_log() {
+    fn secrets_reach_the_client_and_not_the_log() {
         let credentials = server()
             .token("secret-token")
             .client_certificate(b"certificate", b"secret-key")

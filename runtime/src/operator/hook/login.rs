@@ -1,19 +1,17 @@
-//! Handlers that find credentials for the cluster.
+//! Login handlers, which find credentials for the cluster.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use kopf_core::handler::HandlerId;
 
-use super::{Attempt, Credentials, Hook, HookFunction, HookHandler};
-use crate::handler::error::{HandlerError, HandlerResult};
+use super::credentials::{Credentials, LoginResult};
+use super::handler::{Hook, HookAttempt, HookFunction, HookHandler};
+use crate::handler::error::HandlerResult;
 
-/// What a login handler returns: credentials, or none if it has none to offer.
-pub type LoginResult = Result<Option<Credentials>, HandlerError>;
-
-/// The need of credentials for the cluster.
+/// The context of login handlers, which run when the operator has no valid credentials.
 pub struct LoginContext {
-    pub(super) attempt: Attempt,
+    pub(super) attempt: HookAttempt,
     renewal: bool,
     pub(crate) found: Vec<(HandlerId, Credentials)>,
 }
@@ -26,13 +24,13 @@ pub(super) struct LoginAdapter<S> {
 impl LoginContext {
     pub(crate) fn new(renewal: bool) -> Self {
         Self {
-            attempt: Attempt::none(),
+            attempt: HookAttempt::none(),
             renewal,
             found: Vec::new(),
         }
     }
 
-    /// Whether there were credentials before, which were refused or whose time is over.
+    /// Whether earlier credentials were rejected by the API server, or have expired.
     pub fn is_renewal(&self) -> bool {
         self.renewal
     }

@@ -1,4 +1,4 @@
-//! Handlers that are asked how the operator is.
+//! Probe handlers, which take part in the liveness probe.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use serde::Serialize;
 use serde_json::Value;
 use tracing::{Instrument as _, error};
 
-use super::{Attempt, Hook};
+use super::handler::{Hook, HookAttempt};
 use crate::events::span;
 use crate::index::{Index, IndexView, Indices};
 use crate::process::execute::invoke::supervised;
 
-/// A question about the operator's health.
+/// The context of probe handlers, which run when Kubernetes probes the liveness endpoint.
 pub struct ProbeContext {
-    pub(super) attempt: Attempt,
+    pub(super) attempt: HookAttempt,
     client: Client,
     indices: Indices,
     result: Option<Value>,
 }
 
 impl ProbeContext {
-    /// Shows a value under the handler's id in the answer of the liveness endpoint, if the handler
-    /// succeeds; null is not shown.
+    /// Sets a value that the liveness endpoint returns under the handler's id, if the handler
+    /// succeeds; null is left out.
     ///
     /// # Errors
-    /// If the result cannot be turned into JSON.
+    /// If the result cannot be serialized to JSON.
     pub fn set_result(&mut self, result: &impl Serialize) -> Result<(), serde_json::Error> {
         self.result = Some(serde_json::to_value(result)?);
         Ok(())
@@ -38,7 +38,7 @@ impl ProbeContext {
         &self.client
     }
 
-    /// An index of the operator, always as it is now.
+    /// An index of the operator, always in its current state.
     pub fn index<I: Index>(&self, index: I) -> IndexView<I> {
         self.indices.get(index)
     }
@@ -50,18 +50,18 @@ impl Hook<ProbeContext> {
         self.declared.id.as_str()
     }
 
-    /// Asks once: whoever asks again later is what a retry would be.
+    /// Calls the handler once: the next probe takes the place of a retry.
     ///
     /// # Errors
     /// If the handler fails, and its errors are not ignored.
-    pub(crate) async fn ask(
+    pub(crate) async fn call_once(
         &self,
         client: Client,
         indices: Indices,
     ) -> Result<Option<Value>, String> {
         let policy = &self.declared.policy;
         let mut cx = ProbeContext {
-            attempt: Attempt {
+            attempt: HookAttempt {
                 handler: self.declared.id.clone(),
                 param: self.declared.param.clone(),
                 retry: 0,
@@ -74,13 +74,13 @@ impl Hook<ProbeContext> {
         };
         let span = span::handler(self.id(), 0);
         let call = supervised(self.function.call(&mut cx), policy.timeout);
-        let verdict = call.instrument(span.clone()).await;
-        let ignored = policy.errors == ErrorMode::Ignored && verdict.is_arbitrary();
-        let Some(problem) = verdict.problem() else {
+        let called = call.instrument(span.clone()).await;
+        let ignored = policy.errors == ErrorMode::Ignored && called.is_arbitrary();
+        let Some(problem) = called.problem() else {
             return Ok(cx.result);
         };
-        let story = format!("Probe '{}' failed: {problem}", self.id());
-        span.in_scope(|| error!("{story}"));
-        if ignored { Ok(None) } else { Err(story) }
+        let message = format!("Probe '{}' failed: {problem}", self.id());
+        span.in_scope(|| error!("{message}"));
+        if ignored { Ok(None) } else { Err(message) }
     }
 }

@@ -1,4 +1,4 @@
-//! Calls handlers of the operator, one after the other, until each of them is done for good.
+//! Calls handlers of the operator one after the other, with retries, until each is done.
 
 use std::time::Duration;
 
@@ -9,37 +9,37 @@ use kopf_core::outcome::{Consequence, HandlerFailure, Outcome};
 use kopf_core::progress::record::Record;
 use tracing::{Instrument as _, error, info};
 
-use super::{Attempt, Hook, HookContext};
+use super::handler::{Hook, HookAttempt, HookContext};
 use crate::events::span;
 use crate::process::execute::invoke::supervised;
 use crate::process::execute::report::FailureDescription;
 
-/// What becomes of the other handlers when one has failed for good.
+/// The treatment of the other handlers after one has failed permanently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnFailure {
-    /// They do not matter any more.
-    Stop,
-    /// They are called all the same.
-    GoOn,
+pub(crate) enum HookFailurePolicy {
+    /// They are not called any more.
+    StopAtFirst,
+    /// They are called nevertheless.
+    RunAll,
 }
 
-/// A handler that failed for good.
+/// A startup, cleanup or login handler that failed permanently.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{handler}` has failed: {message}")]
-pub struct Failed {
-    /// Its id.
+pub struct HookFailure {
+    /// The id of the handler.
     pub handler: String,
-    /// What went wrong.
+    /// The error message.
     pub message: String,
 }
 
-/// Calls all handlers until each of them is done, and tells which of them failed.
-pub(crate) async fn round<C: HookContext>(
+/// Calls all handlers until each is done, and returns the failures.
+pub(crate) async fn run_hooks<C: HookContext>(
     hooks: &[Hook<C>],
     cx: &mut C,
-    on_failure: OnFailure,
+    on_failure: HookFailurePolicy,
     default_backoff: Duration,
-) -> Vec<Failed> {
+) -> Vec<HookFailure> {
     let now = Timestamp::now();
     let mut records: Vec<Record> = hooks
         .iter()
@@ -51,7 +51,7 @@ pub(crate) async fn round<C: HookContext>(
                 continue;
             }
             *record = hook.attempt(record, cx, default_backoff).await;
-            if record.failure && on_failure == OnFailure::Stop {
+            if record.failure && on_failure == HookFailurePolicy::StopAtFirst {
                 return failures(hooks, &records);
             }
         }
@@ -64,25 +64,25 @@ pub(crate) async fn round<C: HookContext>(
     }
 }
 
-fn failures<C>(hooks: &[Hook<C>], records: &[Record]) -> Vec<Failed> {
+fn failures<C>(hooks: &[Hook<C>], records: &[Record]) -> Vec<HookFailure> {
     let failed = hooks.iter().zip(records);
     let failed = failed.filter(|(_, record)| record.failure);
-    let told = failed.map(|(hook, record)| Failed {
+    let failures = failed.map(|(hook, record)| HookFailure {
         handler: hook.declared.id.to_string(),
         message: record.message.clone().unwrap_or_default(),
     });
-    told.collect()
+    failures.collect()
 }
 
 impl<C: HookContext> Hook<C> {
-    /// Makes one attempt, and tells what became of it.
+    /// Makes one attempt, and returns the record with its outcome.
     async fn attempt(&self, record: &Record, cx: &mut C, default_backoff: Duration) -> Record {
         let policy = &self.declared.policy;
         let runtime = record.runtime(Timestamp::now());
         let outcome = match policy.allow(record.retries, runtime) {
             Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
             Ok(()) => {
-                cx.attempt(Attempt {
+                cx.set_attempt(HookAttempt {
                     handler: self.declared.id.clone(),
                     param: self.declared.param.clone(),
                     retry: record.retries,
@@ -105,13 +105,13 @@ impl<C: HookContext> Hook<C> {
             default_backoff,
             now,
         };
-        tell(&self.declared.id, &outcome, &description);
+        log_outcome(&self.declared.id, &outcome, &failing);
         record
     }
 }
 
-/// Tells what became of a call, in the words of Kopf.
-fn tell(id: &HandlerId, outcome: &Outcome, description: &FailureDescription<'_>) {
+/// Logs the outcome of a call, in the words of Kopf.
+fn log_outcome(id: &HandlerId, outcome: &Outcome, failing: &Failing<'_>) {
     match outcome {
         Outcome::Success(_) => info!("Activity '{id}' succeeded."),
         Outcome::Waiting { .. } => {}
@@ -136,56 +136,59 @@ mod tests {
 
     /// Counts the calls of each handler.
     #[derive(Default)]
-    struct Calls {
+    struct CallCounts {
         good: AtomicU32,
         bad: AtomicU32,
     }
 
-    fn good<'a>(calls: &'a Calls, _: &'a mut CleanupContext) -> BoxFuture<'a, HandlerResult> {
+    fn good<'a>(calls: &'a CallCounts, _: &'a mut CleanupContext) -> BoxFuture<'a, HandlerResult> {
         calls.good.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { Ok(()) })
     }
 
-    fn bad<'a>(calls: &'a Calls, cx: &'a mut CleanupContext) -> BoxFuture<'a, HandlerResult> {
+    fn bad<'a>(calls: &'a CallCounts, cx: &'a mut CleanupContext) -> BoxFuture<'a, HandlerResult> {
         assert_eq!(calls.bad.fetch_add(1, Ordering::Relaxed), cx.retry());
         Box::pin(async { Err(HandlerError::arbitrary("oops")) })
     }
 
-    async fn run(declared: HookHandler, on_failure: OnFailure) -> (Vec<Failed>, u32, u32) {
-        let calls = Arc::new(Calls::default());
+    async fn run(
+        declared: HookHandler,
+        on_failure: HookFailurePolicy,
+    ) -> (Vec<HookFailure>, u32, u32) {
+        let calls = Arc::new(CallCounts::default());
         let handlers = Hooks::new(&calls)
             .cleanup(declared, bad)
             .cleanup(HookHandler::new("good"), good)
             .build();
         let mut cx = CleanupContext::new(None, Indices::default());
-        let failed = round(&handlers.cleanups, &mut cx, on_failure, BACKOFF).await;
+        let failed = run_hooks(&handlers.cleanups, &mut cx, on_failure, BACKOFF).await;
         let count = |of: &AtomicU32| of.load(Ordering::Relaxed);
         (failed, count(&calls.bad), count(&calls.good))
     }
 
     #[tokio::test]
-    async fn a_failure_is_retried_as_often_as_allowed_and_success_is_not_repeated() {
+    async fn a_failure_is_retried_up_to_the_limit_and_a_success_is_not_repeated() {
         let declared = HookHandler::new("bad")
             .retries(3)
             .backoff(Duration::from_millis(1));
-        let (failed, bad, good) = run(declared, OnFailure::GoOn).await;
+        let (failed, bad, good) = run(declared, HookFailurePolicy::RunAll).await;
         assert_eq!((bad, good), (3, 1));
         assert_eq!(failed[0].to_string(), "`bad` has failed: oops");
     }
 
     #[tokio::test]
-    async fn a_failure_for_good_stops_the_others_if_they_do_not_matter_any_more() {
+    async fn a_permanent_failure_stops_the_other_handlers_if_the_policy_says_so() {
         let declared = || HookHandler::new("bad").errors(ErrorMode::Permanent);
-        let (failed, bad, good) = run(declared(), OnFailure::Stop).await;
+        let (failed, bad, good) = run(declared(), HookFailurePolicy::StopAtFirst).await;
         assert_eq!((failed.len(), bad, good), (1, 1, 0));
-        let (failed, bad, good) = run(declared(), OnFailure::GoOn).await;
+        let (failed, bad, good) = run(declared(), HookFailurePolicy::RunAll).await;
         assert_eq!((failed.len(), bad, good), (1, 1, 1));
     }
 
     #[tokio::test]
-    async fn an_error_that_is_ignored_is_no_failure() {
+    async fn an_ignored_error_is_not_a_failure() {
         let declared = HookHandler::new("bad").errors(ErrorMode::Ignored);
-        let (failed, bad, good) = run(declared, OnFailure::Stop).await;
+        let (failed, bad, good) = run(declared, HookFailurePolicy::StopAtFirst).await;
         assert_eq!((failed, bad, good), (Vec::new(), 1, 1));
     }
 }

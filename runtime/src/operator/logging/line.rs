@@ -1,4 +1,4 @@
-//! How a log line looks: what happened, and to which object.
+//! The formats of log lines, each with the object that the line is about.
 
 use std::fmt;
 
@@ -11,31 +11,31 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::reference::{About, Reference};
+use super::span_fields::{LoggedObject, SpanFields};
 use crate::operator::args::LogFormat;
 
-/// Prints log lines in one of the formats.
+/// Formats log lines.
 #[derive(Debug, Clone)]
-pub(super) struct Lines {
+pub(super) struct LineFormat {
     pub(super) format: LogFormat,
-    /// Whether a line begins with the object that it is about.
+    /// Whether a line begins with the object that it is object.
     pub(super) prefix: bool,
     /// The key of the object in JSON.
     pub(super) reference_key: String,
 }
 
-/// The fields of spans are not printed, so they need not be formatted for each of them.
-pub(super) struct NoFields;
+/// Formats no fields of spans: they are not printed.
+pub(super) struct DiscardFields;
 
-impl<'writer> FormatFields<'writer> for NoFields {
+impl<'writer> FormatFields<'writer> for DiscardFields {
     fn format_fields<R: RecordFields>(&self, _: Writer<'writer>, _: R) -> fmt::Result {
         Ok(())
     }
 }
 
-// === impl Lines ===
+// === impl LineFormat ===
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for LineFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -46,21 +46,21 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let about = innermost(ctx, |about| about.object().is_some());
-        let about = about.as_ref().and_then(About::object);
+        let object = innermost(ctx, |fields| fields.object().is_some());
+        let object = object.as_ref().and_then(SpanFields::object);
         match self.format {
             LogFormat::Json => {
-                let handler = innermost(ctx, |about| about.handler().is_some());
-                let handler = handler.as_ref().and_then(About::handler);
-                writeln!(writer, "{}", self.json(event, about, handler))
+                let handler = innermost(ctx, |fields| fields.handler().is_some());
+                let handler = handler.as_ref().and_then(SpanFields::handler);
+                writeln!(writer, "{}", self.json(event, object, handler))
             }
             LogFormat::Full | LogFormat::Plain => {
                 if self.format == LogFormat::Full {
                     SystemTime.format_time(&mut writer)?;
                     write_level(&mut writer, *event.metadata().level())?;
                 }
-                if let (true, Some(about)) = (self.prefix, about) {
-                    write!(writer, "{} ", about.prefix())?;
+                if let (true, Some(object)) = (self.prefix, object) {
+                    write!(writer, "{} ", object.prefix())?;
                 }
                 DefaultFields::new().format_fields(writer.by_ref(), event)?;
                 writer.write_char('\n')
@@ -69,51 +69,54 @@ where
     }
 }
 
-impl Lines {
+impl LineFormat {
     fn json(
         &self,
         event: &Event<'_>,
-        about: Option<Reference<'_>>,
+        object: Option<LoggedObject<'_>>,
         handler: Option<&str>,
     ) -> Value {
         let mut line = Map::new();
         line.insert("timestamp".to_owned(), timestamp().into());
         let severity = severity(*event.metadata().level());
         line.insert("severity".to_owned(), severity.into());
-        let mut fields = Fields(Map::new());
+        let mut fields = JsonFields(Map::new());
         event.record(&mut fields);
         let mut fields = fields.0;
-        if let (true, Some(about), Some(Value::String(message))) =
-            (self.prefix, about, fields.get_mut("message"))
+        if let (true, Some(object), Some(Value::String(message))) =
+            (self.prefix, object, fields.get_mut("message"))
         {
-            message.insert_str(0, &format!("{} ", about.prefix()));
+            message.insert_str(0, &format!("{} ", object.prefix()));
         }
         line.append(&mut fields);
         if let Some(id) = handler {
             line.insert("handler".to_owned(), id.into());
         }
-        if let Some(about) = about {
-            line.insert(self.reference_key.clone(), about.to_json());
+        if let Some(object) = object {
+            line.insert(self.reference_key.clone(), object.to_json());
         }
         Value::Object(line)
     }
 }
 
-/// What the innermost span around an event says, of those that are about this.
-fn innermost<S, N>(ctx: &FmtContext<'_, S, N>, this: impl Fn(&About) -> bool) -> Option<About>
+/// The fields of the innermost span around a log event that satisfies the condition.
+fn innermost<S, N>(
+    ctx: &FmtContext<'_, S, N>,
+    condition: impl Fn(&SpanFields) -> bool,
+) -> Option<SpanFields>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
     ctx.event_scope()?.find_map(|span| {
         let extensions = span.extensions();
-        extensions.get().filter(|about| this(about)).cloned()
+        extensions.get().filter(|fields| condition(fields)).cloned()
     })
 }
 
 fn timestamp() -> String {
     let mut text = String::new();
-    // A clock that cannot be printed is no reason to lose the line.
+    // A time that cannot be formatted must not suppress the line.
     let _ = SystemTime.format_time(&mut Writer::new(&mut text));
     text
 }
@@ -142,16 +145,16 @@ fn write_level(writer: &mut Writer<'_>, level: Level) -> fmt::Result {
     write!(writer, " \x1b[{colour}m{level:>5}\x1b[0m ")
 }
 
-/// The fields of an event as JSON.
-struct Fields(Map<String, Value>);
+/// The fields of a log event as JSON.
+struct JsonFields(Map<String, Value>);
 
-impl Fields {
+impl JsonFields {
     fn put(&mut self, field: &Field, value: impl Into<Value>) {
         self.0.insert(field.name().to_owned(), value.into());
     }
 }
 
-impl Visit for Fields {
+impl Visit for JsonFields {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.put(field, value);
     }
@@ -186,7 +189,7 @@ mod tests {
 
     use super::*;
     use crate::events::span;
-    use crate::operator::logging::reference::References;
+    use crate::operator::logging::span_fields::SpanFieldsLayer;
 
     #[derive(Clone, Default)]
     struct Captured(Arc<Mutex<Vec<u8>>>);
@@ -201,20 +204,22 @@ mod tests {
         }
     }
 
-    /// What is printed for a message about an object, in a handler, and one about nothing.
+    /// The lines of a message in a handler of an object, and of a message without an object.
     fn printed(format: LogFormat, prefix: bool) -> String {
         let captured = Captured::default();
         let writer = captured.clone();
         let lines = tracing_subscriber::fmt::layer()
-            .fmt_fields(NoFields)
-            .event_format(Lines {
+            .fmt_fields(DiscardFields)
+            .event_format(LineFormat {
                 format,
                 prefix,
                 reference_key: "object".to_owned(),
             })
             .with_ansi(false)
             .with_writer(move || writer.clone());
-        let subscriber = tracing_subscriber::registry().with(References).with(lines);
+        let subscriber = tracing_subscriber::registry()
+            .with(SpanFieldsLayer)
+            .with(lines);
         tracing::subscriber::with_default(subscriber, || {
             let object = span::object("example.com/v1", "Widget", Some("default"), "one", "u-1");
             object.in_scope(|| {
@@ -227,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_lines_are_the_message_after_the_object_that_it_is_about() {
+    fn plain_lines_have_the_object_and_the_message() {
         assert_eq!(
             printed(LogFormat::Plain, true),
             "[default/one] made size=3\nalone\n"
@@ -236,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn full_lines_have_time_and_level_before_that() {
+    fn full_lines_begin_with_time_and_level() {
         let printed = printed(LogFormat::Full, true);
         let mut lines = printed.lines();
         let (time, rest) = lines.next().unwrap().split_once(' ').unwrap();

@@ -1,4 +1,4 @@
-//! A collector on loopback that decodes what arrives.
+//! The export of traces to a collector on loopback.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,9 +11,9 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use super::*;
 use crate::events::span;
 
-/// A span as it arrived.
+/// A span as the collector received it.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Arrived {
+struct ReceivedSpan {
     trace: Vec<u8>,
     id: Vec<u8>,
     parent: Vec<u8>,
@@ -24,28 +24,28 @@ struct Arrived {
 }
 
 /// One field of a protobuf message.
-enum Field<'a> {
+enum ProtobufField<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
 /// The fields of a protobuf message, by their numbers.
-fn fields(mut message: &[u8]) -> Vec<(u64, Field<'_>)> {
+fn fields(mut message: &[u8]) -> Vec<(u64, ProtobufField<'_>)> {
     let mut found = Vec::new();
     while !message.is_empty() {
         let key = varint(&mut message);
         let field = match key & 7 {
-            0 => Field::Number(varint(&mut message)),
+            0 => ProtobufField::Number(varint(&mut message)),
             1 => {
                 let (number, rest) = message.split_first_chunk().expect("eight bytes");
                 message = rest;
-                Field::Number(u64::from_le_bytes(*number))
+                ProtobufField::Number(u64::from_le_bytes(*number))
             }
             2 => {
                 let length = usize::try_from(varint(&mut message)).expect("a length");
                 let (bytes, rest) = message.split_at(length);
                 message = rest;
-                Field::Bytes(bytes)
+                ProtobufField::Bytes(bytes)
             }
             5 => {
                 message = &message[4..];
@@ -74,7 +74,7 @@ fn varint(message: &mut &[u8]) -> u64 {
 fn messages(message: &[u8], number: u64) -> Vec<&[u8]> {
     let fields = fields(message).into_iter();
     let chosen = fields.filter_map(|(of, field)| match field {
-        Field::Bytes(bytes) if of == number => Some(bytes),
+        ProtobufField::Bytes(bytes) if of == number => Some(bytes),
         _ => None,
     });
     chosen.collect()
@@ -88,24 +88,24 @@ fn attribute(pair: &[u8]) -> (String, String) {
     let key = text(messages(pair, 1)[0]);
     let value = messages(pair, 2)[0];
     let value = match fields(value).into_iter().next() {
-        Some((1, Field::Bytes(value))) => text(value),
-        Some((3, Field::Number(value))) => value.to_string(),
+        Some((1, ProtobufField::Bytes(value))) => text(value),
+        Some((3, ProtobufField::Number(value))) => value.to_string(),
         _ => String::new(),
     };
     (key, value)
 }
 
-fn arrived(message: &[u8]) -> Arrived {
-    let mut span = Arrived::default();
+fn read_span(message: &[u8]) -> ReceivedSpan {
+    let mut span = ReceivedSpan::default();
     for (number, field) in fields(message) {
         match (number, field) {
-            (1, Field::Bytes(id)) => span.trace = id.to_vec(),
-            (2, Field::Bytes(id)) => span.id = id.to_vec(),
-            (4, Field::Bytes(id)) => span.parent = id.to_vec(),
-            (5, Field::Bytes(name)) => span.name = text(name),
-            (7, Field::Number(time)) => span.begun = time,
-            (8, Field::Number(time)) => span.ended = time,
-            (9, Field::Bytes(pair)) => span.attributes.extend([attribute(pair)]),
+            (1, ProtobufField::Bytes(id)) => span.trace = id.to_vec(),
+            (2, ProtobufField::Bytes(id)) => span.id = id.to_vec(),
+            (4, ProtobufField::Bytes(id)) => span.parent = id.to_vec(),
+            (5, ProtobufField::Bytes(name)) => span.name = text(name),
+            (7, ProtobufField::Number(time)) => span.begun = time,
+            (8, ProtobufField::Number(time)) => span.ended = time,
+            (9, ProtobufField::Bytes(pair)) => span.attributes.extend([attribute(pair)]),
             _ => {}
         }
     }
@@ -113,10 +113,10 @@ fn arrived(message: &[u8]) -> Arrived {
 }
 
 /// A batch: its head, the attributes of its resource, and its spans.
-type Batch = (String, BTreeMap<String, String>, Vec<Arrived>);
+type ReceivedBatch = (String, BTreeMap<String, String>, Vec<ReceivedSpan>);
 
-/// Takes one batch.
-fn collector() -> (String, mpsc::Receiver<Batch>) {
+/// Receives one batch.
+fn collector() -> (String, mpsc::Receiver<ReceivedBatch>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     let (taken, batches) = mpsc::channel();
@@ -141,7 +141,7 @@ fn collector() -> (String, mpsc::Receiver<Batch>) {
         let resource = messages(messages(batch, 1)[0], 1);
         let resource = resource.into_iter().map(attribute).collect();
         let scopes = messages(batch, 2).into_iter();
-        let spans = scopes.flat_map(|scope| messages(scope, 2)).map(arrived);
+        let spans = scopes.flat_map(|scope| messages(scope, 2)).map(read_span);
         // The test may have failed already.
         let _ = taken.send((head, resource, spans.collect()));
     });
@@ -160,7 +160,7 @@ fn the_spans_of_an_object_and_its_attempts_arrive_at_a_collector() {
     });
     drop(telemetry);
     let batch = collector.recv_timeout(Duration::from_secs(20));
-    let (head, resource, spans) = batch.expect("a batch has arrived");
+    let (head, resource, spans) = batch.expect("a batch has read_span");
     assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
     assert!(
         head.to_lowercase()
@@ -180,7 +180,7 @@ fn the_spans_of_an_object_and_its_attempts_arrive_at_a_collector() {
 }
 
 #[test]
-fn a_collector_that_is_not_there_costs_nothing_but_the_traces() {
+fn without_a_collector_only_the_traces_are_lost() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1/traces", free.local_addr().unwrap());
     drop(free);

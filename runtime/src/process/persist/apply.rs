@@ -15,7 +15,7 @@ use tracing::warn;
 
 use super::pruned_fields;
 use crate::client::backoff::Backoff;
-use crate::client::requests::{self, KindApi, PatchBody, Target};
+use crate::client::requests::{self, KindApi, PatchBody, PatchTarget};
 use crate::client::resource::StatusSubresource;
 use crate::client::resource_version::ResourceVersion;
 use crate::coordination::pause::{LeaseEnded, PauseGate};
@@ -85,7 +85,7 @@ enum ObjectPart {
 #[derive(Clone, Copy)]
 enum ObjectRequest<'a> {
     Get,
-    Patch(Target, &'a PatchBody<'a>),
+    Patch(PatchTarget, &'a PatchBody<'a>),
 }
 
 /// The expected state of an object after a merge patch.
@@ -259,7 +259,7 @@ impl PatchWrite<'_> {
 impl ObjectWriter<'_> {
     async fn merge(
         &self,
-        target: Target,
+        target: PatchTarget,
         patch: &Value,
         expected: Option<ExpectedState<'_>>,
     ) -> Result<WriteAnswer, WriteFailure> {
@@ -434,8 +434,8 @@ impl WriteFailure {
 impl ObjectPart {
     fn target(self) -> Target {
         match self {
-            Self::Status => Target::Status,
-            Self::AllButStatus | Self::All => Target::Body,
+            Self::Status => PatchTarget::Status,
+            Self::AllButStatus | Self::All => PatchTarget::Body,
         }
     }
 

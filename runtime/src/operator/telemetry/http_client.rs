@@ -1,4 +1,4 @@
-//! Sends batches of spans, from a thread of its own: also while handlers block all others.
+//! The HTTP client of the trace exporter, on a thread that blocking handlers cannot stop.
 
 use std::future::Future;
 use std::io;
@@ -14,20 +14,20 @@ use opentelemetry_http::{HttpClient, HttpError};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 
-/// How long a collector may take to take a batch.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time that the collector has to accept a batch.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of an answer is read.
-const ANSWER_BYTES: usize = 64 * 1024;
+/// The size of a response that is read at most.
+const RESPONSE_BYTES: usize = 64 * 1024;
 
-/// A client for the exporter.
+/// Sends batches of spans by plain HTTP.
 #[derive(Debug)]
-pub(super) struct Sender {
-    /// Only the drop takes it.
+pub(super) struct TraceHttpClient {
+    /// None only while it is dropped.
     runtime: Option<Runtime>,
 }
 
-/// Why a batch was not sent.
+/// The reason for which a batch was not sent.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("traces are sent by http:// only, not to {0}: run a collector beside the operator")]
@@ -40,7 +40,7 @@ enum Error {
     Ending,
 }
 
-impl Sender {
+impl TraceHttpClient {
     pub(super) fn new() -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -53,7 +53,7 @@ impl Sender {
     }
 }
 
-impl HttpClient for Sender {
+impl HttpClient for TraceHttpClient {
     fn send_bytes<'a, 'f>(
         &'a self,
         request: Request<Bytes>,
@@ -65,7 +65,7 @@ impl HttpClient for Sender {
         Box::pin(async move {
             let runtime = self.runtime.as_ref().ok_or(Error::Ending)?;
             let sending = runtime.spawn(async {
-                let sent = tokio::time::timeout(PATIENCE, send(request)).await;
+                let sent = tokio::time::timeout(REQUEST_TIMEOUT, send(request)).await;
                 sent.map_err(|_| Error::Timeout)?
             });
             sending.await?
@@ -73,7 +73,7 @@ impl HttpClient for Sender {
     }
 }
 
-impl Drop for Sender {
+impl Drop for TraceHttpClient {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -98,7 +98,10 @@ async fn send(mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError>
     let exchange = async {
         let answer = sender.send_request(request.map(Full::new)).await?;
         let (head, body) = answer.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES).collect().await?.to_bytes();
+        let body = Limited::new(body, RESPONSE_BYTES)
+            .collect()
+            .await?
+            .to_bytes();
         Ok(Response::from_parts(head, body))
     };
     tokio::pin!(exchange);

@@ -1,0 +1,136 @@
+//! The commands of an operator's process: run, print or apply definitions, freeze, resume.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::FromArgMatches as _;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use super::args::{self, Cli, LoggingArgs, PeeringArgs, RequestedAction, RunArgs, ScopeArgs};
+use super::connect::connect;
+use super::error::chain;
+use super::{Error, Namespaces, Operator, logging, shutdown};
+use crate::admission::Serving;
+use crate::settings::PeeringMode;
+
+impl Operator {
+    /// Does what the command line asks for; an operator that runs is stopped by a signal.
+    #[must_use]
+    pub fn main(self) -> ExitCode {
+        let matches = args::command(self.name).get_matches();
+        let action = match Cli::from_arg_matches(&matches) {
+            Ok(cli) => RequestedAction::from(cli),
+            Err(error) => error.exit(),
+        };
+        let done = match action {
+            RequestedAction::PrintCrds => self.print_crds().map_err(Error::Process),
+            RequestedAction::ApplyCrds { force } => {
+                logging::init(&LoggingArgs::plain());
+                self.with_cluster(async |operator, client| operator.apply_crds(client, force).await)
+            }
+            RequestedAction::Run(args) => {
+                let _traces = logging::init_with_traces(&args.logging, self.name);
+                self.run_process(&args)
+            }
+            RequestedAction::Freeze(args) => {
+                logging::init(&LoggingArgs::plain());
+                self.with_cluster(async |operator, client| operator.freeze(client, &args).await)
+            }
+            RequestedAction::Resume(args) => {
+                logging::init(&LoggingArgs::plain());
+                self.with_cluster(async |operator, client| operator.unfreeze(client, &args).await)
+            }
+        };
+        match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                error!("{}", chain(&failure));
+                ExitCode::from(failure.exit_code())
+            }
+        }
+    }
+
+    fn run_process(mut self, args: &RunArgs) -> Result<(), Error> {
+        self.apply_scope(&args.scope);
+        self.apply_peering(&args.peering);
+        if args.liveness.is_some() {
+            self.liveness = args.liveness.clone();
+        }
+        if let Serving::Automatic(local) = &mut self.webhooks.serving {
+            args.webhooks.apply_to(local);
+        }
+        block_on(self.run_until_signal())
+    }
+
+    fn apply_scope(&mut self, args: &ScopeArgs) {
+        if !args.namespace.is_empty() {
+            self.namespaces = Namespaces::matching(args.namespace.iter().cloned());
+        } else if args.all_namespaces {
+            self.namespaces = Namespaces::All;
+        } else if self.namespaces == Namespaces::All {
+            warn!("neither a namespace nor --all-namespaces is given: serving the whole cluster");
+        }
+    }
+
+    fn apply_peering(&mut self, args: &PeeringArgs) {
+        if args.standalone {
+            self.peering.mode = PeeringMode::Standalone;
+            self.leader_election = None;
+        }
+        if let Some(name) = &args.peering {
+            self.peering.mode = PeeringMode::Mandatory;
+            self.peering.name.clone_from(name);
+        }
+        if let Some(priority) = args.priority() {
+            self.peering.priority = priority;
+        }
+        if args.dev && self.peering.mode != PeeringMode::Standalone {
+            // A developer's process takes over by its priority, not by the lease of the replicas.
+            self.leader_election = None;
+        }
+        if let (Some(election), Some(namespace)) =
+            (&mut self.leader_election, &args.lease_namespace)
+        {
+            election.namespace = Some(namespace.clone());
+        }
+        if let Some(id) = &args.id {
+            self.identity = Some(id.clone());
+        }
+    }
+
+    /// Connects to the cluster as `run` does, and carries out a command that ends by itself.
+    fn with_cluster(
+        mut self,
+        act: impl AsyncFnOnce(Self, Client) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let requests = Arc::clone(&self.requests);
+        let logins = std::mem::take(&mut self.handlers.logins);
+        block_on(async {
+            let connection = connect(requests, logins, &self.settings).await?;
+            act(self, connection.client).await
+        })
+    }
+
+    async fn run_until_signal(self) -> Result<(), Error> {
+        let stop = CancellationToken::new();
+        let name = self.name;
+        info!("{name} starts");
+        shutdown::listen(stop.clone(), self.shutdown_timeout.clone()).map_err(Error::Process)?;
+        self.connect_and_run(stop.cancelled()).await?;
+        info!("{name} has stopped");
+        Ok(())
+    }
+}
+
+fn block_on(done: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Process)?;
+    let done = runtime.block_on(done);
+    // A handler may block a thread for ever; its grace is over.
+    runtime.shutdown_background();
+    done
+}

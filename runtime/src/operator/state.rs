@@ -1,0 +1,30 @@
+//! The state of an operator that the program around it can observe.
+
+use crate::coordination::pause::{PauseGate, PauseSwitch};
+use crate::index::readiness::Gate;
+use crate::task::heartbeat::Heartbeats;
+
+/// The observable state of an operator, before it starts and while it runs; cheap to clone.
+#[derive(Clone)]
+pub(super) struct OperatorState {
+    pub(super) switch: PauseSwitch,
+    pub(super) pause_gate: PauseGate,
+    pub(super) heartbeats: Heartbeats,
+    /// Open when every handled kind was listed.
+    pub(super) listed: Gate,
+    /// Open when every indexed kind was listed and is in the indices.
+    pub(super) indexed: Gate,
+}
+
+impl Default for OperatorState {
+    fn default() -> Self {
+        let (switch, pause_gate) = PauseSwitch::new();
+        Self {
+            switch,
+            pause_gate,
+            heartbeats: Heartbeats::default(),
+            listed: Gate::new(),
+            indexed: Gate::new(),
+        }
+    }
+}
