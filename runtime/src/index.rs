@@ -13,7 +13,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
-use kopf_core::index::Index as ObjectEntries;
+use kopf_core::index::IndexTable as ObjectEntries;
 
 use crate::handler::error::HandlerError;
 use crate::watch::ObjectKey;

@@ -26,7 +26,7 @@ use tracing::debug;
 
 use super::http_request::{self, ReviewService};
 use super::limits::WebhookLimits;
-use crate::task::Crowd;
+use crate::task::UnnamedTasks;
 
 /// The current TLS configuration, which changes with the certificates; none for plain HTTP.
 pub(super) type CurrentTlsConfig = Option<watch::Receiver<Arc<ServerConfig>>>;

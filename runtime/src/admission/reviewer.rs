@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Instrument as _, debug, error, info_span};
 
-use crate::client::resource::{Description, ResourceSpec};
+use crate::client::resource::{ResourceDescription, ResourceSpec};
 use crate::context::validation::{Caller, ReviewInputs, ReviewedStates};
 use crate::handler::memo::{AnyMemo, Memos};
 use crate::health::metrics::{Metrics, ReviewOutcome, WebhookMetrics};

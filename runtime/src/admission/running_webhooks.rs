@@ -16,7 +16,7 @@ use super::reviewer::{Reviewer, configured};
 use super::session::{RevisedClientConfig, ServeError, WebhookServer, WebhookSession};
 use crate::client::resource::ResourceSpec;
 use crate::health::metrics::Metrics;
-use crate::index::readiness::ReadyIndices;
+use crate::index::readiness::GatedIndices;
 use crate::registration::RegisteredWebhook;
 use crate::task::Tasks;
 use crate::task::heartbeat::{Heartbeats, State};
@@ -30,7 +30,7 @@ pub(crate) struct RunningWebhooks {
 
 /// The parts of the operator that webhooks use.
 pub(crate) struct WebhookDependencies<'a> {
-    pub(crate) lookup: ReadyIndices,
+    pub(crate) lookup: GatedIndices,
     pub(crate) heartbeats: &'a Heartbeats,
     pub(crate) metrics: &'a Metrics,
 }

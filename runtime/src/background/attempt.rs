@@ -14,9 +14,9 @@ use tracing::{Instrument as _, info};
 use super::BackgroundServices;
 use super::declaration::RegisteredBackground;
 use super::instance::Instance;
-use crate::context::background::BackgroundFacts;
-use crate::context::change::Effects;
-use crate::events::log_layer::LogPosting;
+use crate::context::background::BackgroundInputs;
+use crate::context::change::HandlerEffects;
+use crate::events::log_layer::LogPoster;
 use crate::events::object_ref::ObjectRef;
 use crate::process::execute::invoke::CallEnd;
 use crate::process::execute::report;
@@ -74,7 +74,7 @@ impl InstanceRunner {
         let (mut effects, end) = match spec.policy.allow(record.retries, self.runtime(record)) {
             Err(limit) => {
                 self.instance.handler.metrics.exhausted();
-                (Effects::default(), Err(limit))
+                (HandlerEffects::default(), Err(limit))
             }
             Ok(()) => {
                 let measured = self.instance.handler.metrics.begin(record.retries);
@@ -162,7 +162,7 @@ impl InstanceRunner {
         let limit = policy
             .timeout
             .map(|timeout| timeout.saturating_sub(self.runtime(record)));
-        let log_posting = facts.scope.log_posting();
+        let log_poster = facts.scope.log_poster();
         match &self.instance.handler.registered {
             RegisteredBackground::Daemon(daemon) => {
                 let instance = Arc::clone(&self.instance);
@@ -176,7 +176,7 @@ impl InstanceRunner {
                 LogPoster::scope(log_poster, call).await
             }
             RegisteredBackground::Timer(timer) => {
-                LogPosting::lend(log_posting, timer.function.call(facts, limit)).await
+                LogPoster::scope(log_poster, timer.function.call(facts, limit)).await
             }
         }
     }

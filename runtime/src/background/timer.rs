@@ -111,7 +111,7 @@ impl Timer {
                 state.phase = TimerPhase::Calling;
                 TimerDue::Now
             }
-            Some(due) => TimerDue::At(self.registered.timing.strike(due)),
+            Some(due) => TimerDue::At(self.registered.timing.wake_time(due)),
         }
     }
 

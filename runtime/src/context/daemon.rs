@@ -17,7 +17,7 @@ use super::change::HandlerEffects;
 use crate::context::stop::StopSignal;
 use crate::handler::error::{HandlerError, HandlerResult};
 use crate::handler::patch::Patch;
-use crate::watch::latest::Snapshot;
+use crate::watch::latest::ObjectSnapshot;
 
 /// The context of a daemon: its object, always in the newest state.
 ///

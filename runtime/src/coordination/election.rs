@@ -121,7 +121,7 @@ impl<'a> LeaderElector<'a> {
             api: self.api.clone(),
             kind: KindIndex(0),
             namespace: Some(self.config.namespace.clone()),
-            retain: Retain::Identity,
+            retain: Retention::Identity,
             settings: self.config.streams.clone(),
             observed: StreamHealth::unobserved(),
         };

@@ -63,7 +63,7 @@ struct PeeringTask<'a> {
     recheck_at: Option<Instant>,
     warned: Vec<String>,
     /// The number of other operators, for the metrics.
-    others: Share,
+    others: GaugeShare,
 }
 
 /// Takes part as long as this replica leads, until `stop`; then removes the own record.
@@ -245,9 +245,9 @@ impl<'a> PeeringTask<'a> {
                 continue;
             };
             match decision.stance {
-                PeeringStance::Run => {}
-                PeeringStance::Yield(peers) => higher.extend(peers),
-                PeeringStance::Tie(peers) => equal.extend(peers),
+                PeeringAction::Run => {}
+                PeeringAction::PauseForHigher(peers) => higher.extend(peers),
+                PeeringAction::PauseForEqual(peers) => equal.extend(peers),
             }
             others += decision.alive;
             recheck = recheck.into_iter().chain(decision.recheck).min();

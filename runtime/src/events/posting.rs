@@ -356,7 +356,7 @@ mod tests {
         let subject = ObjectRef::other(kind, object);
         let settings = PostingSettings::default();
         let mut correlator = EventCorrelator::new(settings.limits());
-        let note = EventNote {
+        let note = EventContent {
             r#type: "Error".to_owned(),
             reason: "Logging".to_owned(),
             message: "no".to_owned(),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::probe::ProbeOutcome;
 use crate::coordination::pause::PauseReason;
-use crate::task::heartbeat::{Stage, State, StuckPart};
+use crate::task::heartbeat::{OperatorPhase, State, StuckPart};
 
 /// The key of the pause in the liveness response, beside the results of probe handlers.
 const PAUSED: &str = "kopf-gen.dev/paused";
@@ -12,7 +12,7 @@ const PAUSED: &str = "kopf-gen.dev/paused";
 /// The state of the operator at the time of a probe.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HealthState {
-    pub(super) stage: Stage,
+    pub(super) stage: OperatorPhase,
     pub(super) stuck: Vec<StuckPart>,
     pub(super) conditions: Vec<(String, State)>,
     pub(super) pause: Option<PauseReason>,
@@ -40,14 +40,14 @@ pub(super) enum ProbeStatus {
 impl HealthState {
     /// False if a task is stuck or has ended, so that a restart would help.
     pub(super) fn is_alive(&self) -> bool {
-        self.stuck.is_empty() && !matches!(self.stage, Stage::Broken(_))
+        self.stuck.is_empty() && !matches!(self.stage, OperatorPhase::Broken(_))
     }
 
     /// The response to the liveness probe, by which the kubelet restarts the operator.
     pub(super) fn liveness(&self, probed: ProbeOutcome) -> ProbeResponse {
         if !self.is_alive() {
             let broken = match &self.stage {
-                Stage::Broken(reason) => Some(reason.clone()),
+                OperatorPhase::Broken(reason) => Some(reason.clone()),
                 _ => None,
             };
             let stuck = self.stuck.iter().map(describe_stuck);
@@ -87,10 +87,10 @@ impl HealthState {
         let mut problems: Vec<String> = self.stuck.iter().map(describe_stuck).collect();
         let mut ready = problems.is_empty();
         let stage = match &self.stage {
-            Stage::Starting => Some("the operator is starting".to_owned()),
-            Stage::Stopping => Some("the operator is stopping".to_owned()),
-            Stage::Broken(reason) => Some(reason.clone()),
-            Stage::Running => None,
+            OperatorPhase::Starting => Some("the operator is starting".to_owned()),
+            OperatorPhase::Stopping => Some("the operator is stopping".to_owned()),
+            OperatorPhase::Broken(reason) => Some(reason.clone()),
+            OperatorPhase::Running => None,
         };
         let stage = stage.or_else(|| match &self.pause {
             Some(pause @ PauseReason::Starting) => Some(pause.to_string()),
@@ -103,7 +103,7 @@ impl HealthState {
         for (part, state) in &self.conditions {
             let (problem, counts) = match state {
                 State::Idle | State::Fine => continue,
-                State::Pending(problem) | State::Failing(problem) => (problem, true),
+                State::Pending(problem) | State::FailureDescription(problem) => (problem, true),
                 // The webhooks of other kinds must stay reachable.
                 State::Absent(problem) => (problem, !self.serves_webhooks),
             };
@@ -150,7 +150,7 @@ mod tests {
 
     fn running() -> HealthState {
         HealthState {
-            stage: Stage::Running,
+            stage: OperatorPhase::Running,
             ..HealthState::default()
         }
     }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_stuck_or_ended_task_is_named_instead_of_the_probe_results() {
         let state = HealthState {
-            stage: Stage::Broken("task `queue` panicked: no".to_owned()),
+            stage: OperatorPhase::Broken("task `queue` panicked: no".to_owned()),
             stuck: vec![StuckPart {
                 part: "runtime".to_owned(),
                 late: Duration::from_secs(31),
@@ -229,7 +229,7 @@ mod tests {
                 ProbeStatus::Unavailable,
             ),
             (
-                State::Failing("forbidden".to_owned()),
+                State::FailureDescription("forbidden".to_owned()),
                 ProbeStatus::Unavailable,
             ),
             (
@@ -239,10 +239,10 @@ mod tests {
         ] {
             assert_eq!(with(state.clone()).readiness().status, status, "{state:?}");
         }
-        let response = with(State::Failing("forbidden".to_owned())).readiness();
+        let response = with(State::FailureDescription("forbidden".to_owned())).readiness();
         let body = json!({"ready": false, "problems": ["widgets: forbidden"]});
         assert_eq!(response.body, body);
-        let alive = with(State::Failing("the server is away".to_owned()));
+        let alive = with(State::FailureDescription("the server is away".to_owned()));
         assert!(alive.is_alive());
     }
 
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn an_operator_that_starts_or_stops_is_not_ready() {
-        for stage in [Stage::Starting, Stage::Stopping] {
+        for stage in [OperatorPhase::Starting, OperatorPhase::Stopping] {
             let state = HealthState {
                 stage,
                 ..HealthState::default()

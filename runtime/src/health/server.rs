@@ -188,7 +188,7 @@ impl HealthService {
         }
         let probed = match state.stage {
             // Probe handlers may need what startup handlers prepare.
-            Stage::Starting => ProbeOutcome::Results(Map::new()),
+            OperatorPhase::Starting => ProbeOutcome::Results(Map::new()),
             _ => self.health.probes.probe().await,
         };
         self.state().liveness(probed)

@@ -12,7 +12,7 @@ use super::args::{self, Cli, LoggingArgs, PeeringArgs, RequestedAction, RunArgs,
 use super::connect::connect;
 use super::error::chain;
 use super::{Error, Namespaces, Operator, logging, shutdown};
-use crate::admission::Serving;
+use crate::admission::ServerChoice;
 use crate::settings::PeeringMode;
 
 impl Operator {
@@ -58,7 +58,7 @@ impl Operator {
         if args.liveness.is_some() {
             self.liveness = args.liveness.clone();
         }
-        if let Serving::Automatic(local) = &mut self.webhooks.serving {
+        if let ServerChoice::Automatic(local) = &mut self.webhooks.serving {
             args.webhooks.apply_to(local);
         }
         block_on(self.run_until_signal())

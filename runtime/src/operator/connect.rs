@@ -30,7 +30,7 @@ pub(super) async fn connect(
             .map_err(Error::Login)?;
         let client = authenticator.client().await.map_err(Error::Login)?;
         return Ok(ClusterConnection {
-            client: client.with_layer(&Meter(requests)).build(),
+            client: client.with_layer(&ApiMetricsLayer(requests)).build(),
             authenticator: Some(authenticator),
         });
     }
@@ -42,7 +42,7 @@ pub(super) async fn connect(
     config.connect_timeout = Some(settings.networking.connect_timeout);
     let client = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
     Ok(ClusterConnection {
-        client: client.with_layer(&Meter(requests)).build(),
+        client: client.with_layer(&ApiMetricsLayer(requests)).build(),
         authenticator: None,
     })
 }

@@ -39,7 +39,7 @@ struct KindFactory {
     persistence: Arc<Persistence>,
     request_timeout: Duration,
     metrics: Metrics,
-    kinds: Arc<Kinds>,
+    kinds: Arc<HandledKinds>,
     /// The kinds made so far, with the positions of their declarations: a kind may come again.
     made: HashMap<(KindSpec, Vec<usize>), KindIndex>,
 }
@@ -110,7 +110,7 @@ impl Declarations {
     }
 
     /// The kinds; those that are discovered later are added to it.
-    pub(super) fn kinds(&self) -> &Arc<Kinds> {
+    pub(super) fn kinds(&self) -> &Arc<HandledKinds> {
         &self.factory.kinds
     }
 
@@ -243,7 +243,7 @@ impl Declarations {
                 .filter(|_| resolved.served.is_empty());
             dynamic.condition.set(match obstacle {
                 Some(ambiguous @ SelectionFinding::Ambiguous(_)) => {
-                    ConditionState::Failing(ambiguous.to_string())
+                    ConditionState::FailureDescription(ambiguous.to_string())
                 }
                 Some(finding) if !is_broad => ConditionState::Absent(finding.to_string()),
                 Some(_) | None => ConditionState::Fine,

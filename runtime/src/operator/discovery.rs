@@ -107,7 +107,7 @@ impl DiscoveryWatcher {
             warn!("discovery of served resources failed: {error}; trying again in {pause:.1?}");
             tokio::time::sleep(pause).await;
         }
-        let definitions = KindApi::new(self.client.clone(), DEFINITIONS, Default::default());
+        let definitions = KindApi::new(self.client.clone(), CUSTOM_RESOURCE_DEFINITIONS, Default::default());
         let definitions = definitions
             .metadata_only()
             .with_timeout(self.request_timeout);
@@ -128,7 +128,7 @@ impl DiscoveryWatcher {
             settings: self.streams.clone(),
             health: StreamHealth::unobserved(),
         };
-        let watching = stream::run(stream, Sink::Queue(sink), PauseGate::always());
+        let watching = stream::run(stream, StreamOutput::Queue(sink), PauseGate::always());
         tokio::join!(watching, self.follow(watch_events));
     }
 

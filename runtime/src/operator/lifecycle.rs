@@ -14,7 +14,7 @@ use super::connect::{ClusterConnection, connect};
 use super::observability::Observability;
 use super::{Error, Operator, orchestrate};
 use crate::client::authentication::{Authenticator, CredentialsExhausted};
-use crate::health::metrics::api::metered;
+use crate::health::metrics::api::with_metrics;
 use crate::operator::hook::{
     CleanupContext, Hook, HookFailure, HookFailurePolicy, LoginContext, StartupContext, run_hooks,
 };
@@ -35,7 +35,7 @@ impl Operator {
     /// essential task ends by itself. Failures of the cluster are not errors: the operator retries
     /// until the cluster answers again.
     pub async fn run(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
-        let client = metered(client, Arc::clone(&self.requests));
+        let client = with_metrics(client, Arc::clone(&self.requests));
         let connect = async |logins: Vec<_>, _: &Settings| {
             if !logins.is_empty() {
                 warn!("login handlers are not called: the operator was given a client");

@@ -8,7 +8,7 @@ use super::state::OperatorState;
 use super::{Error, Operator};
 use crate::health::Health;
 use crate::health::metrics::Metrics;
-use crate::health::probe::{Questions, prober};
+use crate::health::probe::{ProbeReceiver, probe_channel};
 use crate::task::{SupervisedThread, TaskEnd};
 
 /// The state, the metrics and the health endpoint of an operator.
@@ -16,7 +16,7 @@ pub(super) struct Observability {
     pub(super) state: OperatorState,
     pub(super) metrics: Metrics,
     /// Requests of the health endpoint for the probe handlers.
-    pub(super) probe_requests: Option<Questions>,
+    pub(super) probe_requests: Option<ProbeReceiver>,
     pub(super) health_server: HealthServerTask,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum HealthServerTask {
 impl Observability {
     /// Starts the health endpoint, if the operator has one.
     pub(super) fn start(operator: &Operator) -> Result<Self, Error> {
-        let (prober, probe_requests) = prober(&operator.handlers.probes);
+        let (probe_channel, probe_requests) = probe_channel(&operator.handlers.probes);
         let mut observability = Self {
             state: operator.state.clone(),
             metrics: Metrics::new(operator.name, Arc::clone(&operator.requests)),

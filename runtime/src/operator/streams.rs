@@ -23,8 +23,8 @@ use crate::process::execute::scope::OperatorServices;
 use crate::process::persist::finalizer_sweep::FinalizerSweep;
 use crate::task::heartbeat::Heartbeats;
 use crate::task::{TaskEnd, Tasks};
-use crate::watch::known_objects::Retain;
-use crate::watch::stream::{self, Sink, Stream, StreamSettings};
+use crate::watch::known_objects::Retention;
+use crate::watch::stream::{self, StreamOutput, Stream, StreamSettings};
 use crate::watch::stream_health::StreamHealth;
 use crate::watch::{KindIndex, ObjectKey, QueueItem};
 
@@ -58,7 +58,7 @@ struct StreamedKind {
 }
 
 /// Tickets that keep the operator unready until the first streams have their own.
-pub(super) type StartupTickets = (ListTicket, Option<ListTicket>);
+pub(super) type StartupTickets = (PendingList, Option<PendingList>);
 
 /// The namespaces that streams of namespaced kinds watch.
 enum WatchedNamespaces {
@@ -271,7 +271,7 @@ impl StreamedKind {
         let described = self.api.describe(namespace);
         let listed_ticket = services.listed.ticket(described.clone());
         if self.indexers.is_empty() {
-            let sink = Sink::Attended(services.sink.clone(), Box::new(listed_ticket));
+            let sink = StreamOutput::Attended(services.sink.clone(), Box::new(listed_ticket));
             return (sink, None);
         }
         let shared = update::IndexEvaluator {
@@ -284,14 +284,14 @@ impl StreamedKind {
         let tickets = [services.gate.ticket(described), listed_ticket];
         let (sender, watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
         let updater = IndexUpdater::new(shared, queue, tickets).run(watch_events);
-        (Sink::Indices(sender), Some(updater))
+        (StreamOutput::Indices(sender), Some(updater))
     }
 
     fn stream(
         &self,
         services: &StreamServices,
         namespace: Option<&str>,
-    ) -> (Stream, Option<Sweep>) {
+    ) -> (Stream, Option<FinalizerSweep>) {
         let namespace = namespace.map(str::to_owned);
         let sweep = self.sweeps.then(|| FinalizerSweep {
             api: self.api.clone(),

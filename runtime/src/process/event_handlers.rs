@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kopf_core::cause::Subject as Matched;
 use kopf_core::handler::HandlerSpec;
 use kopf_core::object::ObjectView;
-use kopf_core::object::patch::Patch;
+use kopf_core::object::patch::ObjectPatch;
 use serde_json::Value;
 use tracing::{Instrument as _, error, warn};
 
@@ -48,8 +48,8 @@ impl ObjectHandling<'_> {
 
     /// Calls the handlers of all events until the operator pauses; returns their patches as one,
     /// or none if the operator's lease has ended.
-    async fn event_patch(&self, batch: &EventBatch) -> Result<Option<Patch>, Error> {
-        let mut patch = Patch::new();
+    async fn event_patch(&self, batch: &EventBatch) -> Result<Option<ObjectPatch>, Error> {
+        let mut patch = ObjectPatch::new();
         for watch_event in batch.all() {
             let Some(object) = self.read(watch_event)? else {
                 continue;
@@ -80,7 +80,7 @@ impl ObjectHandling<'_> {
     async fn call_event_handler(
         &self,
         call: EventCall<'_>,
-        patch: &mut Patch,
+        patch: &mut ObjectPatch,
     ) -> Result<(), LeaseEnded> {
         let EventCall {
             spec,
@@ -111,7 +111,7 @@ impl ObjectHandling<'_> {
         &self,
         memory: &mut Memory,
         newest: &QueuedEvent,
-        patch: Patch,
+        patch: ObjectPatch,
     ) -> Result<(), Error> {
         let known = match &memory.current {
             Some(current) => Some(Arc::clone(current)),

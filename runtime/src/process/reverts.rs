@@ -54,7 +54,7 @@ impl RevertTracker {
         };
         if history.is_over(now) {
             histories.remove(&*handling.key.uid);
-            memory.pace.set_contested(false);
+            memory.pace.set_has_history(false);
             return TurnStart::Tracked(digest);
         }
         let pauses = |lost| handling.settings.queueing.error_delay(lost);
@@ -69,12 +69,12 @@ impl RevertTracker {
         let now = Timestamp::now();
         pace.count(now);
         if let Some(digest) = digest {
-            pace.set_contested(true);
+            pace.set_has_history(true);
             let mut histories = self.lock();
             histories
                 .entry(uid.to_owned())
                 .or_default()
-                .wrote_on(digest, now);
+                .record_write(digest, now);
         }
     }
 

@@ -8,11 +8,11 @@ use kopf_core::background::desired::ObjectLife;
 use kopf_core::cause::Reason;
 use kopf_core::cause::detect::EventKind;
 use kopf_core::cycle::sub::SubCycle;
-use kopf_core::cycle::tracker::Attempt;
+use kopf_core::cycle::tracker::HandlerAttempt;
 use kopf_core::cycle::{Cycle, CycleInput, CycleOutcome, Decision, RemainingWork, decide};
 use kopf_core::handler::HandlerSpec;
-use kopf_core::handler::registry::FinalizerNeed;
-use kopf_core::object::patch::Patch;
+use kopf_core::handler::finalizer_need::FinalizerNeed;
+use kopf_core::object::patch::ObjectPatch;
 use kopf_core::object::{ObjectView, finalizer};
 use kopf_core::outcome::{HandlerFailure, Outcome};
 use serde_json::Value;
@@ -22,7 +22,7 @@ use super::kind::ChangeHandlerRef;
 use super::reverts::TurnStart;
 use super::{Error, ObjectHandling, TurnResult};
 use crate::background::ObservedObject;
-use crate::context::change::{ChangeFacts, Effects};
+use crate::context::change::{ChangeInputs, HandlerEffects};
 use crate::coordination::pause::LeaseEnded;
 use crate::events::log_layer::LogPoster;
 use crate::events::span;
@@ -37,14 +37,14 @@ const PAUSE_WITHOUT_CHOICE: Duration = Duration::from_secs(1);
 struct CalledHandler {
     spec: Arc<HandlerSpec>,
     outcome: Outcome,
-    writes: Patch,
+    writes: ObjectPatch,
     subs: Vec<SubCycle>,
 }
 
 /// The write of a turn.
 #[derive(Clone)]
 struct TurnWrite {
-    patch: Patch,
+    patch: ObjectPatch,
     on_conflict: OnConflict,
     read_back: ReadBack,
     /// The change of the finalizer that is in the patch.
@@ -174,9 +174,9 @@ impl ObjectHandling<'_> {
                 Ok(allowance) => {
                     let facts = self.facts(cycle, &spec, &handler, allowance);
                     let span = span::handler(spec.id.as_str(), allowance.retry);
-                    let log_posting = facts.scope.log_posting();
+                    let log_poster = facts.scope.log_poster();
                     let call = handler.function.call(facts, allowance.time_left);
-                    let call = LogPosting::lend(log_posting, call).instrument(span);
+                    let call = LogPoster::scope(log_poster, call).instrument(span);
                     let measured = handler.metrics.begin(allowance.retry);
                     let mut attempt = self.pause_gate.while_leading(call).await?;
                     measured.end(attempt.end.counted());
@@ -209,9 +209,9 @@ impl ObjectHandling<'_> {
         spec: &HandlerSpec,
         handler: &ChangeHandlerRef<'_>,
         allowance: Attempt,
-    ) -> ChangeFacts {
+    ) -> ChangeInputs {
         let input = cycle.situation().clone();
-        let mut facts = ChangeFacts {
+        let mut facts = ChangeInputs {
             scope: self.handler_scope(handler.memos),
             execution: self.settings.execution.clone(),
             diff: Arc::new(input.sight.diff.clone()),
@@ -257,7 +257,7 @@ impl ObjectHandling<'_> {
         called: &[CalledHandler],
         waits_for_background: bool,
     ) -> (TurnWrite, CycleOutcome) {
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         for call in called {
             patch.absorb(call.writes.clone());
             if let Outcome::Success(result) = &call.outcome {
@@ -307,7 +307,7 @@ impl ObjectHandling<'_> {
             };
             let call = CalledHandler {
                 outcome,
-                writes: Patch::new(),
+                writes: ObjectPatch::new(),
                 subs: Vec::new(),
                 ..call
             };
@@ -356,7 +356,7 @@ impl ObjectHandling<'_> {
 
     async fn write(&self, current: &Arc<Value>, mut write: TurnWrite) -> Result<TurnResult, Error> {
         let persistence = self.kind.persistence();
-        persistence.seal(ObjectView::new(current), &mut write.patch);
+        persistence.purge_touch(ObjectView::new(current), &mut write.patch);
         if write.patch.is_empty() {
             return Ok(TurnResult::Done);
         }
@@ -374,7 +374,7 @@ impl ObjectHandling<'_> {
             WriteResult::Gone => Ok(TurnResult::Gone),
             WriteResult::LeaseEnded => Ok(TurnResult::LeaseEnded),
             WriteResult::Unchanged => Ok(TurnResult::Done),
-            WriteResult::Stripped(_, lost) if lost.iter().any(|name| persistence.is_own(name)) => {
+            WriteResult::Stripped(_, lost) if lost.iter().any(|name| persistence.owns_annotation(name)) => {
                 Err(Error::Stripped(lost.join(", ")))
             }
             WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {
@@ -437,15 +437,15 @@ impl ObjectHandling<'_> {
         )
     }
 
-    fn finalizer_patch(&self, need: FinalizerNeed) -> Patch {
-        let mut patch = Patch::new();
+    fn finalizer_patch(&self, need: FinalizerNeed) -> ObjectPatch {
+        let mut patch = ObjectPatch::new();
         need.request(&self.kind.persistence().finalizer, &mut patch);
         patch
     }
 }
 
-impl From<Patch> for TurnWrite {
-    fn from(patch: Patch) -> Self {
+impl From<ObjectPatch> for TurnWrite {
+    fn from(patch: ObjectPatch) -> Self {
         Self {
             patch,
             on_conflict: OnConflict::Repeat,

@@ -183,7 +183,7 @@ impl ObservedPeering {
             api: api.api.clone(),
             kind,
             namespace: self.peering.namespace.clone(),
-            retain: Retain::Identity,
+            retain: Retention::Identity,
             settings: settings.clone(),
             health: StreamHealth::unobserved(),
         })

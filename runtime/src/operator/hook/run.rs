@@ -111,7 +111,7 @@ impl<C: HookContext> Hook<C> {
 }
 
 /// Logs the outcome of a call, in the words of Kopf.
-fn log_outcome(id: &HandlerId, outcome: &Outcome, failing: &Failing<'_>) {
+fn log_outcome(id: &HandlerId, outcome: &Outcome, failing: &FailureDescription<'_>) {
     match outcome {
         Outcome::Success(_) => info!("Activity '{id}' succeeded."),
         Outcome::Waiting { .. } => {}

@@ -8,14 +8,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::Webhooks;
 use crate::admission::engine::{Around, Engine as Admission};
-use crate::background::{Background, Staff};
+use crate::background::{Background, BackgroundSetup};
 use crate::client::resource::ResourceSpec;
 use crate::coordination::clock::WallClock;
 use crate::events::posting::{self, EventPoster};
 use crate::health;
-use crate::health::probe::{Probing, Questions};
+use crate::health::probe::{ProbeRunner, ProbeReceiver};
 use crate::index::Indices;
-use crate::index::readiness::{self, ReadyIndices};
+use crate::index::readiness::{self, GatedIndices};
 use crate::operator::coordination::{CoordinationConfig, CoordinationTasks};
 use crate::operator::declarations::Declarations;
 use crate::operator::discovery::{self, Discovered, DiscoveryWatcher};
@@ -26,7 +26,7 @@ use crate::operator::streams::{StartupTickets, StreamServices};
 use crate::operator::{Error, Namespaces};
 use crate::process::Pipeline;
 use crate::process::execute::scope::OperatorServices;
-use crate::process::kinds::Kinds;
+use crate::process::kinds::HandledKinds;
 use crate::queue::{self, QueueLimits};
 use crate::registration::{RegisteredWebhook, ResourceHandlers};
 use crate::settings::{LeaderElectionSettings, PeeringSettings, Settings};
@@ -86,7 +86,7 @@ impl PartStarter<'_> {
     pub(super) fn health_checks(
         &self,
         probes: Vec<Hook<ProbeContext>>,
-        requests: Option<Questions>,
+        requests: Option<ProbeReceiver>,
     ) -> Tasks {
         let mut tasks = Tasks::default();
         if self.observability.health_server.is_running() {
@@ -94,7 +94,7 @@ impl PartStarter<'_> {
             tasks.spawn("runtime", health::beat(heartbeat));
         }
         if let Some(requests) = requests {
-            let probing = Probing {
+            let probing = ProbeRunner {
                 probes,
                 client: self.client.clone(),
                 indices: self.indices.clone(),
@@ -123,7 +123,7 @@ impl PartStarter<'_> {
             namespaces.into(),
             self.client.clone(),
             Around {
-                lookup: ReadyIndices {
+                lookup: GatedIndices {
                     indices: self.indices.clone(),
                     gate: state.indexed.clone(),
                     pause_gate: state.pause_gate.clone(),
@@ -257,7 +257,7 @@ impl PartStarter<'_> {
         stop: &CancellationToken,
         feeders: &mut Tasks,
     ) -> (Arc<Background>, Tasks) {
-        let staff = Staff::new(Arc::clone(&self.settings), Arc::clone(services));
+        let staff = BackgroundSetup::new(Arc::clone(&self.settings), Arc::clone(services));
         let background = Arc::clone(&staff.background);
         let mut scheduler = Tasks::default();
         if has_background {
@@ -294,7 +294,7 @@ impl PartStarter<'_> {
 
     pub(super) fn pipeline(
         &self,
-        kinds: Arc<Kinds>,
+        kinds: Arc<HandledKinds>,
         background: &Arc<Background>,
         services: Arc<OperatorServices>,
         stop: &CancellationToken,

@@ -62,8 +62,8 @@ impl HandlerScope {
     }
 
     /// The posting of log lines as Kubernetes events, if the settings ask for it.
-    pub(crate) fn log_posting(&self) -> Option<LogPosting> {
-        LogPosting::of(self.services.poster.as_ref(), &self.subject)
+    pub(crate) fn log_poster(&self) -> Option<LogPoster> {
+        LogPoster::of(self.services.poster.as_ref(), &self.subject)
     }
 
     /// Posts an event about the handling, if the settings ask for it.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::object::ObjectView;
-use kopf_core::object::patch::{Patch, PatchFn, apply_merge, json_patch};
-use kopf_core::object::write_effect::version_if_foreseen;
+use kopf_core::object::patch::{ObjectPatch, PatchFn, apply_merge, json_patch};
+use kopf_core::object::write_effect::version_if_expected;
 use serde_json::{Value, json};
 use tracing::warn;
 
@@ -85,7 +85,7 @@ enum ObjectPart {
 #[derive(Clone, Copy)]
 enum ObjectRequest<'a> {
     Get,
-    Patch(PatchTarget, &'a PatchBody<'a>),
+    ObjectPatch(PatchTarget, &'a PatchBody<'a>),
 }
 
 /// The expected state of an object after a merge patch.
@@ -137,7 +137,7 @@ enum WriteFailure {
 pub(crate) async fn apply(
     writer: &ObjectWriter<'_>,
     known: &Arc<Value>,
-    patch: Patch,
+    patch: ObjectPatch,
     on_conflict: OnConflict,
     read_back: ReadBack,
 ) -> Result<WriteResult, WriteRejected> {
@@ -405,7 +405,7 @@ impl ObjectWriter<'_> {
         expected: Option<ExpectedState<'_>>,
     ) -> DecodedAnswer<WriteAnswer> {
         let version = expected
-            .and_then(|ExpectedState { known, patch }| version_if_foreseen(text, known, patch));
+            .and_then(|ExpectedState { known, patch }| version_if_expected(text, known, patch));
         match version {
             Some(version) => Ok(Some(WriteAnswer::AsExpected(ResourceVersion::new(version)))),
             None => Ok(self.decode(text)?.map(WriteAnswer::Object)),
@@ -490,7 +490,7 @@ mod tests {
             "metadata": {"resourceVersion": "5", "finalizers": ["ours"]},
             "status": {"seen": [1]},
         });
-        let mut patch = Patch::new();
+        let mut patch = ObjectPatch::new();
         patch.set_annotation("note", "new");
         patch.edit(|body| {
             if let Some(meta) = body["metadata"].as_object_mut() {

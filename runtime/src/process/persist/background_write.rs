@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kopf_core::object::ObjectView;
-use kopf_core::object::patch::Patch;
+use kopf_core::object::patch::ObjectPatch;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -27,7 +27,7 @@ pub(crate) struct BackgroundObject {
 
 impl BackgroundObject {
     /// Writes a patch; nothing if the object is gone.
-    pub(crate) async fn write(&self, patch: Patch) -> Result<(), WriteRejected> {
+    pub(crate) async fn write(&self, patch: ObjectPatch) -> Result<(), WriteRejected> {
         if patch.is_empty() {
             return Ok(());
         }
@@ -35,7 +35,7 @@ impl BackgroundObject {
         Box::pin(self.write_patch(patch)).await
     }
 
-    async fn write_patch(&self, patch: Patch) -> Result<(), WriteRejected> {
+    async fn write_patch(&self, patch: ObjectPatch) -> Result<(), WriteRejected> {
         let known = Arc::new(self.newest());
         let writer = ObjectWriter {
             api: &self.api,

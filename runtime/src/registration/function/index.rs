@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 use crate::context::index::{IndexContext, IndexInputs};
-use crate::index::{Index, IndexResult, Indices, Update};
+use crate::index::{Index, IndexResult, Indices, IndexUpdate};
 use crate::process::execute::invoke::{CallEnd, supervised};
 
 /// An index function without its types.
@@ -20,7 +20,7 @@ pub(crate) trait IndexFunction: Send + Sync {
     ) -> BoxFuture<'_, (CallEnd, Option<Box<dyn IndexUpdate>>)>;
 
     /// The update that removes the entries of an object.
-    fn nothing(&self, indices: &Indices) -> Box<dyn Update>;
+    fn nothing(&self, indices: &Indices) -> Box<dyn IndexUpdate>;
 }
 
 pub(crate) struct IndexAdapter<I: Index, K, S> {
