@@ -171,7 +171,7 @@ impl Background {
         if let Some(instances) = self.instances(key)
             && let Some(handler) = instances.first_handler()
         {
-            match handler.api.completed(text) {
+            match handler.api.with_type_meta(text) {
                 Ok(text) => instances.latest.update(text, version),
                 Err(error) => error!(object = %key, "the object cannot be read: {error}"),
             }

@@ -48,7 +48,7 @@ pub(crate) fn unreadiness(
     serves_webhooks: bool,
 ) -> Vec<String> {
     let state = probe_response::HealthState {
-        stage: heartbeats.stage(),
+        stage: heartbeats.phase(),
         stuck: Vec::new(),
         conditions: heartbeats.conditions(),
         pause: pause_gate.pause(),

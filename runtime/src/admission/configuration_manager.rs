@@ -275,7 +275,7 @@ impl ConfigurationManager {
             let replicas = self.replicas.get_mut(&role);
             let replicas = replicas.expect("there is an entry for each role");
             replicas.observe(&marks, clock);
-            let key = format!("{REPLICA}{}", replicas.me());
+            let key = format!("{REPLICA}{}", replicas.name());
             let is_last = replicas.is_last(clock);
             let marked = object.annotations_mut().remove(&key).is_some();
             if !is_last {
@@ -339,7 +339,7 @@ impl ConfigurationManager {
         for dead in replicas.dead(clock) {
             annotations.remove(&format!("{REPLICA}{dead}"));
         }
-        let key = format!("{REPLICA}{}", replicas.me());
+        let key = format!("{REPLICA}{}", replicas.name());
         annotations.insert(key, clock.as_millis().to_string());
         true
     }

@@ -57,7 +57,7 @@ impl AcceptLoop {
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => break,
-                () = connections.reap() => continue,
+                () = connections.next_ended() => continue,
                 accepted = async {
                     let permit = Arc::clone(&permits).acquire_owned().await;
                     (permit, self.listener.accept().await)

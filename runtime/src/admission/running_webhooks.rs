@@ -19,7 +19,7 @@ use crate::health::metrics::Metrics;
 use crate::index::readiness::GatedIndices;
 use crate::registration::RegisteredWebhook;
 use crate::task::Tasks;
-use crate::task::heartbeat::{Heartbeats, State};
+use crate::task::heartbeat::{Heartbeats, ConditionState};
 
 /// The webhooks of an operator that runs.
 pub(crate) struct RunningWebhooks {
@@ -184,12 +184,12 @@ fn spawn_readiness(
     mut served: watch::Receiver<Option<RevisedClientConfig>>,
     stop: &CancellationToken,
 ) {
-    let pending = State::Pending("they are not served yet".to_owned());
+    let pending = ConditionState::Pending("they are not served yet".to_owned());
     let condition = heartbeats.condition("webhooks", pending);
     let stop = stop.clone();
     tasks.spawn("readiness of webhooks", async move {
         if served.wait_for(Option::is_some).await.is_ok() {
-            condition.set(State::Fine);
+            condition.set(ConditionState::Fine);
         }
         stop.cancelled().await;
     });

@@ -157,7 +157,7 @@ impl InstanceRunner {
         &self,
         facts: BackgroundInputs,
         record: &Record,
-    ) -> crate::registration::function::Attempt {
+    ) -> crate::registration::function::AttemptResult {
         let policy = &self.instance.handler.spec.policy;
         let limit = policy
             .timeout

@@ -42,7 +42,7 @@ pub(super) struct InstanceEndOnDrop {
 
 impl Instance {
     pub(super) fn new(handler: &Arc<BackgroundHandler>, key: &Arc<ObjectKey>) -> Self {
-        handler.metrics.came();
+        handler.metrics.started();
         Self {
             handler: Arc::clone(handler),
             key: Arc::clone(key),
@@ -92,7 +92,7 @@ impl Instance {
         let former = std::mem::replace(&mut *state, State::Ended { finished });
         drop(state);
         if !matches!(former, State::Ended { .. }) {
-            self.handler.metrics.left();
+            self.handler.metrics.stopped();
         }
         self.signal.wake();
     }

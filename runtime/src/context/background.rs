@@ -114,7 +114,7 @@ macro_rules! background_context {
             /// waits.
             pub async fn write(&self) -> HandlerResult {
                 let writes = std::mem::take(&mut *self.effects.patch.lock());
-                self.inputs.object.deliver(writes).await?;
+                self.inputs.object.write(writes).await?;
                 Ok(())
             }
 

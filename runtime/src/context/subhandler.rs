@@ -164,6 +164,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
             default_backoff,
             now,
         };
-        report::tell(&finished, &self.inputs.scope);
+        report::report_call(&finished, &self.inputs.scope);
     }
 }

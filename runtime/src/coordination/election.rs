@@ -117,11 +117,11 @@ impl<'a> LeaderElector<'a> {
 
     async fn run(&mut self, handle: &PauseHandle) {
         let (sink, mut watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
-        let stream = Stream {
+        let stream = WatchStream {
             api: self.api.clone(),
             kind: KindIndex(0),
             namespace: Some(self.config.namespace.clone()),
-            retain: Retention::Identity,
+            retention: Retention::Identity,
             settings: self.config.streams.clone(),
             observed: StreamHealth::unobserved(),
         };
@@ -146,7 +146,7 @@ impl<'a> LeaderElector<'a> {
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the lease is not watched any more: {ended}");
                 }
-                Some((_, QueueItem::Seen(watch_event))) = watch_events.recv() => self.observe_watch_event(&watch_event),
+                Some((_, QueueItem::Event(watch_event))) = watch_events.recv() => self.observe_watch_event(&watch_event),
             }
         }
     }

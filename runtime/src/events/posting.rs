@@ -141,7 +141,7 @@ impl EventPoster {
             at: Timestamp::now(),
         };
         let now = self.state.now();
-        self.state.correlator().note(subject.clone(), note, now);
+        self.state.correlator().add(subject.clone(), note, now);
         // The channel is full if the task is going to wake up anyway.
         let _ = self.wakeup.try_send(());
     }
@@ -182,7 +182,7 @@ impl EventSender {
                 break;
             }
         }
-        self.state.correlator().hurry();
+        self.state.correlator().skip_delays();
         self.send_due().await;
     }
 
@@ -228,12 +228,12 @@ impl EventSender {
         match answer {
             Ok(Ok(name)) => correlator.sent(key, &name),
             Ok(Err(kube::Error::Api(status))) if due.update.is_some() && status.code == 404 => {
-                correlator.renew(key);
+                correlator.recreate(key);
             }
             Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
                 // Updates are forbidden: repeats become new events, within the limit per object.
                 if due.update.is_some() {
-                    correlator.renew(key);
+                    correlator.recreate(key);
                 } else {
                     correlator.forget(key);
                 }
@@ -362,7 +362,7 @@ mod tests {
             message: "no".to_owned(),
             at: "2020-12-31T23:59:59.000001Z".parse().unwrap(),
         };
-        correlator.note(subject, note, Duration::ZERO);
+        correlator.add(subject, note, Duration::ZERO);
         let due = correlator.next(Duration::ZERO).unwrap();
         assert_eq!(
             creation(&due, "default", &settings),

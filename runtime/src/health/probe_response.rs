@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::probe::ProbeOutcome;
 use crate::coordination::pause::PauseReason;
-use crate::task::heartbeat::{OperatorPhase, State, StuckPart};
+use crate::task::heartbeat::{ConditionState, OperatorPhase, StuckPart};
 
 /// The key of the pause in the liveness response, beside the results of probe handlers.
 const PAUSED: &str = "kopf-gen.dev/paused";
@@ -102,10 +102,10 @@ impl HealthState {
         }
         for (part, state) in &self.conditions {
             let (problem, counts) = match state {
-                State::Idle | State::Fine => continue,
-                State::Pending(problem) | State::FailureDescription(problem) => (problem, true),
+                ConditionState::Idle | ConditionState::Fine => continue,
+                ConditionState::Pending(problem) | ConditionState::FailureDescription(problem) => (problem, true),
                 // The webhooks of other kinds must stay reachable.
-                State::Absent(problem) => (problem, !self.serves_webhooks),
+                ConditionState::Absent(problem) => (problem, !self.serves_webhooks),
             };
             ready &= !counts;
             problems.push(format!("{part}: {problem}"));
@@ -222,27 +222,27 @@ mod tests {
     #[test]
     fn an_operator_is_not_ready_until_all_kinds_are_listed() {
         for (state, status) in [
-            (State::Idle, ProbeStatus::Ok),
-            (State::Fine, ProbeStatus::Ok),
+            (ConditionState::Idle, ProbeStatus::Ok),
+            (ConditionState::Fine, ProbeStatus::Ok),
             (
-                State::Pending("not listed".to_owned()),
+                ConditionState::Pending("not listed".to_owned()),
                 ProbeStatus::Unavailable,
             ),
             (
-                State::FailureDescription("forbidden".to_owned()),
+                ConditionState::FailureDescription("forbidden".to_owned()),
                 ProbeStatus::Unavailable,
             ),
             (
-                State::Absent("not served".to_owned()),
+                ConditionState::Absent("not served".to_owned()),
                 ProbeStatus::Unavailable,
             ),
         ] {
             assert_eq!(with(state.clone()).readiness().status, status, "{state:?}");
         }
-        let response = with(State::FailureDescription("forbidden".to_owned())).readiness();
+        let response = with(ConditionState::FailureDescription("forbidden".to_owned())).readiness();
         let body = json!({"ready": false, "problems": ["widgets: forbidden"]});
         assert_eq!(response.body, body);
-        let alive = with(State::FailureDescription("the server is away".to_owned()));
+        let alive = with(ConditionState::FailureDescription("the server is away".to_owned()));
         assert!(alive.is_alive());
     }
 
@@ -250,7 +250,7 @@ mod tests {
     fn a_kind_that_does_not_exist_does_not_make_an_operator_with_webhooks_unready() {
         let state = HealthState {
             serves_webhooks: true,
-            ..with(State::Absent("not served".to_owned()))
+            ..with(ConditionState::Absent("not served".to_owned()))
         };
         let response = state.readiness();
         assert_eq!(response.status, ProbeStatus::Ok);

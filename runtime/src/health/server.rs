@@ -210,7 +210,7 @@ impl HealthService {
     fn state(&self) -> HealthState {
         let health = &self.health;
         HealthState {
-            stage: health.heartbeats.stage(),
+            stage: health.heartbeats.phase(),
             stuck: health.heartbeats.stuck(health.settings.stuck_after),
             conditions: health.heartbeats.conditions(),
             pause: health.pause_gate.pause(),

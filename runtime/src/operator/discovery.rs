@@ -120,7 +120,7 @@ impl DiscoveryWatcher {
         }
         self.refresh_until_permitted(&definitions).await;
         let (sink, watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
-        let stream = Stream {
+        let stream = WatchStream {
             api: definitions,
             kind: KindIndex(0),
             namespace: None,
@@ -185,7 +185,7 @@ impl DiscoveryWatcher {
 
     /// Notes what the watch says about a definition; `true` if it may change the served resources.
     fn expect(&mut self, name: &str, item: &QueueItem) -> bool {
-        let QueueItem::Seen(watch_event) = item else {
+        let QueueItem::Event(watch_event) = item else {
             return false;
         };
         let presence = match watch_event.event_type {

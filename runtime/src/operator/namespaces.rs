@@ -138,7 +138,7 @@ impl NamespaceWatcher {
     async fn run(mut self) {
         self.list_until_permitted().await;
         let (sink, mut watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
-        let stream = Stream {
+        let stream = WatchStream {
             api: self.api.clone(),
             kind: KindIndex(0),
             namespace: None,
@@ -149,13 +149,13 @@ impl NamespaceWatcher {
         let watching = stream::run(stream, StreamOutput::Queue(sink), PauseGate::always());
         let reading = async {
             while let Some((key, item)) = watch_events.recv().await {
-                let QueueItem::Seen(watch_event) = item else {
+                let QueueItem::Event(watch_event) = item else {
                     continue;
                 };
                 let (changed, from_now_on) = match watch_event.event_type {
-                    WatchEventType::Deleted => (self.matching.went(&key.name, &key.uid), "gone"),
+                    WatchEventType::Deleted => (self.matching.remove(&key.name, &key.uid), "gone"),
                     _ => (
-                        self.matching.came(&key.name, &key.uid),
+                        self.matching.add(&key.name, &key.uid),
                         "served from now on",
                     ),
                 };
@@ -210,7 +210,7 @@ impl NamespaceWatcher {
     fn add(&mut self, namespace: &Value) {
         let view = ObjectView::new(namespace);
         if let (Some(name), Some(uid)) = (view.name(), view.uid()) {
-            self.matching.came(name, uid);
+            self.matching.add(name, uid);
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) enum HealthServerTask {
 impl Observability {
     /// Starts the health endpoint, if the operator has one.
     pub(super) fn start(operator: &Operator) -> Result<Self, Error> {
-        let (probe_channel, probe_requests) = probe_channel(&operator.handlers.probes);
+        let (probes, probe_requests) = probe_channel(&operator.handlers.probes);
         let mut observability = Self {
             state: operator.state.clone(),
             metrics: Metrics::new(operator.name, Arc::clone(&operator.requests)),

@@ -89,7 +89,7 @@ impl OperatorTasks {
         let mut declarations = starter.declarations(operator.resources)?;
         let webhooks = declarations.take_webhooks();
         let has_indices = declarations.iter().any(ResourceHandlers::has_indices);
-        let has_background = declarations.iter().any(ResourceHandlers::has_duties);
+        let has_background = declarations.iter().any(ResourceHandlers::has_background);
 
         let tickets = starter.startup_tickets(has_indices);
         let health_checks = starter.health_checks(operator.handlers.probes, probe_requests);

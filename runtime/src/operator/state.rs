@@ -1,7 +1,7 @@
 //! The state of an operator that the program around it can observe.
 
 use crate::coordination::pause::{PauseGate, PauseSwitch};
-use crate::index::readiness::Gate;
+use crate::index::readiness::ListGate;
 use crate::task::heartbeat::Heartbeats;
 
 /// The observable state of an operator, before it starts and while it runs; cheap to clone.
@@ -11,9 +11,9 @@ pub(super) struct OperatorState {
     pub(super) pause_gate: PauseGate,
     pub(super) heartbeats: Heartbeats,
     /// Open when every handled kind was listed.
-    pub(super) listed: Gate,
+    pub(super) listed: ListGate,
     /// Open when every indexed kind was listed and is in the indices.
-    pub(super) indexed: Gate,
+    pub(super) indexed: ListGate,
 }
 
 impl Default for OperatorState {
@@ -23,8 +23,8 @@ impl Default for OperatorState {
             switch,
             pause_gate,
             heartbeats: Heartbeats::default(),
-            listed: Gate::new(),
-            indexed: Gate::new(),
+            listed: ListGate::new(),
+            indexed: ListGate::new(),
         }
     }
 }

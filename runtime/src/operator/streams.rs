@@ -24,7 +24,7 @@ use crate::process::persist::finalizer_sweep::FinalizerSweep;
 use crate::task::heartbeat::Heartbeats;
 use crate::task::{TaskEnd, Tasks};
 use crate::watch::known_objects::Retention;
-use crate::watch::stream::{self, StreamOutput, Stream, StreamSettings};
+use crate::watch::stream::{self, StreamOutput, WatchStream, StreamSettings};
 use crate::watch::stream_health::StreamHealth;
 use crate::watch::{KindIndex, ObjectKey, QueueItem};
 
@@ -249,7 +249,7 @@ fn name(api: &KindApi, namespace: Option<&str>) -> String {
 // === impl StreamedKind ===
 
 impl StreamedKind {
-    fn new(index: KindIndex, kind: &Kind) -> Self {
+    fn new(index: KindIndex, kind: &HandledKind) -> Self {
         Self {
             kind: index,
             api: kind.api().clone(),

@@ -96,12 +96,12 @@ impl ObjectHandling<'_> {
             .instrument(span::handler(spec.id.as_str(), 0));
         let measured = handler.metrics.begin(0);
         let mut attempt = self.pause_gate.while_leading(call).await?;
-        measured.end(attempt.verdict.counted());
+        measured.end(attempt.end.counted());
         let result = attempt.effects.result.take();
         patch.absorb(attempt.effects.patch.into_writes());
-        match (attempt.verdict.ignored_failure(), result) {
+        match (attempt.end.ignored_failure(), result) {
             (Some(failure), _) => error!("Handler '{}' {failure}", spec.id),
-            (None, Some(result)) => patch.deliver(spec.id.as_str(), &result),
+            (None, Some(result)) => patch.store_result(spec.id.as_str(), &result),
             (None, None) => {}
         }
         Ok(())

@@ -209,7 +209,7 @@ fn declared_handlers(
         handlers.map(|handler| (handler, declared.memos.clone()))
     });
     handlers.map(|(handler, memos)| {
-        let metrics = metrics.handler(handler.spec.id.as_str(), handler.function.form());
+        let metrics = metrics.handler(handler.spec.id.as_str(), handler.function.handler_type());
         let kind_handler = KindHandler {
             function: handler.function,
             param: handler.param,

@@ -43,7 +43,7 @@ impl RevertTracker {
             return TurnStart::Unrestricted;
         }
         let digest = StateDigest::of(
-            &input.sight,
+            &input.change,
             input.view(),
             &input.registry,
             &input.persistence,
@@ -58,7 +58,7 @@ impl RevertTracker {
             return TurnStart::Tracked(digest);
         }
         let pauses = |lost| handling.settings.queueing.error_delay(lost);
-        match history.meet(digest, now, pauses) {
+        match history.pause_for(digest, now, pauses) {
             Some(pause) => TurnStart::Reverted(pause),
             None => TurnStart::Tracked(digest),
         }

@@ -92,7 +92,7 @@ impl ObjectHandling<'_> {
                 };
                 self.write_record(current, write).await
             }
-            Decision::Tidy(patch) => self.write_record(current, patch.into()).await,
+            Decision::CloseReverted(patch) => self.write_record(current, patch.into()).await,
             Decision::Handle(cycle) => {
                 self.cycle(memory, current, *cycle, waits_for_background)
                     .await
@@ -137,7 +137,7 @@ impl ObjectHandling<'_> {
                 history.handled_once = true;
             }
         }
-        Ok(match (turn, conclusion.ahead) {
+        Ok(match (turn, conclusion.remaining) {
             (TurnResult::Done, RemainingWork::Handlers(Some(delay)))
                 if nothing_called && delay.is_zero() =>
             {
@@ -148,7 +148,7 @@ impl ObjectHandling<'_> {
                 debug!("changed while it was handled: an update follows");
                 turn
             }
-            (turn, RemainingWork::Handlers(_) | RemainingWork::Look | RemainingWork::Nothing) => {
+            (turn, RemainingWork::Handlers(_) | RemainingWork::Recheck | RemainingWork::Nothing) => {
                 turn
             }
         })
@@ -181,7 +181,7 @@ impl ObjectHandling<'_> {
                     let mut attempt = self.pause_gate.while_leading(call).await?;
                     measured.end(attempt.end.counted());
                     let result = attempt.effects.result.take();
-                    let end = attempt.verdict;
+                    let end = attempt.end;
                     let outcome = end.into_outcome(result, cycle.reason(), &spec.policy);
                     (attempt.effects, outcome)
                 }
@@ -208,13 +208,13 @@ impl ObjectHandling<'_> {
         cycle: &Cycle,
         spec: &HandlerSpec,
         handler: &ChangeHandlerRef<'_>,
-        allowance: Attempt,
+        allowance: HandlerAttempt,
     ) -> ChangeInputs {
-        let input = cycle.situation().clone();
+        let input = cycle.input().clone();
         let mut facts = ChangeInputs {
             scope: self.handler_scope(handler.memos),
             execution: self.settings.execution.clone(),
-            diff: Arc::new(input.sight.diff.clone()),
+            diff: Arc::new(input.change.diff.clone()),
             situation: input,
             subs: Arc::new(cycle.sub(&spec.id, [], Timestamp::now())),
             handler: spec.id.clone(),
@@ -261,7 +261,7 @@ impl ObjectHandling<'_> {
         for call in called {
             patch.absorb(call.writes.clone());
             if let Outcome::Success(result) = &call.outcome {
-                patch.deliver(call.spec.id.as_str(), result);
+                patch.store_result(call.spec.id.as_str(), result);
             }
         }
         let deleting = cycle.reason() == Reason::Delete;
@@ -321,7 +321,7 @@ impl ObjectHandling<'_> {
     /// The need to know the object after the write that ends a turn: daemons and timers always
     /// get the newest state.
     fn read_back_after(&self, conclusion: &CycleOutcome) -> ReadBack {
-        if conclusion.ahead == RemainingWork::Nothing && self.kind.background_handlers().is_empty()
+        if conclusion.remaining == RemainingWork::Nothing && self.kind.background_handlers().is_empty()
         {
             ReadBack::IfUnexpected
         } else {
@@ -349,7 +349,7 @@ impl ObjectHandling<'_> {
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 () = self.stop.cancelled() => return Err(error),
-                () = self.pause_gate.lapsed() => return Ok(TurnResult::LeaseEnded),
+                () = self.pause_gate.lease_ended() => return Ok(TurnResult::LeaseEnded),
             }
         }
     }
@@ -416,14 +416,14 @@ impl ObjectHandling<'_> {
             key: self.key,
             handlers: background_handlers,
             object: &input.body,
-            essence: input.sight.new.as_value(),
+            essence: input.change.new.as_value(),
             life,
             listed: memory.listed,
         })
     }
 
     fn cycle_input(&self, memory: &Memory, current: &Arc<Value>) -> CycleInput {
-        let sight = self.kind.persistence().sight(
+        let sight = self.kind.persistence().observe_change(
             ObjectView::new(current),
             EventKind::Changed,
             memory.history.unwrap_or_default(),

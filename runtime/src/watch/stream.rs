@@ -230,7 +230,7 @@ impl StreamRun<'_> {
     ) -> Result<(), ReceiverDropped> {
         let stream = self.stream;
         self.state = State::Unlisted;
-        stream.api.description().doubt();
+        stream.api.description().mark_stale();
         let unserved = self
             .unserved
             .get_or_insert_with(|| UnservedKind::new(&stream.api));
@@ -273,7 +273,7 @@ impl StreamRun<'_> {
         }
         if error.needs_list() {
             self.state = State::Unlisted;
-            stream.api.description().doubt();
+            stream.api.description().mark_stale();
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -295,8 +295,8 @@ impl WatchStream {
     /// Reads the description of the kind from discovery, for its handlers.
     async fn describe_kind(&self) {
         self.health.rest();
-        let asked = discovery::description(self.api.client(), self.api.spec(), self.api.patience());
-        if let Err(error) = self.api.description().complete(asked).await {
+        let asked = discovery::description(self.api.client(), self.api.spec(), self.api.timeout());
+        if let Err(error) = self.api.description().discover_if_stale(asked).await {
             debug!(kind = %self.describe(), "discovery of the kind failed: {error}");
         }
     }
@@ -354,7 +354,7 @@ impl WatchStream {
         backoff: &mut Backoff,
     ) -> Result<StreamStep, Error> {
         let server_timeout = self.settings.server_timeout.mul_f64(1.0 + fastrand::f64());
-        self.health.beat_within(self.api.patience());
+        self.health.beat_within(self.api.timeout());
         let opened = self
             .api
             .watch(self.namespace.as_deref(), version, server_timeout)
@@ -366,7 +366,7 @@ impl WatchStream {
             self.health.beat_within(self.settings.inactivity_timeout);
             let Ok(line) = timeout(self.settings.inactivity_timeout, lines.next()).await else {
                 debug!(kind = %self.describe(), "no event for too long, reconnecting");
-                self.health.count_restart(Restart::Silent);
+                self.health.count_restart(WatchRestart::Silent);
                 break;
             };
             // The receiver may take its time.
@@ -375,7 +375,7 @@ impl WatchStream {
                 if opened_at.elapsed() < SHORTEST_WATCH {
                     return Err(Error::ClosedAtOnce);
                 }
-                self.health.count_restart(Restart::Closed);
+                self.health.count_restart(WatchRestart::Closed);
                 break;
             };
             let raw: RawEvent<'_> = serde_json::from_slice(line).map_err(Error::Decode)?;
@@ -462,13 +462,13 @@ impl Error {
     }
 
     /// The way a watch ended, if there was one.
-    fn restart(&self) -> Option<Restart> {
+    fn restart(&self) -> Option<WatchRestart> {
         match self {
             Self::List(_) => None,
             Self::Open(requests::Error::Expired) | Self::InStream(requests::Error::Expired) => {
                 Some(WatchRestart::Expired)
             }
-            Self::ClosedAtOnce => Some(Restart::Closed),
+            Self::ClosedAtOnce => Some(WatchRestart::Closed),
             Self::Open(_) | Self::InStream(_) | Self::Read(_) | Self::Decode(_) => {
                 Some(WatchRestart::Failed)
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::WatchEventType;
 use crate::health::metrics::{EventLabel, KindMetrics, WatchRestart};
-use crate::task::heartbeat::{Heartbeat, Heartbeats, ReadinessCondition, State};
+use crate::task::heartbeat::{Heartbeat, Heartbeats, ReadinessCondition, ConditionState};
 
 /// The reports of a stream about itself.
 #[derive(Debug)]
@@ -70,17 +70,17 @@ impl StreamHealth {
     }
 
     pub(super) fn count_event(&self, event_type: WatchEventType) {
-        self.metrics.saw(match event_type {
-            WatchEventType::Listed => Event::Listed,
-            WatchEventType::Added => Event::Added,
-            WatchEventType::Modified => Event::Modified,
-            WatchEventType::Deleted => Event::Deleted,
+        self.metrics.count_event(match event_type {
+            WatchEventType::Listed => EventLabel::Listed,
+            WatchEventType::Added => EventLabel::Added,
+            WatchEventType::Modified => EventLabel::Modified,
+            WatchEventType::Deleted => EventLabel::Deleted,
         });
     }
 
     /// Counts a watch that has ended and is opened again.
-    pub(super) fn count_restart(&self, restart: Restart) {
-        self.metrics.restarted(restart);
+    pub(super) fn count_restart(&self, restart: WatchRestart) {
+        self.metrics.count_restart(restart);
     }
 
     /// Expects the next heartbeat within this time.

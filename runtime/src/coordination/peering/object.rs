@@ -179,11 +179,11 @@ impl ObservedPeering {
         );
         let api = self.api.as_ref().filter(|_| usable && !self.watched)?;
         self.watched = true;
-        Some(Stream {
+        Some(WatchStream {
             api: api.api.clone(),
             kind,
             namespace: self.peering.namespace.clone(),
-            retain: Retention::Identity,
+            retention: Retention::Identity,
             settings: settings.clone(),
             health: StreamHealth::unobserved(),
         })

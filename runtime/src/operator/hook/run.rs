@@ -105,13 +105,13 @@ impl<C: HookContext> Hook<C> {
             default_backoff,
             now,
         };
-        log_outcome(&self.declared.id, &outcome, &failing);
+        log_outcome(&self.declared.id, &outcome, &description);
         record
     }
 }
 
 /// Logs the outcome of a call, in the words of Kopf.
-fn log_outcome(id: &HandlerId, outcome: &Outcome, failing: &FailureDescription<'_>) {
+fn log_outcome(id: &HandlerId, outcome: &Outcome, description: &FailureDescription<'_>) {
     match outcome {
         Outcome::Success(_) => info!("Activity '{id}' succeeded."),
         Outcome::Waiting { .. } => {}

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::Webhooks;
-use crate::admission::engine::{Around, Engine as Admission};
+use crate::admission::running_webhooks::{RunningWebhooks, WebhookDependencies};
 use crate::background::{Background, BackgroundSetup};
 use crate::client::resource::ResourceSpec;
 use crate::coordination::clock::WallClock;
@@ -262,7 +262,7 @@ impl PartStarter<'_> {
         let mut scheduler = Tasks::default();
         if has_background {
             let heartbeats = &self.observability.state.heartbeats;
-            let (running, nudges) = staff.crew(
+            let (running, nudges) = staff.scheduler(
                 self.queue_limits(),
                 heartbeats.heartbeat("the scheduler of daemons and timers"),
                 stop.clone(),
@@ -311,7 +311,7 @@ impl PartStarter<'_> {
     /// Warns as long as indices are not complete.
     pub(super) fn index_reminder(&self) -> impl Future<Output = ()> + use<> {
         let state = &self.observability.state;
-        readiness::remind(
+        readiness::warn_while_incomplete(
             state.indexed.clone(),
             state.pause_gate.clone(),
             state.heartbeats.condition("indices", ConditionState::Idle),
@@ -338,7 +338,7 @@ impl PartStarter<'_> {
                     heartbeat: state.heartbeats.heartbeat("the queue"),
                     metrics: self.observability.metrics.queue(),
                 },
-                queue::Halt {
+                queue::QueueShutdown {
                     stop: stop.clone(),
                     grace: self.settings.shutdown.grace,
                 },

@@ -76,7 +76,7 @@ impl CallEnd {
     }
 
     /// The outcome as a metric.
-    pub(crate) fn counted(&self) -> Counted {
+    pub(crate) fn counted(&self) -> AttemptOutcome {
         match self {
             Self::Returned(Ok(())) => AttemptOutcome::Succeeded,
             Self::Returned(Err(error)) => match error.kind {

@@ -45,17 +45,6 @@ pub(crate) enum ProgressEvent {
 }
 
 impl HandlerScope {
-    pub(crate) fn api<T>(&self) -> Api<T>
-    where
-        T: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        let client = self.services.client.clone();
-        match self.subject.namespace() {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::default_namespaced(client),
-        }
-    }
-
     /// Posts Kubernetes events on the object.
     pub(crate) fn recorder(&self) -> EventRecorder {
         EventRecorder::new(self.subject.clone(), self.services.poster.clone())

@@ -196,7 +196,7 @@ impl PatchWrite<'_> {
         body: &mut Option<Value>,
     ) -> Result<(), WriteFailure> {
         let expected = self.read_back.expected(&self.known, &status);
-        match self.writer.merge(Target::Status, &status, expected).await {
+        match self.writer.merge(PatchTarget::Status, &status, expected).await {
             Ok(WriteAnswer::Object(object)) => {
                 // The next request starts from a state that may be unexpected.
                 self.read_back = ReadBack::Always;
@@ -235,7 +235,7 @@ impl PatchWrite<'_> {
         let both = self.unread_status.take().map(|status| joined(body, status));
         let both = both.as_ref().unwrap_or(body);
         let expected = self.read_back.expected(&self.known, both);
-        let answer = self.writer.merge(Target::Body, body, expected).await?;
+        let answer = self.writer.merge(PatchTarget::Body, body, expected).await?;
         Ok(Some(answer))
     }
 
@@ -367,9 +367,9 @@ impl ObjectWriter<'_> {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let answer = match request {
-                ObjectRequest::Get => self.api.get_unread(namespace, name).await,
+                ObjectRequest::Get => self.api.get_text(namespace, name).await,
                 ObjectRequest::Patch(target, patch) => {
-                    let answer = self.api.patch_unread(namespace, name, target, patch);
+                    let answer = self.api.patch_text(namespace, name, target, patch);
                     answer.await
                 }
             };
@@ -432,7 +432,7 @@ impl WriteFailure {
 // === impl ObjectPart ===
 
 impl ObjectPart {
-    fn target(self) -> Target {
+    fn target(self) -> PatchTarget {
         match self {
             Self::Status => PatchTarget::Status,
             Self::AllButStatus | Self::All => PatchTarget::Body,
