@@ -149,7 +149,7 @@ impl Declarations {
 
     /// Makes the kinds that are handled whatever the API server serves.
     pub(super) fn make_static_kinds(&mut self) -> Result<Vec<KindIndex>, Error> {
-        let mut settled = Vec::new();
+        let mut made = Vec::new();
         for (position, declared) in self.declared.iter().enumerate() {
             let is_dynamic = self.dynamic.iter().any(|it| it.position == position);
             // Without handlers, the kind has webhooks only.
@@ -157,13 +157,13 @@ impl Declarations {
                 continue;
             }
             if let ResourceTarget::Kind(spec) = declared.target {
-                let made = self
+                let kind = self
                     .factory
                     .make(spec.into(), vec![position], &self.declared);
-                settled.push(made?);
+                made.push(kind?);
             }
         }
-        Ok(settled)
+        Ok(made)
     }
 
     /// Resolves the declarations that depend on discovery, and returns what changed.
