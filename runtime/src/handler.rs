@@ -97,7 +97,7 @@ impl On {
     /// The object was changed.
     #[must_use]
     pub fn update() -> Self {
-        Self::one(Trigger::IndexUpdate)
+        Self::one(Trigger::Update)
     }
 
     /// The object is being deleted. A finalizer holds it until the handler is done.

@@ -54,7 +54,7 @@ pub struct Resource<K, S> {
 
 /// A kind and its handlers, for [`Operator::resource`](crate::Operator::resource).
 pub struct ResourceHandlers {
-    pub(crate) coverage: ResourceTarget,
+    pub(crate) target: ResourceTarget,
     /// The resource as discovery finds it; none for a selection of kinds.
     pub(crate) description: Option<ResourceDescription>,
     pub(crate) handlers: Vec<RegisteredHandler>,
@@ -150,17 +150,17 @@ where
 {
     /// A kind, without handlers so far.
     pub fn new(spec: ResourceSpec, state: &Arc<S>) -> Self {
-        Self::for_coverage(ResourceTarget::Kind(spec), state)
+        Self::for_target(ResourceTarget::Kind(spec), state)
     }
 
     /// All kinds of the API server that match the selector, as they are added and removed.
     ///
     /// If one of these kinds is also registered by itself, one watch serves both.
     pub fn selected(selector: Selector, state: &Arc<S>) -> Self {
-        Self::for_coverage(ResourceTarget::Selection(selector), state)
+        Self::for_target(ResourceTarget::Selection(selector), state)
     }
 
-    fn for_coverage(coverage: ResourceTarget, state: &Arc<S>) -> Self {
+    fn for_target(target: ResourceTarget, state: &Arc<S>) -> Self {
         Self {
             target,
             state: Arc::clone(state),

@@ -19,7 +19,7 @@ use crate::health::metrics::Metrics;
 use crate::index::readiness::GatedIndices;
 use crate::registration::RegisteredWebhook;
 use crate::task::Tasks;
-use crate::task::heartbeat::{Heartbeats, ConditionState};
+use crate::task::heartbeat::{ConditionState, Heartbeats};
 
 /// The webhooks of an operator that runs.
 pub(crate) struct RunningWebhooks {

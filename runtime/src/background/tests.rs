@@ -100,7 +100,7 @@ impl BackgroundTest {
             patience: settings.networking.request_timeout,
             metrics: KindMetrics::unobserved(),
         };
-        let ResourceTarget::Kind(spec) = resource.coverage else {
+        let ResourceTarget::Kind(spec) = resource.target else {
             panic!("the coverage is one kind");
         };
         let kind = HandledKind::new(spec.into(), &[&resource], kind_services).unwrap();

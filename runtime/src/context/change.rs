@@ -145,7 +145,7 @@ impl<K> ChangeContext<K> {
 
     /// The reason of the call: creation, update, deletion or resumption.
     pub fn reason(&self) -> Reason {
-        self.inputs.situation.sight.reason
+        self.inputs.situation.change.reason
     }
 
     /// The differences to the last handled state; for a field handler, those within its field.
@@ -156,7 +156,7 @@ impl<K> ChangeContext<K> {
     /// The essence of the object as it was handled last: without the status, system metadata and
     /// the annotations of operators.
     pub fn old(&self) -> Old<&Value> {
-        match &self.inputs.situation.sight.old {
+        match &self.inputs.situation.change.old {
             Baseline::Absent => Old::Absent,
             Baseline::Known(essence) => Old::Known(essence.as_value()),
             Baseline::Hashed(_) => Old::Unknown,
@@ -165,7 +165,7 @@ impl<K> ChangeContext<K> {
 
     /// The essence of the object as it is now.
     pub fn new_state(&self) -> &Value {
-        self.inputs.situation.sight.new.as_value()
+        self.inputs.situation.change.new.as_value()
     }
 
     /// Changes of the object, which the runtime writes after the call.

@@ -37,7 +37,7 @@ struct DecodedObject<K> {
 
 impl<K: DeserializeOwned> DaemonContext<K> {
     pub(crate) fn new(inputs: BackgroundInputs) -> Result<Self, serde_json::Error> {
-        let snapshot = inputs.object.live.snapshot();
+        let snapshot = inputs.object.latest.snapshot();
         let decoded = DecodedObject {
             object: Arc::new(decode(&snapshot)?),
             generation: snapshot.generation,
@@ -53,7 +53,7 @@ impl<K: DeserializeOwned> DaemonContext<K> {
     ///
     /// States that cannot be decoded as `K` are skipped.
     pub fn object(&self) -> Arc<K> {
-        let snapshot = self.inputs.object.live.snapshot();
+        let snapshot = self.inputs.object.latest.snapshot();
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         if decoded.generation != snapshot.generation {
             decoded.generation = snapshot.generation;
@@ -71,7 +71,7 @@ impl<K: DeserializeOwned> DaemonContext<K> {
             let decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
             decoded.generation
         };
-        self.inputs.object.live.after(generation).await;
+        self.inputs.object.latest.after(generation).await;
         self.object()
     }
 }

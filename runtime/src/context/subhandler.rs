@@ -114,7 +114,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ChangeContext<K> {
         function: SubFunction<K>,
     ) {
         let id: &HandlerId = &spec.id;
-        let reason = self.inputs.situation.sight.reason;
+        let reason = self.inputs.situation.change.reason;
         let outcome = match cycle.begin(id, Timestamp::now()) {
             Err(limit) => Outcome::Error(HandlerFailure::Exhausted(limit)),
             Ok(allowance) => {

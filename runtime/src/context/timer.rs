@@ -29,7 +29,7 @@ pub struct TimerContext<K> {
 
 impl<K: DeserializeOwned> TimerContext<K> {
     pub(crate) fn new(inputs: BackgroundInputs) -> Result<Self, serde_json::Error> {
-        let live = &inputs.object.live;
+        let live = &inputs.object.latest;
         let snapshot = live.snapshot();
         let object = if snapshot.decodable {
             OnceLock::new()

@@ -123,7 +123,7 @@ impl<'a> LeaderElector<'a> {
             namespace: Some(self.config.namespace.clone()),
             retention: Retention::Identity,
             settings: self.config.streams.clone(),
-            observed: StreamHealth::unobserved(),
+            health: StreamHealth::unobserved(),
         };
         let mut streams = Tasks::default();
         streams.spawn(

@@ -161,7 +161,7 @@ impl<'a> PeeringTask<'a> {
                 ended = streams.ended(), if !streams.is_empty() => {
                     warn!("the peering is not watched any more: {ended}");
                 }
-                Some((key, QueueItem::Seen(watch_event))) = watch_events.recv() => {
+                Some((key, QueueItem::Event(watch_event))) = watch_events.recv() => {
                     let now = self.now();
                     let object = &mut self.objects[usize::from(key.kind.0)];
                     let appeared = match watch_event.event_type {
@@ -244,7 +244,7 @@ impl<'a> PeeringTask<'a> {
             let Some(decision) = object.decide(&self.own, now) else {
                 continue;
             };
-            match decision.stance {
+            match decision.action {
                 PeeringAction::Run => {}
                 PeeringAction::PauseForHigher(peers) => higher.extend(peers),
                 PeeringAction::PauseForEqual(peers) => equal.extend(peers),

@@ -14,7 +14,7 @@ const PAUSED: &str = "kopf-gen.dev/paused";
 pub(super) struct HealthState {
     pub(super) stage: OperatorPhase,
     pub(super) stuck: Vec<StuckPart>,
-    pub(super) conditions: Vec<(String, State)>,
+    pub(super) conditions: Vec<(String, ConditionState)>,
     pub(super) pause: Option<PauseReason>,
     pub(super) serves_webhooks: bool,
 }
@@ -103,7 +103,9 @@ impl HealthState {
         for (part, state) in &self.conditions {
             let (problem, counts) = match state {
                 ConditionState::Idle | ConditionState::Fine => continue,
-                ConditionState::Pending(problem) | ConditionState::FailureDescription(problem) => (problem, true),
+                ConditionState::Pending(problem) | ConditionState::Failing(problem) => {
+                    (problem, true)
+                }
                 // The webhooks of other kinds must stay reachable.
                 ConditionState::Absent(problem) => (problem, !self.serves_webhooks),
             };
@@ -159,7 +161,7 @@ mod tests {
         ProbeOutcome::Results(results.as_object().unwrap().clone())
     }
 
-    fn with(state: State) -> HealthState {
+    fn with(state: ConditionState) -> HealthState {
         HealthState {
             conditions: vec![("widgets".to_owned(), state)],
             ..running()
@@ -229,7 +231,7 @@ mod tests {
                 ProbeStatus::Unavailable,
             ),
             (
-                ConditionState::FailureDescription("forbidden".to_owned()),
+                ConditionState::Failing("forbidden".to_owned()),
                 ProbeStatus::Unavailable,
             ),
             (
@@ -239,10 +241,10 @@ mod tests {
         ] {
             assert_eq!(with(state.clone()).readiness().status, status, "{state:?}");
         }
-        let response = with(ConditionState::FailureDescription("forbidden".to_owned())).readiness();
+        let response = with(ConditionState::Failing("forbidden".to_owned())).readiness();
         let body = json!({"ready": false, "problems": ["widgets: forbidden"]});
         assert_eq!(response.body, body);
-        let alive = with(ConditionState::FailureDescription("the server is away".to_owned()));
+        let alive = with(ConditionState::Failing("the server is away".to_owned()));
         assert!(alive.is_alive());
     }
 

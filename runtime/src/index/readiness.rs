@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::Indices;
 use crate::coordination::pause::PauseGate;
-use crate::task::heartbeat::{ReadinessCondition, ConditionState as ConditionState};
+use crate::task::heartbeat::{ConditionState, ReadinessCondition};
 use crate::watch::stream::ListObserver;
 
 /// The time until the first warning about incomplete lists.

@@ -58,7 +58,7 @@ impl Operator {
         if args.liveness.is_some() {
             self.liveness = args.liveness.clone();
         }
-        if let ServerChoice::Automatic(local) = &mut self.webhooks.serving {
+        if let ServerChoice::Automatic(local) = &mut self.webhooks.server {
             args.webhooks.apply_to(local);
         }
         block_on(self.run_until_signal())

@@ -243,7 +243,7 @@ impl Declarations {
                 .filter(|_| resolved.served.is_empty());
             dynamic.condition.set(match obstacle {
                 Some(ambiguous @ SelectionFinding::Ambiguous(_)) => {
-                    ConditionState::FailureDescription(ambiguous.to_string())
+                    ConditionState::Failing(ambiguous.to_string())
                 }
                 Some(finding) if !is_broad => ConditionState::Absent(finding.to_string()),
                 Some(_) | None => ConditionState::Fine,

@@ -107,7 +107,11 @@ impl DiscoveryWatcher {
             warn!("discovery of served resources failed: {error}; trying again in {pause:.1?}");
             tokio::time::sleep(pause).await;
         }
-        let definitions = KindApi::new(self.client.clone(), CUSTOM_RESOURCE_DEFINITIONS, Default::default());
+        let definitions = KindApi::new(
+            self.client.clone(),
+            CUSTOM_RESOURCE_DEFINITIONS,
+            Default::default(),
+        );
         let definitions = definitions
             .metadata_only()
             .with_timeout(self.request_timeout);

@@ -154,10 +154,7 @@ impl NamespaceWatcher {
                 };
                 let (changed, from_now_on) = match watch_event.event_type {
                     WatchEventType::Deleted => (self.matching.remove(&key.name, &key.uid), "gone"),
-                    _ => (
-                        self.matching.add(&key.name, &key.uid),
-                        "served from now on",
-                    ),
+                    _ => (self.matching.add(&key.name, &key.uid), "served from now on"),
                 };
                 if changed {
                     info!("namespace {:?} is {from_now_on}", key.name);

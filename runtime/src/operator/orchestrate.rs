@@ -15,7 +15,7 @@ use super::coordination::CoordinationTasks;
 use super::observability::{HealthServerTask, Observability};
 use super::streams::Streams;
 use super::{Error, Operator};
-use crate::admission::engine::Engine as Admission;
+use crate::admission::running_webhooks::RunningWebhooks;
 use crate::background::Background;
 use crate::registration::ResourceHandlers;
 use crate::settings::ShutdownSettings;
@@ -32,7 +32,7 @@ struct OperatorTasks {
     /// Tasks that feed the streams and the queue, and stop together with the streams.
     feeders: Tasks,
     queue: Tasks,
-    admission: Option<Admission>,
+    admission: Option<RunningWebhooks>,
     /// The daemons and timers.
     background: Arc<Background>,
     /// The task that runs them; empty if the operator has none.
@@ -207,7 +207,7 @@ impl OperatorTasks {
 }
 
 /// Never returns if there are no webhooks.
-async fn failed(admission: Option<&mut Admission>) -> Error {
+async fn failed(admission: Option<&mut RunningWebhooks>) -> Error {
     match admission {
         Some(admission) => Error::Admission(Box::new(admission.failed().await)),
         None => std::future::pending().await,

@@ -24,7 +24,7 @@ use crate::process::persist::finalizer_sweep::FinalizerSweep;
 use crate::task::heartbeat::Heartbeats;
 use crate::task::{TaskEnd, Tasks};
 use crate::watch::known_objects::Retention;
-use crate::watch::stream::{self, StreamOutput, WatchStream, StreamSettings};
+use crate::watch::stream::{self, StreamOutput, StreamSettings, WatchStream};
 use crate::watch::stream_health::StreamHealth;
 use crate::watch::{KindIndex, ObjectKey, QueueItem};
 
@@ -269,9 +269,10 @@ impl StreamedKind {
         namespace: Option<&str>,
     ) -> (StreamOutput, Option<impl Future<Output = ()> + use<>>) {
         let described = self.api.describe(namespace);
-        let listed_ticket = services.listed.ticket(described.clone());
+        let listed_ticket = services.listed.expect_list(described.clone());
         if self.indexers.is_empty() {
-            let sink = StreamOutput::Attended(services.sink.clone(), Box::new(listed_ticket));
+            let sink =
+                StreamOutput::QueueWithObserver(services.sink.clone(), Box::new(listed_ticket));
             return (sink, None);
         }
         let shared = update::IndexEvaluator {
@@ -281,7 +282,7 @@ impl StreamedKind {
             default_backoff: services.default_backoff,
         };
         let queue = (!self.only_indexes).then(|| services.sink.clone());
-        let tickets = [services.gate.ticket(described), listed_ticket];
+        let tickets = [services.gate.expect_list(described), listed_ticket];
         let (sender, watch_events) = mpsc::channel(WATCH_EVENT_CHANNEL);
         let updater = IndexUpdater::new(shared, queue, tickets).run(watch_events);
         (StreamOutput::Indices(sender), Some(updater))
@@ -291,7 +292,7 @@ impl StreamedKind {
         &self,
         services: &StreamServices,
         namespace: Option<&str>,
-    ) -> (Stream, Option<FinalizerSweep>) {
+    ) -> (WatchStream, Option<FinalizerSweep>) {
         let namespace = namespace.map(str::to_owned);
         let sweep = self.sweeps.then(|| FinalizerSweep {
             api: self.api.clone(),
@@ -303,13 +304,13 @@ impl StreamedKind {
         let stream = WatchStream {
             api: self.api.clone(),
             kind: self.kind,
-            observed: StreamHealth::new(
+            health: StreamHealth::new(
                 &services.heartbeats,
                 Arc::clone(&self.metrics),
                 &self.api.describe(namespace.as_deref()),
             ),
             namespace,
-            retain: self.retain,
+            retention: self.retention,
             settings: services.settings.clone(),
         };
         (stream, sweep)

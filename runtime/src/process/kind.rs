@@ -68,10 +68,10 @@ impl HandledKind {
             declared_handlers(declarations, &services.metrics).unzip();
         let registry = Registry::new(specs)?.tracking(tracking(declarations));
         let api = KindApi::new(services.client, spec.clone(), Selectors::derive(&registry))
-            .within(services.patience);
+            .with_timeout(services.patience);
         let mut descriptions = declarations.iter().filter_map(|it| it.description.clone());
         let api = Arc::new(match descriptions.next() {
-            Some(description) => api.described_in(description),
+            Some(description) => api.with_description(description),
             None => api,
         });
         let memos = declarations.iter().filter_map(|it| it.memos.clone());

@@ -148,9 +148,10 @@ impl ObjectHandling<'_> {
                 debug!("changed while it was handled: an update follows");
                 turn
             }
-            (turn, RemainingWork::Handlers(_) | RemainingWork::Recheck | RemainingWork::Nothing) => {
-                turn
-            }
+            (
+                turn,
+                RemainingWork::Handlers(_) | RemainingWork::Recheck | RemainingWork::Nothing,
+            ) => turn,
         })
     }
 
@@ -321,7 +322,8 @@ impl ObjectHandling<'_> {
     /// The need to know the object after the write that ends a turn: daemons and timers always
     /// get the newest state.
     fn read_back_after(&self, conclusion: &CycleOutcome) -> ReadBack {
-        if conclusion.remaining == RemainingWork::Nothing && self.kind.background_handlers().is_empty()
+        if conclusion.remaining == RemainingWork::Nothing
+            && self.kind.background_handlers().is_empty()
         {
             ReadBack::IfUnexpected
         } else {
@@ -374,7 +376,9 @@ impl ObjectHandling<'_> {
             WriteResult::Gone => Ok(TurnResult::Gone),
             WriteResult::LeaseEnded => Ok(TurnResult::LeaseEnded),
             WriteResult::Unchanged => Ok(TurnResult::Done),
-            WriteResult::Stripped(_, lost) if lost.iter().any(|name| persistence.owns_annotation(name)) => {
+            WriteResult::Stripped(_, lost)
+                if lost.iter().any(|name| persistence.owns_annotation(name)) =>
+            {
                 Err(Error::Stripped(lost.join(", ")))
             }
             WriteResult::Written(newer) | WriteResult::Stripped(newer, _) => {

@@ -132,7 +132,7 @@ where
 {
     fn call(&self, inputs: ChangeInputs, limit: Option<Duration>) -> BoxFuture<'_, AttemptResult> {
         Box::pin(async move {
-            let sight = &inputs.situation.sight;
+            let sight = &inputs.situation.change;
             let decoded = K::deserialize(&*inputs.situation.body).and_then(|object| {
                 let new = self.field.resolve(sight.new.as_value());
                 let new = new.map(F::deserialize).transpose()?;

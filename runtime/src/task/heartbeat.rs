@@ -68,7 +68,7 @@ pub(crate) enum ConditionState {
     /// The API server does not serve the resource of the part.
     Absent(String),
     /// The part cannot do its work.
-    FailureDescription(String),
+    Failing(String),
 }
 
 /// The phase of the operator as a whole.
@@ -285,8 +285,8 @@ mod tests {
     fn a_condition_is_removed_with_its_part() {
         let heartbeats = Heartbeats::default();
         let stream = heartbeats.condition("widgets", ConditionState::Idle);
-        stream.set(ConditionState::FailureDescription("no".to_owned()));
-        let failing = ConditionState::FailureDescription("no".to_owned());
+        stream.set(ConditionState::Failing("no".to_owned()));
+        let failing = ConditionState::Failing("no".to_owned());
         assert_eq!(heartbeats.conditions(), [("widgets".to_owned(), failing)]);
         drop(stream);
         assert!(heartbeats.conditions().is_empty());

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use super::log::CapturedLog;
 use super::{Cluster, TestFailure, TestResult};
-use crate::operator::RunningOperator;
+use crate::operator::embedded::RunningOperator;
 use crate::task::Tasks;
 
 /// The log line with the address of the health endpoint.

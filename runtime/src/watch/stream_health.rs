@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::WatchEventType;
 use crate::health::metrics::{EventLabel, KindMetrics, WatchRestart};
-use crate::task::heartbeat::{Heartbeat, Heartbeats, ReadinessCondition, ConditionState};
+use crate::task::heartbeat::{ConditionState, Heartbeat, Heartbeats, ReadinessCondition};
 
 /// The reports of a stream about itself.
 #[derive(Debug)]
@@ -61,12 +61,12 @@ impl StreamHealth {
 
     /// The API server does not serve the kind.
     pub(super) fn unserved(&self, message: String) {
-        self.condition.set(State::Absent(message));
+        self.condition.set(ConditionState::Absent(message));
     }
 
     /// A list or watch failed with an error that is not routine.
     pub(super) fn failing(&self, message: String) {
-        self.condition.set(State::Failing(message));
+        self.condition.set(ConditionState::Failing(message));
     }
 
     pub(super) fn count_event(&self, event_type: WatchEventType) {

@@ -89,7 +89,7 @@ impl UnservedKind {
             kind,
             name,
             crds: KindApi::new(api.client().clone(), CUSTOM_RESOURCE_DEFINITIONS, selectors)
-                .within(api.timeout()),
+                .with_timeout(api.timeout()),
             resource_version: None,
             reason: None,
         }

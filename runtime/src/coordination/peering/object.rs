@@ -172,7 +172,11 @@ impl ObservedPeering {
     }
 
     /// The stream of the object, once it can be watched; none at further calls.
-    pub(super) fn stream(&mut self, kind: KindIndex, settings: &StreamSettings) -> Option<Stream> {
+    pub(super) fn stream(
+        &mut self,
+        kind: KindIndex,
+        settings: &StreamSettings,
+    ) -> Option<WatchStream> {
         let usable = !matches!(
             self.state,
             PeeringObjectState::Unknown | PeeringObjectState::Forbidden(_)
@@ -247,7 +251,7 @@ impl ObservedPeering {
 
     pub(super) fn decide(&self, own: &OwnPeer, now: ClockReading) -> Option<PeeringDecision> {
         match &self.state {
-            PeeringObjectState::Found(peers) => Some(peers.verdict(own, now)),
+            PeeringObjectState::Found(peers) => Some(peers.decide(own, now)),
             _ => None,
         }
     }

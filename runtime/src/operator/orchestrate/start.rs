@@ -13,7 +13,7 @@ use crate::client::resource::ResourceSpec;
 use crate::coordination::clock::WallClock;
 use crate::events::posting::{self, EventPoster};
 use crate::health;
-use crate::health::probe::{ProbeRunner, ProbeReceiver};
+use crate::health::probe::{ProbeReceiver, ProbeRunner};
 use crate::index::Indices;
 use crate::index::readiness::{self, GatedIndices};
 use crate::operator::coordination::{CoordinationConfig, CoordinationTasks};
@@ -27,7 +27,8 @@ use crate::operator::{Error, Namespaces};
 use crate::process::Pipeline;
 use crate::process::execute::scope::OperatorServices;
 use crate::process::kinds::HandledKinds;
-use crate::queue::{self, QueueLimits};
+use crate::queue;
+use crate::queue::worker_limit::QueueLimits;
 use crate::registration::{RegisteredWebhook, ResourceHandlers};
 use crate::settings::{LeaderElectionSettings, PeeringSettings, Settings};
 use crate::task::Tasks;
@@ -78,8 +79,8 @@ impl PartStarter<'_> {
     pub(super) fn startup_tickets(&self, has_indices: bool) -> StartupTickets {
         let state = &self.observability.state;
         (
-            state.listed.ticket(STARTING.to_owned()),
-            has_indices.then(|| state.indexed.ticket(STARTING.to_owned())),
+            state.listed.expect_list(STARTING.to_owned()),
+            has_indices.then(|| state.indexed.expect_list(STARTING.to_owned())),
         )
     }
 
@@ -111,18 +112,18 @@ impl PartStarter<'_> {
         options: Webhooks,
         webhooks: Vec<(ResourceSpec, RegisteredWebhook)>,
         namespaces: &Namespaces,
-    ) -> Result<Option<Admission>, Error> {
+    ) -> Result<Option<RunningWebhooks>, Error> {
         if webhooks.is_empty() {
             return Ok(None);
         }
         let state = &self.observability.state;
-        let started = Admission::start(
+        let started = RunningWebhooks::start(
             operator,
             options,
             webhooks,
             namespaces.into(),
             self.client.clone(),
-            Around {
+            WebhookDependencies {
                 lookup: GatedIndices {
                     indices: self.indices.clone(),
                     gate: state.indexed.clone(),
@@ -370,7 +371,7 @@ impl PartStarter<'_> {
 async fn forward(mut ended: mpsc::UnboundedReceiver<Arc<ObjectKey>>, sender: QueueSender) {
     while let Some(key) = ended.recv().await {
         // Without a queue the operator stops; the next start processes every object.
-        if sender.send((key, QueueItem::Nudge)).await.is_err() {
+        if sender.send((key, QueueItem::Requeue)).await.is_err() {
             return std::future::pending().await;
         }
     }

@@ -85,7 +85,7 @@ enum ObjectPart {
 #[derive(Clone, Copy)]
 enum ObjectRequest<'a> {
     Get,
-    ObjectPatch(PatchTarget, &'a PatchBody<'a>),
+    Patch(PatchTarget, &'a PatchBody<'a>),
 }
 
 /// The expected state of an object after a merge patch.
@@ -196,7 +196,11 @@ impl PatchWrite<'_> {
         body: &mut Option<Value>,
     ) -> Result<(), WriteFailure> {
         let expected = self.read_back.expected(&self.known, &status);
-        match self.writer.merge(PatchTarget::Status, &status, expected).await {
+        match self
+            .writer
+            .merge(PatchTarget::Status, &status, expected)
+            .await
+        {
             Ok(WriteAnswer::Object(object)) => {
                 // The next request starts from a state that may be unexpected.
                 self.read_back = ReadBack::Always;

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 use crate::context::index::{IndexContext, IndexInputs};
-use crate::index::{Index, IndexResult, Indices, IndexUpdate};
+use crate::index::{Index, IndexResult, IndexUpdate, Indices};
 use crate::process::execute::invoke::{CallEnd, supervised};
 
 /// An index function without its types.
