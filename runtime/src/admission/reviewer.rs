@@ -177,7 +177,7 @@ fn recall(memos: &Memos, request: &ReviewRequest) -> AnyMemo {
 impl WebhookRoutes {
     /// The webhook at a path.
     fn find(&self, path: &str) -> Result<&WebhookRoute, ReviewError> {
-        // Any client may send a long path; messages and logs have its begin only.
+        // Any client may send a long path; messages and logs have its first part only.
         let shortened = || path.chars().take(100).collect();
         match path.split('/').nth(1) {
             Some(CONVERSIONS) => Err(ReviewError::NoConversion(shortened())),

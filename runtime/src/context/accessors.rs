@@ -150,7 +150,7 @@ macro_rules! attempt_accessors {
                 self.$inputs.started
             }
 
-            /// The time from [`started`](Self::started) to the begin of this attempt, including
+            /// The time from [`started`](Self::started) to the start of this attempt, including
             /// the time in which the operator did not run.
             pub fn runtime(&self) -> std::time::Duration {
                 self.$inputs.runtime

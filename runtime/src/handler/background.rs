@@ -104,7 +104,7 @@ impl TimerHandler {
         Self::with(id, TimerTiming::Idle(idle))
     }
 
-    /// Measures the interval from begin to begin of calls, not from end to begin. A timer without an
+    /// Measures the interval from start to start of calls, not from end to start. A timer without an
     /// interval is sharp anyway.
     pub fn sharp(mut self) -> Self {
         if let TimerTiming::Every { sharp, .. } = &mut self.timing {

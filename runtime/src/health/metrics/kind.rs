@@ -141,7 +141,7 @@ impl KindMetrics {
 // === impl HandlerMetrics ===
 
 impl HandlerMetrics {
-    /// Counts the begin of an attempt, after so many others.
+    /// Counts the start of an attempt, after so many others.
     pub(crate) fn begin(&self, retry: u32) -> MeasuredAttempt<'_> {
         if retry > 0 {
             self.retries.add();
