@@ -111,7 +111,7 @@ fn all_errors_are_reported_and_nothing_is_written() {
     shell.manifest(
         "      - {on: field, field: spec.sizes, fn: resize}
       - {on: field, field: spec.names.first, fn: rename}
-      - {on: [create, event], fn: seen}
+      - {on: [create, event], fn: echo}
       - {on: create, fn: createFn}
       - {on: create, fn: twice}
       - {on: update, fn: twice}

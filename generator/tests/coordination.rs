@@ -33,7 +33,7 @@ impl Crate {
     fn rewrite(&self, options: &str) {
         let manifest = format!(
             "apiVersion: kopf-gen.dev/v1\noperator: {{name: pods, {options}}}\n\
-             resources: [{{builtin: v1/Pod, handlers: [{{on: event, fn: seen}}]}}]\n"
+             resources: [{{builtin: v1/Pod, handlers: [{{on: event, fn: echo}}]}}]\n"
         );
         fs::write(self.path("kopf.yaml"), manifest).expect("writable");
     }

@@ -48,7 +48,7 @@ impl Crate {
 
 #[test]
 fn indices_are_added_and_removed_by_commands() {
-    let made = Crate::new("  - {builtin: v1/Pod, handlers: [{on: event, fn: seen}]} # all\n");
+    let made = Crate::new("  - {builtin: v1/Pod, handlers: [{on: event, fn: echo}]} # all\n");
     assert!(made.generate().starts_with("exit 0"));
     let by_node = [
         "add",
@@ -77,7 +77,7 @@ fn indices_are_added_and_removed_by_commands() {
     apiVersion: kopf-gen.dev/v1
     operator: {name: pods}
     resources:
-      - {builtin: v1/Pod, handlers: [{on: event, fn: seen}], indices: [{index: by_node, keys: "(String, String)", field: spec.nodeName, labels: {tier: present}}, {index: mirror, values: "Arc<Pod>"}]} # all
+      - {builtin: v1/Pod, handlers: [{on: event, fn: echo}], indices: [{index: by_node, keys: "(String, String)", field: spec.nodeName, labels: {tier: present}}, {index: mirror, values: "Arc<Pod>"}]} # all
     "#);
     let stubs = made.read("src/handlers/pod.rs");
     let stub = "async fn mirror(&self, cx: &mut IndexContext<Pod>) -> IndexResult<crate::generated::pod::Mirror> {";

@@ -53,7 +53,7 @@ fn a_selection_becomes_a_module_with_dynamic_objects() {
     as: Toys
     memo: ToyMemo
     handlers:
-      - {on: event, fn: seen}
+      - {on: event, fn: echo}
       - {on: field, field: [spec.size, metadata.labels], fn: changed, labels: {owner: present}}
       - {timer: tick, interval: 1m, labels: {owner: present}}
     indices: [{index: by_owner}]
@@ -70,7 +70,7 @@ fn a_selection_becomes_a_module_with_dynamic_objects() {
 #[test]
 fn handlers_are_added_to_a_selection_by_its_name() {
     let made =
-        Crate::new("  - select: {group: example.com}\n    handlers: [{on: event, fn: seen}]\n");
+        Crate::new("  - select: {group: example.com}\n    handlers: [{on: event, fn: echo}]\n");
     assert!(made.generate().starts_with("exit 0"));
     let add = [
         "add",
@@ -96,7 +96,7 @@ fn handlers_are_added_to_a_selection_by_its_name() {
     );
     let explained = made.run(&["rbac", "--explain", "widgets:list"]);
     assert!(
-        explained.contains("widgets:list because: seen by seen, bye"),
+        explained.contains("widgets:list because: seen by echo, bye"),
         "{explained}"
     );
 }
@@ -141,7 +141,7 @@ fn every_way_of_selecting_is_generated() {
         ),
     ] {
         let made = Crate::new(&format!(
-            "  - {{select: {select}, as: Some, handlers: [{{on: event, fn: seen}}]}}\n"
+            "  - {{select: {select}, as: Some, handlers: [{{on: event, fn: echo}}]}}\n"
         ));
         let output = made.generate();
         assert!(output.starts_with("exit 0"), "{output}");
@@ -162,17 +162,17 @@ fn invalid_selections_are_errors() {
         assert!(output.starts_with("exit 1"), "{output}");
         output
     };
-    let seen = "handlers: [{on: event, fn: seen}]";
+    let echo = "handlers: [{on: event, fn: echo}]";
     insta::assert_snapshot!(
         "refused",
         report(&format!(
-            "  - {{select: {{category: a, kind: B}}, {seen}}}
-  - {{select: {{version: v1}}, {seen}}}
-  - {{select: {{kind: \"\"}}, {seen}}}
-  - {{select: everything, version: v1, {seen}}}
-  - {{select: everything, builtin: v1/Pod, {seen}}}
-  - {{select: {{group: a}}, as: not_a_type, {seen}}}
-  - {{builtin: v1/Node, as: Nodes, {seen}}}
+            "  - {{select: {{category: a, kind: B}}, {echo}}}
+  - {{select: {{version: v1}}, {echo}}}
+  - {{select: {{kind: \"\"}}, {echo}}}
+  - {{select: everything, version: v1, {echo}}}
+  - {{select: everything, builtin: v1/Pod, {echo}}}
+  - {{select: {{group: a}}, as: not_a_type, {echo}}}
+  - {{builtin: v1/Node, as: Nodes, {echo}}}
   - {{select: {{group: b}}, admission: [{{validate: check}}]}}
 "
         ))

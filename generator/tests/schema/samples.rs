@@ -213,11 +213,11 @@ fn text(schema: &Map<String, Value>, key: &str) -> BoxedStrategy<Value> {
 }
 
 /// Keys of which one is allowed, which the schema does not express.
-const RIVALS: [(&str, &str); 2] = [("crd", "builtin"), ("validate", "mutate")];
+const EXCLUSIVE_KEYS: [(&str, &str); 2] = [("crd", "builtin"), ("validate", "mutate")];
 
 /// The properties, with the constraints of one branch of `oneOf`.
 fn object(root: &Value, schema: &Map<String, Value>, key: &str) -> BoxedStrategy<Value> {
-    for (one, other) in RIVALS {
+    for (one, other) in EXCLUSIVE_KEYS {
         let is_free = |name: &str| {
             let property = schema.get("properties").and_then(|all| all.get(name));
             property.is_some() && !schema.contains_key("required")
