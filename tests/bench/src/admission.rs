@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use kopf_tests::pki::Authority;
 use kopf_tests::sandbox::eventually;
-use kopf_tests::{Failure, Operator, PythonKopf, Sandbox};
+use kopf_tests::{TestFailure, ChildProcess, PythonKopf, Sandbox};
 use serde_json::json;
 
 use self::load::{Load, Target};
@@ -55,7 +55,7 @@ struct Place {
 }
 
 /// Runs the benchmark.
-pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), TestFailure> {
     let place = Place::prepare().await?;
     println!("| | reviews/s | CPU ms per review | p50 ms at half | p99 ms at half | peak MB |");
     println!("|---|---|---|---|---|---|");
@@ -101,7 +101,7 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
 }
 
 impl Place {
-    async fn prepare() -> Result<Self, Failure> {
+    async fn prepare() -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open("admission").await?;
         sandbox.define("Widget").await?;
         let authority = Authority::fresh()?;
@@ -116,7 +116,7 @@ impl Place {
         })
     }
 
-    async fn start(&self, peer: WebhookPeer) -> Result<(Operator, Target), Failure> {
+    async fn start(&self, peer: WebhookPeer) -> Result<(ChildProcess, Target), TestFailure> {
         let identity = self.sandbox.administrator("operator");
         let port = std::net::TcpListener::bind(("127.0.0.1", 0))?
             .local_addr()?
@@ -159,7 +159,7 @@ impl Place {
         Ok((operator, target))
     }
 
-    async fn ready(&self, target: &Target) -> Result<(), Failure> {
+    async fn ready(&self, target: &Target) -> Result<(), TestFailure> {
         eventually("the server answers", async || {
             Load::new(target, 1).ok()?.count(1).await.ok().map(drop)
         })
@@ -199,7 +199,7 @@ fn here() -> &'static Path {
 }
 
 /// Builds the peer in Go; the second time that takes no time.
-fn controller_runtime() -> Result<PathBuf, Failure> {
+fn controller_runtime() -> Result<PathBuf, TestFailure> {
     let program = env::current_exe()?.with_file_name("controller-runtime-webhook");
     let built = Command::new("go")
         .args(["build", "-o"])
@@ -210,7 +210,7 @@ fn controller_runtime() -> Result<PathBuf, Failure> {
     if built.success() {
         Ok(program)
     } else {
-        Err(Failure::new(
+        Err(TestFailure::new(
             "`go build` of the controller-runtime webhook failed",
         ))
     }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use kopf_tests::{Failure, Identity, Objects, PrivateControlPlane, Sandbox, TestResult};
+use kopf_tests::{TestFailure, User, Objects, PrivateControlPlane, Sandbox, TestResult};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -74,7 +74,7 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     Ok(())
 }
 
-async fn round(options: &Options, peer: Peer) -> Result<(Cost, Cost), Failure> {
+async fn round(options: &Options, peer: Peer) -> Result<(Cost, Cost), TestFailure> {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "cold").await?;
     let objects = widgets::define(&sandbox, options.status).await?;
@@ -90,7 +90,7 @@ async fn start(
     sandbox: &Sandbox,
     objects: &Objects,
     name: &str,
-) -> Result<Cost, Failure> {
+) -> Result<Cost, TestFailure> {
     let identity = sandbox.administrator(name);
     let begun = Instant::now();
     let operator = peer
@@ -126,7 +126,7 @@ fn is_handled(peer: Peer, object: &kube::api::DynamicObject) -> bool {
 }
 
 /// How often `identity` has written to widgets.
-pub(crate) async fn writes_of(sandbox: &Sandbox, identity: &Identity) -> Result<usize, Failure> {
+pub(crate) async fn writes_of(sandbox: &Sandbox, identity: &User) -> Result<usize, TestFailure> {
     let requests = sandbox.requests_of(identity).await?;
     let is_write = |verb: &str| matches!(verb, "create" | "update" | "patch" | "delete");
     Ok(requests

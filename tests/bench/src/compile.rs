@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use clap::Args;
-use kopf_tests::{Failure, TestResult, program};
+use kopf_tests::{TestFailure, TestResult, workspace};
 use serde_json::Value;
 
 use crate::process::children_cpu;
@@ -68,16 +68,16 @@ pub(crate) fn run(options: &Options) -> TestResult {
     Ok(())
 }
 
-fn sides(scratch: &Path, options: &Options) -> Result<Vec<Side>, Failure> {
-    let generator = program::build("kopf-gen")?;
-    let definition = program::workspace().join("examples/01-minimal/crds/kopfexamples.yaml");
+fn sides(scratch: &Path, options: &Options) -> Result<Vec<Side>, TestFailure> {
+    let generator = workspace::build_program("kopf-gen")?;
+    let definition = workspace::root().join("examples/01-minimal/crds/kopfexamples.yaml");
     let made = Command::new(&generator)
         .args(["-q", "new", "ours", "--crd"])
         .arg(&definition)
         .current_dir(scratch)
         .status()?;
     if !made.success() {
-        return Err(Failure::new("kopf-gen new failed"));
+        return Err(TestFailure::new("kopf-gen new failed"));
     }
     let template = scratch.join("template");
     copy(
@@ -140,7 +140,7 @@ impl Side {
         self.folder.join("target")
     }
 
-    fn cargo(&self, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
+    fn cargo(&self, arguments: &[&str]) -> Result<Vec<u8>, TestFailure> {
         let output = Command::new("cargo")
             .args(arguments)
             .current_dir(&self.folder)
@@ -152,11 +152,11 @@ impl Side {
             return Ok(output.stdout);
         }
         let complaint = String::from_utf8_lossy(&output.stderr);
-        Err(Failure::new(format!("{}: {complaint}", self.title)))
+        Err(TestFailure::new(format!("{}: {complaint}", self.title)))
     }
 
     /// A debug build of what is there, dependencies fetched.
-    fn build(&self) -> Result<Build, Failure> {
+    fn build(&self) -> Result<Build, TestFailure> {
         let arguments = ["build", "--offline", "--message-format=json"];
         let (before, started) = (children_cpu()?, Instant::now());
         let messages = self.cargo(&[&arguments[..], self.arguments].concat())?;

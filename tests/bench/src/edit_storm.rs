@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use fastrand::Rng;
 use futures::future::join_all;
-use kopf_tests::{Component, Failure, Objects, Operator, PrivateControlPlane, Sandbox, TestResult};
+use kopf_tests::{Component, TestFailure, Objects, ChildProcess, PrivateControlPlane, Sandbox, TestResult};
 use kube::api::DynamicObject;
 use serde_json::json;
 use tokio::time::{Instant as Moment, sleep, sleep_until};
@@ -103,7 +103,7 @@ async fn storm(
     plane: &PrivateControlPlane,
     peer: Peer,
     seed: u64,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, TestFailure> {
     let plan = Plan::new(options, seed);
     let sandbox = Sandbox::open_on(plane.handle(), "storm").await?;
     let objects = widgets::define(&sandbox, Status::Subresource).await?;
@@ -129,14 +129,14 @@ async fn storm(
             }
             operators.push(start(peer, &sandbox, count + 1).await?);
         }
-        Ok::<_, Failure>(())
+        Ok::<_, TestFailure>(())
     };
     let restarting = async {
         if let Some(moment) = plan.restart {
             sleep_until(begin + Duration::from_secs_f64(moment)).await;
             plane.restart(Component::ApiServer).await?;
         }
-        Ok::<_, Failure>(())
+        Ok::<_, TestFailure>(())
     };
     let (_, killed, restarted) = tokio::join!(editing, killing, restarting);
     killed?;
@@ -172,7 +172,7 @@ async fn storm(
     })
 }
 
-async fn start(peer: Peer, sandbox: &Sandbox, number: usize) -> Result<Operator, Failure> {
+async fn start(peer: Peer, sandbox: &Sandbox, number: usize) -> Result<ChildProcess, TestFailure> {
     let identity = sandbox.administrator(&format!("operator-{number}"));
     peer.start(Work::EditStorm, Status::Subresource, sandbox, &identity)
         .await
@@ -206,7 +206,7 @@ async fn write(objects: &Objects, name: &str, value: usize) {
 }
 
 /// Waits until every object is settled, or patience ends, and returns all objects.
-async fn calm_down(options: &Options, objects: &Objects) -> Result<Vec<DynamicObject>, Failure> {
+async fn calm_down(options: &Options, objects: &Objects) -> Result<Vec<DynamicObject>, TestFailure> {
     let deadline = Instant::now() + Duration::from_secs(options.patience);
     loop {
         let all = widgets::list(objects).await?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
-use kopf_tests::{Failure, PythonKopf, TestResult};
+use kopf_tests::{TestFailure, PythonKopf, TestResult};
 
 /// What is measured.
 #[derive(Clone, Debug, Args)]
@@ -48,7 +48,7 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     Ok(())
 }
 
-fn figures(program: &mut Command) -> Result<[f64; 3], Failure> {
+fn figures(program: &mut Command) -> Result<[f64; 3], TestFailure> {
     let output = program.output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let figures: Vec<f64> = text
@@ -57,6 +57,6 @@ fn figures(program: &mut Command) -> Result<[f64; 3], Failure> {
         .collect();
     figures.try_into().map_err(|_| {
         let complaint = String::from_utf8_lossy(&output.stderr);
-        Failure::new(format!("no figures: {complaint}"))
+        TestFailure::new(format!("no figures: {complaint}"))
     })
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
-use kopf_tests::{Failure, Objects, PrivateControlPlane, Sandbox, TestResult};
+use kopf_tests::{TestFailure, Objects, PrivateControlPlane, Sandbox, TestResult};
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
@@ -60,7 +60,7 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     Ok(())
 }
 
-async fn measure(options: &Options, peer: Peer) -> Result<Vec<Duration>, Failure> {
+async fn measure(options: &Options, peer: Peer) -> Result<Vec<Duration>, TestFailure> {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "latency").await?;
     let objects = widgets::define(&sandbox, options.status).await?;
@@ -88,7 +88,7 @@ async fn measure(options: &Options, peer: Peer) -> Result<Vec<Duration>, Failure
 async fn create(
     options: &Options,
     objects: &Objects,
-) -> Result<BTreeMap<String, Instant>, Failure> {
+) -> Result<BTreeMap<String, Instant>, TestFailure> {
     let mut clock = interval(Duration::from_secs(1) / options.rate);
     clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut begun = BTreeMap::new();
@@ -103,7 +103,7 @@ async fn create(
     Ok(begun)
 }
 
-async fn watch(options: &Options, objects: &Objects) -> Result<BTreeMap<String, Instant>, Failure> {
+async fn watch(options: &Options, objects: &Objects) -> Result<BTreeMap<String, Instant>, TestFailure> {
     let list = objects.api().list(&ListParams::default().limit(1)).await?;
     let version = list.metadata.resource_version.unwrap_or_default();
     let params = WatchParams::default().timeout(290);
@@ -120,7 +120,7 @@ async fn watch(options: &Options, objects: &Objects) -> Result<BTreeMap<String, 
             return Ok(finished);
         }
     }
-    Err(Failure::new(
+    Err(TestFailure::new(
         "the watch ended before all objects had their results",
     ))
 }

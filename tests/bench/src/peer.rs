@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use clap::ValueEnum;
-use kopf_tests::{Failure, Identity, Operator, PythonKopf, Sandbox};
+use kopf_tests::{TestFailure, User, ChildProcess, PythonKopf, Sandbox};
 
 use crate::widgets::Status;
 
@@ -45,8 +45,8 @@ impl Peer {
         work: Work,
         status: Status,
         sandbox: &Sandbox,
-        identity: &Identity,
-    ) -> Result<Operator, Failure> {
+        identity: &User,
+    ) -> Result<ChildProcess, TestFailure> {
         let builder = match self {
             Self::Kopf => {
                 let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use std::{fs, io};
 
-use kopf_tests::{Failure, Operator};
+use kopf_tests::{TestFailure, ChildProcess};
 use tokio::time::sleep;
 
 /// Linux reports CPU time in hundredths of a second to every program.
@@ -46,7 +46,7 @@ pub(crate) fn children_cpu() -> io::Result<f64> {
 }
 
 /// Reads what an operator has used so far.
-pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
+pub(crate) fn usage(operator: &ChildProcess) -> io::Result<Usage> {
     let pid = operator.pid();
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let megabytes = |key: &str| {
@@ -64,7 +64,7 @@ pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
 }
 
 /// How much memory an operator has at the moment, in megabytes.
-pub(crate) fn resident_megabytes(operator: &Operator) -> io::Result<f64> {
+pub(crate) fn resident_megabytes(operator: &ChildProcess) -> io::Result<f64> {
     let status = fs::read_to_string(format!("/proc/{}/status", operator.pid()))?;
     status
         .lines()
@@ -75,7 +75,7 @@ pub(crate) fn resident_megabytes(operator: &Operator) -> io::Result<f64> {
 }
 
 /// Waits until an operator has nothing more to do, and tells what it has used.
-pub(crate) async fn usage_when_idle(operator: &Operator) -> io::Result<Usage> {
+pub(crate) async fn usage_when_idle(operator: &ChildProcess) -> io::Result<Usage> {
     let (pause, times) = QUIET;
     let mut last = usage(operator)?;
     let mut quiet = 0;
@@ -95,12 +95,12 @@ pub(crate) async fn usage_when_idle(operator: &Operator) -> io::Result<Usage> {
 
 /// Waits for what an operator is to bring about, unless it ends before.
 pub(crate) async fn while_running<T>(
-    operator: &Operator,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    operator: &ChildProcess,
+    work: impl Future<Output = Result<T, TestFailure>>,
+) -> Result<T, TestFailure> {
     tokio::select! {
         done = work => done,
-        ended = operator.wait_within(LONGEST_RUN) => Err(Failure::new(format!(
+        ended = operator.wait_within(LONGEST_RUN) => Err(TestFailure::new(format!(
             "the operator ended before its work was done: {:?}\n{}",
             ended?,
             operator.log()

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use kopf_tests::{Failure, Objects, Operator, PrivateControlPlane, Sandbox, TestResult};
+use kopf_tests::{TestFailure, Objects, ChildProcess, PrivateControlPlane, Sandbox, TestResult};
 use kube::api::DynamicObject;
 use serde_json::json;
 use tokio::time::sleep;
@@ -84,11 +84,11 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     Ok(())
 }
 
-async fn round(options: &Options, peer: Peer, count: usize) -> Result<Cost, Failure> {
+async fn round(options: &Options, peer: Peer, count: usize) -> Result<Cost, TestFailure> {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "timers").await?;
     let objects = widgets::define(&sandbox, Status::Field).await?;
-    let start = async |name: &str| -> Result<Operator, Failure> {
+    let start = async |name: &str| -> Result<ChildProcess, TestFailure> {
         let work = Work::Timers {
             interval: options.interval,
         };
@@ -123,7 +123,7 @@ async fn round(options: &Options, peer: Peer, count: usize) -> Result<Cost, Fail
 async fn wait_for_finalizers(
     objects: &Objects,
     count: usize,
-) -> Result<Vec<DynamicObject>, Failure> {
+) -> Result<Vec<DynamicObject>, TestFailure> {
     loop {
         let all = widgets::list(objects).await?;
         let is_held = |it: &&DynamicObject| it.metadata.finalizers.is_some();
@@ -135,7 +135,7 @@ async fn wait_for_finalizers(
 }
 
 /// Waits until a tenth of an interval costs about as much as the one before: starting is over.
-async fn usage_when_steady(operator: &Operator, interval: Duration) -> Result<Usage, Failure> {
+async fn usage_when_steady(operator: &ChildProcess, interval: Duration) -> Result<Usage, TestFailure> {
     let mut last = usage(operator)?;
     let mut cost = f64::INFINITY;
     loop {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use clap::ValueEnum;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use kopf_tests::{TestFailure, Objects, Sandbox, TestResult};
 use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ impl Status {
 }
 
 /// Defines the kind in a sandbox.
-pub(crate) async fn define(sandbox: &Sandbox, status: Status) -> Result<Objects, Failure> {
+pub(crate) async fn define(sandbox: &Sandbox, status: Status) -> Result<Objects, TestFailure> {
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"type": "object", "properties": {"spec": any, "status": any}});
     let mut version = json!({
@@ -94,7 +94,7 @@ async fn create_each(objects: &Objects, numbers: Range<usize>, body: &Value) -> 
 }
 
 /// All objects as they are now.
-pub(crate) async fn list(objects: &Objects) -> Result<Vec<DynamicObject>, Failure> {
+pub(crate) async fn list(objects: &Objects) -> Result<Vec<DynamicObject>, TestFailure> {
     let mut all = Vec::new();
     let mut page = ListParams::default().limit(500);
     loop {

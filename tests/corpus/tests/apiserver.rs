@@ -20,7 +20,7 @@ use kopf_corpus::difference;
 use kopf_corpus::generated::{self, Which};
 use kopf_corpus::roundtrip::{Case, Label, Labelled, Program};
 use kopf_corpus::scratch::Scratch;
-use kopf_tests::{Failure, Identity, PrivateControlPlane, TestResult};
+use kopf_tests::{PrivateControlPlane, TestFailure, TestResult, User};
 use kube::Client;
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ async fn the_server_takes_objects_before_and_after_the_types() -> TestResult {
         cases.entry(&case.stem).or_default().push(case);
     }
     let plane = PrivateControlPlane::start().await?;
-    let client = plane.client(&Identity::administrator("corpus")).await?;
+    let client = plane.client(&User::administrator("corpus")).await?;
     let mut ledger = Ledger::default();
     for batch in batches(&definitions) {
         let visits = batch
@@ -97,7 +97,7 @@ fn definitions(corpus: &Corpus, every: usize) -> io::Result<Vec<Named>> {
         .collect()
 }
 
-fn program(corpus: &Corpus, every: usize) -> Result<Program, Failure> {
+fn program(corpus: &Corpus, every: usize) -> Result<Program, TestFailure> {
     let files = corpus.files(Part::Every(every));
     let generated = generated::generate(&files, Which::Served)?;
     let cases = generated::cases(corpus, &files, &generated)?;

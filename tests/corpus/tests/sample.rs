@@ -73,7 +73,7 @@ fn no_object_changes_on_its_way_through_the_types() {
 #[test]
 fn every_definition_becomes_an_operator_or_is_refused_with_a_reason() {
     if corpus().is_some() {
-        kopf_tests::program::build("kopf-gen").expect("it can be built");
+        kopf_tests::workspace::build("kopf-gen").expect("it can be built");
         let told = run(&["new", "--every=20"]);
         assert_eq!(told.matches(" 0 break the program").count(), 3, "{told}");
     }

@@ -1,6 +1,6 @@
 //! `17-admission`: numbers are checked, converted and completed before they are stored.
 
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kopf_tests::sandbox::eventually;
 use kopf_tests::{Objects, TestResult};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ async fn numbers_are_checked_converted_and_completed_before_they_are_stored() ->
         .wait_for_log("the API server knows the webhooks")
         .await?;
     let number = |it: &Value| it.as_f64().unwrap_or(f64::NAN);
-    let stored = async |name: &str| -> Result<Vec<f64>, kopf_tests::Failure> {
+    let stored = async |name: &str| -> Result<Vec<f64>, kopf_tests::TestFailure> {
         let list = lists.get(name).await?;
         let numbers = list.data["spec"]["numbers"].as_array().cloned();
         Ok(numbers.unwrap_or_default().iter().map(number).collect())

@@ -1,7 +1,7 @@
 //! `10-builtins`: Pods live for a while, except those of the system.
 
 use k8s_openapi::api::core::v1::Pod;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kopf_tests::{TestResult, eventually};
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};

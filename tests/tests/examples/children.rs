@@ -1,6 +1,6 @@
 //! `02-children`: a Pod for each object, which goes when the object goes.
 
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kopf_tests::{TestResult, eventually};
 use kube::ResourceExt as _;
 use kube::api::ListParams;

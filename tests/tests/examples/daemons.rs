@@ -1,7 +1,7 @@
 //! `14-daemons`: tasks and threads beside an object, and how each of them stops.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
 use crate::stage::{EXAMPLE, Stage, count};

@@ -1,7 +1,7 @@
 //! `12-embedded`: a program knows what the operator inside of it knows, and ends with it.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
 use crate::stage::{EXAMPLE, Stage};

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Event;
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use serde_json::json;

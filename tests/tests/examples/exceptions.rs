@@ -1,7 +1,7 @@
 //! `03-exceptions`: each sort of error, until success or until patience ends.
 
 use k8s_openapi::api::core::v1::Event;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kopf_tests::{TestResult, eventually};
 use kube::Api;
 use kube::api::ListParams;

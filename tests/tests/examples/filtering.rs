@@ -1,7 +1,7 @@
 //! `11-filtering`: handlers are called for the objects that they ask for, and no others.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
 use crate::stage::{EXAMPLE, Stage, is_handled, is_handled_with, lines_with};

@@ -1,7 +1,7 @@
 //! `05-handlers`: several handlers for each cause, in order, and one for a field.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
 use crate::stage::{EXAMPLE, Stage, is_handled, is_handled_with, lines_with};

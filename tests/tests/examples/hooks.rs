@@ -1,7 +1,7 @@
 //! `13-hooks`: startup before everything, a task for every Pod, and cleanup at the end.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::{Ending, Signal};
+use kopf_tests::child_process::{Ending, Signal};
 use serde_json::json;
 
 use crate::stage::{Stage, count};

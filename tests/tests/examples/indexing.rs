@@ -1,7 +1,7 @@
 //! `16-indexing`: a timer knows the Pods without asking for them.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
 use crate::stage::{EXAMPLE, Stage};

@@ -1,7 +1,7 @@
 //! `01-minimal`: one kind, one handler, with the permissions that come with it and no others.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kube::ResourceExt as _;
 use serde_json::json;
 

@@ -1,13 +1,13 @@
 //! `06-peering`: a deployed operator, a spare one, and a developer, of which one at a time acts.
 
-use kopf_tests::operator::{Ending, Operator};
-use kopf_tests::{Peering, TestResult, eventually};
+use kopf_tests::child_process::{ChildProcess, Ending};
+use kopf_tests::{PeeringObject, TestResult, eventually};
 use serde_json::json;
 
 use crate::stage::{EXAMPLE, Stage};
 
 /// Waits until an operator has handled the object so many times.
-async fn handled(operator: &Operator, times: usize) -> TestResult {
+async fn handled(operator: &ChildProcess, times: usize) -> TestResult {
     let text = format!("{EXAMPLE} is handled here");
     eventually(&format!("{times} times handled"), async || {
         (operator.log().matches(&text).count() == times).then_some(())
@@ -18,7 +18,7 @@ async fn handled(operator: &Operator, times: usize) -> TestResult {
 #[tokio::test]
 async fn development_pauses_what_is_deployed_and_the_next_in_line_takes_over() -> TestResult {
     let stage = Stage::open("06-peering", "peering-operator").await?;
-    let peering = Peering::create(&stage.sandbox, "peering-example").await?;
+    let peering = PeeringObject::create(&stage.sandbox, "peering-example").await?;
     let examples = stage.kopf_examples().await?;
     let change = async |value: &str| {
         examples
@@ -61,7 +61,7 @@ async fn development_pauses_what_is_deployed_and_the_next_in_line_takes_over() -
 #[tokio::test]
 async fn operators_are_paused_and_resumed_by_hand() -> TestResult {
     let stage = Stage::open("06-peering", "peering-operator").await?;
-    Peering::create(&stage.sandbox, "peering-example").await?;
+    PeeringObject::create(&stage.sandbox, "peering-example").await?;
     let deployed = stage.start()?;
     stage.apply_object().await?;
     handled(&deployed, 1).await?;

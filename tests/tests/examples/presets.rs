@@ -1,15 +1,15 @@
 //! What `kopf-gen new --preset` makes does its work before anybody has written a line.
 
-use kopf_tests::operator::Ending;
-use kopf_tests::{TestResult, eventually, program};
+use kopf_tests::child_process::Ending;
+use kopf_tests::{TestResult, eventually, workspace};
 use kube::ResourceExt as _;
 use serde_json::json;
 
 use crate::stage::{Stage, is_handled};
 
-async fn stage(preset: &str) -> Result<Stage, kopf_tests::Failure> {
+async fn stage(preset: &str) -> Result<Stage, kopf_tests::TestFailure> {
     let name = format!("preset-{preset}");
-    Stage::open_in(program::workspace().join("tests/golden").join(&name), &name).await
+    Stage::open_in(workspace::root().join("tests/golden").join(&name), &name).await
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! `18-selection`: all kinds of toys are noticed, also those that come later.
 
-use kopf_tests::operator::Ending;
-use kopf_tests::{TestResult, program};
+use kopf_tests::child_process::Ending;
+use kopf_tests::{TestResult, workspace};
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::stage::{Stage, count};
 #[tokio::test]
 async fn toys_of_all_kinds_are_seen_and_only_those_with_an_owner_are_touched() -> TestResult {
     let stage = Stage::open("18-selection", "selection-operator").await?;
-    let folder = program::workspace().join("examples/18-selection");
+    let folder = workspace::root().join("examples/18-selection");
     let define = async |file: &str| {
         let yaml = std::fs::read_to_string(folder.join(file))?;
         stage.sandbox.apply(&yaml).await

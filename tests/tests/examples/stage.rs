@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kopf_tests::{Failure, Identity, Objects, Operator, Sandbox, program};
+use kopf_tests::{ChildProcess, Objects, Sandbox, TestFailure, User, workspace};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
@@ -18,19 +18,19 @@ pub(crate) struct Stage {
     pub(crate) sandbox: Sandbox,
     folder: PathBuf,
     binary: PathBuf,
-    account: Identity,
+    account: User,
 }
 
 impl Stage {
     /// Builds the operator of a folder of `examples/`, and applies what it is deployed with.
-    pub(crate) async fn open(folder: &str, operator: &str) -> Result<Self, Failure> {
-        let folder = program::workspace().join("examples").join(folder);
+    pub(crate) async fn open(folder: &str, operator: &str) -> Result<Self, TestFailure> {
+        let folder = workspace::root().join("examples").join(folder);
         Self::open_in(folder, operator).await
     }
 
     /// The same with any folder of the workspace.
-    pub(crate) async fn open_in(folder: PathBuf, operator: &str) -> Result<Self, Failure> {
-        let binary = program::build(operator)?;
+    pub(crate) async fn open_in(folder: PathBuf, operator: &str) -> Result<Self, TestFailure> {
+        let binary = workspace::build_program(operator)?;
         let sandbox = Sandbox::open(operator).await?;
         let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {operator}}}");
         sandbox.apply_shared(&namespace).await?;
@@ -46,18 +46,18 @@ impl Stage {
             sandbox,
             folder,
             binary,
-            account: Identity::user(format!("system:serviceaccount:{operator}:{operator}")),
+            account: User::new(format!("system:serviceaccount:{operator}:{operator}")),
         })
     }
 
     /// Applies the object that the README tells to apply.
-    pub(crate) async fn apply_object(&self) -> Result<(), Failure> {
+    pub(crate) async fn apply_object(&self) -> Result<(), TestFailure> {
         let yaml = std::fs::read_to_string(self.folder.join("obj.yaml"))?;
         self.sandbox.apply(&yaml).await.map(drop)
     }
 
     /// Starts the operator for the namespace of the sandbox.
-    pub(crate) fn start(&self) -> Result<Operator, Failure> {
+    pub(crate) fn start(&self) -> Result<ChildProcess, TestFailure> {
         self.start_with(&[], &[])
     }
 
@@ -66,17 +66,17 @@ impl Stage {
         &self,
         arguments: &[&str],
         variables: &[(&str, &str)],
-    ) -> Result<Operator, Failure> {
+    ) -> Result<ChildProcess, TestFailure> {
         self.start_as(&self.account, arguments, variables)
     }
 
     /// The same with the permissions of somebody else.
     pub(crate) fn start_as(
         &self,
-        account: &Identity,
+        account: &User,
         arguments: &[&str],
         variables: &[(&str, &str)],
-    ) -> Result<Operator, Failure> {
+    ) -> Result<ChildProcess, TestFailure> {
         let namespace = self.sandbox.namespace();
         let mut builder = self
             .sandbox
@@ -90,22 +90,22 @@ impl Stage {
     }
 
     /// Starts the program as it is, in the namespace of the sandbox.
-    pub(crate) fn start_plainly(&self) -> Result<Operator, Failure> {
+    pub(crate) fn start_plainly(&self) -> Result<ChildProcess, TestFailure> {
         let builder = self.sandbox.operator(&self.binary, &self.account)?;
         let namespace = self.sandbox.namespace();
         Ok(builder.env("NAMESPACE", namespace).start()?)
     }
 
     /// Runs another command of the operator, as an administrator.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Result<Operator, Failure> {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Result<ChildProcess, TestFailure> {
         let builder = self
             .sandbox
-            .operator(&self.binary, self.sandbox.identity())?;
+            .operator(&self.binary, self.sandbox.client_user())?;
         Ok(builder.args(arguments).start()?)
     }
 
     /// The objects that most examples are about.
-    pub(crate) async fn kopf_examples(&self) -> Result<Objects, Failure> {
+    pub(crate) async fn kopf_examples(&self) -> Result<Objects, TestFailure> {
         self.sandbox.objects("kopf.dev/v1", "KopfExample").await
     }
 }
@@ -122,12 +122,12 @@ pub(crate) fn is_handled(object: &DynamicObject) -> bool {
 }
 
 /// How often a text occurs in the log.
-pub(crate) fn count(operator: &Operator, text: &str) -> usize {
+pub(crate) fn count(operator: &ChildProcess, text: &str) -> usize {
     operator.log().matches(text).count()
 }
 
 /// What follows the marker in each line of the log that has it.
-pub(crate) fn lines_with(operator: &Operator, markers: &[&str]) -> Vec<String> {
+pub(crate) fn lines_with(operator: &ChildProcess, markers: &[&str]) -> Vec<String> {
     let log = operator.log();
     let told = |line: &str| {
         let at = markers
@@ -139,7 +139,7 @@ pub(crate) fn lines_with(operator: &Operator, markers: &[&str]) -> Vec<String> {
     log.lines().filter_map(told).collect()
 }
 
-fn permissions_and_definitions(deploy: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn permissions_and_definitions(deploy: &Path) -> Result<Vec<PathBuf>, TestFailure> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(deploy)? {
         let path = entry?.path();

@@ -1,7 +1,7 @@
 //! `07-subhandlers`: one sub-handler for each item, each recorded on its own.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 
 use crate::stage::{EXAMPLE, Stage, count, is_handled};
 

@@ -1,11 +1,11 @@
 //! `09-testing`: the tests that an operator has for clusters, on a cluster and without one.
 
-use kopf_tests::{Failure, Sandbox, TestResult, program};
+use kopf_tests::{Sandbox, TestFailure, TestResult, workspace};
 
 /// Runs the tests of the example, and tells whether they passed, and what they said.
-async fn run(kubeconfig: Option<std::path::PathBuf>) -> Result<(bool, String), Failure> {
+async fn run(kubeconfig: Option<std::path::PathBuf>) -> Result<(bool, String), TestFailure> {
     let tests = tokio::task::spawn_blocking(move || {
-        let mut cargo = program::cargo();
+        let mut cargo = workspace::cargo();
         cargo
             .args(["test", "--package", "testing-operator"])
             .args(["--features", "cluster", "--test", "cluster"])

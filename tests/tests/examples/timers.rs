@@ -1,7 +1,7 @@
 //! `15-timers`: ticks at an interval, in quiet times, and until an error is final.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
 use crate::stage::{EXAMPLE, Stage, count};

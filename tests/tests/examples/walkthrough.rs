@@ -1,7 +1,7 @@
 //! `20-walkthrough`: a claim is made, resized, relabelled and taken away with its owner.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kube::ResourceExt as _;
 use serde_json::json;
 

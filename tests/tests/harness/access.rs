@@ -1,6 +1,6 @@
 //! Who may do what, who is asked, and who did what.
 
-use kopf_tests::webhook::Verdict;
+use kopf_tests::webhook::WebhookReply;
 use kopf_tests::{AdmissionWebhook, Sandbox, TestResult, eventually};
 use kube::api::{ListParams, WatchParams};
 use serde_json::json;
@@ -52,9 +52,9 @@ async fn an_admission_webhook_on_loopback_is_really_called() -> TestResult {
     let widgets = sandbox.define("Widget").await?;
     let webhook = AdmissionWebhook::start(|request| {
         if request["object"]["spec"]["size"] == 13 {
-            Verdict::Deny("13 is unlucky".to_owned())
+            WebhookReply::Deny("13 is unlucky".to_owned())
         } else {
-            Verdict::Allow
+            WebhookReply::Allow
         }
     })
     .await?;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use kopf_tests::{Failure, TestResult, eventually};
+use kopf_tests::{TestFailure, TestResult, eventually};
 
 use super::leak::lives;
 
@@ -95,7 +95,7 @@ fn processes_that_start_together_build_once() -> TestResult {
     for process in both {
         let output = process.wait_with_output()?;
         if !output.status.success() {
-            return Err(Failure::new(String::from_utf8_lossy(&output.stderr)));
+            return Err(TestFailure::new(String::from_utf8_lossy(&output.stderr)));
         }
         answers.push(output.stdout);
     }

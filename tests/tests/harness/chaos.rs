@@ -33,7 +33,11 @@ async fn after_compaction_an_old_watch_gets_410_and_a_new_list_works() -> TestRe
     .boxed();
     let answer = match events.try_next().await? {
         Some(WatchEvent::Error(status)) => status.code,
-        other => return Err(kopf_tests::Failure::new(format!("no error but {other:?}"))),
+        other => {
+            return Err(kopf_tests::TestFailure::new(format!(
+                "no error but {other:?}"
+            )));
+        }
     };
     assert_eq!(answer, 410);
     let list = widgets.api().list(&ListParams::default()).await?;
@@ -46,7 +50,7 @@ async fn after_compaction_an_old_watch_gets_410_and_a_new_list_works() -> TestRe
         .boxed();
     widgets.merge("one", json!({"spec": {"size": 3}})).await?;
     let Some(WatchEvent::Modified(object)) = events.try_next().await? else {
-        return Err(kopf_tests::Failure::new(
+        return Err(kopf_tests::TestFailure::new(
             "the new watch does not see the change",
         ));
     };

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
-use kopf_tests::assets::{self, Environment};
-use kopf_tests::{ControlPlane, Failure, Identity, Operator, PrivateControlPlane, TestResult};
+use kopf_tests::binaries::{self, Environment};
+use kopf_tests::{ChildProcess, ControlPlane, PrivateControlPlane, TestFailure, TestResult, User};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ struct Footprint {
 #[tokio::test]
 async fn a_control_plane_and_an_operator_end_with_their_values() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
-    let operator = Operator::of("sleep").arg("1000").start()?;
+    let operator = ChildProcess::command("sleep").arg("1000").start()?;
     let footprint = Footprint::of(&plane, Some(&operator))?;
     assert!(footprint.processes.len() >= 4, "{footprint:?}");
     end_as_told(&footprint)?;
@@ -74,12 +74,12 @@ async fn test_processes_share_one_control_plane() -> TestResult {
 #[tokio::test]
 async fn a_given_kubeconfig_is_used_instead() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
-    let giver = Identity::administrator("giver");
+    let giver = User::administrator("giver");
 
     let output = Command::new(env::current_exe()?)
         .args(["--exact", "api::two_sandboxes_do_not_see_each_other"])
-        .env(assets::KUBECONFIG_VARIABLE, plane.kubeconfig(&giver)?)
-        .env(assets::ASSETS_VARIABLE, "/nonexistent")
+        .env(binaries::KUBECONFIG_VARIABLE, plane.kubeconfig(&giver)?)
+        .env(binaries::ASSETS_VARIABLE, "/nonexistent")
         .output()?;
 
     let text = String::from_utf8_lossy(&output.stdout);
@@ -113,7 +113,7 @@ fn nothing_is_left_after_a_panic() -> TestResult {
 fn a_registration_whose_guard_is_dead_is_replaced() -> TestResult {
     let cache = tempfile::tempdir()?;
     let (mut first, dead) = start_sharing_victim(cache.path())?;
-    let guard = Pid::from_raw(dead.processes[0]).ok_or_else(|| Failure::new("no guard"))?;
+    let guard = Pid::from_raw(dead.processes[0]).ok_or_else(|| TestFailure::new("no guard"))?;
     // The guard leads the group of everything it has started.
     kill_process_group(guard, Signal::KILL)?;
     fs::remove_dir_all(&dead.folder)?;
@@ -130,14 +130,14 @@ fn a_registration_whose_guard_is_dead_is_replaced() -> TestResult {
 }
 
 /// Starts a test process whose control plane is shared by those with the same cache only.
-fn start_sharing_victim(cache: &Path) -> Result<(Child, Footprint), Failure> {
-    let assets = assets::obtain(&Environment::from_process())?;
+fn start_sharing_victim(cache: &Path) -> Result<(Child, Footprint), TestFailure> {
+    let assets = binaries::obtain(&Environment::from_process())?;
     let binaries = assets.etcd.parent().unwrap_or(Path::new("/")).to_owned();
     let name = "leak::test_processes_share_one_control_plane";
     start_victim(name, "hold", |command| {
         command
             .env("XDG_CACHE_HOME", cache)
-            .env(assets::ASSETS_VARIABLE, &binaries);
+            .env(binaries::ASSETS_VARIABLE, &binaries);
     })
 }
 
@@ -158,12 +158,12 @@ fn start_victim(
     test: &str,
     ending: &str,
     configure: impl FnOnce(&mut Command),
-) -> Result<(Child, Footprint), Failure> {
+) -> Result<(Child, Footprint), TestFailure> {
     let mut command = Command::new(env::current_exe()?);
     command
         .args(["--exact", test])
         .env(ENDING_VARIABLE, ending)
-        .env_remove(assets::KUBECONFIG_VARIABLE);
+        .env_remove(binaries::KUBECONFIG_VARIABLE);
     configure(&mut command);
     let mut victim = command
         .stdout(Stdio::piped())
@@ -172,7 +172,7 @@ fn start_victim(
     let output = victim
         .stdout
         .take()
-        .ok_or_else(|| Failure::new("the victim has no output"))?;
+        .ok_or_else(|| TestFailure::new("the victim has no output"))?;
     let mut seen = String::new();
     for line in BufReader::new(output).lines() {
         let line = line?;
@@ -183,7 +183,9 @@ fn start_victim(
         seen.push('\n');
     }
     victim.wait()?;
-    Err(Failure::new(format!("the victim ended too early:\n{seen}")))
+    Err(TestFailure::new(format!(
+        "the victim ended too early:\n{seen}"
+    )))
 }
 
 /// In the victim, tells what it has started and ends as it was told; elsewhere, does nothing.
@@ -233,12 +235,12 @@ fn children_of(parent: i32) -> io::Result<Vec<i32>> {
 // === impl Footprint ===
 
 impl Footprint {
-    fn of(plane: &ControlPlane, operator: Option<&Operator>) -> Result<Self, Failure> {
-        let (guard, folder) = plane.footprint()?;
+    fn of(plane: &ControlPlane, operator: Option<&ChildProcess>) -> Result<Self, TestFailure> {
+        let (guard, folder) = plane.supervisor_pid_and_folder()?;
         let guard = i32::try_from(guard)?;
         let mut processes = vec![guard];
         processes.extend(children_of(guard)?);
-        processes.extend(operator.map(Operator::pid));
+        processes.extend(operator.map(ChildProcess::pid));
         Ok(Self {
             processes,
             folder: folder.to_owned(),
@@ -263,7 +265,7 @@ impl Footprint {
         while !self.is_gone() {
             if Instant::now() > deadline {
                 let (left, folder) = (self.left(), self.folder.exists());
-                return Err(Failure::new(format!(
+                return Err(TestFailure::new(format!(
                     "left: {left:?}; the folder exists: {folder}"
                 )));
             }

@@ -1,6 +1,6 @@
 //! The harness proves itself: a real API server, real controllers, real faults.
 
-use kopf_tests::Failure;
+use kopf_tests::TestFailure;
 
 mod access;
 mod api;
@@ -13,9 +13,9 @@ mod proxy;
 
 /// The HTTP status of an error answer.
 #[track_caller]
-fn code<T>(answer: kube::Result<T>) -> Result<u16, Failure> {
+fn code<T>(answer: kube::Result<T>) -> Result<u16, TestFailure> {
     match answer {
-        Ok(_) => Err(Failure::new("the request was expected to fail")),
+        Ok(_) => Err(TestFailure::new("the request was expected to fail")),
         Err(kube::Error::Api(status)) => Ok(status.code),
         Err(other) => Err(other.into()),
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kopf_tests::operator::{Ending, Signal};
-use kopf_tests::{Operator, Sandbox, TestResult};
+use kopf_tests::child_process::{Ending, Signal};
+use kopf_tests::{ChildProcess, Sandbox, TestResult};
 use serde_json::json;
 
 /// A stand-in for an operator: says where it would connect, and ends politely.
@@ -22,7 +22,7 @@ async fn an_operator_gets_its_kubeconfig_and_its_log_is_captured() -> TestResult
     operator.wait_for_log("to stderr").await?;
     assert!(line.ends_with("for me"), "{line}");
     let kubeconfig = line.split_whitespace().nth(2).unwrap_or_default();
-    let client = kopf_tests::identity::client_from(kubeconfig.as_ref()).await?;
+    let client = kopf_tests::user::client_from(kubeconfig.as_ref()).await?;
     client.apiserver_version().await?;
 
     assert_eq!(operator.terminate().await?, Ending::Exit(7));
@@ -32,12 +32,12 @@ async fn an_operator_gets_its_kubeconfig_and_its_log_is_captured() -> TestResult
 
 #[tokio::test]
 async fn an_operator_can_be_paused_and_killed_and_ends_with_its_value() -> TestResult {
-    let operator = Operator::of("sh").arg("-c").arg(SCRIPT).start()?;
+    let operator = ChildProcess::command("sh").arg("-c").arg(SCRIPT).start()?;
     operator.wait_for_log("started").await?;
     operator.signal(Signal::STOP)?;
     assert_eq!(operator.kill().await?, Ending::Signal(9));
 
-    let operator = Operator::of("sh").arg("-c").arg(SCRIPT).start()?;
+    let operator = ChildProcess::command("sh").arg("-c").arg(SCRIPT).start()?;
     let pid = operator.pid();
     drop(operator);
     assert!(!super::leak::lives(pid), "{pid} still lives");
@@ -46,7 +46,7 @@ async fn an_operator_can_be_paused_and_killed_and_ends_with_its_value() -> TestR
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
-    let failure = Operator::of("/nonexistent/operator")
+    let failure = ChildProcess::command("/nonexistent/operator")
         .start()
         .expect_err("there is none");
     assert!(

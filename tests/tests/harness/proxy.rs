@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _, future};
 use http::{Method, StatusCode};
-use kopf_tests::sandbox::PATIENCE;
+use kopf_tests::sandbox::DEFAULT_TIMEOUT;
 use kopf_tests::{Fault, FaultProxy, Objects, RequestMatch, Sandbox, TestResult};
 use kube::api::{ListParams, WatchParams};
 use serde_json::json;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::code;
 
-async fn proxied(name: &str) -> Result<(Sandbox, FaultProxy, Objects), kopf_tests::Failure> {
+async fn proxied(name: &str) -> Result<(Sandbox, FaultProxy, Objects), kopf_tests::TestFailure> {
     let sandbox = Sandbox::open(name).await?;
     let widgets = sandbox.define("Widget").await?;
     let proxy =
@@ -121,10 +121,10 @@ async fn cutting_all_ends_open_watches_and_healing_forgets_faults() -> TestResul
 
     proxy.always(RequestMatch::any(), Fault::CutBefore);
     proxy.cut_all();
-    timeout(PATIENCE, events.collect::<Vec<_>>()).await?;
+    timeout(DEFAULT_TIMEOUT, events.collect::<Vec<_>>()).await?;
     assert!(widgets.api().list(&ListParams::default()).await.is_err());
 
-    proxy.heal();
+    proxy.clear_faults();
     widgets.api().list(&ListParams::default()).await?;
     Ok(())
 }

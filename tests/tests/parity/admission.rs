@@ -2,7 +2,7 @@
 
 use http::{Request, header};
 use kopf_tests::pki::Authority;
-use kopf_tests::{Failure, TestResult, eventually};
+use kopf_tests::{TestFailure, TestResult, eventually};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ async fn the_same_requests_are_refused_changed_and_commented_on() -> TestResult 
     Ok(())
 }
 
-async fn play(side: Side) -> Result<Outcome, Failure> {
+async fn play(side: Side) -> Result<Outcome, TestFailure> {
     let mut stage = Stage::open("admission", side).await?;
     let certificates = tempfile::tempdir()?;
     let authority = Authority::fresh()?;
@@ -124,7 +124,7 @@ async fn stage_request(
     name: &str,
     rest: &str,
     mut body: Value,
-) -> Result<Value, Failure> {
+) -> Result<Value, TestFailure> {
     let (group, namespace) = (stage.sandbox.group(), stage.sandbox.namespace());
     let mut uri = format!("/apis/{group}/v1/namespaces/{namespace}/widgets");
     if method == "POST" {

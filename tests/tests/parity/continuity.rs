@@ -1,6 +1,6 @@
 //! Operators that stop, crash, and are replaced by one another.
 
-use kopf_tests::{Failure, TestResult};
+use kopf_tests::{TestFailure, TestResult};
 use serde_json::json;
 
 use crate::stage::{Side, Stage, compare, waits_after};
@@ -115,7 +115,7 @@ async fn progress_that_old_versions_kept_in_the_status_is_taken_over_and_removed
 }
 
 /// Lets one side do the first half of a creation, an update and a deletion, and the other go on.
-async fn take_over(first: Side, second: Side) -> Result<(Trace, Stage), Failure> {
+async fn take_over(first: Side, second: Side) -> Result<(Trace, Stage), TestFailure> {
     let mut stage = Stage::open("takeover", second).await?;
     for waiting in ["second", "update_second", "delete_second"] {
         stage.start_as(first).await?;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Event;
-use kopf_tests::censor::{Censor, without_records};
-use kopf_tests::{Failure, TestResult, eventually};
+use kopf_tests::rewriting_webhook::{RewritingWebhook, strip_kopf_annotations};
+use kopf_tests::{TestFailure, TestResult, eventually};
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
@@ -113,7 +113,9 @@ async fn a_timeout_interrupts_a_handler_that_hangs() -> TestResult {
 #[tokio::test]
 async fn records_that_a_webhook_takes_away_make_no_hot_loop() -> TestResult {
     let (kopf, ours) = both("create_with_result", async |stage| {
-        let censor = Censor::of(&stage.sandbox, &stage.widgets, without_records).await?;
+        let webhook =
+            RewritingWebhook::register(&stage.sandbox, &stage.widgets, strip_kopf_annotations)
+                .await?;
         stage.start().await?;
         let begun = Instant::now();
         stage.create("one", json!({"spec": {"size": 1}})).await?;
@@ -122,7 +124,7 @@ async fn records_that_a_webhook_takes_away_make_no_hot_loop() -> TestResult {
             Side::Ours => 4,
         };
         eventually(&format!("it is written to {rounds} times"), async || {
-            (censor.updates_of("one") >= rounds).then_some(())
+            (webhook.updates_of("one") >= rounds).then_some(())
         })
         .await?;
         if stage.side == Side::Ours {
@@ -194,7 +196,7 @@ async fn a_deletion_that_a_daemon_holds_up_is_handled_once() -> TestResult {
 }
 
 /// How many writes the operators of a side have made on the object `one`.
-async fn writes(side: Side) -> Result<usize, Failure> {
+async fn writes(side: Side) -> Result<usize, TestFailure> {
     let mut stage = Stage::open("create_with_result", side).await?;
     stage.start().await?;
     stage.create("one", json!({"spec": {"size": 1}})).await?;
@@ -219,7 +221,7 @@ async fn the_same_work_takes_no_more_writes() -> TestResult {
 }
 
 /// How many requests it takes to post 10,000 events, of which Kopf's are counted up to a thousand.
-async fn flood(side: Side) -> Result<usize, Failure> {
+async fn flood(side: Side) -> Result<usize, TestFailure> {
     let mut stage = Stage::open("flood", side).await?;
     stage.start().await?;
     stage.create("one", json!({"spec": {"size": 1}})).await?;

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use kopf_tests::operator::{Builder, Operator, Signal};
+use kopf_tests::child_process::{ChildProcess, ChildProcessBuilder, Signal};
 use kopf_tests::{
-    Failure, Objects, Peering, PrivateControlPlane, PythonKopf, Sandbox, TestResult, eventually,
+    Objects, PeeringObject, PrivateControlPlane, PythonKopf, Sandbox, TestFailure, TestResult,
+    eventually,
 };
 use serde_json::json;
 
@@ -20,18 +21,18 @@ const LIFETIME: &str = "5";
 struct Stage {
     sandbox: Sandbox,
     widgets: Objects,
-    peering: Peering,
+    peering: PeeringObject,
     kopf: PythonKopf,
 }
 
 impl Stage {
-    async fn open(name: &str) -> Result<Self, Failure> {
+    async fn open(name: &str) -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open(name).await?;
-        let peering = Peering::create(&sandbox, "shared").await?;
+        let peering = PeeringObject::create(&sandbox, "shared").await?;
         Self::with(sandbox, peering).await
     }
 
-    async fn with(sandbox: Sandbox, peering: Peering) -> Result<Self, Failure> {
+    async fn with(sandbox: Sandbox, peering: PeeringObject) -> Result<Self, TestFailure> {
         Ok(Self {
             widgets: sandbox.define("Widget").await?,
             kopf: PythonKopf::obtain().await?,
@@ -40,9 +41,9 @@ impl Stage {
         })
     }
 
-    fn start(&self, side: Side, arguments: &[&str]) -> Result<Operator, Failure> {
+    fn start(&self, side: Side, arguments: &[&str]) -> Result<ChildProcess, TestFailure> {
         let identity = self.sandbox.administrator(name(side));
-        let builder: Builder = match side {
+        let builder: ChildProcessBuilder = match side {
             Side::Kopf => {
                 let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/scripts");
                 let script = folder.join("peering.py");
@@ -99,7 +100,7 @@ fn name(side: Side) -> &'static str {
 
 /// Waits until an operator does not look at its objects. Kopf says so at its start, too, when it must
 /// find its peering first.
-async fn paused(side: Side, operator: &Operator) -> TestResult {
+async fn paused(side: Side, operator: &ChildProcess) -> TestResult {
     let (pausing, resuming) = match side {
         Side::Kopf => (
             "Pausing the watch-stream for widgets",
@@ -115,7 +116,7 @@ async fn paused(side: Side, operator: &Operator) -> TestResult {
 }
 
 /// Waits until the log has a text so many times.
-async fn told(operator: &Operator, text: &str, times: usize) -> TestResult {
+async fn told(operator: &ChildProcess, text: &str, times: usize) -> TestResult {
     eventually(&format!("{times} times {text:?}"), async || {
         (operator.log().matches(text).count() >= times).then_some(())
     })
@@ -192,7 +193,7 @@ async fn both_kinds_write_the_same_records_and_meet_in_the_old_group_too() -> Te
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "peer-old").await?;
     let legacy = kopf_tests::peering::LEGACY_GROUP;
-    let peering = Peering::create_in(&sandbox, legacy, "KopfPeering", "shared").await?;
+    let peering = PeeringObject::create_in(&sandbox, legacy, "KopfPeering", "shared").await?;
     let stage = Stage::with(sandbox, peering).await?;
     let deployed = stage.start(Side::Kopf, &["--priority", "100"])?;
     stage.expect("before", Side::Kopf).await?;

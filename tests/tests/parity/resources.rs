@@ -10,8 +10,8 @@ use kopf_runtime::{
     DynamicObject, EventHandler, Namespaces, Operator, Resource, ResourceHandlers, RunningOperator,
     Seen, Selector,
 };
-use kopf_tests::operator::Operator as Process;
-use kopf_tests::{Failure, PythonKopf, Sandbox, TestResult, eventually};
+use kopf_tests::child_process::ChildProcess;
+use kopf_tests::{PythonKopf, Sandbox, TestFailure, TestResult, eventually};
 use serde_json::json;
 
 /// What was seen by whom.
@@ -82,12 +82,12 @@ struct Stage {
     short_name: String,
     /// A kind that two groups have.
     twin: String,
-    kopf: Option<Process>,
+    kopf: Option<ChildProcess>,
     journal: Arc<Journal>,
 }
 
 impl Stage {
-    async fn open(name: &str) -> Result<Self, Failure> {
+    async fn open(name: &str) -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open(name).await?;
         let unique = sandbox.namespace().replace('-', "");
         Ok(Self {
@@ -100,7 +100,7 @@ impl Stage {
         })
     }
 
-    async fn start(&mut self) -> Result<RunningOperator, Failure> {
+    async fn start(&mut self) -> Result<RunningOperator, TestFailure> {
         let Self {
             sandbox,
             category,
@@ -136,7 +136,11 @@ impl Stage {
     }
 
     fn theirs(&self) -> BTreeSet<String> {
-        let log = self.kopf.as_ref().map(Process::log).unwrap_or_default();
+        let log = self
+            .kopf
+            .as_ref()
+            .map(ChildProcess::log)
+            .unwrap_or_default();
         let lines = log.lines().filter_map(|line| line.strip_prefix("SEEN "));
         lines.map(str::to_owned).collect()
     }

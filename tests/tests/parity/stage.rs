@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures::future::Either;
 use k8s_openapi::api::core::v1::Event;
-use kopf_tests::operator::{Operator, Signal};
+use kopf_tests::child_process::{ChildProcess, Signal};
 use kopf_tests::sandbox::Objects;
-use kopf_tests::{Failure, Identity, PythonKopf, Sandbox, TestResult};
+use kopf_tests::{PythonKopf, Sandbox, TestFailure, TestResult, User};
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub(crate) struct Stage {
     kopf: PythonKopf,
     pub(crate) sandbox: Sandbox,
     pub(crate) widgets: Objects,
-    operators: Vec<(Identity, Operator)>,
+    operators: Vec<(User, ChildProcess)>,
     variables: Vec<(&'static str, String)>,
     /// The newest state of each object that the scenario has come by.
     known: RefCell<BTreeMap<String, DynamicObject>>,
@@ -48,7 +48,7 @@ pub(crate) struct Stage {
 pub(crate) async fn both(
     scenario: &'static str,
     steps: impl AsyncFn(&mut Stage) -> TestResult,
-) -> Result<(Trace, Trace), Failure> {
+) -> Result<(Trace, Trace), TestFailure> {
     let (mut kopf, mut ours) = tokio::try_join!(
         Stage::open(scenario, Side::Kopf),
         Stage::open(scenario, Side::Ours)
@@ -73,7 +73,7 @@ pub(crate) async fn compare(
 // === impl Stage ===
 
 impl Stage {
-    pub(crate) async fn open(scenario: &'static str, side: Side) -> Result<Self, Failure> {
+    pub(crate) async fn open(scenario: &'static str, side: Side) -> Result<Self, TestFailure> {
         let name = match side {
             Side::Kopf => "kopf",
             Side::Ours => "ours",
@@ -134,7 +134,7 @@ impl Stage {
     }
 
     /// The operator started last.
-    pub(crate) fn operator(&self) -> &Operator {
+    pub(crate) fn operator(&self) -> &ChildProcess {
         &self
             .operators
             .last()
@@ -239,11 +239,11 @@ impl Stage {
             (calls.len() >= count).then_some(())
         })
         .await
-        .map_err(|failure| Failure::new(format!("{failure:?}\n{}", self.operator().log())))
+        .map_err(|failure| TestFailure::new(format!("{failure:?}\n{}", self.operator().log())))
     }
 
     /// How many requests the operators have made to post events.
-    pub(crate) async fn event_requests(&self) -> Result<usize, Failure> {
+    pub(crate) async fn event_requests(&self) -> Result<usize, TestFailure> {
         let mut count = 0;
         for (identity, _) in &self.operators {
             let requests = self.sandbox.count_requests_of(identity).await?;
@@ -253,7 +253,7 @@ impl Stage {
     }
 
     /// How many writes the operators have made on an object.
-    pub(crate) async fn writes(&self, name: &str) -> Result<usize, Failure> {
+    pub(crate) async fn writes(&self, name: &str) -> Result<usize, TestFailure> {
         let mut count = 0;
         for (identity, _) in &self.operators {
             let requests = self.sandbox.requests_of(identity).await?;
@@ -288,7 +288,7 @@ impl Stage {
         let _ = tokio::time::timeout(EVENTS_WITHIN, posted).await;
     }
 
-    async fn events(&self) -> Result<Vec<Event>, Failure> {
+    async fn events(&self) -> Result<Vec<Event>, TestFailure> {
         let events: Api<Event> = Api::namespaced(self.sandbox.client(), self.sandbox.namespace());
         let mut events = events.list(&ListParams::default()).await?.items;
         events.retain(|it| it.involved_object.kind.as_deref() == Some("Widget"));
@@ -296,7 +296,7 @@ impl Stage {
     }
 
     /// Ends the operators and returns all that was noted.
-    pub(crate) async fn trace(&self) -> Result<Trace, Failure> {
+    pub(crate) async fn trace(&self) -> Result<Trace, TestFailure> {
         let mut trace = self.trace.take();
         for (_, operator) in &self.operators {
             if operator.signal(Signal::TERM).is_ok() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use k8s_openapi::api::core::v1::Event;
-use kopf_tests::operator::Operator;
+use kopf_tests::child_process::ChildProcess;
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
@@ -78,7 +78,7 @@ pub(crate) fn state(object: &DynamicObject) -> Value {
 }
 
 /// The calls that a program has noted in its log.
-pub(crate) fn calls(operator: &Operator) -> Result<Vec<Value>, serde_json::Error> {
+pub(crate) fn calls(operator: &ChildProcess) -> Result<Vec<Value>, serde_json::Error> {
     operator
         .log()
         .lines()

@@ -9,8 +9,8 @@ use kopf_runtime::{
     Change, ChangeHandler, EventType, HandlerError, HandlerResult, Namespaces, Operator, Reason,
     Resource, ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource,
 };
-use kopf_tests::sandbox::PATIENCE;
-use kopf_tests::{ControlPlane, Failure, FaultProxy, Identity, Objects, Sandbox, TestResult};
+use kopf_tests::sandbox::DEFAULT_TIMEOUT;
+use kopf_tests::{ControlPlane, FaultProxy, Objects, Sandbox, TestFailure, TestResult, User};
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub(crate) struct Stage {
 pub(crate) struct Running {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), kopf_runtime::Error>>,
-    pub(crate) identity: Identity,
+    pub(crate) identity: User,
 }
 
 /// The reports of the handlers, and the means to start operators that share them.
@@ -63,16 +63,16 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// A kind of its own in a sandbox of its own.
-    pub(crate) async fn new(name: &str) -> Result<Self, Failure> {
+    pub(crate) async fn new(name: &str) -> Result<Self, TestFailure> {
         Self::in_sandbox(Sandbox::open(name).await?).await
     }
 
     /// The same on a control plane of the test's own.
-    pub(crate) async fn new_on(plane: Arc<ControlPlane>, name: &str) -> Result<Self, Failure> {
+    pub(crate) async fn new_on(plane: Arc<ControlPlane>, name: &str) -> Result<Self, TestFailure> {
         Self::in_sandbox(Sandbox::open_on(plane, name).await?).await
     }
 
-    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, Failure> {
+    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, TestFailure> {
         let _ = tracing_subscriber::fmt()
             .with_env_filter("info")
             .with_test_writer()
@@ -149,7 +149,10 @@ impl Bench {
     }
 
     /// Starts an operator with a name of its own.
-    pub(crate) async fn start(&mut self, resource: ResourceHandlers) -> Result<Running, Failure> {
+    pub(crate) async fn start(
+        &mut self,
+        resource: ResourceHandlers,
+    ) -> Result<Running, TestFailure> {
         self.start_with(resource, Settings::default()).await
     }
 
@@ -158,13 +161,16 @@ impl Bench {
         &mut self,
         resource: ResourceHandlers,
         settings: Settings,
-    ) -> Result<Running, Failure> {
+    ) -> Result<Running, TestFailure> {
         let operator = Operator::new("bench").resource(resource);
         self.start_operator(operator.settings(settings)).await
     }
 
     /// Starts an operator of any kind, for the namespace of the sandbox.
-    pub(crate) async fn start_operator(&mut self, operator: Operator) -> Result<Running, Failure> {
+    pub(crate) async fn start_operator(
+        &mut self,
+        operator: Operator,
+    ) -> Result<Running, TestFailure> {
         let identity = self.identity();
         let client = self.sandbox.control_plane().client(&identity).await?;
         Ok(self.run(operator, client, identity))
@@ -173,9 +179,9 @@ impl Bench {
     /// Starts an operator that is put together by the test, as somebody who may do this much.
     pub(crate) async fn start_as(
         &self,
-        identity: Identity,
+        identity: User,
         operator: Operator,
-    ) -> Result<Running, Failure> {
+    ) -> Result<Running, TestFailure> {
         let client = self.sandbox.control_plane().client(&identity).await?;
         Ok(Running::of(operator, client, identity))
     }
@@ -184,7 +190,7 @@ impl Bench {
     pub(crate) async fn start_through_proxy(
         &mut self,
         resource: ResourceHandlers,
-    ) -> Result<(FaultProxy, Running), Failure> {
+    ) -> Result<(FaultProxy, Running), TestFailure> {
         let operator = Operator::new("bench").resource(resource);
         self.start_operator_through_proxy(operator).await
     }
@@ -193,7 +199,7 @@ impl Bench {
     pub(crate) async fn start_operator_through_proxy(
         &mut self,
         operator: Operator,
-    ) -> Result<(FaultProxy, Running), Failure> {
+    ) -> Result<(FaultProxy, Running), TestFailure> {
         let identity = self.identity();
         let proxy = FaultProxy::start(self.sandbox.control_plane(), &identity).await?;
         let client = proxy.client().await?;
@@ -202,21 +208,21 @@ impl Bench {
     }
 
     /// An administrator of its own for each operator.
-    pub(crate) fn identity(&mut self) -> Identity {
+    pub(crate) fn identity(&mut self) -> User {
         self.operators += 1;
         let name = format!("operator-{}", self.operators);
         self.sandbox.administrator(&name)
     }
 
     /// Runs an operator for the namespace of the sandbox.
-    pub(crate) fn run(&self, operator: Operator, client: Client, identity: Identity) -> Running {
+    pub(crate) fn run(&self, operator: Operator, client: Client, identity: User) -> Running {
         let namespaces = Namespaces::Only(vec![self.sandbox.namespace().to_owned()]);
         Running::of(operator.namespaces(namespaces), client, identity)
     }
 
     /// The next call of any handler.
     pub(crate) async fn call(&mut self) -> Call {
-        tokio::time::timeout(PATIENCE, self.calls.recv())
+        tokio::time::timeout(DEFAULT_TIMEOUT, self.calls.recv())
             .await
             .expect("a handler is called in time")
             .expect("the bench keeps a sender")
@@ -224,7 +230,7 @@ impl Bench {
 
     /// The next event that an event handler reported.
     pub(crate) async fn seen(&mut self) -> String {
-        tokio::time::timeout(PATIENCE, self.seen.recv())
+        tokio::time::timeout(DEFAULT_TIMEOUT, self.seen.recv())
             .await
             .expect("an event is seen in time")
             .expect("the bench keeps a sender")
@@ -249,7 +255,11 @@ impl Bench {
     }
 
     /// Waits until the object's last handled state has this `spec.size` and no record is left.
-    pub(crate) async fn handled(&self, name: &str, size: u32) -> Result<DynamicObject, Failure> {
+    pub(crate) async fn handled(
+        &self,
+        name: &str,
+        size: u32,
+    ) -> Result<DynamicObject, TestFailure> {
         self.objects
             .wait_until(name, &format!("size {size} is handled"), |it| {
                 let annotations = it.annotations();
@@ -266,7 +276,7 @@ impl Bench {
     }
 
     /// The writes to objects of the kind by an operator, as `patch` and `patch status`.
-    pub(crate) async fn writes(&self, operator: &Running) -> Result<(usize, usize), Failure> {
+    pub(crate) async fn writes(&self, operator: &Running) -> Result<(usize, usize), TestFailure> {
         let requests = self.sandbox.requests_of(&operator.identity).await?;
         let count = |resource: &str| {
             requests
@@ -355,7 +365,7 @@ impl Stage {
 }
 
 impl Running {
-    fn of(operator: Operator, client: Client, identity: Identity) -> Self {
+    fn of(operator: Operator, client: Client, identity: User) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(operator.run(client, async {
             let _ = stopped.await;

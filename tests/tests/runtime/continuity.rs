@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kopf_tests::operator::{Ending, Operator};
-use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use kopf_tests::child_process::{ChildProcess, Ending};
+use kopf_tests::{Objects, Sandbox, TestFailure, TestResult};
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -15,13 +15,13 @@ struct Storm {
 }
 
 impl Storm {
-    async fn new(name: &str) -> Result<Self, Failure> {
+    async fn new(name: &str) -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open(name).await?;
         let objects = sandbox.define("Widget").await?;
         Ok(Self { sandbox, objects })
     }
 
-    fn start(&self) -> Result<Operator, Failure> {
+    fn start(&self) -> Result<ChildProcess, TestFailure> {
         let identity = self.sandbox.administrator("storm");
         let operator = self
             .sandbox
@@ -74,7 +74,7 @@ async fn no_edit_is_lost_in_a_storm_with_kills() -> TestResult {
             operator.kill().await?;
             operator = storm.start()?;
         }
-        Ok::<_, Failure>(operator)
+        Ok::<_, TestFailure>(operator)
     };
     let (edited, operator) = futures::future::join(edits, kills).await;
     edited?;

@@ -7,7 +7,7 @@ use kopf_runtime::{
     ChangeHandler, Daemon, DaemonHandler, HandlerError, HandlerResult, On, Resource,
     ResourceHandlers, Settings, TextTest, TimerHandler,
 };
-use kopf_tests::{Fault, Peering, RequestMatch, TestResult, try_eventually};
+use kopf_tests::{Fault, PeeringObject, RequestMatch, TestResult, try_eventually};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -76,7 +76,7 @@ async fn daemons_start_with_the_operator_and_leave_with_it_without_a_task() -> T
 #[tokio::test]
 async fn a_pause_for_peers_stops_daemons_and_timers_and_its_end_starts_them_again() -> TestResult {
     let mut bench = Bench::new("daemon-pause").await?;
-    let peering = Peering::create(&bench.sandbox, "default").await?;
+    let peering = PeeringObject::create(&bench.sandbox, "default").await?;
     let resource = with_daemon(&bench, DaemonHandler::new("watch"))
         .timer(
             TimerHandler::every("tick", Duration::from_secs(3600)),
@@ -364,7 +364,7 @@ async fn an_object_that_vanishes_while_nobody_watches_takes_its_daemon_with_it()
     bench.objects.merge("one", nobody).await?;
     bench.objects.delete("one").await?;
     bench.objects.wait_gone("one").await?;
-    proxy.heal();
+    proxy.clear_faults();
     proxy.once(watches, Fault::Answer(StatusCode::GONE));
     assert_eq!(bench.seen().await, "one stops: resource deleted");
     operator.stop().await

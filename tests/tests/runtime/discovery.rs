@@ -2,13 +2,13 @@
 
 use kopf_runtime::{EventHandler, Namespaces, Operator, Resource, ResourceSpec};
 use kopf_tests::audit::AuditedRequest;
-use kopf_tests::{Failure, Identity, TestResult, try_eventually};
+use kopf_tests::{TestFailure, TestResult, User, try_eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, Running, Stage};
 
-async fn watch_gizmos(bench: &Bench, identity: Identity) -> Result<Running, Failure> {
+async fn watch_gizmos(bench: &Bench, identity: User) -> Result<Running, TestFailure> {
     let spec = ResourceSpec {
         kind: "Gizmo",
         plural: "gizmos",
@@ -36,7 +36,7 @@ fn lists(requests: &[AuditedRequest], code: impl Fn(u16) -> bool) -> usize {
     lists.filter(|it| code(it.code)).count()
 }
 
-async fn definitions(bench: &Bench) -> Result<Api<DynamicObject>, Failure> {
+async fn definitions(bench: &Bench) -> Result<Api<DynamicObject>, TestFailure> {
     let definitions = bench
         .sandbox
         .objects("apiextensions.k8s.io/v1", "CustomResourceDefinition")

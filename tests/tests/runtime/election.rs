@@ -6,11 +6,11 @@
 use std::time::{Duration, Instant};
 
 use http::Method;
-use kopf_tests::guard::Component;
-use kopf_tests::operator::{Ending, Signal};
+use kopf_tests::child_process::{Ending, Signal};
+use kopf_tests::supervisor::Component;
 use kopf_tests::{
-    Failure, Fault, Identity, Peering, PrivateControlPlane, RequestMatch, Sandbox, TestResult,
-    eventually, program,
+    Fault, PeeringObject, PrivateControlPlane, RequestMatch, Sandbox, TestFailure, TestResult,
+    User, eventually, workspace,
 };
 use kube::api::ListParams;
 use serde_json::json;
@@ -167,7 +167,7 @@ async fn writes_that_are_on_their_way_when_the_lease_ends_are_withdrawn() -> Tes
 #[tokio::test]
 async fn beside_peering_the_replicas_are_one_operator_to_others() -> TestResult {
     let sandbox = Sandbox::open("both").await?;
-    let peering = Peering::create(&sandbox, "default").await?;
+    let peering = PeeringObject::create(&sandbox, "default").await?;
     let own = format!("{}/replicas", sandbox.namespace());
     let mut replicas = Replicas::start(sandbox, RIGHT).await?;
     replicas.load(1).await?;
@@ -204,8 +204,8 @@ async fn beside_peering_the_replicas_are_one_operator_to_others() -> TestResult 
 async fn the_generated_role_is_enough_to_elect_a_leader() -> TestResult {
     let sandbox = Sandbox::open("role").await?;
     let widgets = sandbox.define("Widget").await?;
-    Peering::create(&sandbox, "default").await?;
-    let golden = program::workspace().join("tests/golden/everything/deploy/rbac.yaml");
+    PeeringObject::create(&sandbox, "default").await?;
+    let golden = workspace::root().join("tests/golden/everything/deploy/rbac.yaml");
     let rbac = std::fs::read_to_string(golden)?;
     let own = rbac.split("\n---\n").filter(|it| {
         it.contains("kind: Role\nmetadata") || it.contains("kind: RoleBinding\nmetadata")
@@ -222,16 +222,13 @@ async fn the_generated_role_is_enough_to_elect_a_leader() -> TestResult {
 
     let start = |name: &str| {
         let operator = sandbox
-            .operator(
-                env!("CARGO_BIN_EXE_replica-operator"),
-                &Identity::user(&account),
-            )?
+            .operator(env!("CARGO_BIN_EXE_replica-operator"), &User::new(&account))?
             .env("REPLICA_GROUP", sandbox.group())
             .env("REPLICA_NAME", name)
             .env("REPLICA_LEASE", "the-one")
             .args(["run", "--namespace", sandbox.namespace()])
             .args(["--lease-namespace", sandbox.namespace()]);
-        Ok::<_, Failure>(operator.start()?)
+        Ok::<_, TestFailure>(operator.start()?)
     };
     let first = start("first")?;
     // It may not use the peering, and goes on without, as it was not told that it must.

@@ -7,7 +7,7 @@ use kopf_gen::diagnostic::{Diagnostics, Sources};
 use kopf_gen::pipeline;
 use kopf_gen::view::deploy::RbacView;
 use kopf_gen::view::webhooks::WebhooksView;
-use kopf_tests::{Failure, Identity, Sandbox, TestResult, eventually};
+use kopf_tests::{Sandbox, TestFailure, TestResult, User, eventually};
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
@@ -31,12 +31,12 @@ pub(crate) struct Permission {
 
 impl Emitted {
     /// Generates from a manifest whose only kind has this definition.
-    pub(crate) fn new(manifest: String, definition: &str) -> Result<Self, Failure> {
+    pub(crate) fn new(manifest: String, definition: &str) -> Result<Self, TestFailure> {
         let (mut sources, mut diagnostics) = (Sources::new(), Diagnostics::new());
         let source = sources.add("kopf.yaml", manifest);
         let read = |_: &str| Ok(definition.as_bytes().to_vec());
         let operator = pipeline::operator(&mut sources, source, &read, &mut diagnostics);
-        let operator = operator.ok_or_else(|| Failure::new(format!("{diagnostics:?}")))?;
+        let operator = operator.ok_or_else(|| TestFailure::new(format!("{diagnostics:?}")))?;
         let documents = |text: String| serde_saphyr::from_multiple::<Value>(&text);
         let webhooks = WebhooksView::new(&operator).map(|view| view.to_string());
         Ok(Self {
@@ -46,8 +46,8 @@ impl Emitted {
     }
 
     /// The account of an operator of this name.
-    pub(crate) fn account(operator: &str) -> Identity {
-        Identity::user(format!("system:serviceaccount:{operator}:{operator}"))
+    pub(crate) fn account(operator: &str) -> User {
+        User::new(format!("system:serviceaccount:{operator}:{operator}"))
     }
 
     /// Each permission by itself.
@@ -109,7 +109,7 @@ fn permissions(role: &Value) -> impl Iterator<Item = Permission> + use<> {
 /// Applies roles, and waits until the permissions of `account` are there or not, as told.
 pub(crate) async fn grant(
     sandbox: &Sandbox,
-    account: &Identity,
+    account: &User,
     rbac: &[Value],
     expected: &[(Permission, bool)],
 ) -> TestResult {
@@ -133,7 +133,7 @@ pub(crate) async fn grant(
 // === impl Permission ===
 
 impl Permission {
-    async fn is_granted(&self, sandbox: &Sandbox, account: &Identity) -> Result<bool, Failure> {
+    async fn is_granted(&self, sandbox: &Sandbox, account: &User) -> Result<bool, TestFailure> {
         let (resource, subresource) = match self.resource.split_once('/') {
             Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
             None => (&*self.resource, None),

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use kopf_tests::http_get::{Answer, HealthEndpoint};
-use kopf_tests::operator::{Builder, Ending, Operator};
+use kopf_tests::child_process::{ChildProcess, ChildProcessBuilder, Ending};
+use kopf_tests::health_client::{HealthClient, HttpResponse};
 use kopf_tests::{
-    Component, Failure, Identity, Objects, Peering, PrivateControlPlane, Sandbox, TestResult,
+    Component, Objects, PeeringObject, PrivateControlPlane, Sandbox, TestFailure, TestResult, User,
     eventually,
 };
 use serde_json::{Value, json};
@@ -25,33 +25,33 @@ pub(crate) struct Ward {
 
 /// An operator with its endpoint.
 pub(crate) struct Patient {
-    pub(crate) operator: Operator,
-    pub(crate) endpoint: HealthEndpoint,
+    pub(crate) operator: ChildProcess,
+    pub(crate) endpoint: HealthClient,
 }
 
 impl Ward {
-    pub(crate) async fn open(name: &str) -> Result<Self, Failure> {
+    pub(crate) async fn open(name: &str) -> Result<Self, TestFailure> {
         Self::in_sandbox(Sandbox::open(name).await?).await
     }
 
-    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, Failure> {
+    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, TestFailure> {
         Ok(Self {
             widgets: sandbox.define("Widget").await?,
             sandbox,
         })
     }
 
-    pub(crate) async fn admit(&self, variables: &[(&str, &str)]) -> Result<Patient, Failure> {
+    pub(crate) async fn admit(&self, variables: &[(&str, &str)]) -> Result<Patient, TestFailure> {
         let account = self.sandbox.administrator("patient");
         self.admit_as(&account, &[], variables).await
     }
 
     pub(crate) async fn admit_as(
         &self,
-        account: &Identity,
+        account: &User,
         arguments: &[&str],
         variables: &[(&str, &str)],
-    ) -> Result<Patient, Failure> {
+    ) -> Result<Patient, TestFailure> {
         let mut builder = self.prepare(account)?.args(arguments);
         for (name, value) in variables {
             builder = builder.env(name, value);
@@ -60,7 +60,7 @@ impl Ward {
     }
 
     /// An operator that is about to be started.
-    fn prepare(&self, account: &Identity) -> Result<Builder, Failure> {
+    fn prepare(&self, account: &User) -> Result<ChildProcessBuilder, TestFailure> {
         let builder = self
             .sandbox
             .operator(env!("CARGO_BIN_EXE_health-operator"), account)?
@@ -73,18 +73,18 @@ impl Ward {
 }
 
 impl Patient {
-    async fn start(builder: Builder) -> Result<Self, Failure> {
+    async fn start(builder: ChildProcessBuilder) -> Result<Self, TestFailure> {
         let operator = builder.start()?;
-        let endpoint = HealthEndpoint::of(&operator).await?;
+        let endpoint = HealthClient::of(&operator).await?;
         Ok(Self { operator, endpoint })
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Answer, Failure> {
+    pub(crate) async fn get(&self, path: &str) -> Result<HttpResponse, TestFailure> {
         self.endpoint.get(path).await
     }
 
     /// Waits until a path is answered with this status, and returns the body.
-    pub(crate) async fn until(&self, path: &str, status: u16) -> Result<Value, Failure> {
+    pub(crate) async fn until(&self, path: &str, status: u16) -> Result<Value, TestFailure> {
         eventually(&format!("{path} answers {status}"), async || {
             let answer = self.get(path).await.ok()?;
             (answer.status == status).then(|| answer.json())
@@ -281,7 +281,7 @@ async fn an_address_that_is_taken_ends_the_operator_with_the_reason() -> TestRes
 #[tokio::test]
 async fn webhooks_and_probes_go_on_while_paused_and_all_say_so() -> TestResult {
     let ward = Ward::open("paused").await?;
-    let peering = Peering::create(&ward.sandbox, "default").await?;
+    let peering = PeeringObject::create(&ward.sandbox, "default").await?;
     let patient = ward.admit(&[("HEALTH_WEBHOOK", "yes")]).await?;
     patient
         .operator
@@ -372,16 +372,17 @@ async fn a_replica_that_stands_by_is_ready_and_says_that_it_is_not_the_leader() 
 #[tokio::test]
 async fn an_operator_is_named_after_its_pod_or_its_user_host_and_time() -> TestResult {
     let ward = Ward::open("identity").await?;
-    let peering = Peering::create(&ward.sandbox, "default").await?;
+    let peering = PeeringObject::create(&ward.sandbox, "default").await?;
     let account = ward.sandbox.administrator("named");
-    let bare = || -> Result<Builder, Failure> {
+    let bare = || -> Result<ChildProcessBuilder, TestFailure> {
         let names = ["POD_ID", "LOGNAME", "USER", "LNAME", "USERNAME"];
         let names = names.into_iter().chain(["HOSTNAME", "COMPUTERNAME"]);
         let prepared = ward.prepare(&account)?;
-        Ok(names.fold(prepared, Builder::env_remove))
+        Ok(names.fold(prepared, ChildProcessBuilder::env_remove))
     };
-    let pod = |builder: Builder| builder.env("POD_ID", "pod-1").env("USER", "me");
-    let person = |builder: Builder| builder.env("USER", "me").env("HOSTNAME", "laptop.local");
+    let pod = |builder: ChildProcessBuilder| builder.env("POD_ID", "pod-1").env("USER", "me");
+    let person =
+        |builder: ChildProcessBuilder| builder.env("USER", "me").env("HOSTNAME", "laptop.local");
     for (prepared, name) in [
         (pod(bare()?), "pod-1"),
         (person(bare()?).env("POD_ID", ""), "me@laptop/"),

@@ -43,7 +43,8 @@ async fn nothing_is_asked_of_the_cluster_before_the_startup_has_succeeded() -> T
             })
         },
     );
-    let proxy = FaultProxy::start(bench.sandbox.control_plane(), bench.sandbox.identity()).await?;
+    let proxy =
+        FaultProxy::start(bench.sandbox.control_plane(), bench.sandbox.client_user()).await?;
     let (stop, stopped) = oneshot::channel::<()>();
     let running = operator(&bench, hooks).run(proxy.client().await?, async {
         let _ = stopped.await;
@@ -72,7 +73,8 @@ async fn a_startup_that_fails_for_good_stops_the_operator_before_it_did_anything
         .cleanup(HookHandler::new("tear_down"), |_, _| {
             Box::pin(async { panic!("there is nothing to clean up") })
         });
-    let proxy = FaultProxy::start(bench.sandbox.control_plane(), bench.sandbox.identity()).await?;
+    let proxy =
+        FaultProxy::start(bench.sandbox.control_plane(), bench.sandbox.client_user()).await?;
     let ended = operator(&bench, hooks)
         .run(proxy.client().await?, std::future::pending())
         .await;

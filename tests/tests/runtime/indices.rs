@@ -12,9 +12,9 @@ use kopf_runtime::{
     ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource, SubHandler, TextTest,
     TimerHandler, predicate,
 };
-use kopf_tests::http_get::HealthEndpoint;
-use kopf_tests::peering::Peering;
-use kopf_tests::{Failure, Fault, Objects, RequestMatch, TestResult, eventually};
+use kopf_tests::health_client::HealthClient;
+use kopf_tests::peering::PeeringObject;
+use kopf_tests::{Fault, Objects, RequestMatch, TestFailure, TestResult, eventually};
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
@@ -101,7 +101,7 @@ fn widget(name: &str) -> Value {
     json!({"data": {"widget": name}})
 }
 
-async fn config_maps(bench: &Bench) -> Result<Objects, Failure> {
+async fn config_maps(bench: &Bench) -> Result<Objects, TestFailure> {
     bench.sandbox.objects("v1", "ConfigMap").await
 }
 
@@ -257,7 +257,7 @@ async fn what_is_deleted_while_no_watch_is_open_leaves_the_index() -> TestResult
     proxy.cut_all();
     maps.delete("goes").await?;
     maps.wait_gone("goes").await?;
-    proxy.heal();
+    proxy.clear_faults();
     proxy.once(watches(), Fault::Answer(StatusCode::GONE));
     found(&indices, "one", &["stays"]).await?;
     operator.stop().await
@@ -307,7 +307,7 @@ async fn a_kind_that_cannot_be_listed_is_waited_for() -> TestResult {
     })
     .await?;
     assert!(bench.calls_so_far().is_empty());
-    proxy.heal();
+    proxy.clear_faults();
     bench.handled("one", 1).await?;
     operator.stop().await
 }
@@ -417,7 +417,7 @@ async fn a_predicate_looks_into_the_indices_that_its_operator_was_given() -> Tes
 #[tokio::test]
 async fn after_a_pause_indices_are_right_before_anything_is_handled() -> TestResult {
     let mut bench = Bench::new("index-pause").await?;
-    let peering = Peering::create(&bench.sandbox, "ours").await?;
+    let peering = PeeringObject::create(&bench.sandbox, "ours").await?;
     let maps = config_maps(&bench).await?;
     maps.create("goes", widget("one")).await?;
     bench.script("create_fn", |cx| {
@@ -429,7 +429,7 @@ async fn after_a_pause_indices_are_right_before_anything_is_handled() -> TestRes
         .resource(bench.handlers([ChangeHandler::new("create_fn", On::create())]))
         .resource(indexed(IndexHandler::new(), Duration::from_millis(300)))
         .peering(PeeringSettings::named("ours"));
-    let health = HealthEndpoint::unused().await?;
+    let health = HealthClient::on_free_port().await?;
     let operator = operator.liveness(format!("http://{}/healthz", health.address()).parse()?);
     let operator = bench.start_operator(operator).await?;
     bench.create("before", 1).await?;

@@ -11,7 +11,7 @@ use kopf_runtime::{
     ChangeHandler, Credentials, Error, HandlerError, HookHandler, Hooks, LoginResult, Namespaces,
     On, Operator,
 };
-use kopf_tests::{Failure, TestResult, try_eventually};
+use kopf_tests::{TestFailure, TestResult, try_eventually};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -64,9 +64,9 @@ struct Cluster<'a> {
 }
 
 impl<'a> Cluster<'a> {
-    async fn of(bench: &'a Bench) -> Result<Self, Failure> {
+    async fn of(bench: &'a Bench) -> Result<Self, TestFailure> {
         let sandbox = &bench.sandbox;
-        let file = sandbox.control_plane().kubeconfig(sandbox.identity())?;
+        let file = sandbox.control_plane().kubeconfig(sandbox.client_user())?;
         let kubeconfig = Kubeconfig::read_from(file)?;
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
@@ -86,7 +86,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// A new service account.
-    async fn account(&self, name: &str) -> Result<Credentials, Failure> {
+    async fn account(&self, name: &str) -> Result<Credentials, TestFailure> {
         let namespace = self.bench.sandbox.namespace();
         let yaml = ACCOUNT.replace("$NAMESPACE", namespace);
         self.bench

@@ -9,8 +9,8 @@ use kopf_runtime::{
     AdmissionError, ChangeHandler, DaemonHandler, EventHandler, EventType, FieldHandler,
     IndexHandler, Memo, On, Operation, SubHandler, TimerHandler, WebhookHandler,
 };
-use kopf_tests::sandbox::PATIENCE;
-use kopf_tests::{Peering, TestResult};
+use kopf_tests::sandbox::DEFAULT_TIMEOUT;
+use kopf_tests::{PeeringObject, TestResult};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ async fn all_handlers_of_an_object_share_its_memo_until_the_object_is_gone() -> 
 /// Passes over everything else that is told.
 async fn wait_for(bench: &mut Bench, news: &str) {
     let told = async { while bench.seen().await != news {} };
-    let told = tokio::time::timeout(PATIENCE, told).await;
+    let told = tokio::time::timeout(DEFAULT_TIMEOUT, told).await;
     told.unwrap_or_else(|_| panic!("never told: {news}"));
 }
 
@@ -174,7 +174,7 @@ async fn webhooks_see_the_memo_of_the_object_but_not_of_one_that_is_being_create
 #[tokio::test]
 async fn what_webhooks_remember_while_paused_is_there_for_handlers_later() -> TestResult {
     let hall = Hall::new("early-memos").await?;
-    let peering = Peering::create(&hall.sandbox, "default").await?;
+    let peering = PeeringObject::create(&hall.sandbox, "default").await?;
     let ahead = json!({"someone": {
         "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
     }});

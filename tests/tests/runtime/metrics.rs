@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kopf_tests::prometheus::Metrics;
-use kopf_tests::{Failure, TestResult, eventually};
+use kopf_tests::prometheus::PrometheusText;
+use kopf_tests::{TestFailure, TestResult, eventually};
 use serde_json::json;
 
 use crate::health::{Patient, Ward};
@@ -11,11 +11,11 @@ use crate::health::{Patient, Ward};
 /// Where the metrics are documented.
 const DOCUMENTED: &str = include_str!("../../../docs/observability.md");
 
-pub(crate) async fn metrics(patient: &Patient) -> Result<Metrics, Failure> {
+pub(crate) async fn metrics(patient: &Patient) -> Result<PrometheusText, TestFailure> {
     let answer = patient.get("/metrics").await?;
     assert_eq!(answer.status, 200);
     assert!(answer.head.contains("text/plain; version=0.0.4"));
-    Ok(Metrics::parse(&answer.body)?)
+    Ok(PrometheusText::parse(&answer.body)?)
 }
 
 /// Waits until a sample has a value.
@@ -24,7 +24,7 @@ pub(crate) async fn until(
     name: &str,
     labels: &[(&str, &str)],
     holds: impl Fn(f64) -> bool,
-) -> Result<Metrics, Failure> {
+) -> Result<PrometheusText, TestFailure> {
     eventually(&format!("{name} {labels:?}"), async || {
         let metrics = metrics(patient).await.ok()?;
         let value = metrics.value(name, labels)?;

@@ -1,9 +1,9 @@
 //! Several operators on the same objects: who handles them, and who waits for whom.
 
-use kopf_tests::operator::{Ending, Operator, Signal};
-use kopf_tests::peering::{LEGACY_GROUP, Peering};
+use kopf_tests::child_process::{ChildProcess, Ending, Signal};
+use kopf_tests::peering::{LEGACY_GROUP, PeeringObject};
 use kopf_tests::{
-    Failure, Identity, Objects, PrivateControlPlane, Sandbox, TestResult, eventually,
+    Objects, PrivateControlPlane, Sandbox, TestFailure, TestResult, User, eventually,
 };
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -15,15 +15,15 @@ const RESUMING: &str = "Resuming operations.";
 struct Stage {
     sandbox: Sandbox,
     widgets: Objects,
-    account: Identity,
+    account: User,
 }
 
 impl Stage {
-    async fn open(name: &str) -> Result<Self, Failure> {
+    async fn open(name: &str) -> Result<Self, TestFailure> {
         Self::in_sandbox(Sandbox::open(name).await?).await
     }
 
-    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, Failure> {
+    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, TestFailure> {
         Ok(Self {
             widgets: sandbox.define("Widget").await?,
             account: sandbox.administrator("operators"),
@@ -32,7 +32,7 @@ impl Stage {
     }
 
     /// Starts an operator of this name for the namespace of the sandbox.
-    fn start(&self, name: &str, arguments: &[&str]) -> Result<Operator, Failure> {
+    fn start(&self, name: &str, arguments: &[&str]) -> Result<ChildProcess, TestFailure> {
         let namespace = ["--namespace", self.sandbox.namespace()];
         self.start_with(name, &[&namespace, arguments].concat(), &[])
     }
@@ -42,7 +42,7 @@ impl Stage {
         name: &str,
         arguments: &[&str],
         variables: &[(&str, &str)],
-    ) -> Result<Operator, Failure> {
+    ) -> Result<ChildProcess, TestFailure> {
         let mut builder = self
             .sandbox
             .operator(env!("CARGO_BIN_EXE_replica-operator"), &self.account)?
@@ -57,7 +57,7 @@ impl Stage {
     }
 
     /// Runs a command of the operator and returns how it ended.
-    async fn command(&self, arguments: &[&str]) -> Result<(Ending, String), Failure> {
+    async fn command(&self, arguments: &[&str]) -> Result<(Ending, String), TestFailure> {
         let process = self
             .sandbox
             .operator(env!("CARGO_BIN_EXE_replica-operator"), &self.account)?
@@ -92,7 +92,7 @@ fn by(object: &DynamicObject) -> Option<&str> {
 }
 
 /// How often the log notes this about an object.
-fn notes(operator: &Operator, what: &str, object: &str) -> usize {
+fn notes(operator: &ChildProcess, what: &str, object: &str) -> usize {
     operator
         .log()
         .matches(&format!("NOTE {what} {object} "))
@@ -100,7 +100,7 @@ fn notes(operator: &Operator, what: &str, object: &str) -> usize {
 }
 
 /// Waits until the log has a text so many times.
-async fn told(operator: &Operator, text: &str, times: usize) -> TestResult {
+async fn told(operator: &ChildProcess, text: &str, times: usize) -> TestResult {
     eventually(&format!("{times} times {text:?}"), async || {
         (operator.log().matches(text).count() >= times).then_some(())
     })
@@ -110,7 +110,7 @@ async fn told(operator: &Operator, text: &str, times: usize) -> TestResult {
 #[tokio::test]
 async fn a_higher_priority_goes_ahead_and_gives_way_when_it_exits() -> TestResult {
     let stage = Stage::open("peers").await?;
-    let peering = Peering::create(&stage.sandbox, "ours").await?;
+    let peering = PeeringObject::create(&stage.sandbox, "ours").await?;
     let deployed = stage.start("deployed", &["--peering", "ours"])?;
     stage.create("one").await?;
     stage.handled_by("one", "deployed").await?;
@@ -143,7 +143,7 @@ async fn a_higher_priority_goes_ahead_and_gives_way_when_it_exits() -> TestResul
 #[tokio::test]
 async fn a_peer_that_dies_is_forgotten_after_its_lifetime() -> TestResult {
     let stage = Stage::open("death").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let peering = PeeringObject::create(&stage.sandbox, "default").await?;
     let dev = stage.start_with(
         "dev",
         &["--namespace", stage.sandbox.namespace(), "--dev"],
@@ -163,7 +163,7 @@ async fn a_peer_that_dies_is_forgotten_after_its_lifetime() -> TestResult {
 #[tokio::test]
 async fn what_runs_finishes_and_what_changed_during_the_pause_is_found_afterwards() -> TestResult {
     let stage = Stage::open("pause").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let peering = PeeringObject::create(&stage.sandbox, "default").await?;
     let operator = stage.start("deployed", &[])?;
     stage.create("goes").await?;
     stage.create("changes").await?;
@@ -208,7 +208,7 @@ async fn what_runs_finishes_and_what_changed_during_the_pause_is_found_afterward
 #[tokio::test]
 async fn equals_pause_unless_their_names_decide() -> TestResult {
     let stage = Stage::open("equals").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let peering = PeeringObject::create(&stage.sandbox, "default").await?;
     let a = stage.start("a", &[])?;
     peering.wait_for(&["a"]).await?;
     let b = stage.start("b", &[])?;
@@ -245,7 +245,7 @@ async fn equals_pause_unless_their_names_decide() -> TestResult {
 #[tokio::test]
 async fn signs_of_life_can_be_kept_out_of_the_log() -> TestResult {
     let stage = Stage::open("stealth").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let peering = PeeringObject::create(&stage.sandbox, "default").await?;
     let scope = ["--namespace", stage.sandbox.namespace()];
     let lively = [("REPLICA_LIFETIME", "2")];
     let loud = stage.start_with("loud", &scope, &lively)?;
@@ -275,7 +275,7 @@ async fn a_peering_that_must_exist_is_waited_for() -> TestResult {
         .wait_for_log("the peering \"later\" does not exist in")
         .await?;
     stage.create("one").await?;
-    let peering = Peering::create(&stage.sandbox, "later").await?;
+    let peering = PeeringObject::create(&stage.sandbox, "later").await?;
     stage.handled_by("one", "deployed").await?;
     peering.wait_for(&["deployed"]).await
 }
@@ -283,7 +283,7 @@ async fn a_peering_that_must_exist_is_waited_for() -> TestResult {
 #[tokio::test]
 async fn an_operator_on_its_own_takes_no_notice_of_others() -> TestResult {
     let stage = Stage::open("standalone").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let peering = PeeringObject::create(&stage.sandbox, "default").await?;
     let dev = stage.start("dev", &["--dev"])?;
     peering.wait_for(&["dev"]).await?;
     let alone = stage.start("alone", &["--standalone"])?;
@@ -298,7 +298,7 @@ async fn an_operator_on_its_own_takes_no_notice_of_others() -> TestResult {
 async fn a_conflict_in_one_namespace_pauses_the_operator_in_all() -> TestResult {
     let stage = Stage::open("two-scopes").await?;
     let other = Sandbox::open_on(stage.sandbox.control_plane().clone(), "two-scopes").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
+    let peering = PeeringObject::create(&stage.sandbox, "default").await?;
     peering.create_beside(other.namespace()).await?;
     let both = ["-n", stage.sandbox.namespace(), "-n", other.namespace()];
     let wide = stage.start_with("wide", &both, &[])?;
@@ -314,7 +314,7 @@ async fn a_conflict_in_one_namespace_pauses_the_operator_in_all() -> TestResult 
 #[tokio::test]
 async fn operators_of_the_whole_cluster_meet_at_an_object_of_the_cluster() -> TestResult {
     let stage = Stage::open("clusterwide").await?;
-    let peering = Peering::create_cluster_wide(&stage.sandbox).await?;
+    let peering = PeeringObject::create_cluster_wide(&stage.sandbox).await?;
     let name = peering.name().to_owned();
     let deployed = stage.start_with("deployed", &["-A", "--peering", &name], &[])?;
     stage.create("one").await?;
@@ -331,7 +331,7 @@ async fn operators_of_the_whole_cluster_meet_at_an_object_of_the_cluster() -> Te
 #[tokio::test]
 async fn operators_are_frozen_and_resumed_by_hand() -> TestResult {
     let stage = Stage::open("freeze").await?;
-    let peering = Peering::create(&stage.sandbox, "ours").await?;
+    let peering = PeeringObject::create(&stage.sandbox, "ours").await?;
     let operator = stage.start("deployed", &["--peering", "ours"])?;
     stage.create("one").await?;
     stage.handled_by("one", "deployed").await?;
@@ -375,7 +375,7 @@ async fn operators_are_frozen_and_resumed_by_hand() -> TestResult {
 #[tokio::test]
 async fn clocks_that_are_wrong_by_hours_neither_block_nor_let_two_run() -> TestResult {
     let stage = Stage::open("wrong-clock").await?;
-    Peering::create(&stage.sandbox, "default").await?;
+    PeeringObject::create(&stage.sandbox, "default").await?;
     let scope = ["--namespace", stage.sandbox.namespace()];
     let late = [("REPLICA_CLOCK", "-7200"), ("REPLICA_LIFETIME", "3")];
     let deployed = stage.start("deployed", &[])?;
@@ -403,7 +403,7 @@ async fn peerings_of_the_old_group_count_and_those_with_a_status_endpoint() -> T
     alone.terminate().await?;
 
     let peering =
-        Peering::create_in(&stage.sandbox, LEGACY_GROUP, "KopfPeering", "default").await?;
+        PeeringObject::create_in(&stage.sandbox, LEGACY_GROUP, "KopfPeering", "default").await?;
     let deployed = stage.start("deployed", &[])?;
     peering.wait_for(&["deployed"]).await?;
     let dev = stage.start("dev", &["--dev"])?;
@@ -413,8 +413,8 @@ async fn peerings_of_the_old_group_count_and_those_with_a_status_endpoint() -> T
     stage.handled_by("two", "deployed").await?;
     deployed.terminate().await?;
 
-    kopf_tests::peering::define_with_status_endpoint(&stage.sandbox).await?;
-    let peering = Peering::create(&stage.sandbox, "modern").await?;
+    kopf_tests::peering::define_with_status_subresource(&stage.sandbox).await?;
+    let peering = PeeringObject::create(&stage.sandbox, "modern").await?;
     let operator = stage.start("modern", &["--peering", "modern"])?;
     peering.wait_for(&["modern"]).await?;
     operator.terminate().await?;

@@ -6,7 +6,7 @@ use kopf_runtime::{
     ChangeHandler, EventHandler, HandlerError, Namespaces, On, Operator, TimerHandler,
 };
 use kopf_tests::peering::define;
-use kopf_tests::{Peering, Sandbox, TestResult, eventually, peering};
+use kopf_tests::{PeeringObject, Sandbox, TestResult, eventually, peering};
 use kube::ResourceExt as _;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use serde_json::json;
@@ -69,8 +69,8 @@ resources:
     );
     define(&place, peering::GROUP).await?;
     let peerings = [
-        Peering::create(&bench.sandbox, "default").await?,
-        Peering::create(&other, "default").await?,
+        PeeringObject::create(&bench.sandbox, "default").await?,
+        PeeringObject::create(&other, "default").await?,
     ];
     let account = Emitted::account(place.namespace());
     let all: Vec<_> = emitted

@@ -8,7 +8,7 @@ use kopf_runtime::{
     ChangeHandler, EventLayer, HandlerError, Namespaces, On, Operator, PostingLevel,
     ProgressPosting, Settings,
 };
-use kopf_tests::{Failure, TestResult, try_eventually};
+use kopf_tests::{TestFailure, TestResult, try_eventually};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -17,7 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::bench::Bench;
 
 impl Bench {
-    async fn events(&self) -> Result<Vec<Event>, Failure> {
+    async fn events(&self) -> Result<Vec<Event>, TestFailure> {
         let events: Api<Event> = Api::namespaced(self.sandbox.client(), self.sandbox.namespace());
         Ok(events.list(&ListParams::default()).await?.items)
     }
@@ -43,7 +43,7 @@ impl Bench {
         .await;
         if waited.is_err() {
             let events: Vec<String> = self.events().await?.iter().map(told).collect();
-            return Err(Failure::new(format!("{events:#?}")));
+            return Err(TestFailure::new(format!("{events:#?}")));
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use kopf_tests::operator::{Builder, Ending, Operator as Process, Signal};
-use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use kopf_tests::child_process::{ChildProcess, ChildProcessBuilder, Ending, Signal};
+use kopf_tests::{Objects, Sandbox, TestFailure, TestResult};
 use serde_json::json;
 
 const STORM: &str = env!("CARGO_BIN_EXE_storm-operator");
@@ -15,13 +15,13 @@ struct Storm {
 }
 
 impl Storm {
-    async fn new(name: &str) -> Result<Self, Failure> {
+    async fn new(name: &str) -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open(name).await?;
         let objects = sandbox.define("Widget").await?;
         Ok(Self { sandbox, objects })
     }
 
-    fn builder(&self, program: &str) -> Result<Builder, Failure> {
+    fn builder(&self, program: &str) -> Result<ChildProcessBuilder, TestFailure> {
         let identity = self.sandbox.administrator("operator");
         let builder = self.sandbox.operator(program, &identity)?;
         Ok(builder
@@ -30,7 +30,7 @@ impl Storm {
     }
 
     /// The operator as a script starts it; `$STORM` is the program.
-    fn scripted(&self, script: &str) -> Result<Builder, Failure> {
+    fn scripted(&self, script: &str) -> Result<ChildProcessBuilder, TestFailure> {
         let builder = self.builder("/bin/bash")?.env("STORM", STORM);
         Ok(builder.arg("-c").arg(script))
     }
@@ -53,7 +53,7 @@ impl Storm {
 #[tokio::test]
 async fn the_exit_code_tells_why_the_operator_ended() -> TestResult {
     let storm = Storm::new("exit-codes").await?;
-    let ending = async |builder: Builder| -> Result<(Ending, String), Failure> {
+    let ending = async |builder: ChildProcessBuilder| -> Result<(Ending, String), TestFailure> {
         let process = builder.start()?;
         let ending = process.wait().await?;
         Ok((ending, process.log()))
@@ -135,7 +135,7 @@ async fn no_home_no_user_no_writable_file_and_the_work_goes_on() -> TestResult {
 
 #[tokio::test]
 async fn a_reader_of_the_definitions_may_have_seen_enough() -> TestResult {
-    let process = Process::of("/bin/bash")
+    let process = ChildProcess::command("/bin/bash")
         .env("STORM", STORM)
         .arg("-c")
         .arg("exec 3> >(true); wait $!; exec \"$STORM\" crd >&3")
@@ -268,7 +268,7 @@ async fn a_variable_of_a_flag_says_yes_or_no() -> TestResult {
 #[tokio::test]
 async fn handlers_that_block_all_threads_cannot_keep_the_operator_from_ending() -> TestResult {
     let storm = Storm::new("blocked").await?;
-    let blocked = async || -> Result<Process, Failure> {
+    let blocked = async || -> Result<ChildProcess, TestFailure> {
         let process = storm
             .builder(STORM)?
             .env("TOKIO_WORKER_THREADS", "1")
@@ -297,11 +297,11 @@ async fn stopping_under_load_is_quick_and_loses_nothing() -> TestResult {
     for number in 0..OBJECTS {
         storm.create(&format!("object-{number}")).await?;
     }
-    let busy = || -> Result<Process, Failure> {
+    let busy = || -> Result<ChildProcess, TestFailure> {
         let builder = storm.builder(STORM)?.env("STORM_PAUSE", "100");
         Ok(builder.start()?)
     };
-    let calls = |process: &Process| process.log().matches("is done with object-").count();
+    let calls = |process: &ChildProcess| process.log().matches("is done with object-").count();
     let first = busy()?;
     first.wait_for_log("is done with object-").await?;
     let begin = Instant::now();

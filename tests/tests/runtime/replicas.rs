@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
+use kopf_tests::child_process::{ChildProcess, Ending, Signal};
 use kopf_tests::fault_proxy::ProxiedRequest;
-use kopf_tests::operator::{Ending, Operator, Signal};
-use kopf_tests::{Failure, FaultProxy, Objects, Sandbox, TestResult, eventually};
+use kopf_tests::{FaultProxy, Objects, Sandbox, TestFailure, TestResult, eventually};
 use kube::api::{DynamicObject, ListParams};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -33,7 +33,7 @@ pub(crate) struct Replicas {
 
 /// One process and the proxy that it talks through.
 pub(crate) struct Replica {
-    pub(crate) process: Operator,
+    pub(crate) process: ChildProcess,
     pub(crate) proxy: FaultProxy,
     /// When it went on after it was stopped.
     thaws: Vec<Instant>,
@@ -61,7 +61,10 @@ pub(crate) struct Balance {
 
 impl Replicas {
     /// Three of them, with clocks that are wrong by so many seconds in turn.
-    pub(crate) async fn start(sandbox: Sandbox, clocks: &'static [i64]) -> Result<Self, Failure> {
+    pub(crate) async fn start(
+        sandbox: Sandbox,
+        clocks: &'static [i64],
+    ) -> Result<Self, TestFailure> {
         let mut replicas = Self {
             widgets: sandbox.define("Widget").await?,
             sandbox,
@@ -111,11 +114,11 @@ impl Replicas {
     }
 
     /// Who holds the lease, once somebody does who runs.
-    pub(crate) async fn leader(&self) -> Result<String, Failure> {
+    pub(crate) async fn leader(&self) -> Result<String, TestFailure> {
         self.leader_other_than("").await
     }
 
-    pub(crate) async fn leader_other_than(&self, old: &str) -> Result<String, Failure> {
+    pub(crate) async fn leader_other_than(&self, old: &str) -> Result<String, TestFailure> {
         let leases = self
             .sandbox
             .objects("coordination.k8s.io/v1", "Lease")
@@ -136,11 +139,11 @@ impl Replicas {
     }
 
     /// Ends a replica, gracefully or not.
-    pub(crate) async fn end(&mut self, name: &str, signal: Signal) -> Result<Ending, Failure> {
+    pub(crate) async fn end(&mut self, name: &str, signal: Signal) -> Result<Ending, TestFailure> {
         let replica = self
             .running
             .remove(name)
-            .ok_or_else(|| Failure::new(format!("{name} does not run")))?;
+            .ok_or_else(|| TestFailure::new(format!("{name} does not run")))?;
         replica.process.signal(signal)?;
         let ending = replica.process.wait().await?;
         self.gone.push((name.to_owned(), replica));
@@ -152,7 +155,7 @@ impl Replicas {
         let replica = self
             .running
             .get_mut(name)
-            .ok_or_else(|| Failure::new(format!("{name} does not run")))?;
+            .ok_or_else(|| TestFailure::new(format!("{name} does not run")))?;
         replica.thaws.push(Instant::now());
         Ok(replica.process.signal(Signal::CONT)?)
     }
@@ -189,7 +192,7 @@ impl Replicas {
     }
 
     /// Waits until nothing is left to do, and checks who did what under which lease.
-    pub(crate) async fn settle(&self) -> Result<Balance, Failure> {
+    pub(crate) async fn settle(&self) -> Result<Balance, TestFailure> {
         eventually("all objects are handled", async || {
             let all = self.widgets.api().list(&ListParams::default()).await.ok()?;
             let handled = all.items.iter().filter(|it| is_handled(it)).count();
@@ -245,7 +248,11 @@ impl Replicas {
     }
 
     /// The first note of this kind by a replica after a moment.
-    pub(crate) async fn first_begin(&self, name: &str, after: Instant) -> Result<Instant, Failure> {
+    pub(crate) async fn first_begin(
+        &self,
+        name: &str,
+        after: Instant,
+    ) -> Result<Instant, TestFailure> {
         eventually("the new leader begins", async || {
             let notes = notes(&self.replica(name).process);
             let mut begun = notes
@@ -345,7 +352,7 @@ impl Tenure {
 }
 
 /// What the handlers of a process noted so far.
-pub(crate) fn notes(process: &Operator) -> Vec<Note> {
+pub(crate) fn notes(process: &ChildProcess) -> Vec<Note> {
     let (here, there) = (Instant::now(), clock_gettime(ClockId::Monotonic));
     let there = Duration::new(
         there.tv_sec.unsigned_abs(),

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use futures::TryStreamExt as _;
 use kopf_runtime::{ChangeHandler, On};
-use kopf_tests::censor::{Censor, without_records};
-use kopf_tests::webhook::Verdict;
-use kopf_tests::{Failure, Objects, TestResult, eventually};
+use kopf_tests::rewriting_webhook::{RewritingWebhook, strip_kopf_annotations};
+use kopf_tests::webhook::WebhookReply;
+use kopf_tests::{Objects, TestFailure, TestResult, eventually};
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, WatchEvent, WatchParams};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::bench::{Bench, LAST_HANDLED};
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 /// Waits for an event on the object whose message has this in it.
-async fn told(bench: &Bench, part: &str) -> Result<DynamicObject, Failure> {
+async fn told(bench: &Bench, part: &str) -> Result<DynamicObject, TestFailure> {
     let events = bench.sandbox.objects("v1", "Event").await?;
     eventually(&format!("it is told that {part}"), async || {
         let events = events.api().list(&Default::default()).await.ok()?;
@@ -34,7 +34,8 @@ async fn told(bench: &Bench, part: &str) -> Result<DynamicObject, Failure> {
 #[tokio::test]
 async fn records_that_a_webhook_takes_away_slow_the_handler_down() -> TestResult {
     let mut bench = Bench::new("stripped").await?;
-    let censor = Censor::of(&bench.sandbox, &bench.objects, without_records).await?;
+    let webhook =
+        RewritingWebhook::register(&bench.sandbox, &bench.objects, strip_kopf_annotations).await?;
     let counter = AtomicUsize::new(0);
     bench.script("create_fn", move |cx| {
         let count = counter.fetch_add(1, Ordering::Relaxed);
@@ -54,7 +55,7 @@ async fn records_that_a_webhook_takes_away_slow_the_handler_down() -> TestResult
     let event = told(&bench, "does not keep it").await?;
     let message = event.data["message"].as_str().unwrap_or_default();
     assert!(message.contains(LAST_HANDLED), "{message}");
-    censor.retire().await?;
+    webhook.unregister().await?;
     bench.handled("one", 1).await?;
     operator.stop().await
 }
@@ -62,13 +63,13 @@ async fn records_that_a_webhook_takes_away_slow_the_handler_down() -> TestResult
 #[tokio::test]
 async fn a_finalizer_that_a_webhook_takes_away_is_added_ever_more_slowly() -> TestResult {
     let mut bench = Bench::new("unheld").await?;
-    let censor = Censor::of(&bench.sandbox, &bench.objects, |request| {
+    let webhook = RewritingWebhook::register(&bench.sandbox, &bench.objects, |request| {
         let held = request["object"]["metadata"]["finalizers"].is_array();
         let stamp = json!({"op": "add", "path": "/metadata/labels", "value": {
-            "censor.test/request": request["uid"],
+            "webhook.test/request": request["uid"],
         }});
         let release = json!({"op": "remove", "path": "/metadata/finalizers"});
-        Verdict::Patch(if held {
+        WebhookReply::Patch(if held {
             json!([stamp, release])
         } else {
             json!([stamp])
@@ -91,7 +92,7 @@ async fn a_finalizer_that_a_webhook_takes_away_is_added_ever_more_slowly() -> Te
     let event = told(&bench, "does not keep it").await?;
     let message = event.data["message"].as_str().unwrap_or_default();
     assert!(message.contains(FINALIZER), "{message}");
-    censor.retire().await?;
+    webhook.unregister().await?;
     bench
         .objects
         .wait_until("one", "it is held", |it| it.finalizers() == [FINALIZER])
@@ -104,11 +105,11 @@ async fn a_finalizer_that_a_webhook_takes_away_is_added_ever_more_slowly() -> Te
 #[tokio::test]
 async fn what_a_webhook_reverts_of_a_handlers_patch_calls_nobody_again() -> TestResult {
     let mut bench = Bench::new("reverted").await?;
-    let censor = Censor::of(&bench.sandbox, &bench.objects, |request| {
+    let webhook = RewritingWebhook::register(&bench.sandbox, &bench.objects, |request| {
         if request["object"]["spec"]["note"].is_null() {
-            return Verdict::Allow;
+            return WebhookReply::Allow;
         }
-        Verdict::Patch(json!([{"op": "remove", "path": "/spec/note"}]))
+        WebhookReply::Patch(json!([{"op": "remove", "path": "/spec/note"}]))
     })
     .await?;
     bench.script("update_fn", |cx| {
@@ -126,14 +127,14 @@ async fn what_a_webhook_reverts_of_a_handlers_patch_calls_nobody_again() -> Test
         assert_eq!(one.data["spec"], json!({"size": size}));
     }
     assert_eq!(bench.calls_so_far().len(), 2);
-    censor.retire().await?;
+    webhook.unregister().await?;
     operator.stop().await
 }
 
 /// Somebody who undoes every state of `one` that he does not like, as fast as he can.
 struct Rival {
     rounds: Arc<AtomicUsize>,
-    task: JoinHandle<Result<(), Failure>>,
+    task: JoinHandle<Result<(), TestFailure>>,
 }
 
 impl Rival {
@@ -158,7 +159,7 @@ impl Rival {
     }
 
     /// Waits for more rounds, and tells how long they took.
-    async fn goes_on_for(&self, more: usize) -> Result<Duration, Failure> {
+    async fn goes_on_for(&self, more: usize) -> Result<Duration, TestFailure> {
         let begun = Instant::now();
         let goal = self.rounds.load(Ordering::Relaxed) + more;
         eventually("the rival has had his rounds", async || {

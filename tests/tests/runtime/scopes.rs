@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Namespace;
 use kopf_runtime::{EventHandler, Namespaces, Operator, ResourceHandlers, WebhookHandler};
-use kopf_tests::{Failure, Peering, TestResult, eventually, try_eventually};
+use kopf_tests::{PeeringObject, TestFailure, TestResult, eventually, try_eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ impl<'a> Neighbours<'a> {
         Api::namespaced_with(client, &self.name(suffix), resource)
     }
 
-    async fn put(&self, suffix: &str, name: &str, size: u32) -> Result<(), Failure> {
+    async fn put(&self, suffix: &str, name: &str, size: u32) -> Result<(), TestFailure> {
         let mut object = DynamicObject::new(name, self.bench.objects.resource());
         object.data = json!({"spec": {"size": size}});
         let objects = self.objects(suffix);
@@ -192,7 +192,7 @@ impl Meeting {
 async fn peerings_of_all_namespaces_that_match_count_as_these_come() -> TestResult {
     let mut bench = Bench::new("glob-peers").await?;
     let identity = bench.identity();
-    let outside = Peering::create(&bench.sandbox, "default").await?;
+    let outside = PeeringObject::create(&bench.sandbox, "default").await?;
     let pattern = format!("{}-*", bench.sandbox.namespace());
     let operator = Operator::new("bench")
         .identity("me")

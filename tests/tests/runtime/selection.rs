@@ -11,7 +11,7 @@ use kopf_runtime::{
     RunningOperator, Selector, TextTest, TimerHandler, WebhookHandler,
 };
 use kopf_tests::audit::AuditedRequest;
-use kopf_tests::{Failure, Objects, TestResult, try_eventually};
+use kopf_tests::{Objects, TestFailure, TestResult, try_eventually};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ struct Definition<'a> {
 }
 
 impl Definition<'_> {
-    async fn apply(&self, bench: &Bench) -> Result<Objects, Failure> {
+    async fn apply(&self, bench: &Bench) -> Result<Objects, TestFailure> {
         let Self {
             kind,
             below,
@@ -66,7 +66,7 @@ spec:
     }
 }
 
-async fn define(bench: &Bench, kind: &str, category: &str) -> Result<Objects, Failure> {
+async fn define(bench: &Bench, kind: &str, category: &str) -> Result<Objects, TestFailure> {
     let definition = Definition {
         kind,
         below: "",
@@ -76,7 +76,7 @@ async fn define(bench: &Bench, kind: &str, category: &str) -> Result<Objects, Fa
     definition.apply(bench).await
 }
 
-async fn definitions(bench: &Bench) -> Result<Api<DynamicObject>, Failure> {
+async fn definitions(bench: &Bench) -> Result<Api<DynamicObject>, TestFailure> {
     let definitions = bench
         .sandbox
         .objects("apiextensions.k8s.io/v1", "CustomResourceDefinition");
@@ -108,7 +108,7 @@ fn here(bench: &Bench, operator: Operator) -> Operator {
     operator.namespaces(Namespaces::Only(vec![bench.sandbox.namespace().to_owned()]))
 }
 
-async fn ready(bench: &Bench, resource: ResourceHandlers) -> Result<RunningOperator, Failure> {
+async fn ready(bench: &Bench, resource: ResourceHandlers) -> Result<RunningOperator, TestFailure> {
     let operator = here(bench, Operator::new("selecting").resource(resource));
     let running = operator.spawn(bench.sandbox.client());
     running.ready().await?;

@@ -182,7 +182,7 @@ async fn the_answer_of_probes_is_kept_as_long_as_the_settings_say() -> TestResul
     let ward = Ward::open("probe-cache").await?;
     let patient = ward.admit(&[("HEALTH_PROBE_CACHE", "0")]).await?;
     patient.until("/readyz", 200).await?;
-    let count = async || -> Result<Option<u64>, kopf_tests::Failure> {
+    let count = async || -> Result<Option<u64>, kopf_tests::TestFailure> {
         Ok(patient.get("/healthz").await?.json()["count"].as_u64())
     };
     let first = count().await?;

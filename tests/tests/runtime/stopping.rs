@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf_runtime::{ChangeHandler, On, Operator, Settings};
-use kopf_tests::operator::{Ending, Operator as Process, Signal};
+use kopf_tests::child_process::{ChildProcess, Ending, Signal};
 use kopf_tests::{Sandbox, TestResult};
 use serde_json::json;
 use tokio::sync::watch;
@@ -77,7 +77,7 @@ async fn the_first_signal_asks_and_the_second_does_not() -> TestResult {
     let sandbox = Sandbox::open("signals").await?;
     let objects = sandbox.define("Widget").await?;
     let identity = sandbox.administrator("operator");
-    let process: Process = sandbox
+    let process: ChildProcess = sandbox
         .operator(env!("CARGO_BIN_EXE_storm-operator"), &identity)?
         .env("STORM_GROUP", sandbox.group())
         .env("STORM_ENDLESS", "yes")
@@ -95,7 +95,7 @@ async fn the_first_signal_asks_and_the_second_does_not() -> TestResult {
 
 #[tokio::test]
 async fn the_definitions_are_printed() -> TestResult {
-    let process = Process::of(env!("CARGO_BIN_EXE_storm-operator"))
+    let process = ChildProcess::command(env!("CARGO_BIN_EXE_storm-operator"))
         .arg("crd")
         .start()?;
     assert_eq!(process.wait().await?, Ending::Exit(0));

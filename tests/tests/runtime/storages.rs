@@ -9,7 +9,7 @@ use kopf_runtime::storage::{
     ProgressStorage, Record,
 };
 use kopf_runtime::{ChangeHandler, HandlerError, Old, On, Settings};
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kopf_tests::{Sandbox, TestResult};
 use kube::ResourceExt as _;
 use serde_json::json;

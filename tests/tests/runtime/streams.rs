@@ -5,7 +5,7 @@ use kopf_runtime::{
     ChangeHandler, EventHandler, On, Operator, Resource, ResourceSpec, Settings, TextTest,
     ValueTest,
 };
-use kopf_tests::guard::Component;
+use kopf_tests::supervisor::Component;
 use kopf_tests::{
     Fault, FaultProxy, PrivateControlPlane, RequestMatch, TestResult, try_eventually,
 };
@@ -279,7 +279,7 @@ async fn a_deletion_while_no_watch_was_open_is_noticed() -> TestResult {
     proxy.cut_all();
     bench.objects.delete("goes").await?;
     bench.objects.wait_gone("goes").await?;
-    proxy.heal();
+    proxy.clear_faults();
     proxy.once(watches(), Fault::Answer(StatusCode::GONE));
     let seen = [bench.seen().await, bench.seen().await];
     assert_eq!(seen, ["stays LISTED 2", "goes DELETED 1"]);

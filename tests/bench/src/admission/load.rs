@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use kopf_tests::Failure;
+use kopf_tests::TestFailure;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
@@ -54,7 +54,7 @@ enum Plan {
 }
 
 impl Load {
-    pub(crate) fn new(target: &Target, connections: u32) -> Result<Self, Failure> {
+    pub(crate) fn new(target: &Target, connections: u32) -> Result<Self, TestFailure> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(target.authority.as_bytes())?)?;
         let provider = Arc::new(crypto::ring::default_provider());
@@ -75,24 +75,24 @@ impl Load {
     }
 
     /// As fast as possible, for a while.
-    pub(crate) async fn peak(&self, duration: Duration) -> Result<Measured, Failure> {
+    pub(crate) async fn peak(&self, duration: Duration) -> Result<Measured, TestFailure> {
         self.run(|_| Plan::Until(Instant::now() + duration)).await
     }
 
     /// At a rate, for a while.
-    pub(crate) async fn paced(&self, rate: f64, duration: Duration) -> Result<Measured, Failure> {
+    pub(crate) async fn paced(&self, rate: f64, duration: Duration) -> Result<Measured, TestFailure> {
         let pause = Duration::from_secs_f64(f64::from(self.connections) / rate);
         let until = Instant::now() + duration;
         self.run(|_| Plan::Paced { until, pause }).await
     }
 
     /// So many reviews.
-    pub(crate) async fn count(&self, reviews: u64) -> Result<Measured, Failure> {
+    pub(crate) async fn count(&self, reviews: u64) -> Result<Measured, TestFailure> {
         let left = Arc::new(AtomicI64::new(i64::try_from(reviews)?));
         self.run(|_| Plan::Count(Arc::clone(&left))).await
     }
 
-    async fn run(&self, plan: impl Fn(u32) -> Plan) -> Result<Measured, Failure> {
+    async fn run(&self, plan: impl Fn(u32) -> Plan) -> Result<Measured, TestFailure> {
         let started = Instant::now();
         let mut clients = JoinSet::new();
         for number in 0..self.connections {
@@ -111,7 +111,7 @@ impl Load {
 }
 
 impl Client {
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Failure> {
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, TestFailure> {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
         stream.set_nodelay(true)?;
         let stream = self
@@ -123,7 +123,7 @@ impl Client {
         Ok(sender)
     }
 
-    async fn ask(self: Arc<Self>, plan: Plan, number: u32) -> Result<Vec<Duration>, Failure> {
+    async fn ask(self: Arc<Self>, plan: Plan, number: u32) -> Result<Vec<Duration>, TestFailure> {
         let mut connection = self.connect().await?;
         let mut latencies = Vec::new();
         let mut due = Instant::now();
@@ -158,7 +158,7 @@ impl Client {
             latencies.push(begun.elapsed());
             let allowed = answer.windows(6).any(|text| text == b"\"allow");
             if !status.is_success() || !allowed {
-                return Err(Failure::new(format!("{status}: {answer:?}")));
+                return Err(TestFailure::new(format!("{status}: {answer:?}")));
             }
         }
         Ok(latencies)

@@ -19,7 +19,7 @@ pub(crate) enum Answer {
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// How long a definition may take to be served or to go away.
-const PATIENCE: Duration = Duration::from_secs(120);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The definition as the test installs it: the status is validated with the rest of the object,
 /// and no webhook stands between.
@@ -148,7 +148,7 @@ async fn until<T, F: Future<Output = Option<T>>>(
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait)
+    tokio::time::timeout(DEFAULT_TIMEOUT, wait)
         .await
         .map_err(|_| "the definition is not served".to_owned())
 }

@@ -4,7 +4,7 @@ use http::{Request, header};
 use kopf_runtime::WebhookHandler;
 use kopf_runtime::admission::{ClientVerification, Server, Webhooks};
 use kopf_tests::pki::Authority;
-use kopf_tests::{Failure, PrivateControlPlane, Sandbox, TestResult};
+use kopf_tests::{PrivateControlPlane, Sandbox, TestFailure, TestResult};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ struct Credentials {
 }
 
 impl Credentials {
-    fn for_webhooks_on(port: u16) -> Result<Self, Failure> {
+    fn for_webhooks_on(port: u16) -> Result<Self, TestFailure> {
         let credentials = Self {
             folder: tempfile::tempdir()?,
         };

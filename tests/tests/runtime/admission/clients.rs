@@ -6,7 +6,7 @@ use kopf_runtime::admission::{ClientVerification, Limits, Protocol, Server, Tunn
 use kopf_runtime::{AdmissionResult, Validation, WebhookHandler};
 use kopf_tests::pki::{Authority, Certified};
 use kopf_tests::sandbox::eventually;
-use kopf_tests::{Failure, TestResult};
+use kopf_tests::{TestFailure, TestResult};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -49,7 +49,7 @@ async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8])
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-async fn say(port: u16, bytes: &[u8]) -> Result<String, Failure> {
+async fn say(port: u16, bytes: &[u8]) -> Result<String, TestFailure> {
     let stream = TcpStream::connect(("127.0.0.1", port)).await?;
     Ok(exchange(stream, bytes).await)
 }
@@ -62,7 +62,7 @@ async fn listening(port: u16) -> TestResult {
     Ok(())
 }
 
-async fn plain(hall: &Hall, limits: Limits) -> Result<(u16, Running), Failure> {
+async fn plain(hall: &Hall, limits: Limits) -> Result<(u16, Running), TestFailure> {
     let port = free_port()?;
     let server = Server::local("localhost")
         .port(port)
@@ -225,7 +225,7 @@ async fn tls(
     port: u16,
     trusted: &str,
     client: Option<&Certified>,
-) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Failure> {
+) -> Result<tokio_rustls::client::TlsStream<TcpStream>, TestFailure> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(trusted.as_bytes())?)?;
     let provider = Arc::new(crypto::ring::default_provider());

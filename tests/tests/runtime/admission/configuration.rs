@@ -5,7 +5,7 @@ use std::time::Duration;
 use kopf_runtime::admission::{Published, Server, Webhooks};
 use kopf_runtime::{TextTest, WebhookHandler};
 use kopf_tests::sandbox::eventually;
-use kopf_tests::{Failure, Sandbox, TestResult};
+use kopf_tests::{Sandbox, TestFailure, TestResult};
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -168,7 +168,7 @@ async fn an_operator_that_may_not_configure_its_webhooks_says_so() -> TestResult
 }
 
 /// A Service that leads to a port of this machine, in a namespace of its own.
-pub(super) async fn service(port: u16) -> Result<Sandbox, Failure> {
+pub(super) async fn service(port: u16) -> Result<Sandbox, TestFailure> {
     let sandbox = Sandbox::open("service").await?;
     let service = format!(
         "{{apiVersion: v1, kind: Service, metadata: {{name: hooks}}, \

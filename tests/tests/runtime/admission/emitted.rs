@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use kopf_runtime::admission::{Certificates, Server, Webhooks};
 use kopf_runtime::{Resource, WebhookHandler};
-use kopf_tests::{Failure, Identity, Sandbox, TestResult, eventually, pki};
+use kopf_tests::{Sandbox, TestFailure, TestResult, User, eventually, pki};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ const KINDS: [&str; 2] = [
 ];
 
 /// What the generator makes of an operator with a webhook of each sort.
-fn emitted(hall: &Hall, operator: &str, configuration: &str) -> Result<Emitted, Failure> {
+fn emitted(hall: &Hall, operator: &str, configuration: &str) -> Result<Emitted, TestFailure> {
     let manifest = format!(
         "
 apiVersion: kopf-gen.dev/v1
@@ -103,7 +103,7 @@ resources:
 // === impl Deployment ===
 
 impl Deployment {
-    async fn new(name: &str, configuration: &str) -> Result<Self, Failure> {
+    async fn new(name: &str, configuration: &str) -> Result<Self, TestFailure> {
         let hall = Hall::new(name).await?;
         let place = Sandbox::open(name).await?;
         let emitted = emitted(&hall, place.namespace(), configuration)?;
@@ -152,7 +152,7 @@ impl Deployment {
         format!("{}-webhook", self.place.namespace())
     }
 
-    fn account(&self) -> Identity {
+    fn account(&self) -> User {
         Emitted::account(self.place.namespace())
     }
 
@@ -168,7 +168,7 @@ impl Deployment {
         behind_service(&self.place, &self.service(), self.port, self.port)
     }
 
-    async fn start(&self, webhooks: Webhooks) -> Result<Running, Failure> {
+    async fn start(&self, webhooks: Webhooks) -> Result<Running, TestFailure> {
         let plane = self.place.control_plane();
         let client = plane.client(&self.account()).await?;
         Ok(self.hall.start_as(self.resource(), webhooks, client))
@@ -185,7 +185,7 @@ impl Deployment {
     }
 
     /// Waits for the words with which the operator ends.
-    async fn last_words(&self, webhooks: Webhooks) -> Result<String, Failure> {
+    async fn last_words(&self, webhooks: Webhooks) -> Result<String, TestFailure> {
         let error = self.start(webhooks).await?.error().await;
         let mut text = error.to_string();
         let mut cause = std::error::Error::source(&error);

@@ -9,7 +9,7 @@ use kopf_runtime::{
     ResourceSpec, Scope, StatusSubresource, UserInfo, Validation, WebhookHandler,
 };
 use kopf_tests::sandbox::eventually;
-use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use kopf_tests::{Objects, Sandbox, TestFailure, TestResult};
 use kube::api::{DynamicObject, PostParams};
 use kube::core::Status;
 use serde_json::{Value, json};
@@ -165,11 +165,11 @@ impl Gate {
 // === impl Hall ===
 
 impl Hall {
-    pub(crate) async fn new(name: &str) -> Result<Self, Failure> {
+    pub(crate) async fn new(name: &str) -> Result<Self, TestFailure> {
         Self::in_sandbox(Sandbox::open(name).await?).await
     }
 
-    pub(crate) async fn in_sandbox(sandbox: Sandbox) -> Result<Self, Failure> {
+    pub(crate) async fn in_sandbox(sandbox: Sandbox) -> Result<Self, TestFailure> {
         let _ = tracing_subscriber::fmt()
             .with_env_filter("info")
             .with_test_writer()
@@ -246,7 +246,7 @@ impl Hall {
         &self,
         resource: Resource<Value, Gate>,
         webhooks: Webhooks,
-    ) -> Result<Running, Failure> {
+    ) -> Result<Running, TestFailure> {
         let running = self.start(resource, webhooks);
         self.asked().await?;
         Ok(running)
@@ -285,7 +285,10 @@ impl Hall {
     }
 
     /// The configuration of one kind of webhooks, if it is there.
-    pub(crate) async fn configuration(&self, kind: &str) -> Result<Option<DynamicObject>, Failure> {
+    pub(crate) async fn configuration(
+        &self,
+        kind: &str,
+    ) -> Result<Option<DynamicObject>, TestFailure> {
         let objects = self
             .sandbox
             .objects("admissionregistration.k8s.io/v1", kind)

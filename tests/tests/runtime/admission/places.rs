@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
-use kopf_tests::operator::{Ending, Operator};
+use kopf_tests::child_process::{ChildProcess, Ending};
 use kopf_tests::pki::Authority;
-use kopf_tests::{Failure, Objects, PrivateControlPlane, Sandbox, TestResult, eventually};
+use kopf_tests::{Objects, PrivateControlPlane, Sandbox, TestFailure, TestResult, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ struct Lookalike {
 }
 
 impl Lookalike {
-    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, Failure> {
+    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, TestFailure> {
         Ok(Self {
             widgets: sandbox.define("Widget").await?,
             folder: tempfile::tempdir()?,
@@ -28,9 +28,9 @@ impl Lookalike {
     }
 
     /// The kubeconfig of an administrator, after somebody has changed it.
-    fn kubeconfig(&self, change: impl FnOnce(&mut Value)) -> Result<PathBuf, Failure> {
+    fn kubeconfig(&self, change: impl FnOnce(&mut Value)) -> Result<PathBuf, TestFailure> {
         let plane = self.sandbox.control_plane();
-        let original = plane.kubeconfig(self.sandbox.identity())?;
+        let original = plane.kubeconfig(self.sandbox.client_user())?;
         let mut config = serde_saphyr::from_str(&std::fs::read_to_string(original)?)?;
         change(&mut config);
         let file = self.folder.path().join("kubeconfig");
@@ -38,11 +38,11 @@ impl Lookalike {
         Ok(file)
     }
 
-    fn start(&self, kubeconfig: &PathBuf) -> Result<Operator, Failure> {
+    fn start(&self, kubeconfig: &PathBuf) -> Result<ChildProcess, TestFailure> {
         let program = env!("CARGO_BIN_EXE_health-operator");
         let operator = self
             .sandbox
-            .operator(program, self.sandbox.identity())?
+            .operator(program, self.sandbox.client_user())?
             .env("KUBECONFIG", kubeconfig)
             .env("HEALTH_GROUP", self.sandbox.group())
             .env("HEALTH_WEBHOOK", "auto")
@@ -53,7 +53,7 @@ impl Lookalike {
     }
 
     /// The host in the URL that an operator gives to the API server.
-    async fn announced(&self, kubeconfig: &PathBuf) -> Result<String, Failure> {
+    async fn announced(&self, kubeconfig: &PathBuf) -> Result<String, TestFailure> {
         let operator = self.start(kubeconfig)?;
         operator
             .wait_for_log("the API server knows the webhooks")
@@ -66,7 +66,7 @@ impl Lookalike {
         Ok(host.unwrap_or_default().to_owned())
     }
 
-    async fn url(&self) -> Result<String, Failure> {
+    async fn url(&self) -> Result<String, TestFailure> {
         let kind = "ValidatingWebhookConfiguration";
         let sandbox = &self.sandbox;
         let objects = sandbox

@@ -90,7 +90,7 @@ async fn webhooks_see_who_does_what_to_which_state() -> TestResult {
     let operator = hall
         .open(hall.checked(WebhookHandler::new("check")), hall.local())
         .await?;
-    let user = hall.sandbox.identity().name().to_owned();
+    let user = hall.sandbox.client_user().name().to_owned();
 
     hall.widgets
         .create("one", json!({"spec": {"size": 1}}))

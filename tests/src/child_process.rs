@@ -1,4 +1,4 @@
-//! An operator (or any other program) as a child process: its log, its signals, its end.
+//! An operator or another program as a child process: its log, signals and exit status.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _, BufReader};
@@ -15,84 +15,87 @@ use tokio::time::timeout;
 
 pub use rustix::process::Signal;
 
-use crate::failure::Failure;
-use crate::guard;
-use crate::guard::leash::Report;
-use crate::sandbox::PATIENCE;
+pub mod wrapper;
+
+use wrapper::ChildReport;
+
+use crate::sandbox::DEFAULT_TIMEOUT;
+use crate::supervisor;
+use crate::test_failure::TestFailure;
 
 /// How many lines of the log a failure shows.
 const LOG_LINES: usize = 60;
 
-/// How long the rest of the log of an ended program is waited for.
-const LAST_WORDS_WITHIN: Duration = Duration::from_secs(5);
+/// The time to wait for the rest of an ended program's log.
+const LOG_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running program. It ends with this value, and with the test process however that ends.
 #[derive(Debug)]
-pub struct Operator {
-    leash: Child,
-    /// Closing it ends the program.
-    hold: Option<ChildStdin>,
+pub struct ChildProcess {
+    wrapper: Child,
+    /// The standard input of the wrapper, which kills the program when it closes.
+    stdin: Option<ChildStdin>,
     pid: Pid,
-    log: Arc<Log>,
+    log: Arc<ProcessLog>,
     ended: watch::Receiver<Option<Ending>>,
 }
 
-/// A program about to be started.
+/// A program to start.
 #[derive(Debug)]
-pub struct Builder {
+pub struct ChildProcessBuilder {
     program: OsString,
     arguments: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
     removed: Vec<OsString>,
     folder: Option<PathBuf>,
-    log: Arc<Log>,
+    log: Arc<ProcessLog>,
 }
 
-/// How a program ended.
+/// The exit status of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It returned this code.
+    /// The program exited with this code.
     Exit(i32),
-    /// This signal ended it.
+    /// This signal ended the program.
     Signal(i32),
-    /// The process that watched it is gone.
+    /// The wrapper ended without a report.
     Unknown,
 }
 
-/// What a program has written so far, standard output and standard error together.
+/// The output of a program so far, standard output and standard error together.
 #[derive(Debug, Default)]
-pub(crate) struct Log {
+pub(crate) struct ProcessLog {
     lines: Mutex<Vec<String>>,
     length: watch::Sender<usize>,
 }
 
-/// Why a program did not start.
+/// The reasons why a program did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The leash is missing.
+    /// The wrapper's program is missing.
     #[error(transparent)]
-    Leash(#[from] guard::MissingProgram),
+    MissingWrapper(#[from] supervisor::MissingProgram),
     /// The program could not be run.
     #[error("run {program}")]
     Spawn {
-        /// Which program.
+        /// The program.
         program: String,
-        /// Why not.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The leash reports no process.
+    /// The wrapper reports no process.
     #[error("{program} did not start:\n{log}")]
     NotStarted {
-        /// Which program.
+        /// The program.
         program: String,
-        /// What was written instead.
+        /// Its output.
         log: String,
     },
 }
 
 // === impl Builder ===
 
-impl Builder {
+impl ChildProcessBuilder {
     /// Adds one argument.
     #[must_use]
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -108,7 +111,7 @@ impl Builder {
         self
     }
 
-    /// Sets one variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.variables
@@ -116,7 +119,7 @@ impl Builder {
         self
     }
 
-    /// Takes a variable away that the test process has.
+    /// Removes an environment variable that the test process has.
     #[must_use]
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.removed.push(name.as_ref().to_owned());
@@ -131,48 +134,48 @@ impl Builder {
     }
 
     /// Starts the program.
-    pub fn start(self) -> Result<Operator, Error> {
+    pub fn start(self) -> Result<ChildProcess, Error> {
         let program = self.program.to_string_lossy().into_owned();
         let failed = |source| Error::Spawn {
             program: program.clone(),
             source,
         };
-        let mut leash = Command::new(guard::program()?);
+        let mut wrapper = Command::new(supervisor::program()?);
         if let Some(folder) = &self.folder {
-            leash.current_dir(folder);
+            wrapper.current_dir(folder);
         }
         for name in &self.removed {
-            leash.env_remove(name);
+            wrapper.env_remove(name);
         }
-        let mut leash = leash
-            .arg("leash")
+        let mut wrapper = wrapper
+            .arg(wrapper::SUBCOMMAND)
             .arg(&self.program)
             .args(&self.arguments)
             .envs(self.variables)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C ends the test process, and with it the leash.
+            // Ctrl-C ends the test process, and the wrapper after it.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        let hold = leash.stdin.take();
+        let stdin = wrapper.stdin.take();
         let (filled, complete) = mpsc::channel();
-        if let Some(output) = leash.stderr.take() {
+        if let Some(output) = wrapper.stderr.take() {
             let log = Arc::clone(&self.log);
             thread::spawn(move || {
                 log.fill_from(output);
-                // Nobody waits for it if the program did not start.
+                // The receiver is gone if the program did not start.
                 let _ = filled.send(());
             });
         }
-        let mut reports = leash
+        let mut reports = wrapper
             .stdout
             .take()
             .into_iter()
             .flat_map(|out| BufReader::new(out).lines());
-        let Some(Report::Started { pid }) = next_report(&mut reports) else {
-            leash.wait().map_err(failed)?;
+        let Some(ChildReport::Started { pid }) = next_report(&mut reports) else {
+            wrapper.wait().map_err(failed)?;
             return Err(Error::NotStarted {
                 program,
                 log: self.log.tail(LOG_LINES),
@@ -182,23 +185,23 @@ impl Builder {
         let (ending, ended) = watch::channel(None);
         thread::spawn(move || {
             let outcome = match next_report(&mut reports) {
-                Some(Report::Ended {
+                Some(ChildReport::Ended {
                     code: Some(code), ..
                 }) => Ending::Exit(code),
-                Some(Report::Ended {
+                Some(ChildReport::Ended {
                     signal: Some(signal),
                     ..
                 }) => Ending::Signal(signal),
                 _ => Ending::Unknown,
             };
-            // Whoever sees the end may look at the log next. A process that left the program's
+            // A test may read the log right after the end. A process that left the program's
             // group could keep the log open for ever.
-            let _ = complete.recv_timeout(LAST_WORDS_WITHIN);
+            let _ = complete.recv_timeout(LOG_END_TIMEOUT);
             ending.send_replace(Some(outcome));
         });
-        Ok(Operator {
-            leash,
-            hold,
+        Ok(ChildProcess {
+            wrapper,
+            stdin,
             pid,
             log: self.log,
             ended,
@@ -206,15 +209,15 @@ impl Builder {
     }
 }
 
-fn next_report(lines: &mut impl Iterator<Item = io::Result<String>>) -> Option<Report> {
+fn next_report(lines: &mut impl Iterator<Item = io::Result<String>>) -> Option<ChildReport> {
     serde_json::from_str(&lines.next()?.ok()?).ok()
 }
 
 // === impl Operator ===
 
-impl Operator {
-    pub(crate) fn builder(program: &Path, log: Arc<Log>) -> Builder {
-        Builder {
+impl ChildProcess {
+    pub(crate) fn builder(program: &Path, log: Arc<ProcessLog>) -> ChildProcessBuilder {
+        ChildProcessBuilder {
             program: program.into(),
             arguments: Vec::new(),
             variables: Vec::new(),
@@ -225,7 +228,7 @@ impl Operator {
     }
 
     /// Prepares to run a program that needs no control plane.
-    pub fn of(program: impl AsRef<Path>) -> Builder {
+    pub fn command(program: impl AsRef<Path>) -> ChildProcessBuilder {
         Self::builder(program.as_ref(), Arc::default())
     }
 
@@ -234,7 +237,7 @@ impl Operator {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Everything it has written so far.
+    /// The whole log so far.
     pub fn log(&self) -> String {
         self.log.tail(usize::MAX)
     }
@@ -246,18 +249,18 @@ impl Operator {
 
     /// Waits for a line that contains `text`, from the beginning of the log, and returns it.
     #[track_caller]
-    pub fn wait_for_log(&self, text: &str) -> impl Future<Output = Result<String, Failure>> {
-        self.wait_for_log_within(text, PATIENCE)
+    pub fn wait_for_log(&self, text: &str) -> impl Future<Output = Result<String, TestFailure>> {
+        self.wait_for_log_within(text, DEFAULT_TIMEOUT)
     }
 
-    /// The same with a patience of the caller's.
+    /// The same with another time limit.
     #[track_caller]
     pub fn wait_for_log_within(
         &self,
         text: &str,
-        patience: Duration,
-    ) -> impl Future<Output = Result<String, Failure>> {
-        let failure = Failure::here();
+        limit: Duration,
+    ) -> impl Future<Output = Result<String, TestFailure>> {
+        let failure = TestFailure::at_caller();
         async move {
             let mut length = self.log.length.subscribe();
             let searching = async {
@@ -270,66 +273,69 @@ impl Operator {
                     length.changed().await.ok()?;
                 }
             };
-            match timeout(patience, searching).await {
+            match timeout(limit, searching).await {
                 Ok(Some(line)) => Ok(line),
-                Ok(None) | Err(_) => Err(failure.saying(format!(
+                Ok(None) | Err(_) => Err(failure.with_message(format!(
                     "no line of the log contains `{text}` after {} s; its end:\n{}",
-                    patience.as_secs(),
+                    limit.as_secs(),
                     self.log.tail(LOG_LINES)
                 ))),
             }
         }
     }
 
-    /// Waits until the program ends by itself.
+    /// Waits until the program ends.
     #[track_caller]
-    pub fn wait(&self) -> impl Future<Output = Result<Ending, Failure>> {
-        self.wait_within(PATIENCE)
+    pub fn wait(&self) -> impl Future<Output = Result<Ending, TestFailure>> {
+        self.wait_within(DEFAULT_TIMEOUT)
     }
 
-    /// The same with a patience of the caller's.
+    /// The same with another time limit.
     #[track_caller]
-    pub fn wait_within(&self, patience: Duration) -> impl Future<Output = Result<Ending, Failure>> {
-        let failure = Failure::here();
+    pub fn wait_within(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<Ending, TestFailure>> {
+        let failure = TestFailure::at_caller();
         async move {
             let mut ended = self.ended.clone();
-            let ending = timeout(patience, ended.wait_for(Option::is_some)).await;
+            let ending = timeout(limit, ended.wait_for(Option::is_some)).await;
             match ending {
                 Ok(Ok(ending)) => Ok(ending.unwrap_or(Ending::Unknown)),
                 Ok(Err(_)) => Ok(Ending::Unknown),
-                Err(_) => Err(failure.saying(format!(
+                Err(_) => Err(failure.with_message(format!(
                     "still running after {} s; the end of its log:\n{}",
-                    patience.as_secs(),
+                    limit.as_secs(),
                     self.log.tail(LOG_LINES)
                 ))),
             }
         }
     }
 
-    /// Asks the program to end, as Kubernetes does, and waits until it has.
-    pub async fn terminate(&self) -> Result<Ending, Failure> {
+    /// Sends SIGTERM, as Kubernetes does, and waits until the program has ended.
+    pub async fn terminate(&self) -> Result<Ending, TestFailure> {
         self.signal(Signal::TERM)?;
         self.wait().await
     }
 
-    /// Ends the program at once and waits until it has.
-    pub async fn kill(&self) -> Result<Ending, Failure> {
+    /// Sends SIGKILL and waits until the program has ended.
+    pub async fn kill(&self) -> Result<Ending, TestFailure> {
         self.signal(Signal::KILL)?;
         self.wait().await
     }
 }
 
-impl Drop for Operator {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
-        self.hold = None;
-        // The leash ends right after the program that it kills.
-        let _ = self.leash.wait();
+        self.stdin = None;
+        // The wrapper exits right after the program that it kills.
+        let _ = self.wrapper.wait();
     }
 }
 
 // === impl Log ===
 
-impl Log {
+impl ProcessLog {
     fn fill_from(&self, output: impl io::Read) {
         let mut lines = BufReader::new(output);
         let mut line = Vec::new();

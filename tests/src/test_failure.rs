@@ -1,24 +1,24 @@
-//! The one error type of a test: what went wrong, why, and on which line of the test.
+//! The error type of tests: a message with its causes, and the line of the test.
 
 use std::error::Error;
 use std::fmt;
 use std::panic::Location;
 
-/// What a test returns.
-pub type TestResult = Result<(), Failure>;
+/// The return type of a test.
+pub type TestResult = Result<(), TestFailure>;
 
-/// Why a test failed.
+/// The reason why a test failed.
 ///
 /// Like a handler error, this deliberately does not implement [`std::error::Error`], so that `?`
 /// turns any error into it and notes the line of that `?`.
-pub struct Failure {
+pub struct TestFailure {
     message: String,
     at: &'static Location<'static>,
 }
 
 // === impl Failure ===
 
-impl Failure {
+impl TestFailure {
     /// A failure with a message of its own.
     #[track_caller]
     pub fn new(message: impl Into<String>) -> Self {
@@ -43,30 +43,30 @@ impl Failure {
         text
     }
 
-    /// A failure of the caller's line, whose message is known later.
+    /// A failure at the caller's line; [`TestFailure::with_message`] adds the message.
     #[track_caller]
-    pub(crate) fn here() -> Self {
+    pub(crate) fn at_caller() -> Self {
         Self::new("")
     }
 
-    pub(crate) fn saying(self, message: String) -> Self {
+    pub(crate) fn with_message(self, message: String) -> Self {
         Self { message, ..self }
     }
 
-    /// What went wrong and why, without the place.
+    /// The message with its causes, without the line.
     pub fn message(&self) -> &str {
         &self.message
     }
 }
 
-impl<E: Error> From<E> for Failure {
+impl<E: Error> From<E> for TestFailure {
     #[track_caller]
     fn from(error: E) -> Self {
         Self::new(Self::describe(&error))
     }
 }
 
-impl fmt::Debug for Failure {
+impl fmt::Debug for TestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n  at {}", self.message, self.at)
     }
@@ -87,6 +87,9 @@ mod tests {
         let shown = format!("{:?}", fails().expect_err("x is no number"));
 
         assert!(shown.contains("invalid digit"), "{shown}");
-        assert!(shown.contains(&format!("failure.rs:{line}:")), "{shown}");
+        assert!(
+            shown.contains(&format!("test_failure.rs:{line}:")),
+            "{shown}"
+        );
     }
 }

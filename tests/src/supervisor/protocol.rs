@@ -1,4 +1,4 @@
-//! What a lease holder and a guard say to each other: one JSON document per line.
+//! The messages between a test process and a supervisor: one JSON document per line.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One process of a control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Component {
-    /// The store.
+    /// The database.
     Etcd,
     /// The API server.
     ApiServer,
@@ -15,19 +15,20 @@ pub enum Component {
     ControllerManager,
 }
 
-/// How to reach a control plane that is ready.
+/// The addresses and files of a control plane that is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Access {
-    /// Holds certificates, logs and everything else of this control plane; gone with it.
+pub(crate) struct ControlPlaneEndpoints {
+    /// Certificates, logs and all other files of this control plane; the supervisor removes it.
     pub(crate) folder: PathBuf,
     pub(crate) server: String,
     pub(crate) etcd: String,
-    pub(crate) guard: u32,
+    /// The process id of the supervisor.
+    pub(crate) supervisor: u32,
     pub(crate) has_controller_manager: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum SupervisorRequest {
     /// End a process at once.
     Kill(Component),
     /// Stop scheduling a process, so that its connections stay open and silent.
@@ -36,15 +37,15 @@ pub(crate) enum Request {
     Resume(Component),
     /// Start a process that was killed, and wait until it serves.
     Start(Component),
-    /// Replace the additional flags of the API server; they hold from its next start.
+    /// Replace the additional flags of the API server, from its next start on.
     SetApiServerFlags(Vec<String>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Reply {
-    /// The greeting of a control plane that serves.
-    Ready(Access),
-    /// The request was carried out.
+pub(crate) enum SupervisorReply {
+    /// The control plane is ready: the first reply on every connection.
+    Ready(ControlPlaneEndpoints),
+    /// The request succeeded.
     Done,
     /// The control plane did not start, or the request failed.
     Failed(String),

@@ -1,16 +1,16 @@
-//! A mutating webhook that changes whatever is written to the objects of a sandbox.
+//! A mutating webhook that rewrites updates of a sandbox's objects.
 
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::sandbox::{Objects, Sandbox, eventually};
-use crate::webhook::{AdmissionWebhook, Verdict};
+use crate::test_failure::TestFailure;
+use crate::webhook::{AdmissionWebhook, WebhookReply};
 
-/// What the names of Kopf's annotations begin with.
-const RECORDS: &str = "kopf.zalando.org/";
+/// The prefix of Kopf's annotations.
+const KOPF_PREFIX: &str = "kopf.zalando.org/";
 
-/// A webhook for the updates of one kind, in force until it retires.
-pub struct Censor {
+/// A webhook for updates of one kind, registered until [`RewritingWebhook::unregister`].
+pub struct RewritingWebhook {
     configurations: Objects,
     name: String,
     webhook: AdmissionWebhook,
@@ -18,13 +18,13 @@ pub struct Censor {
 
 // === impl Censor ===
 
-impl Censor {
-    /// Begins to change updates, and waits until the server asks for that.
-    pub async fn of(
+impl RewritingWebhook {
+    /// Registers the webhook and waits until the API server calls it.
+    pub async fn register(
         sandbox: &Sandbox,
         objects: &Objects,
-        decide: impl Fn(&Value) -> Verdict + Send + Sync + 'static,
-    ) -> Result<Self, Failure> {
+        decide: impl Fn(&Value) -> WebhookReply + Send + Sync + 'static,
+    ) -> Result<Self, TestFailure> {
         let webhook = AdmissionWebhook::start(decide).await?;
         let configurations = sandbox
             .objects(
@@ -37,7 +37,7 @@ impl Censor {
             "operations": ["UPDATE"], "resources": [objects.resource().plural],
         });
         let hook = json!({"webhooks": [{
-            "name": "censor.kopf.test",
+            "name": "rewriting.kopf.test",
             "clientConfig": webhook.client_config(),
             "rules": [rule],
             "sideEffects": "None",
@@ -47,7 +47,7 @@ impl Censor {
         configurations.create(&name, hook).await?;
         objects.create("probe", json!({"spec": {}})).await?;
         let mut attempt = 0;
-        eventually("the webhook is asked", async || {
+        eventually("the API server calls the webhook", async || {
             attempt += 1;
             let edit = json!({"spec": {"attempt": attempt}});
             objects.merge("probe", edit).await.ok()?;
@@ -62,28 +62,28 @@ impl Censor {
         })
     }
 
-    /// How many updates of an object were made so far.
+    /// The number of updates of an object that the webhook reviewed so far.
     pub fn updates_of(&self, name: &str) -> usize {
         let requests = self.webhook.requests();
         requests.iter().filter(|it| it["name"] == name).count()
     }
 
-    /// Lets everything pass from now on.
-    pub async fn retire(self) -> Result<(), Failure> {
+    /// Removes the webhook configuration, so that later updates pass unchanged.
+    pub async fn unregister(self) -> Result<(), TestFailure> {
         self.configurations.delete(&self.name).await?;
         Ok(())
     }
 }
 
-/// Takes away all annotations of Kopf, and leaves a stamp instead, as webhooks like to do.
-pub fn without_records(request: &Value) -> Verdict {
+/// Removes all annotations of Kopf from an update, and adds one of its own.
+pub fn strip_kopf_annotations(request: &Value) -> WebhookReply {
     let mut annotations = request["object"]["metadata"]["annotations"].clone();
     let Some(map) = annotations.as_object_mut() else {
-        return Verdict::Allow;
+        return WebhookReply::Allow;
     };
-    map.retain(|name, _| !name.starts_with(RECORDS));
-    map.insert("censor.test/request".to_owned(), request["uid"].clone());
-    Verdict::Patch(json!([
+    map.retain(|name, _| !name.starts_with(KOPF_PREFIX));
+    map.insert("rewriting.test/request".to_owned(), request["uid"].clone());
+    WebhookReply::Patch(json!([
         {"op": "replace", "path": "/metadata/annotations", "value": annotations},
     ]))
 }

@@ -1,4 +1,4 @@
-//! Who talks to a control plane, and the kubeconfig that lets a client or a child process do so.
+//! Users of a control plane, and kubeconfigs with which clients and child processes act as them.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -10,57 +10,57 @@ use serde_json::json;
 
 use crate::pki;
 
-/// The group that may do everything.
+/// The group with all permissions.
 const ADMINISTRATORS: &str = "system:masters";
 
-/// A user of the control plane, known to audit log and RBAC by name.
+/// A user of the control plane, under the name that RBAC and the audit log have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    user: String,
+pub struct User {
+    name: String,
     group: Option<String>,
 }
 
-/// Why an identity got no client.
+/// The reasons why there is no client for a user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its certificate could not be made.
+    /// The client certificate could not be made.
     #[error("make a client certificate")]
     Certificate(#[from] pki::Error),
-    /// Its files could not be written.
+    /// A file could not be written.
     #[error("write {}", path.display())]
     Write {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// Its kubeconfig could not be read.
+    /// The kubeconfig could not be read.
     #[error("read the kubeconfig {}", path.display())]
     Kubeconfig {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of kube.
         source: Box<KubeconfigError>,
     },
-    /// No client could be made from its kubeconfig.
+    /// No client could be made from the kubeconfig.
     #[error("make a client")]
     Client(#[source] Box<kube::Error>),
 }
 
 // === impl Identity ===
 
-impl Identity {
-    /// A user who may do nothing until a role binding says otherwise.
-    pub fn user(name: impl Into<String>) -> Self {
+impl User {
+    /// A user without permissions until a role binding grants some.
+    pub fn new(name: impl Into<String>) -> Self {
         Self {
-            user: name.into(),
+            name: name.into(),
             group: None,
         }
     }
 
-    /// A user who may do everything.
+    /// A user with all permissions.
     pub fn administrator(name: impl Into<String>) -> Self {
-        Self::user(name).in_group(ADMINISTRATORS)
+        Self::new(name).in_group(ADMINISTRATORS)
     }
 
     /// The same user as a member of `group` only.
@@ -72,12 +72,12 @@ impl Identity {
 
     /// The user name, as role bindings and the audit log have it.
     pub fn name(&self) -> &str {
-        &self.user
+        &self.name
     }
 
-    /// A service account has colons in its name, which separate files in `KUBECONFIG`.
+    /// Replaces the colons in a service account's name, which separate files in `KUBECONFIG`.
     fn file_name(&self) -> String {
-        format!("{}.kubeconfig", self.user.replace(':', "-"))
+        format!("{}.kubeconfig", self.name.replace(':', "-"))
     }
 
     /// Writes a kubeconfig with a client certificate of this user.
@@ -87,7 +87,7 @@ impl Identity {
         server: &str,
         folder: &Path,
     ) -> Result<PathBuf, Error> {
-        let certified = authority.client(&self.user, self.group.as_deref())?;
+        let certified = authority.client(&self.name, self.group.as_deref())?;
         let data = |pem: &str| ByteString(pem.as_bytes().to_vec());
         let cluster = json!({
             "server": server,
@@ -102,12 +102,12 @@ impl Identity {
         Ok(file)
     }
 
-    /// Writes a kubeconfig in which the user of `original` acts as this one.
+    /// Writes a kubeconfig in which the user of `original` impersonates this one.
     pub(crate) fn impersonated(&self, original: &Path, folder: &Path) -> Result<PathBuf, Error> {
         let mut config = read(original)?;
         for named in &mut config.auth_infos {
             let user = named.auth_info.get_or_insert_default();
-            user.impersonate = Some(self.user.clone());
+            user.impersonate = Some(self.name.clone());
             user.impersonate_groups = self.group.clone().map(|group| vec![group]);
         }
         let text = serde_json::to_string_pretty(&config).map_err(io::Error::other);
@@ -120,20 +120,20 @@ impl Identity {
         Ok(file)
     }
 
-    /// Writes a kubeconfig for a server on loopback that asks nobody who they are.
+    /// Writes a kubeconfig for a server on loopback that does not authenticate its clients.
     pub(crate) fn unauthenticated(
         &self,
         server: SocketAddr,
         folder: &Path,
     ) -> Result<PathBuf, Error> {
-        let file = folder.join(format!("{}.{}.kubeconfig", self.user, server.port()));
+        let file = folder.join(format!("{}.{}.kubeconfig", self.name, server.port()));
         let cluster = json!({"server": format!("http://{server}")});
         write(&file, &kubeconfig(&cluster, &json!({})))?;
         Ok(file)
     }
 }
 
-/// A client that uses the given kubeconfig and retries nothing, so that a test sees every answer.
+/// A client for a kubeconfig, without retries, so that a test gets every response.
 pub async fn client_from(kubeconfig: &Path) -> Result<kube::Client, Error> {
     let failed = |source| Error::Kubeconfig {
         path: kubeconfig.to_owned(),
@@ -154,7 +154,7 @@ fn read(path: &Path) -> Result<Kubeconfig, Error> {
     })
 }
 
-/// Whoever reads the file meanwhile sees the old text or the new one, and no other user sees either.
+/// Replaces the file atomically, readable by the current user of the machine only.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     let failed = |source| Error::Write {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! The simplest of HTTP clients, for endpoints on loopback: one request, one connection.
+//! A minimal HTTP client for an operator's health and metrics endpoint: one connection per request.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -6,29 +6,29 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::failure::Failure;
-use crate::operator::Operator;
+use crate::child_process::ChildProcess;
+use crate::test_failure::TestFailure;
 
-/// An endpoint of an operator, on loopback.
+/// A client of the endpoint of one operator.
 #[derive(Debug, Clone)]
-pub struct HealthEndpoint {
+pub struct HealthClient {
     address: SocketAddr,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The status code.
     pub status: u16,
-    /// The head, with the status line.
+    /// The status line and the headers.
     pub head: String,
     /// The body.
     pub body: String,
 }
 
-impl HealthEndpoint {
-    /// The endpoint of an operator, as soon as it is served.
-    pub async fn of(operator: &Operator) -> Result<Self, Failure> {
+impl HealthClient {
+    /// Waits until the operator logs the address of its endpoint.
+    pub async fn of(operator: &ChildProcess) -> Result<Self, TestFailure> {
         let line = operator.wait_for_log("health is served at http://").await?;
         let address = line.rsplit_once("http://").map_or("", |(_, rest)| rest);
         let address = address
@@ -39,29 +39,29 @@ impl HealthEndpoint {
         })
     }
 
-    /// The endpoint at an address that nobody else uses now.
-    pub async fn unused() -> Result<Self, Failure> {
+    /// A client for an endpoint on a port that is free now.
+    pub async fn on_free_port() -> Result<Self, TestFailure> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         Ok(Self {
             address: listener.local_addr()?,
         })
     }
 
-    /// Where it is.
+    /// The address of the endpoint.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Asks for what is at a path.
-    pub async fn get(&self, path: &str) -> Result<Answer, Failure> {
+    /// Requests a path.
+    pub async fn get(&self, path: &str) -> Result<HttpResponse, TestFailure> {
         self.send(&format!(
             "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"
         ))
         .await
     }
 
-    /// Sends these bytes and reads to the end.
-    pub async fn send(&self, request: &str) -> Result<Answer, Failure> {
+    /// Sends a raw request and reads until the server closes the connection.
+    pub async fn send(&self, request: &str) -> Result<HttpResponse, TestFailure> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.write_all(request.as_bytes()).await?;
         let mut text = Vec::new();
@@ -69,7 +69,7 @@ impl HealthEndpoint {
         let text = String::from_utf8_lossy(&text);
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-        Ok(Answer {
+        Ok(HttpResponse {
             status: status.unwrap_or_default(),
             head: head.to_owned(),
             body: body.to_owned(),
@@ -77,8 +77,8 @@ impl HealthEndpoint {
     }
 }
 
-impl Answer {
-    /// The body as JSON; null if it is none.
+impl HttpResponse {
+    /// The body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }

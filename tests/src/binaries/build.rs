@@ -1,40 +1,40 @@
-//! Builds the binaries from their pinned Go modules, once per machine, and shows that it is working.
+//! Builds the binaries from their pinned Go modules, once per machine, and prints progress.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Assets, Environment, Error, Release, say};
-use crate::operator::{self, Ending, Operator};
+use super::{Binaries, Environment, Error, Release, print_status};
+use crate::child_process::{ChildProcess, ChildProcessBuilder, Ending};
 
 /// How many lines of Go's output a failure shows.
 const OUTPUT_LINES: usize = 15;
 
-/// How often a running build says so.
+/// The interval between progress lines.
 const PROGRESS_EVERY: Duration = Duration::from_secs(15);
 
-struct Program {
+struct GoProgram {
     name: &'static str,
     package: &'static str,
 }
 
-const PROGRAMS: [Program; 3] = [
-    Program {
+const PROGRAMS: [GoProgram; 3] = [
+    GoProgram {
         name: "etcd",
         package: "go.etcd.io/etcd/server/v3",
     },
-    Program {
+    GoProgram {
         name: "kube-apiserver",
         package: "k8s.io/kubernetes/cmd/kube-apiserver",
     },
-    Program {
+    GoProgram {
         name: "kube-controller-manager",
         package: "k8s.io/kubernetes/cmd/kube-controller-manager",
     },
 ];
 
-/// Fills `folder` unless another process has done so while this one waited for its turn.
+/// Builds the binaries into `folder`, unless another process did while this one waited for the lock.
 pub(super) fn build(
     environment: &Environment,
     release: &Release,
@@ -53,24 +53,24 @@ pub(super) fn build(
 
     let parent = folder.parent().unwrap_or(folder);
     fs::create_dir_all(parent).map_err(|source| file("create", parent, source))?;
-    let _turn = take_turn(&sibling(folder, "lock"))?;
-    if Assets::built(folder).is_some() {
+    let _lock = lock(&sibling(folder, "lock"))?;
+    if Binaries::built(folder).is_some() {
         return Ok(());
     }
 
-    // What an interrupted build has left is of no use.
-    let workshop = sibling(folder, "partial");
-    for rest in [&workshop, folder] {
-        if rest.exists() {
-            fs::remove_dir_all(rest).map_err(|source| file("remove", rest, source))?;
+    // An interrupted build leaves incomplete folders.
+    let partial = sibling(folder, "partial");
+    for incomplete in [&partial, folder] {
+        if incomplete.exists() {
+            fs::remove_dir_all(incomplete).map_err(|source| file("remove", incomplete, source))?;
         }
     }
-    fs::create_dir(&workshop).map_err(|source| file("create", &workshop, source))?;
+    fs::create_dir(&partial).map_err(|source| file("create", &partial, source))?;
     let started = Instant::now();
     for (index, program) in PROGRAMS.iter().enumerate() {
         let (name, version, total) = (program.name, &release.version, PROGRAMS.len());
         let label = format!("{name} for Kubernetes {version} ({} of {total})", index + 1);
-        let go = Operator::of(&go)
+        let go = ChildProcess::command(&go)
             .current_dir(&release.module)
             .env("CGO_ENABLED", "0")
             .args(["build", "-trimpath", "-ldflags"])
@@ -78,12 +78,12 @@ pub(super) fn build(
                 "-s -w -X k8s.io/component-base/version.gitVersion={version}"
             ))
             .arg("-o")
-            .arg(workshop.join(name))
+            .arg(partial.join(name))
             .arg(program.package);
         run_with_progress(go, &label, started).map_err(unobtainable)?;
     }
-    fs::rename(&workshop, folder).map_err(|source| file("rename", &workshop, source))?;
-    say(&format!(
+    fs::rename(&partial, folder).map_err(|source| file("rename", &partial, source))?;
+    print_status(&format!(
         "built in {} s: {}",
         started.elapsed().as_secs(),
         folder.display()
@@ -91,19 +91,19 @@ pub(super) fn build(
     Ok(())
 }
 
-/// Waits until no other process builds the same folder.
-fn take_turn(lock: &Path) -> Result<File, Error> {
-    let turn = File::create(lock).map_err(|source| file("create", lock, source))?;
-    if turn.try_lock().is_err() {
-        say("another process is building the control plane; waiting for it");
-        turn.lock().map_err(|source| file("lock", lock, source))?;
+/// Takes the file lock that keeps two processes from building the same folder.
+fn lock(path: &Path) -> Result<File, Error> {
+    let lock = File::create(path).map_err(|source| file("create", path, source))?;
+    if lock.try_lock().is_err() {
+        print_status("another process is building the control plane; waiting for it");
+        lock.lock().map_err(|source| file("lock", path, source))?;
     }
-    Ok(turn)
+    Ok(lock)
 }
 
-/// Runs on a leash, so that an interrupted test run leaves no compiler behind.
-fn run_with_progress(go: operator::Builder, label: &str, started: Instant) -> Result<(), String> {
-    say(&format!("building {label}; this happens once"));
+/// Runs `go` as a [`ChildProcess`], which ends with an interrupted test run.
+fn run_with_progress(go: ChildProcessBuilder, label: &str, started: Instant) -> Result<(), String> {
+    print_status(&format!("building {label}; this happens once"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -114,7 +114,7 @@ fn run_with_progress(go: operator::Builder, label: &str, started: Instant) -> Re
     let ending = loop {
         match runtime.block_on(async { go.wait_within(PROGRESS_EVERY).await }) {
             Ok(ending) => break ending,
-            Err(_) => say(&format!(
+            Err(_) => print_status(&format!(
                 "still building {label}: {} s",
                 started.elapsed().as_secs()
             )),

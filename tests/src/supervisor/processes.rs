@@ -1,4 +1,4 @@
-//! The processes of one control plane: their flags, their start, and what is done to them.
+//! The processes of one control plane: their flags, start, readiness, signals and end.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,30 +13,30 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::protocol::{Access, Component, Request};
-use crate::assets::Assets;
-use crate::identity::{self, Identity};
+use super::protocol::{Component, ControlPlaneEndpoints, SupervisorRequest};
+use crate::binaries::Binaries;
 use crate::pki::{self, Authority};
+use crate::user::{self, User};
 
-/// A machine that builds at the same time may need most of it.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+/// Long, because the machine may be compiling at the same time.
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How often a starting server is asked whether it serves.
-const ASK_EVERY: Duration = Duration::from_millis(50);
+/// The interval between readiness checks of a starting server.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How many sets of ports are tried before giving up.
-const ATTEMPTS: u32 = 3;
+/// The number of sets of ports to try.
+const PORT_ATTEMPTS: u32 = 3;
 
-/// Below the range from which kernels take ports for outgoing connections, so that a killed server
-/// finds its port free again.
+/// Below the range from which kernels take ports for outgoing connections, so that the port of a
+/// killed server stays free.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// What the audit log records: who asked for what and how it was answered, not the bodies.
+/// The audit log records metadata of requests and responses, no bodies.
 const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"Metadata","omitStages":["RequestReceived"]}]}"#;
 
-pub(super) struct Plane {
+pub(super) struct ControlPlaneProcesses {
     folder: PathBuf,
-    assets: Assets,
+    binaries: Binaries,
     api_server_flags: Vec<String>,
     ports: Ports,
     running: BTreeMap<Component, Child>,
@@ -49,7 +49,7 @@ struct Ports {
     api_server: u16,
 }
 
-/// Why a control plane did not start, or did not do what it was told.
+/// The reasons why a control plane did not start, or a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("prepare the control plane: {0}")]
@@ -57,7 +57,7 @@ pub(super) enum Error {
     #[error("prepare the control plane: {0}")]
     Certificates(#[from] pki::Error),
     #[error("prepare the control plane: {0}")]
-    Identity(#[from] identity::Error),
+    User(#[from] user::Error),
     #[error("start {}: {source}", component.name())]
     Spawn {
         component: Component,
@@ -69,7 +69,7 @@ pub(super) enum Error {
         status: std::process::ExitStatus,
         log: String,
     },
-    #[error("{} did not serve within {} s; the end of its log:\n{log}", component.name(), READY_WITHIN.as_secs())]
+    #[error("{} did not serve within {} s; the end of its log:\n{log}", component.name(), READY_TIMEOUT.as_secs())]
     NotReady { component: Component, log: String },
     #[error("{} is not running", .0.name())]
     NotRunning(Component),
@@ -86,11 +86,11 @@ pub(super) enum Error {
 
 // === impl Plane ===
 
-impl Plane {
-    pub(super) fn new(folder: &Path, assets: Assets, api_server_flags: Vec<String>) -> Self {
+impl ControlPlaneProcesses {
+    pub(super) fn new(folder: &Path, binaries: Binaries, api_server_flags: Vec<String>) -> Self {
         Self {
             folder: folder.to_owned(),
-            assets,
+            binaries,
             api_server_flags,
             ports: Ports {
                 etcd: 0,
@@ -101,8 +101,8 @@ impl Plane {
         }
     }
 
-    /// Starts everything, with other ports if somebody else takes one in between.
-    pub(super) async fn start(&mut self) -> Result<Access, Error> {
+    /// Starts all processes; with other ports if another program takes one in between.
+    pub(super) async fn start(&mut self) -> Result<ControlPlaneEndpoints, Error> {
         fs::create_dir_all(self.folder.join("logs"))?;
         fs::create_dir_all(self.folder.join("scratch"))?;
         let authority = Authority::create_in(&self.folder)?;
@@ -121,7 +121,7 @@ impl Plane {
             match self.start_components(&authority).await {
                 Ok(()) => break,
                 Err(Error::Died { log, .. })
-                    if log.contains("address already in use") && attempt < ATTEMPTS =>
+                    if log.contains("address already in use") && attempt < PORT_ATTEMPTS =>
                 {
                     attempt += 1;
                     self.end().await;
@@ -129,34 +129,30 @@ impl Plane {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Access {
+        Ok(ControlPlaneEndpoints {
             folder: self.folder.clone(),
             server: self.ports.server(),
             etcd: self.ports.etcd(),
-            guard: std::process::id(),
-            has_controller_manager: self.assets.kube_controller_manager.is_some(),
+            supervisor: std::process::id(),
+            has_controller_manager: self.binaries.kube_controller_manager.is_some(),
         })
     }
 
     async fn start_components(&mut self, authority: &Authority) -> Result<(), Error> {
-        Identity::administrator("harness").certified(
-            authority,
-            &self.ports.server(),
-            &self.folder,
-        )?;
+        User::administrator("harness").certified(authority, &self.ports.server(), &self.folder)?;
         self.spawn(Component::Etcd)?;
         self.spawn(Component::ApiServer)?;
         self.wait_until_serving(Component::ApiServer).await?;
-        // It gives up on an API server that does not answer within 10 seconds.
-        if self.assets.kube_controller_manager.is_some() {
+        // The controller manager exits if the API server does not answer within 10 seconds.
+        if self.binaries.kube_controller_manager.is_some() {
             self.spawn(Component::ControllerManager)?;
         }
         Ok(())
     }
 
-    pub(super) async fn obey(&mut self, request: Request) -> Result<(), Error> {
+    pub(super) async fn execute(&mut self, request: SupervisorRequest) -> Result<(), Error> {
         match request {
-            Request::Kill(component) => {
+            SupervisorRequest::Kill(component) => {
                 let mut child = self
                     .running
                     .remove(&component)
@@ -166,27 +162,27 @@ impl Plane {
                     .await
                     .map_err(|source| Error::Signal { component, source })
             }
-            Request::Pause(component) => self.signal(component, Signal::STOP),
-            Request::Resume(component) => self.signal(component, Signal::CONT),
-            Request::Start(component) => {
+            SupervisorRequest::Pause(component) => self.signal(component, Signal::STOP),
+            SupervisorRequest::Resume(component) => self.signal(component, Signal::CONT),
+            SupervisorRequest::Start(component) => {
                 if self.running.contains_key(&component) {
                     return Err(Error::Running(component));
                 }
                 self.spawn(component)?;
                 self.wait_until_serving(component).await
             }
-            Request::SetApiServerFlags(flags) => {
+            SupervisorRequest::SetApiServerFlags(flags) => {
                 self.api_server_flags = flags;
                 Ok(())
             }
         }
     }
 
-    /// Ends every process and waits until it is gone.
+    /// Kills every process and waits until it has ended.
     pub(super) async fn end(&mut self) {
         let mut running = std::mem::take(&mut self.running);
         for child in running.values_mut() {
-            // A process that has ended already is what is wanted.
+            // An error means that the process has ended already.
             let _ = child.start_kill();
         }
         for child in running.values_mut() {
@@ -209,10 +205,10 @@ impl Plane {
 
     fn spawn(&mut self, component: Component) -> Result<(), Error> {
         let program = match component {
-            Component::Etcd => &self.assets.etcd,
-            Component::ApiServer => &self.assets.kube_apiserver,
+            Component::Etcd => &self.binaries.etcd,
+            Component::ApiServer => &self.binaries.kube_apiserver,
             Component::ControllerManager => self
-                .assets
+                .binaries
                 .kube_controller_manager
                 .as_ref()
                 .ok_or(Error::NoControllerManager)?,
@@ -275,7 +271,7 @@ impl Plane {
                 format!("--audit-policy-file={}", path("audit-policy.json")),
                 format!("--audit-log-path={}", path("audit.log")),
                 "--audit-log-mode=blocking".to_owned(),
-                // Rotation would take requests away from those who count them.
+                // Rotation would hide requests from tests that count them.
                 "--audit-log-maxsize=10000".to_owned(),
             ]
             .into_iter()
@@ -298,8 +294,8 @@ impl Plane {
     }
 
     async fn wait_until_serving(&mut self, component: Component) -> Result<(), Error> {
-        let deadline = Instant::now() + READY_WITHIN;
-        let client = identity::client_from(&self.folder.join("harness.kubeconfig")).await?;
+        let deadline = Instant::now() + READY_TIMEOUT;
+        let client = user::client_from(&self.folder.join("harness.kubeconfig")).await?;
         while !self.serves(component, &client).await {
             self.check_alive()?;
             if Instant::now() > deadline {
@@ -308,7 +304,7 @@ impl Plane {
                     log: self.log_tail(component),
                 });
             }
-            sleep(ASK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -321,16 +317,16 @@ impl Plane {
             Component::ApiServer => {
                 let request = http::Request::get("/readyz").body(Vec::new());
                 let request = request.expect("a constant request is well formed");
-                // A server that has the port but does not answer yet is asked again.
-                let answer = timeout(Duration::from_secs(5), client.request_text(request)).await;
-                matches!(answer, Ok(Ok(_)))
+                // The server may accept connections before it answers.
+                let response = timeout(Duration::from_secs(5), client.request_text(request)).await;
+                matches!(response, Ok(Ok(_)))
             }
-            // It serves nothing.
+            // It has no endpoint.
             Component::ControllerManager => true,
         }
     }
 
-    /// Fails if a process has ended by itself.
+    /// Fails if a process has ended unexpectedly.
     pub(super) fn check_alive(&mut self) -> Result<(), Error> {
         let ended = self.running.iter_mut().find_map(|(component, child)| {
             let status = child.try_wait().ok().flatten()?;
@@ -368,8 +364,8 @@ impl Ports {
     /// Three ports that are free now.
     fn pick() -> io::Result<Self> {
         // Binding all before releasing any keeps the three different.
-        let held = [free_port()?, free_port()?, free_port()?];
-        let port = |index: usize| held[index].local_addr().map(|address| address.port());
+        let bound = [free_port()?, free_port()?, free_port()?];
+        let port = |index: usize| bound[index].local_addr().map(|address| address.port());
         Ok(Self {
             etcd: port(0)?,
             etcd_peer: port(1)?,

@@ -1,15 +1,15 @@
-//! Programs of this workspace, built when a test asks for them.
+//! The workspace: its root folder, cargo commands, and builds of its programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::test_failure::TestFailure;
 
 /// The root of the workspace.
 #[must_use]
-pub fn workspace() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("this crate is a member of the workspace")
@@ -19,13 +19,13 @@ pub fn workspace() -> &'static Path {
 #[must_use]
 pub fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(workspace());
-    forget_package(&mut cargo);
+    cargo.current_dir(root());
+    clear_cargo_variables(&mut cargo);
     cargo
 }
 
-/// Takes away what cargo sets for this process: build scripts would see it, and run again.
-pub fn forget_package(command: &mut Command) {
+/// Removes the variables that cargo sets for this process: build scripts would run again for them.
+pub fn clear_cargo_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -36,8 +36,8 @@ pub fn forget_package(command: &mut Command) {
 
 /// Builds the program of a member of this workspace, in the folder that all members share.
 #[track_caller]
-pub fn build(package: &str) -> Result<PathBuf, Failure> {
-    let failure = Failure::here();
+pub fn build_program(package: &str) -> Result<PathBuf, TestFailure> {
+    let failure = TestFailure::at_caller();
     let mut cargo = cargo();
     // Together with this crate, so that shared dependencies are built once and not per selection.
     let selection = ["--package", "kopf-tests", "--package", package, "--bins"];
@@ -52,7 +52,7 @@ pub fn build(package: &str) -> Result<PathBuf, Failure> {
         .find_map(|message| message["executable"].as_str().map(PathBuf::from));
     match executable {
         Some(executable) if output.status.success() => Ok(executable),
-        _ => Err(failure.saying(format!(
+        _ => Err(failure.with_message(format!(
             "{package} does not build:\n{}",
             String::from_utf8_lossy(&output.stderr)
         ))),

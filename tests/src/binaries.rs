@@ -1,4 +1,4 @@
-//! Where the control plane's binaries come from: a given folder, the cache, or a build by Go.
+//! Finds the control plane's binaries: in a given folder, in the cache, or by a build with Go.
 
 use std::env;
 use std::ffi::OsString;
@@ -20,22 +20,22 @@ pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 /// Names the kubeconfig of a running cluster to use as the shared control plane.
 pub const KUBECONFIG_VARIABLE: &str = "KOPF_TEST_KUBECONFIG";
 
-/// The part of the process environment that decides where binaries come from.
+/// The environment variables that decide where binaries come from.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// The Kubernetes minor asked for.
+    /// The requested Kubernetes minor.
     pub kubernetes: String,
     /// A folder with ready binaries.
     pub given: Option<PathBuf>,
-    /// Where this project may keep files between runs.
+    /// The folder in which this project keeps files between runs.
     pub cache: PathBuf,
-    /// The folders in which `go` is looked for.
+    /// `PATH`, in which `go` is searched.
     pub path: OsString,
 }
 
-/// Ready binaries.
+/// The paths of the control plane's binaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assets {
+pub struct Binaries {
     /// The etcd server.
     pub etcd: PathBuf,
     /// The API server.
@@ -52,19 +52,19 @@ pub(crate) struct Release {
     module: PathBuf,
     /// The full version, such as `v1.36.3`.
     version: String,
-    /// Changes whenever a pinned module does.
+    /// A hash of all pinned modules.
     fingerprint: String,
 }
 
-/// Why there are no binaries.
+/// The reasons why there are no binaries.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The version asked for is not pinned in this repository.
+    /// The requested version is not pinned in this repository.
     #[error("{KUBERNETES_VARIABLE}={asked}: no such version under tests/control-plane; there are: {}", known.join(", "))]
     UnknownKubernetes {
         /// The value of the variable.
         asked: String,
-        /// The values that would do.
+        /// The accepted values.
         known: Vec<String>,
     },
     /// The given folder lacks a binary.
@@ -90,35 +90,35 @@ pub enum Error {
     Unobtainable {
         /// The full version.
         version: String,
-        /// What is missing.
+        /// The missing prerequisite or failed build.
         reason: String,
-        /// Where the binaries would be.
+        /// The folder for the binaries.
         cache: PathBuf,
     },
     /// A file could not be handled.
     #[error("{action} {}", path.display())]
     File {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 /// Finds the binaries, building them first where needed, which takes minutes.
-pub fn obtain(environment: &Environment) -> Result<Assets, Error> {
+pub fn obtain(environment: &Environment) -> Result<Binaries, Error> {
     if let Some(folder) = &environment.given {
-        return Assets::given(folder);
+        return Binaries::given(folder);
     }
     let release = Release::pinned(&environment.kubernetes)?;
     let folder = environment.folder_of(&release);
-    if let Some(assets) = Assets::built(&folder) {
-        return Ok(assets);
+    if let Some(binaries) = Binaries::built(&folder) {
+        return Ok(binaries);
     }
     build::build(environment, &release, &folder)?;
-    Assets::built(&folder).ok_or(Error::Unobtainable {
+    Binaries::built(&folder).ok_or(Error::Unobtainable {
         version: release.version,
         reason: "the build left no binaries".to_owned(),
         cache: folder,
@@ -161,7 +161,7 @@ impl Environment {
 
 // === impl Assets ===
 
-impl Assets {
+impl Binaries {
     fn given(folder: &Path) -> Result<Self, Error> {
         let required = |missing: &'static str| {
             let file = folder.join(missing);
@@ -184,7 +184,7 @@ impl Assets {
     fn built(folder: &Path) -> Option<Self> {
         Self::given(folder)
             .ok()
-            .filter(|assets| assets.kube_controller_manager.is_some())
+            .filter(|binaries| binaries.kube_controller_manager.is_some())
     }
 }
 
@@ -252,8 +252,8 @@ fn folders_in(root: &Path) -> Result<Vec<String>, Error> {
 }
 
 /// Writes past the test harness, which would hold the text back until the end.
-pub(crate) fn say(text: &str) {
-    // What cannot be shown must not fail a test.
+pub(crate) fn print_status(text: &str) {
+    // A closed standard error must not fail a test.
     let _ = writeln!(io::stderr(), "kopf-tests: {text}");
 }
 
@@ -314,8 +314,8 @@ mod tests {
         assert!(message.contains("no `kube-apiserver`"), "{message}");
 
         touch(given.path(), &["kube-apiserver"]);
-        let assets = obtain(&environment).expect("both are there");
-        assert_eq!(assets.kube_controller_manager, None);
+        let binaries = obtain(&environment).expect("both are there");
+        assert_eq!(binaries.kube_controller_manager, None);
     }
 
     #[test]
@@ -330,9 +330,9 @@ mod tests {
             &["etcd", "kube-apiserver", "kube-controller-manager"],
         );
 
-        let assets = obtain(&environment).expect("the cache is complete");
+        let binaries = obtain(&environment).expect("the cache is complete");
 
-        assert_eq!(assets.etcd, folder.join("etcd"));
+        assert_eq!(binaries.etcd, folder.join("etcd"));
     }
 
     #[test]

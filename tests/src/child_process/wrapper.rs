@@ -1,8 +1,8 @@
-//! A leash for one child process: it runs the child, and kills it when whoever holds the other end
-//! of its standard input is gone.
+//! The wrapper process around a child process: it runs the child, and kills it when its own standard
+//! input closes, which the kernel does when the test process ends.
 //!
-//! Standard error carries all output of the child. Standard output carries two lines of the leash:
-//! the child's process id, and how it ended.
+//! Standard error carries all output of the child. Standard output carries two lines of the wrapper:
+//! the child's process id, and its exit status.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -14,9 +14,9 @@ use std::thread;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
-/// What a leash reports on its standard output, one JSON document per line.
+/// A line that the wrapper prints on its standard output, as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum ChildReport {
     /// The child runs.
     Started {
         /// Its process id, which is also its process group.
@@ -31,6 +31,9 @@ pub(crate) enum Report {
     },
 }
 
+/// The subcommand of the `control-plane` program that runs a child process.
+pub const SUBCOMMAND: &str = "run-child";
+
 /// Runs the command until it ends or standard input closes.
 pub fn run(command: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let mut command = command.into_iter();
@@ -44,28 +47,28 @@ pub fn run(command: impl IntoIterator<Item = OsString>) -> io::Result<()> {
         .process_group(0)
         .spawn()?;
     let group = Pid::from_child(&child);
-    report(Report::Started {
+    report(ChildReport::Started {
         pid: group.as_raw_nonzero().get(),
     })?;
     thread::spawn(move || {
         let mut nothing = Vec::new();
-        // An error is the end of the holder just as much.
+        // An error means that the test process ended, as the end of the input does.
         let _ = io::stdin().lock().read_to_end(&mut nothing);
         // The group is gone if the child has just ended by itself.
         let _ = kill_process_group(group, Signal::KILL);
     });
     let status = child.wait()?;
-    // Whatever the child left behind in its group ends with it.
+    // Processes that the child left in its group end with it.
     let _ = kill_process_group(group, Signal::KILL);
-    // Nobody listens any more when the holder is gone.
-    let _ = report(Report::Ended {
+    // The write fails if the test process has ended.
+    let _ = report(ChildReport::Ended {
         code: status.code(),
         signal: status.signal(),
     });
     Ok(())
 }
 
-fn report(report: Report) -> io::Result<()> {
+fn report(report: ChildReport) -> io::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, &report)?;
     out.write_all(b"\n")?;

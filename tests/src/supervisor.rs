@@ -1,9 +1,9 @@
-//! The process that owns a control plane and ends it when nobody holds a lease any more.
+//! The supervisor: a process that runs a control plane until the last test process disconnects.
 //!
-//! A lease is an open connection to the guard's socket. However its holder ends (return, panic,
-//! Ctrl-C, `kill -9`), the kernel closes the connection, so nothing depends on clean-up code in the
-//! test process. The guard is a child of the test process that needed it first, in a process group
-//! of its own, and outlives that process while others hold leases.
+//! A test process holds an open connection to the supervisor's socket. However the test process
+//! ends (return, panic, Ctrl-C, `kill -9`), the kernel closes the connection, so nothing depends on
+//! clean-up code in the test process. The supervisor is a child of the first test process that
+//! needed it, in a process group of its own, and outlives that process while others are connected.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,33 +19,35 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::Instant;
 
-use crate::assets::Assets;
-use crate::failure::Failure;
+use crate::binaries::Binaries;
+use crate::test_failure::TestFailure;
 
-pub mod leash;
-mod plane;
+mod processes;
 pub(crate) mod protocol;
 
-use plane::Plane;
+use processes::ControlPlaneProcesses;
 pub use protocol::Component;
-use protocol::{Access, Reply, Request};
+use protocol::{ControlPlaneEndpoints, SupervisorReply, SupervisorRequest};
 
-/// How long a shared control plane waits for the next test binary of a run.
+/// The time that a shared control plane waits for the next test binary of a run.
 ///
-/// Together with the end of its processes this must stay below the 10 seconds after which nothing
-/// may be left.
+/// Together with the end of its processes this must stay below 10 seconds: the tests of the harness
+/// accept no process after that.
 const SHARED_GRACE: Duration = Duration::from_secs(5);
 
-/// How long the process that started a guard may take to connect.
-const FIRST_LEASE: Duration = Duration::from_secs(7);
+/// The time that the process that started a supervisor may take to connect.
+const FIRST_CONNECTION: Duration = Duration::from_secs(7);
 
-/// The first line that a guard prints: it accepts connections at the path that follows.
+/// The start of the first line that a supervisor prints; the path of its socket follows.
 pub(crate) const LISTENING: &str = "listening ";
 
-/// The program that runs guards and leashes.
+/// The program that runs supervisors and wraps child processes.
 const PROGRAM: &str = "control-plane";
 
-/// The program that runs guards and leashes is not where cargo puts it.
+/// The subcommand of [`PROGRAM`] that runs a supervisor.
+pub const SUBCOMMAND: &str = "supervise";
+
+/// The program `control-plane` is not where cargo puts it.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{} is missing; `cargo build -p kopf-tests --bins` builds it, as `cargo test` of that package does",
@@ -53,47 +55,47 @@ const PROGRAM: &str = "control-plane";
 )]
 pub struct MissingProgram(PathBuf);
 
-/// Whom a control plane serves.
+/// The processes that may use a control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Audience {
-    /// The one process that started it.
+pub(crate) enum Sharing {
+    /// Only the process that started it.
     Private,
-    /// Every process that finds it through this registration.
+    /// Every process that finds it through the registration.
     Shared {
-        /// Held while joining, starting or ending it.
+        /// The lock file, locked while a process joins, starts or ends the control plane.
         lock: PathBuf,
-        /// Says where its socket is.
+        /// The file with the path of the supervisor's socket.
         registration: PathBuf,
     },
 }
 
-/// What a guard is told on its command line.
+/// The command-line options of a supervisor.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
-    pub(crate) assets: Assets,
-    pub(crate) audience: Audience,
+pub(crate) struct SupervisorOptions {
+    pub(crate) binaries: Binaries,
+    pub(crate) sharing: Sharing,
     pub(crate) api_server_flags: Vec<String>,
 }
 
-/// Why a guard gave up.
+/// The reasons why a supervisor failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The command line is not one that the harness writes.
-    #[error("unexpected arguments of the guard: {0}")]
+    #[error("unexpected arguments of the supervisor: {0}")]
     Arguments(String),
-    /// Its folder, socket or registration failed.
+    /// The folder, socket or registration failed.
     #[error("{0}")]
     Io(&'static str, #[source] io::Error),
 }
 
 #[derive(Clone, Debug)]
-enum Startup {
+enum StartupState {
     Running,
-    Ready(Access),
+    Ready(ControlPlaneEndpoints),
     Failed(String),
 }
 
-/// Finds the program beside the test binary, which cargo puts into `deps/` below it.
+/// Finds the program in the folder above `deps/`, into which cargo puts the test binary.
 pub(crate) fn program() -> Result<PathBuf, MissingProgram> {
     let test = env::current_exe().unwrap_or_default();
     let beside = test.parent().unwrap_or(Path::new("/"));
@@ -110,95 +112,102 @@ pub(crate) fn program() -> Result<PathBuf, MissingProgram> {
     }
 }
 
-/// Runs a guard until its last lease is returned.
+/// Runs a supervisor until the last test process disconnects.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Error> {
-    let options = Options::parse(arguments)?;
+    let options = SupervisorOptions::parse(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Error::Io("start the runtime", source))?;
     let outcome = runtime.block_on(serve(options));
     if let Err(error) = &outcome {
-        // Whoever waits for the announcement hears this instead; later on nobody listens.
-        let _ = announce(&Failure::describe(error));
+        // Before the announcement, the starting process reads this line instead of it. Later
+        // it has closed the pipe.
+        let _ = announce(&TestFailure::describe(error));
     }
     outcome
 }
 
-async fn serve(options: Options) -> Result<(), Error> {
+async fn serve(options: SupervisorOptions) -> Result<(), Error> {
     let folder = tempfile::Builder::new()
         .prefix("kopf-control-plane-")
         .tempdir()
         .map_err(|source| Error::Io("create a temporary folder", source))?;
-    let socket = folder.path().join("guard.sock");
+    let socket = folder.path().join("supervisor.sock");
     let listener = UnixListener::bind(&socket)
         .map_err(|source| Error::Io("listen on a socket in the temporary folder", source))?;
-    if let Audience::Shared { registration, .. } = &options.audience {
+    if let Sharing::Shared { registration, .. } = &options.sharing {
         fs::write(registration, socket.as_os_str().as_encoded_bytes())
             .map_err(|source| Error::Io("register the control plane", source))?;
     }
     announce(&format!("{LISTENING}{}", socket.display()))
         .map_err(|source| Error::Io("announce the socket", source))?;
 
-    let plane = Arc::new(Mutex::new(Plane::new(
+    let processes = Arc::new(Mutex::new(ControlPlaneProcesses::new(
         folder.path(),
-        options.assets.clone(),
+        options.binaries.clone(),
         options.api_server_flags.clone(),
     )));
-    let (startup, started) = watch::channel(Startup::Running);
+    let (startup, started) = watch::channel(StartupState::Running);
     let starting = tokio::spawn({
-        let plane = Arc::clone(&plane);
+        let processes = Arc::clone(&processes);
         async move {
-            let outcome = match plane.lock().await.start().await {
-                Ok(access) => Startup::Ready(access),
-                Err(error) => Startup::Failed(error.to_string()),
+            let outcome = match processes.lock().await.start().await {
+                Ok(endpoints) => StartupState::Ready(endpoints),
+                Err(error) => StartupState::Failed(error.to_string()),
             };
             startup.send_replace(outcome);
         }
     });
-    until_unused(&listener, &options.audience, &plane, &started, &socket).await?;
+    accept_until_unused(&listener, &options.sharing, &processes, &started, &socket).await?;
     starting.abort();
-    // Waiting for the abort releases the plane, and ends what was only half started.
+    // Waiting for the abort releases the mutex, and ends processes that were just started.
     let _ = starting.await;
-    plane.lock().await.end().await;
+    processes.lock().await.end().await;
     drop(listener);
     folder
         .close()
         .map_err(|source| Error::Io("remove the temporary folder", source))
 }
 
-/// Accepts leases until the last one has been returned for long enough.
-async fn until_unused(
+/// Accepts connections until none has been open for the grace period.
+async fn accept_until_unused(
     listener: &UnixListener,
-    audience: &Audience,
-    plane: &Arc<Mutex<Plane>>,
-    started: &watch::Receiver<Startup>,
+    sharing: &Sharing,
+    processes: &Arc<Mutex<ControlPlaneProcesses>>,
+    started: &watch::Receiver<StartupState>,
     socket: &Path,
 ) -> Result<(), Error> {
     let catch = |kind| signal(kind).map_err(|source| Error::Io("catch signals", source));
     let mut interrupted = catch(SignalKind::interrupt())?;
     let mut terminated = catch(SignalKind::terminate())?;
-    let (returned, mut returns) = mpsc::unbounded_channel();
-    let mut leases = 0_usize;
-    let mut unused_at = Instant::now() + FIRST_LEASE;
+    let (closed, mut closings) = mpsc::unbounded_channel();
+    let mut connections = 0_usize;
+    let mut unused_at = Instant::now() + FIRST_CONNECTION;
     loop {
         tokio::select! {
             connection = listener.accept() => {
                 let (connection, _) =
-                    connection.map_err(|source| Error::Io("accept a lease", source))?;
-                leases += 1;
-                tokio::spawn(hold(connection, Arc::clone(plane), started.clone(), returned.clone()));
+                    connection.map_err(|source| Error::Io("accept a connection", source))?;
+                connections += 1;
+                let served = serve_connection(
+                    connection,
+                    Arc::clone(processes),
+                    started.clone(),
+                    closed.clone(),
+                );
+                tokio::spawn(served);
             }
-            Some(()) = returns.recv() => {
-                leases -= 1;
-                unused_at = Instant::now() + audience.grace();
+            Some(()) = closings.recv() => {
+                connections -= 1;
+                unused_at = Instant::now() + sharing.grace();
             }
-            () = tokio::time::sleep_until(unused_at), if leases == 0 => {
-                match audience.close(socket) {
+            () = tokio::time::sleep_until(unused_at), if connections == 0 => {
+                match sharing.unregister(socket) {
                     Ok(true) => return Ok(()),
-                    // Somebody is about to connect.
+                    // Another process holds the lock, and is about to connect.
                     Ok(false) => unused_at = Instant::now() + Duration::from_millis(100),
-                    Err(source) => return Err(Error::Io("withdraw the registration", source)),
+                    Err(source) => return Err(Error::Io("remove the registration", source)),
                 }
             }
             _ = interrupted.recv() => return Ok(()),
@@ -207,57 +216,60 @@ async fn until_unused(
     }
 }
 
-/// Serves one lease. The connection stays open until the guard has gone, which is what a holder
-/// that wants to see the end waits for.
-async fn hold(
+/// Serves one connection. The supervisor's end stays open until the supervisor exits, so that a
+/// test process can wait for that.
+async fn serve_connection(
     mut connection: UnixStream,
-    plane: Arc<Mutex<Plane>>,
-    mut started: watch::Receiver<Startup>,
-    returned: mpsc::UnboundedSender<()>,
+    processes: Arc<Mutex<ControlPlaneProcesses>>,
+    mut started: watch::Receiver<StartupState>,
+    closed: mpsc::UnboundedSender<()>,
 ) {
-    // A broken connection is a returned lease like any other.
-    let _ = converse(&mut connection, &plane, &mut started).await;
-    // The guard's loop outlives every lease.
-    let _ = returned.send(());
+    // A broken connection counts as closed.
+    let _ = answer_requests(&mut connection, &processes, &mut started).await;
+    // The receiver outlives every connection.
+    let _ = closed.send(());
     std::future::pending::<()>().await;
 }
 
-async fn converse(
+async fn answer_requests(
     connection: &mut UnixStream,
-    plane: &Mutex<Plane>,
-    started: &mut watch::Receiver<Startup>,
+    processes: &Mutex<ControlPlaneProcesses>,
+    started: &mut watch::Receiver<StartupState>,
 ) -> io::Result<()> {
     let (incoming, mut outgoing) = connection.split();
     let mut lines = BufReader::new(incoming).lines();
-    let greeting = tokio::select! {
-        outcome = started.wait_for(|it| !matches!(it, Startup::Running)) => match outcome.as_deref() {
-            Ok(Startup::Ready(access)) => Ok(access.clone()),
-            Ok(Startup::Failed(message)) => Err(message.clone()),
-            Ok(Startup::Running) | Err(_) => Err("the guard is ending".to_owned()),
+    let startup = tokio::select! {
+        outcome = started.wait_for(|it| !matches!(it, StartupState::Running)) => match outcome.as_deref() {
+            Ok(StartupState::Ready(endpoints)) => Ok(endpoints.clone()),
+            Ok(StartupState::Failed(message)) => Err(message.clone()),
+            Ok(StartupState::Running) | Err(_) => Err("the supervisor is ending".to_owned()),
         },
-        // The holder died while it waited.
+        // The test process ended while it waited.
         _ = lines.next_line() => return Ok(()),
     };
-    let greeting = match greeting {
-        Ok(access) => match plane.lock().await.check_alive() {
-            Ok(()) => Reply::Ready(access),
-            Err(error) => Reply::Failed(error.to_string()),
+    let first_reply = match startup {
+        Ok(endpoints) => match processes.lock().await.check_alive() {
+            Ok(()) => SupervisorReply::Ready(endpoints),
+            Err(error) => SupervisorReply::Failed(error.to_string()),
         },
-        Err(message) => Reply::Failed(message),
+        Err(message) => SupervisorReply::Failed(message),
     };
-    write_line(&mut outgoing, &greeting).await?;
+    write_line(&mut outgoing, &first_reply).await?;
     while let Some(line) = lines.next_line().await? {
-        let request: Request = serde_json::from_str(&line)?;
-        let reply = match plane.lock().await.obey(request).await {
-            Ok(()) => Reply::Done,
-            Err(error) => Reply::Failed(error.to_string()),
+        let request: SupervisorRequest = serde_json::from_str(&line)?;
+        let reply = match processes.lock().await.execute(request).await {
+            Ok(()) => SupervisorReply::Done,
+            Err(error) => SupervisorReply::Failed(error.to_string()),
         };
         write_line(&mut outgoing, &reply).await?;
     }
     Ok(())
 }
 
-async fn write_line(outgoing: &mut (impl AsyncWrite + Unpin), reply: &Reply) -> io::Result<()> {
+async fn write_line(
+    outgoing: &mut (impl AsyncWrite + Unpin),
+    reply: &SupervisorReply,
+) -> io::Result<()> {
     let mut line = serde_json::to_vec(reply)?;
     line.push(b'\n');
     outgoing.write_all(&line).await
@@ -272,7 +284,7 @@ fn announce(line: &str) -> io::Result<()> {
 
 // === impl Audience ===
 
-impl Audience {
+impl Sharing {
     fn grace(&self) -> Duration {
         match self {
             Self::Private => Duration::ZERO,
@@ -280,15 +292,15 @@ impl Audience {
         }
     }
 
-    /// Withdraws the registration; says no while another process holds the lock to join.
-    fn close(&self, socket: &Path) -> io::Result<bool> {
+    /// Removes the registration; false while another process holds the lock to join.
+    fn unregister(&self, socket: &Path) -> io::Result<bool> {
         let Self::Shared { lock, registration } = self else {
             return Ok(true);
         };
-        let turn = File::create(lock)?;
-        match turn.try_lock() {
+        let lock = File::create(lock)?;
+        match lock.try_lock() {
             Ok(()) => {
-                // A control plane that failed may have been replaced already.
+                // Another supervisor may have replaced one that failed.
                 if fs::read(registration)? == socket.as_os_str().as_encoded_bytes() {
                     fs::remove_file(registration)?;
                 }
@@ -302,20 +314,20 @@ impl Audience {
 
 // === impl Options ===
 
-impl Options {
-    /// The command line from which [`Options::parse`] reads the same options.
+impl SupervisorOptions {
+    /// The command line from which [`SupervisorOptions::parse`] reads the same options.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let mut push = |name: &str, value: &std::ffi::OsStr| {
             arguments.push(name.into());
             arguments.push(value.to_owned());
         };
-        push("--etcd", self.assets.etcd.as_os_str());
-        push("--kube-apiserver", self.assets.kube_apiserver.as_os_str());
-        if let Some(manager) = &self.assets.kube_controller_manager {
+        push("--etcd", self.binaries.etcd.as_os_str());
+        push("--kube-apiserver", self.binaries.kube_apiserver.as_os_str());
+        if let Some(manager) = &self.binaries.kube_controller_manager {
             push("--kube-controller-manager", manager.as_os_str());
         }
-        if let Audience::Shared { lock, registration } = &self.audience {
+        if let Sharing::Shared { lock, registration } = &self.sharing {
             push("--lock", lock.as_os_str());
             push("--registration", registration.as_os_str());
         }
@@ -344,14 +356,14 @@ impl Options {
         }
         let missing = |name: &str| Error::Arguments(format!("{name} is missing"));
         Ok(Self {
-            assets: Assets {
+            binaries: Binaries {
                 etcd: etcd.ok_or_else(|| missing("--etcd"))?,
                 kube_apiserver: api_server.ok_or_else(|| missing("--kube-apiserver"))?,
                 kube_controller_manager: manager,
             },
-            audience: match (lock, registration) {
-                (Some(lock), Some(registration)) => Audience::Shared { lock, registration },
-                (None, None) => Audience::Private,
+            sharing: match (lock, registration) {
+                (Some(lock), Some(registration)) => Sharing::Shared { lock, registration },
+                (None, None) => Sharing::Private,
                 _ => return Err(missing("--lock or --registration")),
             },
             api_server_flags: flags,
