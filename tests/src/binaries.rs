@@ -159,7 +159,7 @@ impl Environment {
     }
 }
 
-// === impl Assets ===
+// === impl Binaries ===
 
 impl Binaries {
     fn given(folder: &Path) -> Result<Self, Error> {

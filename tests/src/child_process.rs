@@ -93,7 +93,7 @@ pub enum Error {
     },
 }
 
-// === impl Builder ===
+// === impl ChildProcessBuilder ===
 
 impl ChildProcessBuilder {
     /// Adds one argument.
@@ -213,7 +213,7 @@ fn next_report(lines: &mut impl Iterator<Item = io::Result<String>>) -> Option<C
     serde_json::from_str(&lines.next()?.ok()?).ok()
 }
 
-// === impl Operator ===
+// === impl ChildProcess ===
 
 impl ChildProcess {
     pub(crate) fn builder(program: &Path, log: Arc<ProcessLog>) -> ChildProcessBuilder {
@@ -333,7 +333,7 @@ impl Drop for ChildProcess {
     }
 }
 
-// === impl Log ===
+// === impl ProcessLog ===
 
 impl ProcessLog {
     fn fill_from(&self, output: impl io::Read) {

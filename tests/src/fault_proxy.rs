@@ -220,7 +220,7 @@ async fn serve(listener: TcpListener, state: Arc<ProxyState>) {
     }
 }
 
-// === impl Shared ===
+// === impl ProxyState ===
 
 impl ProxyState {
     async fn answer(

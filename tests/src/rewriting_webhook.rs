@@ -16,7 +16,7 @@ pub struct RewritingWebhook {
     webhook: AdmissionWebhook,
 }
 
-// === impl Censor ===
+// === impl RewritingWebhook ===
 
 impl RewritingWebhook {
     /// Registers the webhook and waits until the API server calls it.

@@ -282,7 +282,7 @@ fn announce(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-// === impl Audience ===
+// === impl Sharing ===
 
 impl Sharing {
     fn grace(&self) -> Duration {
@@ -312,7 +312,7 @@ impl Sharing {
     }
 }
 
-// === impl Options ===
+// === impl SupervisorOptions ===
 
 impl SupervisorOptions {
     /// The command line from which [`SupervisorOptions::parse`] reads the same options.

@@ -16,7 +16,7 @@ pub struct TestFailure {
     at: &'static Location<'static>,
 }
 
-// === impl Failure ===
+// === impl TestFailure ===
 
 impl TestFailure {
     /// A failure with a message of its own.

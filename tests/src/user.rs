@@ -47,7 +47,7 @@ pub enum Error {
     Client(#[source] Box<kube::Error>),
 }
 
-// === impl Identity ===
+// === impl User ===
 
 impl User {
     /// A user without permissions until a role binding grants some.

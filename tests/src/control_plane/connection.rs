@@ -27,7 +27,7 @@ pub(super) struct SupervisorConnection {
     supervisor: Option<Child>,
 }
 
-// === impl Lease ===
+// === impl SupervisorConnection ===
 
 impl SupervisorConnection {
     /// Joins the shared control plane, or starts it if it is not running.

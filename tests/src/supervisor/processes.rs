@@ -84,7 +84,7 @@ pub(super) enum Error {
     },
 }
 
-// === impl Plane ===
+// === impl ControlPlaneProcesses ===
 
 impl ControlPlaneProcesses {
     pub(super) fn new(folder: &Path, binaries: Binaries, api_server_flags: Vec<String>) -> Self {

@@ -1,31 +1,31 @@
-//! Operator crates for real definitions: made or refused with a reason, and compiled.
+//! The command `new`: makes an operator crate for each definition, and compiles all crates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{fs, io};
 
-use super::{Error, NewArgs, generator, say};
+use super::{Error, NewCratesArgs, generator, print};
+use crate::command_cost;
 use crate::corpus::{Corpus, DefinitionFile, repository};
-use crate::meter;
-use crate::scratch::scratch_root;
+use crate::scratch_crate::scratch_root;
 
 const PRESETS: [&str; 3] = ["minimal", "child", "full"];
 
-/// What became of one `kopf-gen new`.
+/// The result of one `kopf-gen new`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Fate {
-    /// There is a crate.
+enum CrateResult {
+    /// kopf-gen made a crate.
     Made,
-    /// It was refused, with these codes.
+    /// kopf-gen reported errors with these codes.
     Refused(String),
-    /// Neither: the program broke.
+    /// Neither: kopf-gen failed in another way.
     Broken(String),
 }
 
-pub(super) fn new(arguments: &NewArgs) -> Result<(), Error> {
+pub(super) fn new(arguments: &NewCratesArgs) -> Result<(), Error> {
     let corpus = Corpus::locate()?;
-    let files = corpus.files(arguments.selection.part());
+    let files = corpus.files(arguments.selection.subset());
     let workspace = scratch_root().join("crates");
     if workspace.exists() {
         fs::remove_dir_all(&workspace)?;
@@ -40,21 +40,21 @@ pub(super) fn new(arguments: &NewArgs) -> Result<(), Error> {
             }
             count += 1;
             match make(file, preset, &workspace)? {
-                Fate::Made => {
+                CrateResult::Made => {
                     made += 1;
                     crates.insert(crate_name(file, preset), file.stem.as_str());
                 }
-                Fate::Refused(codes) => {
+                CrateResult::Refused(codes) => {
                     refused += 1;
-                    say(format_args!("{preset} {}: {codes}", file.stem))?;
+                    print(format_args!("{preset} {}: {codes}", file.stem))?;
                 }
-                Fate::Broken(complaint) => {
+                CrateResult::Broken(error) => {
                     broken += 1;
-                    say(format_args!("{preset} {}: {complaint}", file.stem))?;
+                    print(format_args!("{preset} {}: {error}", file.stem))?;
                 }
             }
         }
-        say(format_args!(
+        print(format_args!(
             "{preset}: {made} of {count} definitions become a crate, {refused} are refused with a reason, {} break the program",
             count - made - refused,
         ))?;
@@ -68,7 +68,7 @@ pub(super) fn new(arguments: &NewArgs) -> Result<(), Error> {
     Ok(())
 }
 
-fn make(file: &DefinitionFile, preset: &str, workspace: &Path) -> Result<Fate, Error> {
+fn make(file: &DefinitionFile, preset: &str, workspace: &Path) -> Result<CrateResult, Error> {
     let name = crate_name(file, preset);
     let output = Command::new(generator()?)
         .args(["-q", "new", &name, "--preset", preset, "--crd"])
@@ -77,27 +77,27 @@ fn make(file: &DefinitionFile, preset: &str, workspace: &Path) -> Result<Fate, E
         .arg(repository())
         .current_dir(workspace)
         .output()?;
-    Ok(fate(&output, &workspace.join(name)))
+    Ok(crate_result(&output, &workspace.join(name)))
 }
 
 fn crate_name(file: &DefinitionFile, preset: &str) -> String {
     format!("{preset}-{}", file.index)
 }
 
-fn fate(output: &Output, folder: &Path) -> Fate {
-    let said = String::from_utf8_lossy(&output.stderr);
-    let codes: Vec<&str> = said
+fn crate_result(output: &Output, folder: &Path) -> CrateResult {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let codes: Vec<&str> = stderr
         .lines()
         .filter_map(|line| line.strip_prefix("error[")?.split(']').next())
         .collect();
     match output.status.code() {
-        Some(0) if folder.join("Cargo.toml").exists() => Fate::Made,
-        Some(1) if !codes.is_empty() && !folder.exists() => Fate::Refused(codes.join(" ")),
-        _ => Fate::Broken(said.into_owned()),
+        Some(0) if folder.join("Cargo.toml").exists() => CrateResult::Made,
+        Some(1) if !codes.is_empty() && !folder.exists() => CrateResult::Refused(codes.join(" ")),
+        _ => CrateResult::Broken(stderr.into_owned()),
     }
 }
 
-/// All crates together, as members of one workspace; `crates` tells by their names what they are of.
+/// Compiles all crates as members of one workspace; `crates` has the definition of each by name.
 fn compile(workspace: &Path, crates: &BTreeMap<String, &str>) -> Result<(), Error> {
     let manifest =
         "[workspace]\nresolver = \"3\"\nmembers = [\"*-*\"]\n\n[profile.dev]\ndebug = false\n";
@@ -113,17 +113,17 @@ fn compile(workspace: &Path, crates: &BTreeMap<String, &str>) -> Result<(), Erro
         .args(["--all-targets", "--keep-going", "--", "-D", "warnings"])
         .current_dir(workspace)
         .env("CARGO_TARGET_DIR", target);
-    let (output, cost) = meter::run(&clippy, &scratch_root())?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let refused = refused(&said);
+    let (output, cost) = command_cost::run(&clippy, &scratch_root())?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let refused = refused(&stderr);
     for name in &refused {
         let definition = crates.get(name).copied().unwrap_or("not one of ours");
-        say(format_args!("{name} is refused: {definition}"))?;
+        print(format_args!("{name} is refused: {definition}"))?;
     }
     if !output.status.success() && refused.is_empty() {
-        return Err(io::Error::other(said.into_owned()).into());
+        return Err(io::Error::other(stderr.into_owned()).into());
     }
-    say(format_args!(
+    print(format_args!(
         "{} of {} crates compile with their tests, without a warning; {:.0} CPU s",
         crates.len() - refused.len().min(crates.len()),
         crates.len(),
@@ -132,13 +132,14 @@ fn compile(workspace: &Path, crates: &BTreeMap<String, &str>) -> Result<(), Erro
     if refused.is_empty() {
         return Ok(());
     }
-    say(format_args!("{said}"))?;
+    print(format_args!("{stderr}"))?;
     Err(Error::Refused(refused.len()))
 }
 
-/// The packages that cargo gave up on.
-fn refused(said: &str) -> BTreeSet<String> {
-    said.lines()
+/// The packages that cargo could not compile.
+fn refused(stderr: &str) -> BTreeSet<String> {
+    stderr
+        .lines()
         .filter_map(|line| line.strip_prefix("error: could not compile `"))
         .filter_map(|line| line.split('`').next())
         .map(str::to_owned)
@@ -150,10 +151,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_that_do_not_compile_are_known_by_what_cargo_says() {
-        let said = "error: unused import\n\n\
+    fn packages_that_do_not_compile_are_found_in_the_output_of_cargo() {
+        let stderr = "error: unused import\n\n\
                     error: could not compile `child-7` (bin \"child-7\") due to 1 previous error\n\
                     error: could not compile `child-7` (bin \"child-7\" test) due to 1 previous error\n";
-        assert_eq!(refused(said), BTreeSet::from(["child-7".to_owned()]));
+        assert_eq!(refused(stderr), BTreeSet::from(["child-7".to_owned()]));
     }
 }

@@ -1,7 +1,7 @@
-//! What a command costs: CPU seconds of it and all its children, and the memory of the largest.
+//! Measures a command: CPU time of it and all its children, and the peak memory of the largest.
 //!
-//! The system keeps one high-water mark of memory for all children of a process. To get one per
-//! command, this program starts itself between, and that copy has a single child.
+//! The kernel keeps one high-water mark of memory for all children of a process. To get one per
+//! command, this program runs the command through a copy of itself, which has a single child.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,22 +17,22 @@ use serde::{Deserialize, Serialize};
 /// The name of the hidden command with which this program starts itself.
 pub const SUBCOMMAND: &str = "metered";
 
-/// What a command cost.
+/// The cost of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct CommandCost {
     /// CPU time in user and system mode.
     pub cpu: Duration,
-    /// Time on the wall.
+    /// Wall-clock time.
     pub wall: Duration,
     /// Bytes of memory that the largest process held at most.
     pub peak: u64,
 }
 
-/// Runs a command through a copy of this program and tells what it cost.
+/// Runs a command through a copy of this program; returns its output and cost.
 ///
 /// # Errors
 /// If it cannot be started, or its cost cannot be read back.
-pub fn run(command: &Command, scratch: &Path) -> io::Result<(Output, Cost)> {
+pub fn run(command: &Command, scratch: &Path) -> io::Result<(Output, CommandCost)> {
     let report = scratch.join("cost.json");
     let mut metered = Command::new(std::env::current_exe()?);
     metered
@@ -54,7 +54,7 @@ pub fn run(command: &Command, scratch: &Path) -> io::Result<(Output, Cost)> {
     Ok((output, cost))
 }
 
-/// The inner side: runs the command, then writes down what all children of this process cost.
+/// The copy's part: runs the command, and writes the cost of all children of this process to a file.
 ///
 /// # Errors
 /// If the command cannot be started or the report not be written.
@@ -65,25 +65,25 @@ pub fn run_inner(report: &Path, command: &[OsString]) -> io::Result<ExitStatus> 
     let started = Instant::now();
     let status = Command::new(program).args(arguments).status()?;
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let cost = Cost {
+    let cost = CommandCost {
         wall: started.elapsed(),
-        ..Cost::from(&usage)
+        ..CommandCost::from(&usage)
     };
     std::fs::write(report, serde_json::to_string(&cost)?)?;
     Ok(status)
 }
 
-/// What all children of this process have cost so far.
+/// The cost of all children of this process so far.
 ///
 /// # Errors
-/// If the system does not tell.
-pub fn children() -> io::Result<Cost> {
-    Ok(Cost::from(&getrusage(UsageWho::RUSAGE_CHILDREN)?))
+/// If the kernel does not report it.
+pub fn children() -> io::Result<CommandCost> {
+    Ok(CommandCost::from(&getrusage(UsageWho::RUSAGE_CHILDREN)?))
 }
 
-// === impl Cost ===
+// === impl CommandCost ===
 
-impl Cost {
+impl CommandCost {
     /// The peak in megabytes.
     #[must_use]
     pub const fn megabytes(&self) -> u64 {
@@ -91,7 +91,7 @@ impl Cost {
     }
 }
 
-impl From<&Usage> for Cost {
+impl From<&Usage> for CommandCost {
     fn from(usage: &Usage) -> Self {
         let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
         Self {
@@ -103,7 +103,7 @@ impl From<&Usage> for Cost {
     }
 }
 
-impl AddAssign for Cost {
+impl AddAssign for CommandCost {
     fn add_assign(&mut self, other: Self) {
         self.cpu += other.cpu;
         self.wall += other.wall;

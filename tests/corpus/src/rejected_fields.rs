@@ -1,34 +1,38 @@
-//! Makes an object acceptable that the API server refused, by taking away what it complained of.
+//! Removes the fields that the API server rejects from an object, as few as possible.
 //!
-//! Rules in CEL cannot be foreseen from the schema. The server names the place of each complaint;
-//! what can be left out there is left out, as little as possible.
+//! The objects are made without regard to rules in CEL. The API server names the path of each
+//! rejected value.
 
 use serde_json::Value;
 
-use crate::schema::Schema;
+use crate::schema::SchemaNode;
 
-/// A complaint of the API server: one of the causes in the details of its status.
+/// A rejected field: one of the causes in the details of the API server's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// The place, such as `spec.ports[0].name`.
+pub struct FieldCause {
+    /// The path, such as `spec.ports[0].name`.
     pub field: String,
-    /// The complaint.
+    /// The API server's message.
     pub message: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Member(String),
     Item(usize),
 }
 
-/// Takes away what a cause speaks of; tells what, or nothing if nothing there can be left out.
+/// Removes the field of a cause; returns the path of what was removed, or none if nothing can be.
 #[must_use]
-pub fn amend(schema: &Schema, object: &mut Value, cause: &Cause) -> Option<String> {
+pub fn remove_rejected_field(
+    schema: &SchemaNode,
+    object: &mut Value,
+    cause: &FieldCause,
+) -> Option<String> {
     let steps = resolve(object, &cause.field);
-    let told = mentioned_member(schema, object, &steps, &cause.message)
-        .map(|name| [steps.clone(), vec![Step::Member(name)]].concat());
-    let candidates = told
+    let mentioned = mentioned_member(schema, object, &steps, &cause.message)
+        .map(|name| [steps.clone(), vec![PathStep::Member(name)]].concat());
+    let candidates = mentioned
         .into_iter()
         .chain((1..=steps.len()).rev().map(|end| steps[..end].to_vec()));
     let chosen = candidates
@@ -36,11 +40,11 @@ pub fn amend(schema: &Schema, object: &mut Value, cause: &Cause) -> Option<Strin
         .find(|steps| is_removable(schema, object, steps))
         .or_else(|| last_member(schema, object, &steps))?;
     remove(object, &chosen);
-    Some(spell(&chosen))
+    Some(format_path(&chosen))
 }
 
 /// The steps of a path, as far as the object has them.
-fn resolve(object: &Value, field: &str) -> Vec<Step> {
+fn resolve(object: &Value, field: &str) -> Vec<PathStep> {
     let mut steps = Vec::new();
     let mut rest = field;
     let mut node = object;
@@ -63,7 +67,7 @@ fn resolve(object: &Value, field: &str) -> Vec<Step> {
                 };
                 let tail = &text[name.len()..];
                 let tail = bracketed.map_or(tail, |_| tail.strip_prefix(']').unwrap_or(tail));
-                (Step::Member(name.clone()), child, tail)
+                (PathStep::Member(name.clone()), child, tail)
             }
             Value::Array(items) => {
                 let Some((index, tail)) = rest
@@ -74,7 +78,7 @@ fn resolve(object: &Value, field: &str) -> Vec<Step> {
                     break;
                 };
                 let Some(child) = items.get(index) else { break };
-                (Step::Item(index), child, tail)
+                (PathStep::Item(index), child, tail)
             }
             _ => break,
         };
@@ -84,11 +88,11 @@ fn resolve(object: &Value, field: &str) -> Vec<Step> {
     steps
 }
 
-/// An optional member of the place that the message names.
+/// An optional member at the path that the message names.
 fn mentioned_member(
-    schema: &Schema,
+    schema: &SchemaNode,
     object: &Value,
-    steps: &[Step],
+    steps: &[PathStep],
     message: &str,
 ) -> Option<String> {
     let members = find(object, steps)?.as_object()?;
@@ -102,23 +106,23 @@ fn mentioned_member(
                 && is_removable(
                     schema,
                     object,
-                    &[steps, &[Step::Member((*name).clone())]].concat(),
+                    &[steps, &[PathStep::Member((*name).clone())]].concat(),
                 )
         })
         .cloned()
 }
 
-/// The last optional member of the place.
-fn last_member(schema: &Schema, object: &Value, steps: &[Step]) -> Option<Vec<Step>> {
+/// The last optional member at the path.
+fn last_member(schema: &SchemaNode, object: &Value, steps: &[PathStep]) -> Option<Vec<PathStep>> {
     let members = find(object, steps)?.as_object()?;
     members
         .keys()
         .rev()
-        .map(|name| [steps, &[Step::Member(name.clone())]].concat())
+        .map(|name| [steps, &[PathStep::Member(name.clone())]].concat())
         .find(|steps| is_removable(schema, object, steps))
 }
 
-fn is_removable(schema: &Schema, object: &Value, steps: &[Step]) -> bool {
+fn is_removable(schema: &SchemaNode, object: &Value, steps: &[PathStep]) -> bool {
     let Some((last, around)) = steps.split_last() else {
         return false;
     };
@@ -126,61 +130,61 @@ fn is_removable(schema: &Schema, object: &Value, steps: &[Step]) -> bool {
         return true;
     };
     match (last, value) {
-        (Step::Member(name), _) if around.is_empty() => {
-            // Without its spec an object says nothing about the types.
+        (PathStep::Member(name), _) if around.is_empty() => {
+            // Without its spec an object does not test the types.
             !["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str())
                 && !holder.required.contains(name)
         }
-        (Step::Member(name), Some(Value::Object(members))) => {
+        (PathStep::Member(name), Some(Value::Object(members))) => {
             !holder.required.contains(name)
                 && members.len() as u64 > holder.bounds.members.min.unwrap_or(0)
         }
-        (Step::Item(_), Some(Value::Array(items))) => {
+        (PathStep::Item(_), Some(Value::Array(items))) => {
             items.len() as u64 > holder.bounds.items.min.unwrap_or(0)
         }
         _ => false,
     }
 }
 
-fn schema_at<'a>(schema: &'a Schema, steps: &[Step]) -> Option<&'a Schema> {
+fn schema_at<'a>(schema: &'a SchemaNode, steps: &[PathStep]) -> Option<&'a SchemaNode> {
     steps.iter().try_fold(schema, |schema, step| match step {
-        Step::Member(name) => schema.member(name),
-        Step::Item(_) => schema.items.as_deref(),
+        PathStep::Member(name) => schema.member(name),
+        PathStep::Item(_) => schema.items.as_deref(),
     })
 }
 
-fn find<'a>(object: &'a Value, steps: &[Step]) -> Option<&'a Value> {
+fn find<'a>(object: &'a Value, steps: &[PathStep]) -> Option<&'a Value> {
     steps.iter().try_fold(object, |value, step| match step {
-        Step::Member(name) => value.get(name),
-        Step::Item(index) => value.get(index),
+        PathStep::Member(name) => value.get(name),
+        PathStep::Item(index) => value.get(index),
     })
 }
 
-fn remove(object: &mut Value, steps: &[Step]) {
+fn remove(object: &mut Value, steps: &[PathStep]) {
     let Some((last, around)) = steps.split_last() else {
         return;
     };
     let holder = around.iter().try_fold(object, |value, step| match step {
-        Step::Member(name) => value.get_mut(name),
-        Step::Item(index) => value.get_mut(index),
+        PathStep::Member(name) => value.get_mut(name),
+        PathStep::Item(index) => value.get_mut(index),
     });
     match (holder, last) {
-        (Some(Value::Object(members)), Step::Member(name)) => {
+        (Some(Value::Object(members)), PathStep::Member(name)) => {
             members.shift_remove(name);
         }
-        (Some(Value::Array(items)), Step::Item(index)) => {
+        (Some(Value::Array(items)), PathStep::Item(index)) => {
             items.remove(*index);
         }
         _ => {}
     }
 }
 
-fn spell(steps: &[Step]) -> String {
+fn format_path(steps: &[PathStep]) -> String {
     steps
         .iter()
         .map(|step| match step {
-            Step::Member(name) => format!(".{name}"),
-            Step::Item(index) => format!("[{index}]"),
+            PathStep::Member(name) => format!(".{name}"),
+            PathStep::Item(index) => format!("[{index}]"),
         })
         .collect()
 }
@@ -191,8 +195,8 @@ mod tests {
 
     use super::*;
 
-    fn schema() -> Schema {
-        Schema::from_json(&json!({"type": "object", "properties": {"spec": {
+    fn schema() -> SchemaNode {
+        SchemaNode::from_json(&json!({"type": "object", "properties": {"spec": {
             "type": "object",
             "required": ["must"],
             "properties": {
@@ -203,52 +207,60 @@ mod tests {
         }}}))
     }
 
-    fn amended(mut object: Value, field: &str, message: &str) -> (Option<String>, Value) {
-        let cause = Cause {
+    fn after_removal(mut object: Value, field: &str, message: &str) -> (Option<String>, Value) {
+        let cause = FieldCause {
             field: field.to_owned(),
             message: message.to_owned(),
         };
-        let told = amend(&schema(), &mut object, &cause);
-        (told, object)
+        let removed = remove_rejected_field(&schema(), &mut object, &cause);
+        (removed, object)
     }
 
     #[test]
-    fn an_optional_member_an_item_and_a_key_are_taken_away() {
+    fn an_optional_member_an_item_and_a_key_are_removed() {
         let object = json!({"spec": {"must": {}, "list": ["x", "y"], "map": {"a.b": "c"}}});
         assert_eq!(
-            amended(object.clone(), "spec.list[1]", "bad").0.as_deref(),
+            after_removal(object.clone(), "spec.list[1]", "bad")
+                .0
+                .as_deref(),
             Some(".spec.list[1]")
         );
         assert_eq!(
-            amended(object.clone(), "spec.map.a.b", "bad").0.as_deref(),
+            after_removal(object.clone(), "spec.map.a.b", "bad")
+                .0
+                .as_deref(),
             Some(".spec.map.a.b")
         );
         assert_eq!(
-            amended(object, "spec.map[a.b]", "bad").1["spec"]["map"],
+            after_removal(object, "spec.map[a.b]", "bad").1["spec"]["map"],
             json!({})
         );
     }
 
     #[test]
-    fn of_a_required_place_the_member_that_the_message_names_goes() {
+    fn of_a_required_object_the_member_that_the_message_names_is_removed() {
         let object = json!({"spec": {"must": {"a": "1", "b": "2"}}});
-        let (told, left) = amended(object, "spec.must", "exactly one of a or c is allowed");
-        assert_eq!(told.as_deref(), Some(".spec.must.a"));
+        let (removed, left) =
+            after_removal(object, "spec.must", "exactly one of a or c is allowed");
+        assert_eq!(removed.as_deref(), Some(".spec.must.a"));
         assert_eq!(left, json!({"spec": {"must": {"b": "2"}}}));
     }
 
     #[test]
-    fn of_a_required_place_the_last_optional_member_goes_if_none_is_named() {
+    fn of_a_required_object_the_last_optional_member_is_removed_if_none_is_named() {
         let object = json!({"spec": {"must": {"a": "1", "b": "2"}}});
         assert_eq!(
-            amended(object, "spec.must", "no").0.as_deref(),
+            after_removal(object, "spec.must", "no").0.as_deref(),
             Some(".spec.must.b")
         );
     }
 
     #[test]
-    fn nothing_is_taken_away_where_everything_is_required() {
+    fn nothing_is_removed_where_everything_is_required() {
         let object = json!({"spec": {"must": {}}});
-        assert_eq!(amended(object.clone(), "spec.must", "no"), (None, object));
+        assert_eq!(
+            after_removal(object.clone(), "spec.must", "no"),
+            (None, object)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Crates for a while, under `target/`: generated modules go in, compiler verdicts and costs come out.
+//! Temporary crates under `target/`, in which cargo checks generated modules and measures the cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,20 +8,20 @@ use std::{fs, io};
 
 use serde::Deserialize;
 
+use crate::command_cost::{self, CommandCost};
 use crate::corpus::repository;
-use crate::meter::{self, Cost};
 
 /// A crate whose modules are generated.
 #[derive(Clone, Debug)]
-pub struct Scratch {
+pub struct ScratchCrate {
     package: String,
     folder: PathBuf,
     target: PathBuf,
 }
 
-/// What the modules of one generator need, compiled once for all crates of that generator.
+/// The dependencies of the modules of one generator, compiled once for all its crates.
 #[derive(Clone, Copy, Debug)]
-pub struct Supply {
+pub struct CrateDependencies {
     /// The name of the generator.
     pub generator: &'static str,
     /// The lines below `[dependencies]`.
@@ -30,34 +30,34 @@ pub struct Supply {
 
 /// A generated module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Module {
+pub struct GeneratedModule {
     /// Its name in the crate.
     pub name: String,
     /// Its files, relative to `src`: `name.rs`, and what is below `name/`.
-    pub files: Vec<SourceFile>,
+    pub files: Vec<ModuleFile>,
 }
 
 /// A file of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceFile {
+pub struct ModuleFile {
     /// The path, with slashes.
     pub path: String,
     /// The whole text.
     pub text: String,
 }
 
-/// Whether modules can do without each other.
+/// Whether modules use types of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bond {
-    /// Each stands alone.
+pub enum ModuleCoupling {
+    /// They do not.
     Independent,
-    /// They use types of each other.
-    Entangled,
+    /// They do.
+    Coupled,
 }
 
-/// Who judges the modules.
+/// The cargo command that checks the modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Judge {
+pub enum CargoCommand {
     /// `cargo check`.
     Check,
     /// `cargo clippy`, its default lints as errors.
@@ -66,18 +66,18 @@ pub enum Judge {
     Doc,
 }
 
-/// What the judge said.
+/// The errors and the cost of a check.
 #[derive(Clone, Debug, Default)]
-pub struct Verdict {
-    /// The complaints, by module; those about no module are under the empty name.
-    pub complaints: BTreeMap<String, Vec<Complaint>>,
-    /// What the last run cost, which had no complaints unless every module had some.
-    pub cost: Cost,
+pub struct CheckReport {
+    /// The errors by module; those of no module are under the empty name.
+    pub errors: BTreeMap<String, Vec<CompilerError>>,
+    /// The cost of the last run, which had no errors unless every module had some.
+    pub cost: CommandCost,
 }
 
-/// An error; what is a warning elsewhere is one where the judge denies warnings.
+/// An error of the compiler, or a warning where the command denies warnings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
+pub struct CompilerError {
     /// The code of the error or the name of the lint.
     pub code: String,
     /// The message with its snippet.
@@ -115,7 +115,7 @@ struct CargoExpansion {
     span: CargoSpan,
 }
 
-/// The folder for everything that the measurements write.
+/// The folder for all files of the measurements.
 #[must_use]
 pub fn scratch_root() -> PathBuf {
     repository().join("target/corpus")
@@ -123,7 +123,7 @@ pub fn scratch_root() -> PathBuf {
 
 /// The lines of Rust in all modules.
 #[must_use]
-pub fn lines(modules: &[Module]) -> usize {
+pub fn lines(modules: &[GeneratedModule]) -> usize {
     modules
         .iter()
         .flat_map(|module| &module.files)
@@ -132,18 +132,18 @@ pub fn lines(modules: &[Module]) -> usize {
         .sum()
 }
 
-// === impl Scratch ===
+// === impl ScratchCrate ===
 
-impl Scratch {
-    /// Makes an empty crate for modules of one generator; what was compiled for it before stays.
+impl ScratchCrate {
+    /// Makes an empty crate for modules of one generator; keeps what was compiled before.
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn create(name: &str, supply: &Supply) -> io::Result<Self> {
-        let Supply {
+    pub fn create(name: &str, dependencies: &CrateDependencies) -> io::Result<Self> {
+        let CrateDependencies {
             generator,
             dependencies,
-        } = supply;
+        } = dependencies;
         let root = scratch_root().join(generator);
         let folder = root.join(name);
         let scratch = Self {
@@ -170,13 +170,13 @@ impl Scratch {
         &self.folder
     }
 
-    /// Compiles the dependencies, so that they are no part of a cost.
+    /// Compiles the dependencies, so that a later cost does not include them.
     ///
     /// # Errors
     /// If cargo cannot be run or does not succeed.
-    pub fn warm(&self, judge: Judge) -> io::Result<()> {
+    pub fn compile_dependencies(&self, command: CargoCommand) -> io::Result<()> {
         self.fill(&[])?;
-        let output = self.cargo(judge).output()?;
+        let output = self.cargo(command).output()?;
         if output.status.success() {
             Ok(())
         } else {
@@ -190,16 +190,16 @@ impl Scratch {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn fill(&self, modules: &[Module]) -> io::Result<()> {
+    pub fn fill(&self, modules: &[GeneratedModule]) -> io::Result<()> {
         self.replace(modules, "lib.rs", "")
     }
 
-    /// Brings `src` to hold the modules and a root with this text behind their declarations.
+    /// Writes the modules and a root file with their declarations and this text into `src`.
     ///
-    /// What is there already is left alone, so that cargo need not compile it again.
-    fn replace(&self, modules: &[Module], root: &str, text: &str) -> io::Result<()> {
+    /// Unchanged files are not written, so that cargo does not compile them again.
+    fn replace(&self, modules: &[GeneratedModule], root: &str, text: &str) -> io::Result<()> {
         let source = self.folder.join("src");
-        let mut declarations = String::from("//! Generated modules, for a while.\n");
+        let mut declarations = String::from("//! Generated modules, for a measurement.\n");
         for module in modules {
             writeln!(declarations, "pub mod {};", module.name).map_err(io::Error::other)?;
         }
@@ -215,53 +215,54 @@ impl Scratch {
         Ok(())
     }
 
-    /// Lets the judge look at the modules; independent ones again without those it complained of,
-    /// until it is content.
+    /// Checks the modules; independent ones again without those that have errors, until no errors
+    /// are left.
     ///
-    /// The compiler hides later errors behind earlier ones, so one look does not show all.
+    /// The compiler stops at the first phase with errors, so one run does not show all.
     ///
     /// # Errors
     /// If cargo cannot be run.
-    pub fn judge(&self, judge: Judge, modules: &[Module], bond: Bond) -> io::Result<Verdict> {
-        let mut verdict = Verdict::default();
+    pub fn check_modules(
+        &self,
+        command: CargoCommand,
+        modules: &[GeneratedModule],
+        coupling: ModuleCoupling,
+    ) -> io::Result<CheckReport> {
+        let mut report = CheckReport::default();
         let mut left = modules.to_vec();
         loop {
             self.fill(&left)?;
-            let (output, cost) = meter::run(&self.cargo(judge), &self.folder)?;
-            verdict.cost = cost;
-            let found = complaints(&String::from_utf8_lossy(&output.stdout));
+            let (output, cost) = command_cost::run(&self.cargo(command), &self.folder)?;
+            report.cost = cost;
+            let found = parse_errors(&String::from_utf8_lossy(&output.stdout));
             if found.is_empty() {
                 if !output.status.success() {
                     return Err(io::Error::other(
                         String::from_utf8_lossy(&output.stderr).into_owned(),
                     ));
                 }
-                return Ok(verdict);
+                return Ok(report);
             }
-            let bad: BTreeSet<&String> = found.keys().collect();
+            let failed: BTreeSet<&String> = found.keys().collect();
             let before = left.len();
-            left.retain(|module| !bad.contains(&module.name));
+            left.retain(|module| !failed.contains(&module.name));
             let stuck = left.len() == before;
-            for (name, mut complaints) in found {
-                verdict
-                    .complaints
-                    .entry(name)
-                    .or_default()
-                    .append(&mut complaints);
+            for (name, mut errors) in found {
+                report.errors.entry(name).or_default().append(&mut errors);
             }
-            if bond == Bond::Entangled || stuck || left.is_empty() {
-                return Ok(verdict);
+            if coupling == ModuleCoupling::Coupled || stuck || left.is_empty() {
+                return Ok(report);
             }
         }
     }
 
-    /// Builds a program of a main file and the modules; tells where it is.
+    /// Builds a program of a main file and the modules; returns its path.
     ///
-    /// In a program, unlike in a library, only what `main` reaches is compiled to machine code.
+    /// In a program, unlike in a library, only code that `main` uses becomes machine code.
     ///
     /// # Errors
     /// If cargo cannot be run, or the program does not compile.
-    pub fn build(&self, modules: &[Module], main: &str) -> io::Result<PathBuf> {
+    pub fn build(&self, modules: &[GeneratedModule], main: &str) -> io::Result<PathBuf> {
         self.replace(modules, "main.rs", main)?;
         let mut cargo = Command::new("cargo");
         cargo
@@ -278,15 +279,15 @@ impl Scratch {
         }
     }
 
-    fn cargo(&self, judge: Judge) -> Command {
+    fn cargo(&self, command: CargoCommand) -> Command {
         let mut cargo = Command::new("cargo");
-        match judge {
-            Judge::Check => cargo.arg("check"),
-            Judge::Clippy => cargo.arg("clippy"),
-            Judge::Doc => cargo.args(["doc", "--no-deps"]),
+        match command {
+            CargoCommand::Check => cargo.arg("check"),
+            CargoCommand::Clippy => cargo.arg("clippy"),
+            CargoCommand::Doc => cargo.args(["doc", "--no-deps"]),
         };
         cargo.args(["--message-format=json", "--quiet"]);
-        if judge == Judge::Clippy {
+        if command == CargoCommand::Clippy {
             cargo.args(["--", "-D", "warnings"]);
         }
         cargo
@@ -297,8 +298,8 @@ impl Scratch {
     }
 }
 
-fn complaints(output: &str) -> BTreeMap<String, Vec<Complaint>> {
-    let mut complaints: BTreeMap<String, Vec<Complaint>> = BTreeMap::new();
+fn parse_errors(output: &str) -> BTreeMap<String, Vec<CompilerError>> {
+    let mut errors: BTreeMap<String, Vec<CompilerError>> = BTreeMap::new();
     for message in output
         .lines()
         .filter_map(|line| serde_json::from_str::<CargoLine>(line).ok()?.message)
@@ -310,24 +311,24 @@ fn complaints(output: &str) -> BTreeMap<String, Vec<Complaint>> {
             .iter()
             .find(|span| span.is_primary)
             .map(CargoSpan::outermost)
-            .map(owner)
+            .map(module_of)
             .unwrap_or_default();
-        complaints.entry(module).or_default().push(Complaint {
+        errors.entry(module).or_default().push(CompilerError {
             code: message.code.map_or(message.message, |code| code.code),
             rendered: message.rendered.unwrap_or_default(),
         });
     }
-    complaints
+    errors
 }
 
-/// The module that a file below `src/` belongs to.
-fn owner(file: &str) -> String {
+/// The module of a file below `src/`.
+fn module_of(file: &str) -> String {
     let inside = file.strip_prefix("src/").unwrap_or(file);
     let first = inside.split('/').next().unwrap_or_default();
     first.strip_suffix(".rs").unwrap_or(first).to_owned()
 }
 
-/// Removes files that are not to be kept.
+/// Removes all files but these.
 fn remove_others(folder: &Path, kept: &BTreeMap<PathBuf, &str>) -> io::Result<()> {
     if !folder.exists() {
         return Ok(());
@@ -356,7 +357,7 @@ fn write_if_changed(path: &Path, text: &str) -> io::Result<()> {
 // === impl CargoSpan ===
 
 impl CargoSpan {
-    /// The file in which the macro was called, if it is inside of one.
+    /// The file that called the macro, if the span is inside of one.
     fn outermost(&self) -> &str {
         match &self.expansion {
             Some(expansion) => expansion.span.outermost(),
@@ -370,15 +371,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_owns_what_is_below_its_name() {
-        assert_eq!(owner("src/widget.rs"), "widget");
-        assert_eq!(owner("src/widget/v1.rs"), "widget");
+    fn a_file_below_a_module_belongs_to_the_module() {
+        assert_eq!(module_of("src/widget.rs"), "widget");
+        assert_eq!(module_of("src/widget/v1.rs"), "widget");
     }
 
     #[test]
-    fn complaints_are_filed_under_the_module_that_called_the_macro() {
+    fn errors_in_a_macro_belong_to_the_module_that_called_it() {
         let line = r#"{"reason":"compiler-message","message":{"level":"error","code":{"code":"E0428"},"message":"twice","rendered":"twice!","spans":[{"file_name":"/registry/derive.rs","is_primary":true,"expansion":{"span":{"file_name":"src/c007_v1.rs","is_primary":false,"expansion":null}}}]}}"#;
-        let found = complaints(&format!(
+        let found = parse_errors(&format!(
             "{line}\n{{\"reason\":\"build-finished\"}}\nnot json"
         ));
         assert_eq!(found["c007_v1"][0].code, "E0428");

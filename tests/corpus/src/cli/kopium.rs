@@ -1,11 +1,11 @@
-//! The commands about other generators.
+//! The command `kopium`: the same files through kopium.
 
-use super::{Error, KopiumArgs, pronounce, say, travel};
+use super::{Error, KopiumArgs, print, print_report, run_roundtrip};
 use crate::corpus::{Corpus, DefinitionFile};
 use crate::definition;
-use crate::kopium::{self, Harvest};
-use crate::roundtrip::{self, Case};
-use crate::scratch::{self, Bond, Scratch, scratch_root};
+use crate::kopium::{self, KopiumOutput};
+use crate::roundtrip::{self, RoundtripCase};
+use crate::scratch_crate::{self, ModuleCoupling, ScratchCrate, scratch_root};
 
 pub(super) fn kopium(arguments: &KopiumArgs) -> Result<(), Error> {
     let corpus = Corpus::locate()?;
@@ -14,30 +14,30 @@ pub(super) fn kopium(arguments: &KopiumArgs) -> Result<(), Error> {
         .clone()
         .unwrap_or_else(|| scratch_root().join("kopium/install"));
     kopium::install(&root)?;
-    let files = corpus.files(arguments.selection.part());
-    let harvest = kopium::harvest(&root, &files)?;
-    for (stem, complaint) in &harvest.failures {
-        say(format_args!("{stem}: {complaint}"))?;
+    let files = corpus.files(arguments.selection.subset());
+    let output = kopium::generate(&root, &files)?;
+    for (stem, error) in &output.failures {
+        print(format_args!("{stem}: {error}"))?;
     }
-    say(format_args!(
+    print(format_args!(
         "kopium {}: {} of {} files, {} without a root type, {} lines, {:.2} CPU s in {} processes",
         kopium::VERSION,
-        harvest.modules.len(),
+        output.modules.len(),
         files.len(),
-        harvest.rootless.len(),
-        scratch::lines(&harvest.modules),
-        harvest.cost.cpu.as_secs_f64(),
+        output.rootless.len(),
+        scratch_crate::lines(&output.modules),
+        output.cost.cpu.as_secs_f64(),
         files.len(),
     ))?;
-    if let Some(judge) = arguments.judge {
-        let scratch = Scratch::create("check", &kopium::SUPPLY)?;
-        scratch.warm(judge)?;
-        let verdict = scratch.judge(judge, &harvest.modules, Bond::Independent)?;
-        pronounce(&verdict, harvest.modules.len())?;
+    if let Some(cargo) = arguments.cargo {
+        let scratch = ScratchCrate::create("check", &kopium::DEPENDENCIES)?;
+        scratch.compile_dependencies(cargo)?;
+        let report = scratch.check_modules(cargo, &output.modules, ModuleCoupling::Independent)?;
+        print_report(&report, output.modules.len())?;
     }
     if arguments.roundtrip {
-        let cases = cases(&corpus, &files, &harvest)?;
-        travel(&kopium::SUPPLY, &harvest.modules, cases)?;
+        let cases = cases(&corpus, &files, &output)?;
+        run_roundtrip(&kopium::DEPENDENCIES, &output.modules, cases)?;
     }
     Ok(())
 }
@@ -45,12 +45,12 @@ pub(super) fn kopium(arguments: &KopiumArgs) -> Result<(), Error> {
 fn cases(
     corpus: &Corpus,
     files: &[&DefinitionFile],
-    harvest: &Harvest,
-) -> Result<Vec<Case>, Error> {
+    output: &KopiumOutput,
+) -> Result<Vec<RoundtripCase>, Error> {
     let mut cases = Vec::new();
     for file in files {
         let name = kopium::module_name(file);
-        let Some(module) = harvest.modules.iter().find(|module| module.name == name) else {
+        let Some(module) = output.modules.iter().find(|module| module.name == name) else {
             continue;
         };
         let text = module
@@ -63,7 +63,7 @@ fn cases(
             .into_iter()
             .find(|version| text.contains(&format!("version = \"{}\"", version.name)));
         if let (Some(root), Some(version)) = (kopium::root(text), version) {
-            cases.push(Case {
+            cases.push(RoundtripCase {
                 stem: file.stem.clone(),
                 objects: roundtrip::objects(corpus, file, &version)?,
                 version,

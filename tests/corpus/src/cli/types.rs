@@ -1,19 +1,19 @@
-//! The commands about our types.
+//! The commands for the types of kopf-gen: synthesise, generate, write, determinism, check, roundtrip.
 
 use std::io::{self, Write as _};
 use std::{env, fs, process};
 
-use super::{CheckArgs, Error, Selection, WriteArgs, pronounce, say, travel};
+use super::{CheckArgs, Error, Selection, WriteArgs, print, print_report, run_roundtrip};
 use crate::corpus::{Corpus, DefinitionFile};
-use crate::generated::{self, Generated, Which};
-use crate::scratch::{self, Bond, Scratch, scratch_root};
+use crate::generated::{self, Generated, VersionChoice};
+use crate::scratch_crate::{self, ModuleCoupling, ScratchCrate, scratch_root};
 use crate::synthesis::{self, Filling};
-use crate::{definition, meter};
+use crate::{command_cost, definition};
 
 pub(super) fn synthesise(selection: Selection) -> Result<(), Error> {
     let corpus = Corpus::locate()?;
     let (mut versions, mut objects, mut bytes, mut unsatisfied) = (0, 0, 0, 0);
-    for file in corpus.files(selection.part()) {
+    for file in corpus.files(selection.subset()) {
         for version in definition::versions(&file.definition()?) {
             versions += 1;
             for synthetic in synthesis::objects(&version) {
@@ -22,7 +22,7 @@ pub(super) fn synthesise(selection: Selection) -> Result<(), Error> {
                 if let Some(violation) = &synthetic.violation {
                     unsatisfied += 1;
                     if synthetic.turn == 0 || synthetic.filling != Filling::Maximal {
-                        say(format_args!(
+                        print(format_args!(
                             "{} {}: {} object violates {violation}",
                             file.stem, version.name, synthetic.filling
                         ))?;
@@ -31,7 +31,7 @@ pub(super) fn synthesise(selection: Selection) -> Result<(), Error> {
             }
         }
     }
-    say(format_args!(
+    print(format_args!(
         "{versions} versions, {objects} objects, {bytes} bytes, {unsatisfied} objects against their schema"
     ))
 }
@@ -48,12 +48,12 @@ pub(super) fn generate(selection: Selection) -> Result<(), Error> {
         .arg("write")
         .args(selection.arguments())
         .arg(&folder);
-    let (output, cost) = meter::run(&writing, &scratch)?;
+    let (output, cost) = command_cost::run(&writing, &scratch)?;
     io::stdout().write_all(&output.stdout)?;
     if !output.status.success() {
         return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()).into());
     }
-    say(format_args!(
+    print(format_args!(
         "{:.2} CPU s, {} MB at the peak, with writing{}",
         cost.cpu.as_secs_f64(),
         cost.megabytes(),
@@ -67,15 +67,15 @@ pub(super) fn generate(selection: Selection) -> Result<(), Error> {
 
 pub(super) fn write(arguments: &WriteArgs) -> Result<(), Error> {
     let corpus = Corpus::locate()?;
-    let files = corpus.files(arguments.selection.part());
-    let generated = harvest(&files, arguments.selection.which())?;
+    let files = corpus.files(arguments.selection.subset());
+    let generated = generate_types(&files, arguments.selection.choice())?;
     generated::write(&generated.modules, &arguments.folder)?;
-    say(format_args!(
+    print(format_args!(
         "{} of {} files, {} versions, {} lines",
         generated.modules.len(),
         files.len(),
         generated.roots.len(),
-        scratch::lines(&generated.modules),
+        scratch_crate::lines(&generated.modules),
     ))?;
     match generated.failures.len() {
         0 => Ok(()),
@@ -85,16 +85,16 @@ pub(super) fn write(arguments: &WriteArgs) -> Result<(), Error> {
 
 pub(super) fn determinism(selection: Selection) -> Result<(), Error> {
     let corpus = Corpus::locate()?;
-    let mut files = corpus.files(selection.part());
-    let forwards = harvest(&files, selection.which())?;
+    let mut files = corpus.files(selection.subset());
+    let forwards = generate_types(&files, selection.choice())?;
     files.reverse();
-    let backwards = harvest(&files, selection.which())?;
+    let backwards = generate_types(&files, selection.choice())?;
     let different = forwards
         .modules
         .iter()
         .filter(|module| !backwards.modules.contains(module))
         .count();
-    say(format_args!(
+    print(format_args!(
         "{} modules twice, {different} different",
         forwards.modules.len()
     ))?;
@@ -106,31 +106,32 @@ pub(super) fn determinism(selection: Selection) -> Result<(), Error> {
 
 pub(super) fn check(arguments: &CheckArgs) -> Result<(), Error> {
     let corpus = Corpus::locate()?;
-    let files = corpus.files(arguments.selection.part());
-    let generated = harvest(&files, arguments.selection.which())?;
-    let scratch = Scratch::create("check", &generated::SUPPLY)?;
-    scratch.warm(arguments.judge)?;
-    let verdict = scratch.judge(arguments.judge, &generated.modules, Bond::Entangled)?;
-    pronounce(&verdict, generated.modules.len())?;
-    match verdict.complaints.len() {
+    let files = corpus.files(arguments.selection.subset());
+    let generated = generate_types(&files, arguments.selection.choice())?;
+    let scratch = ScratchCrate::create("check", &generated::DEPENDENCIES)?;
+    scratch.compile_dependencies(arguments.cargo)?;
+    let report =
+        scratch.check_modules(arguments.cargo, &generated.modules, ModuleCoupling::Coupled)?;
+    print_report(&report, generated.modules.len())?;
+    match report.errors.len() {
         0 => Ok(()),
-        count => Err(Error::Complaints(count)),
+        count => Err(Error::CompilerErrors(count)),
     }
 }
 
 pub(super) fn roundtrip(selection: Selection) -> Result<(), Error> {
     let corpus = Corpus::locate()?;
-    let files = corpus.files(selection.part());
-    let generated = harvest(&files, selection.which())?;
+    let files = corpus.files(selection.subset());
+    let generated = generate_types(&files, selection.choice())?;
     let cases = generated::cases(&corpus, &files, &generated)?;
-    travel(&generated::SUPPLY, &generated.modules, cases)
+    run_roundtrip(&generated::DEPENDENCIES, &generated.modules, cases)
 }
 
-/// The types of the files; what the generator refuses is told.
-fn harvest(files: &[&DefinitionFile], which: Which) -> Result<Generated, Error> {
-    let generated = generated::generate(files, which)?;
+/// Generates the types of the files, and prints the generator's errors.
+fn generate_types(files: &[&DefinitionFile], choice: VersionChoice) -> Result<Generated, Error> {
+    let generated = generated::generate(files, choice)?;
     for failure in &generated.failures {
-        say(format_args!("{failure}"))?;
+        print(format_args!("{failure}"))?;
     }
     Ok(generated)
 }
