@@ -16,33 +16,33 @@ use kopf_runtime::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-struct Replica {
+struct ReplicaHandlers {
     name: String,
 }
 
 /// Tells when a piece of work ends, however it ends.
-struct Piece {
+struct WorkLog {
     object: String,
     finished: bool,
 }
 
-impl Replica {
+impl ReplicaHandlers {
     /// Works for `spec.steps` times ten milliseconds.
     async fn work(&self, cx: &mut Change<Value>) -> HandlerResult {
-        let mut piece = Piece::begin(cx.name());
+        let mut work_log = WorkLog::begin(cx.name());
         for _ in 0..cx.raw()["spec"]["steps"].as_u64().unwrap_or(1) {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            tell("STEP", &piece.object);
+            log_step("STEP", &work_log.object);
         }
-        piece.finished = true;
+        work_log.finished = true;
         cx.patch().status(json!({"by": self.name}));
         Ok(())
     }
 }
 
-impl Piece {
+impl WorkLog {
     fn begin(object: &str) -> Self {
-        tell("BEGIN", object);
+        log_step("BEGIN", object);
         Self {
             object: object.to_owned(),
             finished: false,
@@ -50,16 +50,16 @@ impl Piece {
     }
 }
 
-impl Drop for Piece {
+impl Drop for WorkLog {
     fn drop(&mut self) {
-        tell(if self.finished { "FINISH" } else { "CUT" }, &self.object);
+        log_step(if self.finished { "FINISH" } else { "CUT" }, &self.object);
     }
 }
 
 /// One line for the test: what, about which object, and when on the clock that all processes of
 /// the machine share and that never jumps.
 #[expect(clippy::print_stderr, reason = "the log of the operator is for people")]
-fn tell(what: &str, object: &str) {
+fn log_step(what: &str, object: &str) {
     let now = clock_gettime(ClockId::Monotonic);
     eprintln!("NOTE {what} {object} {}.{:09}", now.tv_sec, now.tv_nsec);
 }
@@ -79,21 +79,21 @@ fn main() -> ExitCode {
         status: StatusSubresource::Present,
     };
     let name = env::var("REPLICA_NAME").unwrap_or_else(|_| "ours".to_owned());
-    let replica = Arc::new(Replica { name: name.clone() });
-    let widgets = Resource::<Value, Replica>::new(spec, &replica)
+    let handlers = Arc::new(ReplicaHandlers { name: name.clone() });
+    let widgets = Resource::<Value, ReplicaHandlers>::new(spec, &handlers)
         .change(
             ChangeHandler::new("work", On::create().or(On::update())),
-            |replica, cx| Box::pin(replica.work(cx)),
+            |handlers, cx| Box::pin(handlers.work(cx)),
         )
         .change(ChangeHandler::new("resumed", On::resume()), |_, cx| {
             Box::pin(async move {
-                tell("RESUME", cx.name());
+                log_step("RESUME", cx.name());
                 Ok(())
             })
         })
-        .event(EventHandler::new("seen"), |_, cx| {
+        .event(EventHandler::new("observe"), |_, cx| {
             Box::pin(async move {
-                tell(&cx.event_type().to_string(), cx.name());
+                log_step(&cx.event_type().to_string(), cx.name());
                 Ok(())
             })
         })

@@ -15,7 +15,7 @@ use kopf_tests::{
 use kube::api::ListParams;
 use serde_json::json;
 
-use crate::replicas::{LEASE, NOISE, RETRY, Replicas, notes};
+use crate::replicas::{LEASE, NOISE, RETRY, Replicas, logged_steps};
 
 /// What a leader says that stops because of its lease.
 const GIVEN_UP: &str = "could not be renewed in time";
@@ -42,10 +42,10 @@ async fn one_replica_acts_and_hands_over_at_once_when_it_exits() -> TestResult {
         slowest = slowest.max(begun.saturating_duration_since(exited));
         replicas.add().await?;
     }
-    let balance = replicas.settle().await?;
+    let report = replicas.settle().await?;
     assert!(slowest.as_secs_f64() < 2.0, "hand-over took {slowest:?}");
-    assert_eq!(balance.repeated, 0, "a graceful exit repeats nothing");
-    balance.print("a graceful exit", slowest);
+    assert_eq!(report.repeated, 0, "a graceful exit repeats nothing");
+    report.print("a graceful exit", slowest);
     Ok(())
 }
 
@@ -66,12 +66,12 @@ async fn after_a_crash_another_replica_takes_over_within_the_lease() -> TestResu
         slowest = slowest.max(begun.saturating_duration_since(died));
         replicas.add().await?;
     }
-    let balance = replicas.settle().await?;
+    let report = replicas.settle().await?;
     assert!(
         slowest <= LEASE + RETRY + NOISE,
         "take-over took {slowest:?}"
     );
-    balance.print("kill -9", slowest);
+    report.print("kill -9", slowest);
     Ok(())
 }
 
@@ -87,11 +87,11 @@ async fn a_replica_that_was_stopped_for_longer_than_the_lease_does_nothing_more(
         let stopped = Instant::now();
         let next = replicas.leader_other_than(&leader).await?;
         replicas.first_begin(&next, stopped).await?;
-        replicas.thaw(&leader)?;
+        replicas.resume(&leader)?;
         let process = &replicas.replica(&leader).process;
         // Its handlers were in the middle of something: they are cut off, not continued.
         eventually("the handlers that ran are cut off", async || {
-            notes(process)
+            logged_steps(process)
                 .iter()
                 .any(|it| it.what == "CUT" && it.at > stopped)
                 .then_some(())
@@ -99,9 +99,9 @@ async fn a_replica_that_was_stopped_for_longer_than_the_lease_does_nothing_more(
         .await?;
         replicas.load(5).await?;
     }
-    let balance = replicas.settle().await?;
-    assert!(balance.latest_step <= NOISE, "{balance:?}");
-    balance.print("SIGSTOP and SIGCONT", Duration::ZERO);
+    let report = replicas.settle().await?;
+    assert!(report.latest_step <= NOISE, "{report:?}");
+    report.print("SIGSTOP and SIGCONT", Duration::ZERO);
     Ok(())
 }
 
@@ -127,8 +127,8 @@ async fn restarts_of_the_api_server_lose_nothing() -> TestResult {
     .await?;
     plane.revive(Component::ApiServer).await?;
     replicas.load(10).await?;
-    let balance = replicas.settle().await?;
-    balance.print("restarts of the server", Duration::ZERO);
+    let report = replicas.settle().await?;
+    report.print("restarts of the server", Duration::ZERO);
     Ok(())
 }
 
@@ -152,11 +152,8 @@ async fn writes_that_are_on_their_way_when_the_lease_ends_are_withdrawn() -> Tes
     }
     process.wait_for_log(GIVEN_UP).await?;
     let next = replicas.leader_other_than(&leader).await?;
-    let balance = replicas.settle().await?;
-    assert_eq!(
-        balance.repeated, 3,
-        "nobody heard of what the first one did"
-    );
+    let report = replicas.settle().await?;
+    assert_eq!(report.repeated, 3, "nobody heard of what the first one did");
     // Whoever withdraws a request closes its connection, and the proxy forwards nothing.
     let all = replicas.widgets.api().list(&ListParams::default()).await?;
     let late = all.iter().filter(|it| it.data["status"]["by"] != *next);

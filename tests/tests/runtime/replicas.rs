@@ -24,24 +24,24 @@ pub(crate) const NOISE: Duration = Duration::from_millis(250);
 pub(crate) struct Replicas {
     pub(crate) sandbox: Sandbox,
     pub(crate) widgets: Objects,
-    running: BTreeMap<String, Replica>,
-    gone: Vec<(String, Replica)>,
+    running: BTreeMap<String, ReplicaProcess>,
+    ended: Vec<(String, ReplicaProcess)>,
     started: usize,
     objects: usize,
     clocks: &'static [i64],
 }
 
 /// One process and the proxy that it talks through.
-pub(crate) struct Replica {
+pub(crate) struct ReplicaProcess {
     pub(crate) process: ChildProcess,
     pub(crate) proxy: FaultProxy,
     /// When it went on after it was stopped.
-    thaws: Vec<Instant>,
+    resumed_at: Vec<Instant>,
 }
 
 /// What a handler noted.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Note {
+pub(crate) struct LoggedStep {
     pub(crate) what: String,
     pub(crate) object: String,
     pub(crate) at: Instant,
@@ -49,14 +49,14 @@ pub(crate) struct Note {
 
 /// What came of all the work, for the documentation.
 #[derive(Debug, Default)]
-pub(crate) struct Balance {
+pub(crate) struct LeaseReport {
     pub(crate) repeated: usize,
     pub(crate) writes: usize,
     pub(crate) latest_begin: Duration,
     pub(crate) latest_step: Duration,
     pub(crate) latest_write: Duration,
     /// What was under way when a replica was stopped, and ended when it went on.
-    pub(crate) thawed: usize,
+    pub(crate) finished_after_resume: usize,
 }
 
 impl Replicas {
@@ -69,7 +69,7 @@ impl Replicas {
             widgets: sandbox.define("Widget").await?,
             sandbox,
             running: BTreeMap::new(),
-            gone: Vec::new(),
+            ended: Vec::new(),
             started: 0,
             objects: 0,
             clocks,
@@ -100,16 +100,16 @@ impl Replicas {
             .args(["--namespace", self.sandbox.namespace()])
             .args(["--lease-namespace", self.sandbox.namespace()])
             .start()?;
-        let replica = Replica {
+        let replica = ReplicaProcess {
             process,
             proxy,
-            thaws: Vec::new(),
+            resumed_at: Vec::new(),
         };
         self.running.insert(name, replica);
         Ok(())
     }
 
-    pub(crate) fn replica(&self, name: &str) -> &Replica {
+    pub(crate) fn replica(&self, name: &str) -> &ReplicaProcess {
         &self.running[name]
     }
 
@@ -146,17 +146,17 @@ impl Replicas {
             .ok_or_else(|| TestFailure::new(format!("{name} does not run")))?;
         replica.process.signal(signal)?;
         let ending = replica.process.wait().await?;
-        self.gone.push((name.to_owned(), replica));
+        self.ended.push((name.to_owned(), replica));
         Ok(ending)
     }
 
     /// Lets a replica go on that was stopped.
-    pub(crate) fn thaw(&mut self, name: &str) -> TestResult {
+    pub(crate) fn resume(&mut self, name: &str) -> TestResult {
         let replica = self
             .running
             .get_mut(name)
             .ok_or_else(|| TestFailure::new(format!("{name} does not run")))?;
-        replica.thaws.push(Instant::now());
+        replica.resumed_at.push(Instant::now());
         Ok(replica.process.signal(Signal::CONT)?)
     }
 
@@ -181,9 +181,9 @@ impl Replicas {
     /// Waits until a handler of this replica runs.
     pub(crate) async fn busy(&self, name: &str) -> TestResult {
         eventually("a handler runs", async || {
-            let notes = notes(&self.replica(name).process);
-            let begun = notes.iter().filter(|it| it.what == "BEGIN").count();
-            let ended = notes
+            let logged_steps = logged_steps(&self.replica(name).process);
+            let begun = logged_steps.iter().filter(|it| it.what == "BEGIN").count();
+            let ended = logged_steps
                 .iter()
                 .filter(|it| it.what == "FINISH" || it.what == "CUT");
             (begun > ended.count()).then_some(())
@@ -192,41 +192,41 @@ impl Replicas {
     }
 
     /// Waits until nothing is left to do, and checks who did what under which lease.
-    pub(crate) async fn settle(&self) -> Result<Balance, TestFailure> {
+    pub(crate) async fn settle(&self) -> Result<LeaseReport, TestFailure> {
         eventually("all objects are handled", async || {
             let all = self.widgets.api().list(&ListParams::default()).await.ok()?;
             let handled = all.items.iter().filter(|it| is_handled(it)).count();
             (handled == self.objects && all.items.len() == self.objects).then_some(())
         })
         .await?;
-        let mut balance = Balance::default();
+        let mut report = LeaseReport::default();
         let mut finished: BTreeMap<String, usize> = BTreeMap::new();
         let all = self
             .running
             .iter()
-            .chain(self.gone.iter().map(|(name, it)| (name, it)));
+            .chain(self.ended.iter().map(|(name, it)| (name, it)));
         for (name, replica) in all {
             let requests = replica.proxy.requests();
-            let mut tenure = Tenure::of(&requests, &replica.thaws);
-            for note in notes(&replica.process) {
-                let late = tenure.lateness(note.at);
+            let mut history = LeaseHistory::of(&requests, &replica.resumed_at);
+            for note in logged_steps(&replica.process) {
+                let late = history.lateness(note.at);
                 match note.what.as_str() {
                     "FINISH" => *finished.entry(note.object).or_default() += 1,
                     "CUT" => {}
-                    _ if tenure.excuses(note.at) => {}
-                    "STEP" => balance.latest_step = balance.latest_step.max(late),
+                    _ if history.allows_after_resume(note.at) => {}
+                    "STEP" => report.latest_step = report.latest_step.max(late),
                     _ => {
                         assert!(
                             late <= NOISE,
                             "{name}: {note:?} is {late:?} after the lease"
                         );
-                        balance.latest_begin = balance.latest_begin.max(late);
+                        report.latest_begin = report.latest_begin.max(late);
                     }
                 }
             }
             for write in requests.iter().filter(|it| is_write(it)) {
-                let late = tenure.lateness(write.arrived);
-                if tenure.excuses(write.arrived) {
+                let late = history.lateness(write.arrived);
+                if history.allows_after_resume(write.arrived) {
                     continue;
                 }
                 assert!(
@@ -234,17 +234,17 @@ impl Replicas {
                     "{name}: {write:?} is {late:?} after the lease"
                 );
                 // What was sent in time has to land before anybody else may begin.
-                let landed = tenure.lateness(write.answered);
+                let landed = history.lateness(write.answered);
                 let margin = LEASE.saturating_sub(RENEW_DEADLINE);
                 assert!(landed <= margin, "{name}: {write:?} landed {landed:?} late");
-                balance.latest_write = balance.latest_write.max(late);
-                balance.writes += 1;
+                report.latest_write = report.latest_write.max(late);
+                report.writes += 1;
             }
-            balance.thawed += tenure.thawed;
+            report.finished_after_resume += history.finished_after_resume;
         }
-        balance.repeated = finished.values().filter(|count| **count > 1).count();
+        report.repeated = finished.values().filter(|count| **count > 1).count();
         assert_eq!(finished.len(), self.objects, "every object was worked on");
-        Ok(balance)
+        Ok(report)
     }
 
     /// The first note of this kind by a replica after a moment.
@@ -254,8 +254,8 @@ impl Replicas {
         after: Instant,
     ) -> Result<Instant, TestFailure> {
         eventually("the new leader begins", async || {
-            let notes = notes(&self.replica(name).process);
-            let mut begun = notes
+            let logged_steps = logged_steps(&self.replica(name).process);
+            let mut begun = logged_steps
                 .iter()
                 .filter(|it| it.what == "BEGIN" && it.at > after);
             begun.next().map(|it| it.at)
@@ -268,14 +268,18 @@ impl Replicas {
         let all = self
             .running
             .iter()
-            .chain(self.gone.iter().map(|(name, it)| (name, it)));
-        all.filter(|(_, it)| notes(&it.process).iter().any(|it| it.what == "BEGIN"))
-            .map(|(name, _)| name.as_str())
-            .collect()
+            .chain(self.ended.iter().map(|(name, it)| (name, it)));
+        all.filter(|(_, it)| {
+            logged_steps(&it.process)
+                .iter()
+                .any(|it| it.what == "BEGIN")
+        })
+        .map(|(name, _)| name.as_str())
+        .collect()
     }
 }
 
-impl Balance {
+impl LeaseReport {
     /// Prints the figures, which `--nocapture` shows.
     #[expect(clippy::print_stdout, reason = "figures for the documentation")]
     pub(crate) fn print(&self, title: &str, slowest: Duration) {
@@ -298,16 +302,16 @@ fn is_write(request: &ProxiedRequest) -> bool {
 }
 
 /// How long a replica could act, as far as its proxy knows.
-struct Tenure {
+struct LeaseHistory {
     /// When it acquired or renewed its lease: an upper bound of when it asked for that.
     granted: Vec<Instant>,
     /// When it went on after a stop, and how much more may come from that.
-    thaws: Vec<(Instant, usize)>,
-    thawed: usize,
+    resumed_at: Vec<(Instant, usize)>,
+    finished_after_resume: usize,
 }
 
-impl Tenure {
-    fn of(requests: &[ProxiedRequest], thaws: &[Instant]) -> Self {
+impl LeaseHistory {
+    fn of(requests: &[ProxiedRequest], resumed_at: &[Instant]) -> Self {
         let granted = |it: &&ProxiedRequest| {
             let asks = it.method == Method::PATCH || it.method == Method::POST;
             let accepted = matches!(it.status, Some(StatusCode::OK | StatusCode::CREATED));
@@ -322,8 +326,8 @@ impl Tenure {
                 .filter(granted)
                 .map(|it| it.arrived)
                 .collect(),
-            thaws: thaws.iter().map(|at| (*at, threads)).collect(),
-            thawed: 0,
+            resumed_at: resumed_at.iter().map(|at| (*at, threads)).collect(),
+            finished_after_resume: 0,
         }
     }
 
@@ -337,22 +341,24 @@ impl Tenure {
     }
 
     /// Whether something late is the rest of what was under way when the replica was stopped.
-    fn excuses(&mut self, at: Instant) -> bool {
+    fn allows_after_resume(&mut self, at: Instant) -> bool {
         if self.lateness(at) <= NOISE {
             return false;
         }
-        let thaw = self.thaws.iter_mut().find(|(thaw, left)| {
-            *left > 0 && at >= *thaw && at.saturating_duration_since(*thaw) <= NOISE
+        let resume = self.resumed_at.iter_mut().find(|(resume, left)| {
+            *left > 0 && at >= *resume && at.saturating_duration_since(*resume) <= NOISE
         });
-        let Some((_, left)) = thaw else { return false };
+        let Some((_, left)) = resume else {
+            return false;
+        };
         *left -= 1;
-        self.thawed += 1;
+        self.finished_after_resume += 1;
         true
     }
 }
 
 /// What the handlers of a process noted so far.
-pub(crate) fn notes(process: &ChildProcess) -> Vec<Note> {
+pub(crate) fn logged_steps(process: &ChildProcess) -> Vec<LoggedStep> {
     let (here, there) = (Instant::now(), clock_gettime(ClockId::Monotonic));
     let there = Duration::new(
         there.tv_sec.unsigned_abs(),
@@ -365,7 +371,7 @@ pub(crate) fn notes(process: &ChildProcess) -> Vec<Note> {
         let (seconds, nanos) = words.next()?.split_once('.')?;
         let at = Duration::new(seconds.parse().ok()?, nanos.parse().ok()?);
         let at = here.checked_sub(there.checked_sub(at)?)?;
-        Some(Note { what, object, at })
+        Some(LoggedStep { what, object, at })
     };
     log.lines().filter_map(note).collect()
 }

@@ -6,7 +6,7 @@ use kopf_runtime::{Change, DiffItem, DiffOp, FieldChange, Old, Seen, Validation}
 use serde_json::{Value, json};
 
 /// Notes one call of a change handler.
-pub(crate) fn called(cx: &Change<Value>) {
+pub(crate) fn note_change(cx: &Change<Value>) {
     // A handler restricted to a field is told about the field in Kopf, and has a context of its own
     // here; the id ends with the path in both.
     let path = match cx.handler_id().split_once('/') {
@@ -22,14 +22,14 @@ pub(crate) fn called(cx: &Change<Value>) {
 }
 
 /// Notes one call of a field handler.
-pub(crate) fn called_for_field(cx: &FieldChange<Value, Value>) {
+pub(crate) fn note_field_change(cx: &FieldChange<Value, Value>) {
     let old = known(cx.old_value()).unwrap_or(&Value::Null);
     note_call(cx, old, cx.new_value().unwrap_or(&Value::Null));
 }
 
 /// Notes one call of an event handler.
-pub(crate) fn seen(handler: &str, cx: &Seen<Value>) {
-    note(&json!({
+pub(crate) fn note_event(handler: &str, cx: &Seen<Value>) {
+    note_line(&json!({
         "handler": handler,
         "object": cx.name(),
         "type": cx.event_type().to_string(),
@@ -37,9 +37,9 @@ pub(crate) fn seen(handler: &str, cx: &Seen<Value>) {
 }
 
 /// Notes one review by a webhook.
-pub(crate) fn reviewed(cx: &Validation<Value>) {
+pub(crate) fn note_review(cx: &Validation<Value>) {
     let spec = |state: Option<&Value>| state.map(|state| state["spec"].clone());
-    note(&json!({
+    note_line(&json!({
         "operation": cx.operation().to_string(),
         "subresource": cx.subresource(),
         "dryrun": cx.is_dry_run(),
@@ -49,14 +49,14 @@ pub(crate) fn reviewed(cx: &Validation<Value>) {
 }
 
 /// Notes what a daemon or timer does.
-pub(crate) fn does(handler: &str, object: &str, what: &str) {
-    note(&json!({"handler": handler, "object": object, "does": what}));
+pub(crate) fn note_action(handler: &str, object: &str, what: &str) {
+    note_line(&json!({"handler": handler, "object": object, "does": what}));
 }
 
 fn note_call(cx: &Change<Value>, old: &Value, new: &Value) {
     let mut diff: Vec<Value> = cx.diff().iter().map(difference).collect();
     diff.sort_by_key(Value::to_string);
-    note(&json!({
+    note_line(&json!({
         "handler": cx.handler_id(),
         "object": cx.name(),
         "reason": cx.reason().to_string(),
@@ -84,7 +84,7 @@ fn known<T>(old: Old<T>) -> Option<T> {
     }
 }
 
-fn note(call: &Value) {
+fn note_line(call: &Value) {
     let line = format!("CALL {call}\n");
     // Without a log there is nobody to tell.
     let _ = io::stdout().lock().write_all(line.as_bytes());

@@ -10,77 +10,85 @@ use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::hall::{Hall, refusal};
+use super::fixture::{WebhookFixture, rejection};
 
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 const MUTATING: &str = "MutatingWebhookConfiguration";
 
 #[tokio::test]
 async fn webhooks_come_and_go_with_the_operator() -> TestResult {
-    let hall = Hall::new("come-and-go").await?;
-    let operator = hall
-        .open(hall.checked(WebhookHandler::new("check")), hall.local())
+    let fixture = WebhookFixture::new("come-and-go").await?;
+    let operator = fixture
+        .start_and_wait(
+            fixture.with_check(WebhookHandler::new("check")),
+            fixture.local_server(),
+        )
         .await?;
-    let made = hall.configuration(VALIDATING).await?.expect("it is there");
+    let made = fixture
+        .configuration(VALIDATING)
+        .await?
+        .expect("it is there");
     let namespaces = &made.data["webhooks"][0]["namespaceSelector"];
     assert_eq!(
         *namespaces,
         json!({"matchExpressions": [{
             "key": "kubernetes.io/metadata.name", "operator": "In",
-            "values": [hall.sandbox.namespace()],
+            "values": [fixture.sandbox.namespace()],
         }]})
     );
     assert!(
-        hall.configuration(MUTATING).await?.is_none(),
+        fixture.configuration(MUTATING).await?.is_none(),
         "nothing mutates"
     );
     operator.stop().await?;
-    assert!(hall.configuration(VALIDATING).await?.is_none());
-    hall.unasked().await
+    assert!(fixture.configuration(VALIDATING).await?.is_none());
+    fixture.wait_until_not_called().await
 }
 
 #[tokio::test]
 async fn persistent_webhooks_stay_and_their_failure_policy_decides() -> TestResult {
-    let hall = Hall::new("persistent").await?;
+    let fixture = WebhookFixture::new("persistent").await?;
     let strict = TextTest::Equals("yes".to_owned());
-    let resource = hall
-        .checked(WebhookHandler::new("check"))
+    let resource = fixture
+        .with_check(WebhookHandler::new("check"))
         .validate(
             WebhookHandler::new("strict")
                 .label("strict", strict)
                 .persistent(),
-            |gate, cx| Box::pin(gate.check(cx)),
+            |recorder, cx| Box::pin(recorder.check(cx)),
         )
         .validate(
             WebhookHandler::new("tolerant")
                 .persistent()
                 .ignore_failures(),
-            |gate, cx| Box::pin(gate.check(cx)),
+            |recorder, cx| Box::pin(recorder.check(cx)),
         );
-    let operator = hall.open(resource, hall.local()).await?;
+    let operator = fixture
+        .start_and_wait(resource, fixture.local_server())
+        .await?;
     // A tolerant webhook lets a failure pass with a warning, but not a denial.
-    let denied = refusal(hall.dry_run("no", json!({"spec": {"deny": "no"}})).await);
+    let denied = rejection(fixture.dry_run("no", json!({"spec": {"deny": "no"}})).await);
     assert_eq!(denied.code, 403);
     operator.stop().await?;
-    let left = hall.configuration(VALIDATING).await?.expect("some stay");
+    let left = fixture.configuration(VALIDATING).await?.expect("some stay");
     let names: Vec<_> = left.data["webhooks"]
         .as_array()
         .into_iter()
         .flatten()
         .map(|webhook| webhook["name"].as_str().unwrap_or_default().to_owned())
         .collect();
-    let name = hall.name();
+    let name = fixture.configuration_name();
     assert_eq!(
         names,
         [format!("strict.{name}"), format!("tolerant.{name}")]
     );
 
     eventually("what is not strict passes", async || {
-        hall.dry_run("free", json!({"spec": {}})).await.ok()
+        fixture.dry_run("free", json!({"spec": {}})).await.ok()
     })
     .await?;
     let body = json!({"metadata": {"labels": {"strict": "yes"}}, "spec": {}});
-    let status = refusal(hall.widgets.create("bound", body).await);
+    let status = rejection(fixture.widgets.create("bound", body).await);
     assert_eq!(status.code, 500);
     assert!(
         status.message.contains("failed calling webhook"),
@@ -91,50 +99,58 @@ async fn persistent_webhooks_stay_and_their_failure_policy_decides() -> TestResu
 
 #[tokio::test]
 async fn after_a_crash_the_next_start_repairs_what_was_left() -> TestResult {
-    let hall = Hall::new("crash").await?;
+    let fixture = WebhookFixture::new("crash").await?;
     let handler = || WebhookHandler::new("check");
-    let operator = hall.open(hall.checked(handler()), hall.local()).await?;
+    let operator = fixture
+        .start_and_wait(fixture.with_check(handler()), fixture.local_server())
+        .await?;
     operator.kill().await;
     eventually("nobody answers", async || {
-        hall.dry_run("lost", json!({"spec": {}})).await.err()
+        fixture.dry_run("lost", json!({"spec": {}})).await.err()
     })
     .await?;
-    let operator = hall.open(hall.checked(handler()), hall.local()).await?;
-    hall.widgets.create("one", json!({"spec": {}})).await?;
+    let operator = fixture
+        .start_and_wait(fixture.with_check(handler()), fixture.local_server())
+        .await?;
+    fixture.widgets.create("one", json!({"spec": {}})).await?;
     operator.stop().await?;
-    let left = hall
+    let left = fixture
         .configuration(VALIDATING)
         .await?
         .expect("it was there before");
     assert_eq!(left.data["webhooks"].as_array().map_or(0, Vec::len), 0);
-    hall.unasked().await
+    fixture.wait_until_not_called().await
 }
 
 #[tokio::test]
 async fn what_somebody_else_changes_is_mended() -> TestResult {
-    let hall = Hall::new("mended").await?;
-    let webhooks = hall.local().resync(Duration::from_millis(200));
-    let operator = hall
-        .open(hall.checked(WebhookHandler::new("check")), webhooks)
+    let fixture = WebhookFixture::new("mended").await?;
+    let webhooks = fixture.local_server().resync(Duration::from_millis(200));
+    let operator = fixture
+        .start_and_wait(fixture.with_check(WebhookHandler::new("check")), webhooks)
         .await?;
-    let objects = hall
+    let objects = fixture
         .sandbox
         .objects("admissionregistration.k8s.io/v1", VALIDATING)
         .await?;
-    let before = objects.get(&hall.name()).await?;
+    let before = objects.get(&fixture.configuration_name()).await?;
     let none = Patch::Merge(json!({"webhooks": []}));
     objects
         .api()
-        .patch(&hall.name(), &PatchParams::default(), &none)
+        .patch(
+            &fixture.configuration_name(),
+            &PatchParams::default(),
+            &none,
+        )
         .await?;
     objects
-        .wait_until(&hall.name(), "it is as before", |it| {
+        .wait_until(&fixture.configuration_name(), "it is as before", |it| {
             it.data["webhooks"] == before.data["webhooks"]
         })
         .await?;
-    objects.delete(&hall.name()).await?;
+    objects.delete(&fixture.configuration_name()).await?;
     objects
-        .wait_until(&hall.name(), "it is made anew", |it| {
+        .wait_until(&fixture.configuration_name(), "it is made anew", |it| {
             it.data["webhooks"] == before.data["webhooks"] && it.uid() != before.uid()
         })
         .await?;
@@ -143,12 +159,12 @@ async fn what_somebody_else_changes_is_mended() -> TestResult {
 
 #[tokio::test]
 async fn an_operator_that_may_not_configure_its_webhooks_says_so() -> TestResult {
-    let hall = Hall::new("forbidden").await?;
-    let nobody = hall.sandbox.user("nobody");
-    let client = hall.sandbox.control_plane().client(&nobody).await?;
-    let operator = hall.start_as(
-        hall.checked(WebhookHandler::new("check")),
-        hall.local(),
+    let fixture = WebhookFixture::new("forbidden").await?;
+    let nobody = fixture.sandbox.user("nobody");
+    let client = fixture.sandbox.control_plane().client(&nobody).await?;
+    let operator = fixture.start_as(
+        fixture.with_check(WebhookHandler::new("check")),
+        fixture.local_server(),
         client,
     );
     let error = operator.error().await;
@@ -206,19 +222,19 @@ pub(super) fn free_port() -> std::io::Result<u16> {
 
 #[tokio::test]
 async fn only_the_last_replica_takes_the_webhooks_away() -> TestResult {
-    let hall = Hall::new("replicas").await?;
+    let fixture = WebhookFixture::new("replicas").await?;
     let port = free_port()?;
-    let place = service(port).await?;
+    let service_sandbox = service(port).await?;
     let webhooks = |listen| {
         Webhooks::default()
-            .managed(hall.name())
-            .server(behind(&place, listen, port))
+            .managed(fixture.configuration_name())
+            .server(behind(&service_sandbox, listen, port))
             .resync(Duration::from_millis(300))
     };
-    let resource = || hall.checked(WebhookHandler::new("check"));
-    let first = hall.open(resource(), webhooks(port)).await?;
-    let second = hall.start(resource(), webhooks(0));
-    let objects = hall
+    let resource = || fixture.with_check(WebhookHandler::new("check"));
+    let first = fixture.start_and_wait(resource(), webhooks(port)).await?;
+    let second = fixture.start(resource(), webhooks(0));
+    let objects = fixture
         .sandbox
         .objects("admissionregistration.k8s.io/v1", VALIDATING)
         .await?;
@@ -231,23 +247,27 @@ async fn only_the_last_replica_takes_the_webhooks_away() -> TestResult {
         }
     };
     objects
-        .wait_until(&hall.name(), "both are there", replicas(2))
+        .wait_until(&fixture.configuration_name(), "both are there", replicas(2))
         .await?;
     second.stop().await?;
-    let left = objects.get(&hall.name()).await?;
+    let left = objects.get(&fixture.configuration_name()).await?;
     assert!(replicas(1)(&left), "{:?}", left.annotations());
-    hall.asked().await?;
+    fixture.wait_until_called().await?;
 
     // One that is killed gives no sign of life any more.
-    let killed = hall.start(resource(), webhooks(0));
+    let killed = fixture.start(resource(), webhooks(0));
     objects
-        .wait_until(&hall.name(), "both are there", replicas(2))
+        .wait_until(&fixture.configuration_name(), "both are there", replicas(2))
         .await?;
     killed.kill().await;
     objects
-        .wait_until(&hall.name(), "it is forgotten", replicas(1))
+        .wait_until(
+            &fixture.configuration_name(),
+            "it is forgotten",
+            replicas(1),
+        )
         .await?;
     first.stop().await?;
-    assert!(hall.configuration(VALIDATING).await?.is_none());
-    hall.unasked().await
+    assert!(fixture.configuration(VALIDATING).await?.is_none());
+    fixture.wait_until_not_called().await
 }

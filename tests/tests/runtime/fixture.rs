@@ -1,4 +1,4 @@
-//! An operator inside the test, whose handlers do as told and report each call.
+//! Runs operators inside the test, whose handlers execute scripts of the test and report each call.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-/// Where the last handled state is.
+/// The annotation with the last handled state.
 pub(crate) const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
-/// Everything that a handler is asked to do when it is called.
+/// The script that a handler executes when it is called.
 pub(crate) type Script =
     Arc<dyn Fn(&mut Change<Value>) -> BoxFuture<'static, HandlerResult> + Send + Sync>;
 
 /// One call of a handler.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Call {
+pub(crate) struct HandlerCall {
     pub(crate) handler: String,
     pub(crate) object: String,
     pub(crate) reason: Reason,
@@ -34,40 +34,40 @@ pub(crate) struct Call {
     pub(crate) spec: Value,
 }
 
-/// The operator's state: scripts by handler, and where calls are reported.
-pub(crate) struct Stage {
-    scripts: Mutex<BTreeMap<String, Script>>,
-    calls: mpsc::UnboundedSender<Call>,
-    seen: mpsc::UnboundedSender<String>,
+/// The operator's state: scripts by handler, and channels for reports to the test.
+pub(crate) struct HandlerScripts {
+    by_handler: Mutex<BTreeMap<String, Script>>,
+    calls: mpsc::UnboundedSender<HandlerCall>,
+    reports: mpsc::UnboundedSender<String>,
     released: watch::Sender<bool>,
-    gates: Mutex<Vec<oneshot::Sender<()>>>,
+    release_senders: Mutex<Vec<oneshot::Sender<()>>>,
 }
 
 /// A running operator.
-pub(crate) struct Running {
+pub(crate) struct StartedOperator {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), kopf_runtime::Error>>,
-    pub(crate) identity: User,
+    pub(crate) user: User,
 }
 
-/// The reports of the handlers, and the means to start operators that share them.
-pub(crate) struct Bench {
+/// A kind in a sandbox, the reports of its handlers, and methods to start operators for it.
+pub(crate) struct HandlerFixture {
     pub(crate) sandbox: Sandbox,
     pub(crate) objects: Objects,
-    pub(crate) stage: Arc<Stage>,
-    calls: mpsc::UnboundedReceiver<Call>,
-    seen: mpsc::UnboundedReceiver<String>,
+    pub(crate) scripts: Arc<HandlerScripts>,
+    calls: mpsc::UnboundedReceiver<HandlerCall>,
+    reports: mpsc::UnboundedReceiver<String>,
     spec: ResourceSpec,
     operators: usize,
 }
 
-impl Bench {
-    /// A kind of its own in a sandbox of its own.
+impl HandlerFixture {
+    /// Opens a sandbox and defines the kind `Widget`.
     pub(crate) async fn new(name: &str) -> Result<Self, TestFailure> {
         Self::in_sandbox(Sandbox::open(name).await?).await
     }
 
-    /// The same on a control plane of the test's own.
+    /// The same on the given control plane.
     pub(crate) async fn new_on(plane: Arc<ControlPlane>, name: &str) -> Result<Self, TestFailure> {
         Self::in_sandbox(Sandbox::open_on(plane, name).await?).await
     }
@@ -79,7 +79,7 @@ impl Bench {
             .try_init();
         let objects = sandbox.define("Widget").await?;
         let (sender, calls) = mpsc::unbounded_channel();
-        let (witness, seen) = mpsc::unbounded_channel();
+        let (reporter, reports) = mpsc::unbounded_channel();
         let spec = ResourceSpec {
             group: sandbox.group().to_owned().leak(),
             version: "v1",
@@ -91,21 +91,21 @@ impl Bench {
         Ok(Self {
             sandbox,
             objects,
-            stage: Arc::new(Stage {
-                scripts: Mutex::default(),
+            scripts: Arc::new(HandlerScripts {
+                by_handler: Mutex::default(),
                 calls: sender,
-                seen: witness,
+                reports: reporter,
                 released: watch::Sender::new(false),
-                gates: Mutex::default(),
+                release_senders: Mutex::default(),
             }),
             calls,
-            seen,
+            reports,
             spec,
             operators: 0,
         })
     }
 
-    /// Makes a handler do something when it is called.
+    /// Sets the script of a handler.
     pub(crate) fn script(
         &self,
         handler: &str,
@@ -115,27 +115,27 @@ impl Bench {
             let result = script(cx);
             Box::pin(async move { result })
         });
-        let mut scripts = self.stage.scripts.lock().unwrap();
+        let mut scripts = self.scripts.by_handler.lock().unwrap();
         scripts.insert(handler.to_owned(), script);
     }
 
-    /// Makes a handler do something that takes its time.
+    /// Sets an asynchronous script of a handler.
     pub(crate) fn script_async<F: Future<Output = HandlerResult> + Send + 'static>(
         &self,
         handler: &str,
         script: impl Fn(&mut Change<Value>) -> F + Send + Sync + 'static,
     ) {
         let script: Script = Arc::new(move |cx| Box::pin(script(cx)));
-        let mut scripts = self.stage.scripts.lock().unwrap();
+        let mut scripts = self.scripts.by_handler.lock().unwrap();
         scripts.insert(handler.to_owned(), script);
     }
 
     /// The kind, for handlers to be added.
-    pub(crate) fn resource(&self) -> Resource<Value, Stage> {
-        Resource::new(self.spec, &self.stage)
+    pub(crate) fn resource(&self) -> Resource<Value, HandlerScripts> {
+        Resource::new(self.spec, &self.scripts)
     }
 
-    /// The kind with these change handlers, all of which report.
+    /// The kind with these change handlers, which report their calls and execute their scripts.
     pub(crate) fn handlers(
         &self,
         handlers: impl IntoIterator<Item = ChangeHandler>,
@@ -143,16 +143,16 @@ impl Bench {
         handlers
             .into_iter()
             .fold(self.resource(), |resource, handler| {
-                resource.change(handler, |stage, cx| Box::pin(stage.act(cx)))
+                resource.change(handler, |scripts, cx| Box::pin(scripts.run(cx)))
             })
             .build()
     }
 
-    /// Starts an operator with a name of its own.
+    /// Starts an operator as a new administrator.
     pub(crate) async fn start(
         &mut self,
         resource: ResourceHandlers,
-    ) -> Result<Running, TestFailure> {
+    ) -> Result<StartedOperator, TestFailure> {
         self.start_with(resource, Settings::default()).await
     }
 
@@ -161,88 +161,88 @@ impl Bench {
         &mut self,
         resource: ResourceHandlers,
         settings: Settings,
-    ) -> Result<Running, TestFailure> {
+    ) -> Result<StartedOperator, TestFailure> {
         let operator = Operator::new("bench").resource(resource);
         self.start_operator(operator.settings(settings)).await
     }
 
-    /// Starts an operator of any kind, for the namespace of the sandbox.
+    /// Starts any operator for the namespace of the sandbox.
     pub(crate) async fn start_operator(
         &mut self,
         operator: Operator,
-    ) -> Result<Running, TestFailure> {
-        let identity = self.identity();
-        let client = self.sandbox.control_plane().client(&identity).await?;
-        Ok(self.run(operator, client, identity))
+    ) -> Result<StartedOperator, TestFailure> {
+        let user = self.new_user();
+        let client = self.sandbox.control_plane().client(&user).await?;
+        Ok(self.run(operator, client, user))
     }
 
-    /// Starts an operator that is put together by the test, as somebody who may do this much.
+    /// Starts any operator as the given user, with the operator's own namespaces.
     pub(crate) async fn start_as(
         &self,
-        identity: User,
+        user: User,
         operator: Operator,
-    ) -> Result<Running, TestFailure> {
-        let client = self.sandbox.control_plane().client(&identity).await?;
-        Ok(Running::of(operator, client, identity))
+    ) -> Result<StartedOperator, TestFailure> {
+        let client = self.sandbox.control_plane().client(&user).await?;
+        Ok(StartedOperator::of(operator, client, user))
     }
 
-    /// Starts an operator that talks to the control plane through a proxy.
+    /// Starts an operator that connects to the control plane through a fault proxy.
     pub(crate) async fn start_through_proxy(
         &mut self,
         resource: ResourceHandlers,
-    ) -> Result<(FaultProxy, Running), TestFailure> {
+    ) -> Result<(FaultProxy, StartedOperator), TestFailure> {
         let operator = Operator::new("bench").resource(resource);
         self.start_operator_through_proxy(operator).await
     }
 
-    /// The same with an operator of any kind.
+    /// The same with any operator.
     pub(crate) async fn start_operator_through_proxy(
         &mut self,
         operator: Operator,
-    ) -> Result<(FaultProxy, Running), TestFailure> {
-        let identity = self.identity();
-        let proxy = FaultProxy::start(self.sandbox.control_plane(), &identity).await?;
+    ) -> Result<(FaultProxy, StartedOperator), TestFailure> {
+        let user = self.new_user();
+        let proxy = FaultProxy::start(self.sandbox.control_plane(), &user).await?;
         let client = proxy.client().await?;
-        let running = self.run(operator, client, identity);
+        let running = self.run(operator, client, user);
         Ok((proxy, running))
     }
 
-    /// An administrator of its own for each operator.
-    pub(crate) fn identity(&mut self) -> User {
+    /// A new administrator for an operator.
+    pub(crate) fn new_user(&mut self) -> User {
         self.operators += 1;
         let name = format!("operator-{}", self.operators);
         self.sandbox.administrator(&name)
     }
 
     /// Runs an operator for the namespace of the sandbox.
-    pub(crate) fn run(&self, operator: Operator, client: Client, identity: User) -> Running {
+    pub(crate) fn run(&self, operator: Operator, client: Client, user: User) -> StartedOperator {
         let namespaces = Namespaces::Only(vec![self.sandbox.namespace().to_owned()]);
-        Running::of(operator.namespaces(namespaces), client, identity)
+        StartedOperator::of(operator.namespaces(namespaces), client, user)
     }
 
-    /// The next call of any handler.
-    pub(crate) async fn call(&mut self) -> Call {
+    /// Waits for the next call of a handler.
+    pub(crate) async fn next_call(&mut self) -> HandlerCall {
         tokio::time::timeout(DEFAULT_TIMEOUT, self.calls.recv())
             .await
             .expect("a handler is called in time")
-            .expect("the bench keeps a sender")
+            .expect("the fixture keeps a sender")
     }
 
-    /// The next event that an event handler reported.
-    pub(crate) async fn seen(&mut self) -> String {
-        tokio::time::timeout(DEFAULT_TIMEOUT, self.seen.recv())
+    /// Waits for the next report of a handler.
+    pub(crate) async fn next_report(&mut self) -> String {
+        tokio::time::timeout(DEFAULT_TIMEOUT, self.reports.recv())
             .await
-            .expect("an event is seen in time")
-            .expect("the bench keeps a sender")
+            .expect("a handler reports in time")
+            .expect("the fixture keeps a sender")
     }
 
-    /// The same, if it comes soon.
-    pub(crate) async fn seen_within(&mut self, patience: Duration) -> Option<String> {
-        let seen = tokio::time::timeout(patience, self.seen.recv());
-        seen.await.ok().flatten()
+    /// The next report, if it comes within this time.
+    pub(crate) async fn next_report_within(&mut self, limit: Duration) -> Option<String> {
+        let report = tokio::time::timeout(limit, self.reports.recv());
+        report.await.ok().flatten()
     }
 
-    /// What this bench's kind is.
+    /// The kind of this fixture.
     pub(crate) fn spec(&self) -> ResourceSpec {
         self.spec
     }
@@ -254,8 +254,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Waits until the object's last handled state has this `spec.size` and no record is left.
-    pub(crate) async fn handled(
+    /// Waits until the object's last handled state has this `spec.size` and no progress is left.
+    pub(crate) async fn wait_until_handled(
         &self,
         name: &str,
         size: u32,
@@ -270,14 +270,17 @@ impl Bench {
             .await
     }
 
-    /// The calls that were reported and not yet looked at.
-    pub(crate) fn calls_so_far(&mut self) -> Vec<Call> {
+    /// The reported calls that the test has not taken yet.
+    pub(crate) fn calls_so_far(&mut self) -> Vec<HandlerCall> {
         std::iter::from_fn(|| self.calls.try_recv().ok()).collect()
     }
 
-    /// The writes to objects of the kind by an operator, as `patch` and `patch status`.
-    pub(crate) async fn writes(&self, operator: &Running) -> Result<(usize, usize), TestFailure> {
-        let requests = self.sandbox.requests_of(&operator.identity).await?;
+    /// The number of patches of objects, and of their status, by an operator.
+    pub(crate) async fn writes(
+        &self,
+        operator: &StartedOperator,
+    ) -> Result<(usize, usize), TestFailure> {
+        let requests = self.sandbox.requests_of(&operator.user).await?;
         let count = |resource: &str| {
             requests
                 .iter()
@@ -301,12 +304,12 @@ pub(crate) fn records(object: &DynamicObject) -> BTreeMap<String, Value> {
         .collect()
 }
 
-impl Stage {
-    /// Reports a call and does what the script for it says.
-    pub(crate) async fn act(&self, cx: &mut Change<Value>) -> HandlerResult {
-        self.report(cx)?;
+impl HandlerScripts {
+    /// Reports a call and executes the script of the handler.
+    pub(crate) async fn run(&self, cx: &mut Change<Value>) -> HandlerResult {
+        self.report_call(cx)?;
         let handler = cx.handler_id().to_owned();
-        let script = self.scripts.lock().unwrap().get(&handler).cloned();
+        let script = self.by_handler.lock().unwrap().get(&handler).cloned();
         match script {
             Some(script) => script(cx).await,
             None => Ok(()),
@@ -314,8 +317,8 @@ impl Stage {
     }
 
     /// Reports a call.
-    pub(crate) fn report<K>(&self, cx: &Change<K>) -> HandlerResult {
-        let call = Call {
+    pub(crate) fn report_call<K>(&self, cx: &Change<K>) -> HandlerResult {
+        let call = HandlerCall {
             handler: cx.handler_id().to_owned(),
             object: cx.name().to_owned(),
             reason: cx.reason(),
@@ -324,48 +327,50 @@ impl Stage {
         };
         self.calls
             .send(call)
-            .map_err(|_| HandlerError::permanent("nobody listens"))
+            .map_err(|_| HandlerError::permanent("the test has ended"))
     }
 
-    /// Reports whatever a daemon or timer has to say.
-    pub(crate) fn tell(&self, what: String) {
-        self.seen.send(what).expect("the bench listens");
+    /// Reports a text of a handler.
+    pub(crate) fn report(&self, text: String) {
+        self.reports
+            .send(text)
+            .expect("the fixture keeps a receiver");
     }
 
-    /// Lets go whoever waits for it.
+    /// Releases all handlers that wait for it.
     pub(crate) fn release(&self) {
         self.released.send_replace(true);
-        for gate in self.gates.lock().unwrap().drain(..) {
-            // The one who waited may be gone.
-            let _ = gate.send(());
+        for sender in self.release_senders.lock().unwrap().drain(..) {
+            // The waiting thread may have ended.
+            let _ = sender.send(());
         }
     }
 
-    /// Waits until the test lets go.
-    pub(crate) async fn released(&self) {
+    /// Waits until the test releases the handlers.
+    pub(crate) async fn wait_for_release(&self) {
         let mut released = self.released.subscribe();
         let released = released.wait_for(|released| *released).await;
-        released.expect("the stage keeps a sender");
+        released.expect("the handlers keep a sender");
     }
 
     /// The same for a thread.
-    pub(crate) fn gate(&self) -> oneshot::Receiver<()> {
-        let (gate, opened) = oneshot::channel();
-        self.gates.lock().unwrap().push(gate);
-        opened
+    pub(crate) fn release_receiver(&self) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        self.release_senders.lock().unwrap().push(sender);
+        receiver
     }
 
-    /// Reports an event.
-    pub(crate) fn see(&self, name: &str, event_type: EventType, raw: &Value) {
+    /// Reports a watch event.
+    pub(crate) fn report_event(&self, name: &str, event_type: EventType, raw: &Value) {
         let size = &raw["spec"]["size"];
-        self.seen
+        self.reports
             .send(format!("{name} {event_type} {size}"))
-            .expect("the bench listens");
+            .expect("the fixture keeps a receiver");
     }
 }
 
-impl Running {
-    fn of(operator: Operator, client: Client, identity: User) -> Self {
+impl StartedOperator {
+    fn of(operator: Operator, client: Client, user: User) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(operator.run(client, async {
             let _ = stopped.await;
@@ -373,7 +378,7 @@ impl Running {
         Self {
             stop: Some(stop),
             task,
-            identity,
+            user,
         }
     }
 
@@ -387,7 +392,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for StartedOperator {
     fn drop(&mut self) {
         self.task.abort();
     }

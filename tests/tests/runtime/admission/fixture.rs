@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 /// One review, as a webhook saw it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Review {
+pub(crate) struct RecordedReview {
     pub(crate) webhook: String,
     pub(crate) name: Option<String>,
     pub(crate) operation: Operation,
@@ -29,33 +29,33 @@ pub(crate) struct Review {
     pub(crate) new: Option<Value>,
     pub(crate) changed: Vec<String>,
     pub(crate) client: Option<String>,
-    pub(crate) caller: Caller,
+    pub(crate) caller: ReviewCaller,
     pub(crate) param: Option<Value>,
 }
 
 /// Who asked, and on whose behalf.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Caller {
+pub(crate) struct ReviewCaller {
     pub(crate) headers: HeaderMap,
     pub(crate) user: UserInfo,
 }
 
 /// The state of the operator.
 #[derive(Default)]
-pub(crate) struct Gate {
-    seen: Mutex<Vec<Review>>,
+pub(crate) struct ReviewRecorder {
+    reviews: Mutex<Vec<RecordedReview>>,
 }
 
 /// A kind with webhooks in a sandbox of its own.
-pub(crate) struct Hall {
+pub(crate) struct WebhookFixture {
     pub(crate) sandbox: Sandbox,
     pub(crate) widgets: Objects,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) recorder: Arc<ReviewRecorder>,
     spec: ResourceSpec,
 }
 
 /// A running operator.
-pub(crate) struct Running {
+pub(crate) struct RunningWebhooks {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), kopf_runtime::Error>>,
 }
@@ -85,7 +85,7 @@ spec:
 
 // === impl Gate ===
 
-impl Gate {
+impl ReviewRecorder {
     /// Reports a review, and refuses what says that it wants to be refused.
     pub(crate) async fn check(&self, cx: &mut Validation<Value>) -> AdmissionResult {
         self.report(cx);
@@ -126,7 +126,7 @@ impl Gate {
 
     fn report(&self, cx: &Validation<Value>) {
         let changed = cx.diff().iter().map(|item| item.path.to_string());
-        let review = Review {
+        let review = RecordedReview {
             webhook: cx.handler_id().to_owned(),
             name: cx.name().map(str::to_owned),
             operation: cx.operation(),
@@ -145,26 +145,26 @@ impl Gate {
                 .client_certificate()
                 .and_then(|certificate| certificate.subject.common_name())
                 .map(str::to_owned),
-            caller: Caller {
+            caller: ReviewCaller {
                 headers: cx.headers().clone(),
                 user: cx.user().clone(),
             },
             param: cx.param().cloned(),
         };
-        self.seen.lock().unwrap().push(review);
+        self.reviews.lock().unwrap().push(review);
     }
 
     /// What was seen of an object.
-    pub(crate) fn of(&self, name: &str) -> Vec<Review> {
-        let seen = self.seen.lock().unwrap();
-        let named = seen.iter().filter(|it| it.name.as_deref() == Some(name));
+    pub(crate) fn reviews_of(&self, name: &str) -> Vec<RecordedReview> {
+        let reviews = self.reviews.lock().unwrap();
+        let named = reviews.iter().filter(|it| it.name.as_deref() == Some(name));
         named.cloned().collect()
     }
 }
 
 // === impl Hall ===
 
-impl Hall {
+impl WebhookFixture {
     pub(crate) async fn new(name: &str) -> Result<Self, TestFailure> {
         Self::in_sandbox(Sandbox::open(name).await?).await
     }
@@ -188,45 +188,49 @@ impl Hall {
         Ok(Self {
             sandbox,
             widgets,
-            gate: Arc::default(),
+            recorder: Arc::default(),
             spec,
         })
     }
 
     /// The kind, for webhooks to be added.
-    pub(crate) fn resource(&self) -> Resource<Value, Gate> {
-        Resource::new(self.spec, &self.gate)
+    pub(crate) fn resource(&self) -> Resource<Value, ReviewRecorder> {
+        Resource::new(self.spec, &self.recorder)
     }
 
     /// The kind with one validating webhook.
-    pub(crate) fn checked(&self, handler: WebhookHandler) -> Resource<Value, Gate> {
+    pub(crate) fn with_check(&self, handler: WebhookHandler) -> Resource<Value, ReviewRecorder> {
         self.resource()
-            .validate(handler, |gate, cx| Box::pin(gate.check(cx)))
+            .validate(handler, |recorder, cx| Box::pin(recorder.check(cx)))
     }
 
     /// The configuration's name.
-    pub(crate) fn name(&self) -> String {
+    pub(crate) fn configuration_name(&self) -> String {
         format!("hooks.{}", self.sandbox.group())
     }
 
     /// The way on loopback.
-    pub(crate) fn local(&self) -> Webhooks {
+    pub(crate) fn local_server(&self) -> Webhooks {
         Webhooks::default()
-            .managed(self.name())
+            .managed(self.configuration_name())
             .server(Server::local("localhost"))
     }
 
     /// Starts an operator.
-    pub(crate) fn start(&self, resource: Resource<Value, Gate>, webhooks: Webhooks) -> Running {
+    pub(crate) fn start(
+        &self,
+        resource: Resource<Value, ReviewRecorder>,
+        webhooks: Webhooks,
+    ) -> RunningWebhooks {
         self.start_as(resource, webhooks, self.sandbox.client())
     }
 
     pub(crate) fn start_as(
         &self,
-        resource: Resource<Value, Gate>,
+        resource: Resource<Value, ReviewRecorder>,
         webhooks: Webhooks,
         client: kube::Client,
-    ) -> Running {
+    ) -> RunningWebhooks {
         let (stop, stopped) = oneshot::channel();
         let operator = Operator::new("hall")
             .resource(resource.build())
@@ -235,40 +239,40 @@ impl Hall {
         let task = tokio::spawn(operator.run(client, async {
             let _ = stopped.await;
         }));
-        Running {
+        RunningWebhooks {
             stop: Some(stop),
             task,
         }
     }
 
     /// Starts an operator and waits until the API server asks its webhooks.
-    pub(crate) async fn open(
+    pub(crate) async fn start_and_wait(
         &self,
-        resource: Resource<Value, Gate>,
+        resource: Resource<Value, ReviewRecorder>,
         webhooks: Webhooks,
-    ) -> Result<Running, TestFailure> {
+    ) -> Result<RunningWebhooks, TestFailure> {
         let running = self.start(resource, webhooks);
-        self.asked().await?;
+        self.wait_until_called().await?;
         Ok(running)
     }
 
     /// Waits until the API server asks about creations.
-    pub(crate) async fn asked(&self) -> TestResult {
-        let name = format!("probe-{}", self.gate.seen.lock().unwrap().len());
+    pub(crate) async fn wait_until_called(&self) -> TestResult {
+        let name = format!("probe-{}", self.recorder.reviews.lock().unwrap().len());
         eventually("the API server asks the webhooks", async || {
             // A failure is one more reason to ask again.
             let _ = self.dry_run(&name, json!({"spec": {}})).await;
-            (!self.gate.of(&name).is_empty()).then_some(())
+            (!self.recorder.reviews_of(&name).is_empty()).then_some(())
         })
         .await
     }
 
     /// Waits until the API server no longer asks: creations pass.
-    pub(crate) async fn unasked(&self) -> TestResult {
+    pub(crate) async fn wait_until_not_called(&self) -> TestResult {
         eventually("the API server no longer asks", async || {
-            let before = self.gate.seen.lock().unwrap().len();
+            let before = self.recorder.reviews.lock().unwrap().len();
             let created = self.dry_run("probe", json!({"spec": {}})).await;
-            let after = self.gate.seen.lock().unwrap().len();
+            let after = self.recorder.reviews.lock().unwrap().len();
             (created.is_ok() && before == after).then_some(())
         })
         .await
@@ -293,14 +297,14 @@ impl Hall {
             .sandbox
             .objects("admissionregistration.k8s.io/v1", kind)
             .await?;
-        Ok(objects.api().get_opt(&self.name()).await?)
+        Ok(objects.api().get_opt(&self.configuration_name()).await?)
     }
 }
 
-impl Drop for Hall {
+impl Drop for WebhookFixture {
     /// Configurations belong to no namespace, so the sandbox does not remove them.
     fn drop(&mut self) {
-        let (client, name) = (self.sandbox.client(), self.name());
+        let (client, name) = (self.sandbox.client(), self.configuration_name());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
@@ -322,7 +326,7 @@ impl Drop for Hall {
 
 // === impl Running ===
 
-impl Running {
+impl RunningWebhooks {
     /// Stops the operator and waits for it.
     pub(crate) async fn stop(mut self) -> TestResult {
         drop(self.stop.take());
@@ -344,14 +348,14 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningWebhooks {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// What the API server says about a request that it refused.
-pub(crate) fn refusal<T: std::fmt::Debug>(answer: kube::Result<T>) -> Status {
+pub(crate) fn rejection<T: std::fmt::Debug>(answer: kube::Result<T>) -> Status {
     match answer.expect_err("it is refused") {
         kube::Error::Api(status) => *status,
         other => panic!("{other}"),

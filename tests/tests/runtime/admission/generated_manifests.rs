@@ -10,15 +10,15 @@ use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
 use super::configuration::{behind_service, free_port};
-use super::hall::{DEFINITION, Gate, Hall, Running};
-use crate::granted::{Emitted, Permission, grant};
+use super::fixture::{DEFINITION, ReviewRecorder, RunningWebhooks, WebhookFixture};
+use crate::generated_rbac::{GeneratedManifests, Permission, grant};
 
 /// An operator in a namespace of its own, and objects for it in another one.
-struct Deployment {
-    hall: Hall,
-    place: Sandbox,
+struct GeneratedDeployment {
+    fixture: WebhookFixture,
+    operator_sandbox: Sandbox,
     port: u16,
-    emitted: Emitted,
+    generated: GeneratedManifests,
 }
 
 /// As much of cert-manager's definitions as a deployment without it can tell it.
@@ -83,7 +83,11 @@ const KINDS: [&str; 2] = [
 ];
 
 /// What the generator makes of an operator with a webhook of each sort.
-fn emitted(hall: &Hall, operator: &str, configuration: &str) -> Result<Emitted, TestFailure> {
+fn generated(
+    fixture: &WebhookFixture,
+    operator: &str,
+    configuration: &str,
+) -> Result<GeneratedManifests, TestFailure> {
     let manifest = format!(
         "
 apiVersion: kopf-gen.dev/v1
@@ -94,30 +98,30 @@ resources:
   - crd: widgets.yaml
     admission: [{{validate: check}}, {{mutate: complete}}]
 ",
-        hall.name()
+        fixture.configuration_name()
     );
-    let definition = DEFINITION.replace("$GROUP", hall.sandbox.group());
-    Emitted::new(manifest, &definition)
+    let definition = DEFINITION.replace("$GROUP", fixture.sandbox.group());
+    GeneratedManifests::new(manifest, &definition)
 }
 
 // === impl Deployment ===
 
-impl Deployment {
+impl GeneratedDeployment {
     async fn new(name: &str, configuration: &str) -> Result<Self, TestFailure> {
-        let hall = Hall::new(name).await?;
-        let place = Sandbox::open(name).await?;
-        let emitted = emitted(&hall, place.namespace(), configuration)?;
+        let fixture = WebhookFixture::new(name).await?;
+        let operator_sandbox = Sandbox::open(name).await?;
+        let generated = generated(&fixture, operator_sandbox.namespace(), configuration)?;
         let deployment = Self {
-            hall,
-            place,
+            fixture,
+            operator_sandbox,
             port: free_port()?,
-            emitted,
+            generated,
         };
-        for document in &deployment.emitted.webhooks {
+        for document in &deployment.generated.webhooks {
             deployment.apply(document).await?;
         }
         // The API server stands for a node here: the Service leads to this machine.
-        let services = deployment.place.objects("v1", "Service").await?;
+        let services = deployment.operator_sandbox.objects("v1", "Service").await?;
         let elsewhere = json!({"spec": {
             "type": "ExternalName", "externalName": "localhost", "selector": null,
         }});
@@ -128,14 +132,14 @@ impl Deployment {
     async fn apply(&self, document: &Value) -> TestResult {
         // The account itself is played by a client certificate of its name.
         if document["kind"] != "ServiceAccount" {
-            self.place.apply(&document.to_string()).await?;
+            self.operator_sandbox.apply(&document.to_string()).await?;
         }
         Ok(())
     }
 
     /// The permissions for everything but peerings.
     fn permissions(&self) -> Vec<Permission> {
-        let permissions = self.emitted.permissions().into_iter();
+        let permissions = self.generated.permissions().into_iter();
         let peerings = ["kopf.dev", "zalando.org"];
         permissions
             .filter(|it| !peerings.contains(&&*it.group))
@@ -145,38 +149,49 @@ impl Deployment {
     async fn grant_everything(&self) -> TestResult {
         let all = self.permissions().into_iter();
         let all: Vec<_> = all.map(|permission| (permission, true)).collect();
-        grant(&self.place, &self.account(), &self.emitted.rbac, &all).await
+        grant(
+            &self.operator_sandbox,
+            &self.account(),
+            &self.generated.rbac,
+            &all,
+        )
+        .await
     }
 
     fn service(&self) -> String {
-        format!("{}-webhook", self.place.namespace())
+        format!("{}-webhook", self.operator_sandbox.namespace())
     }
 
     fn account(&self) -> User {
-        Emitted::account(self.place.namespace())
+        GeneratedManifests::account(self.operator_sandbox.namespace())
     }
 
-    fn resource(&self) -> Resource<Value, Gate> {
-        let checked = self.hall.checked(WebhookHandler::new("check"));
-        checked.mutate(WebhookHandler::new("complete"), |gate, cx| {
-            Box::pin(gate.complete(cx))
+    fn resource(&self) -> Resource<Value, ReviewRecorder> {
+        let checked = self.fixture.with_check(WebhookHandler::new("check"));
+        checked.mutate(WebhookHandler::new("complete"), |recorder, cx| {
+            Box::pin(recorder.complete(cx))
         })
     }
 
     /// The server of a pod, but on loopback, and with the port that the Service cannot change.
     fn server(&self) -> Server {
-        behind_service(&self.place, &self.service(), self.port, self.port)
+        behind_service(
+            &self.operator_sandbox,
+            &self.service(),
+            self.port,
+            self.port,
+        )
     }
 
-    async fn start(&self, webhooks: Webhooks) -> Result<Running, TestFailure> {
-        let plane = self.place.control_plane();
+    async fn start(&self, webhooks: Webhooks) -> Result<RunningWebhooks, TestFailure> {
+        let plane = self.operator_sandbox.control_plane();
         let client = plane.client(&self.account()).await?;
-        Ok(self.hall.start_as(self.resource(), webhooks, client))
+        Ok(self.fixture.start_as(self.resource(), webhooks, client))
     }
 
     /// Empties the Secret, if there is one, so that it has to be filled again.
-    async fn forget_certificates(&self) -> TestResult {
-        let secrets = self.place.objects("v1", "Secret").await?;
+    async fn clear_certificates(&self) -> TestResult {
+        let secrets = self.operator_sandbox.objects("v1", "Secret").await?;
         let nothing = json!({"data": null, "metadata": {"annotations": null}});
         match secrets.merge(&self.service(), nothing).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -185,7 +200,7 @@ impl Deployment {
     }
 
     /// Waits for the words with which the operator ends.
-    async fn last_words(&self, webhooks: Webhooks) -> Result<String, TestFailure> {
+    async fn error_of(&self, webhooks: Webhooks) -> Result<String, TestFailure> {
         let error = self.start(webhooks).await?.error().await;
         let mut text = error.to_string();
         let mut cause = std::error::Error::source(&error);
@@ -197,15 +212,15 @@ impl Deployment {
     }
 
     /// An operator misses each permission that it should, and says which.
-    async fn every_permission_is_needed(&self, webhooks: impl Fn() -> Webhooks) -> TestResult {
+    async fn fails_without_each_permission(&self, webhooks: impl Fn() -> Webhooks) -> TestResult {
         let (permissions, account) = (self.permissions(), self.account());
         for missing in &permissions {
             let expected = permissions.iter().cloned();
             let expected: Vec<_> = expected.map(|it| (it.clone(), it != *missing)).collect();
-            let rbac = self.emitted.rbac_without(missing);
-            grant(&self.place, &account, &rbac, &expected).await?;
-            self.forget_certificates().await?;
-            let words = self.last_words(webhooks()).await?;
+            let rbac = self.generated.rbac_without(missing);
+            grant(&self.operator_sandbox, &account, &rbac, &expected).await?;
+            self.clear_certificates().await?;
+            let words = self.error_of(webhooks()).await?;
             let Permission {
                 resource,
                 name,
@@ -222,10 +237,10 @@ impl Deployment {
     }
 
     /// Objects are mutated, checked and refused, as the API server says.
-    async fn is_asked(&self) -> TestResult {
+    async fn webhooks_are_called(&self) -> TestResult {
         eventually("an object is refused", async || {
             let denied = json!({"spec": {"deny": "too small"}});
-            match self.hall.dry_run("two", denied).await {
+            match self.fixture.dry_run("two", denied).await {
                 Err(kube::Error::Api(status)) => {
                     let told = "denied the request: too small";
                     status.message.ends_with(told).then_some(())
@@ -235,7 +250,11 @@ impl Deployment {
         })
         .await?;
         eventually("an object is completed", async || {
-            let made = self.hall.dry_run("one", json!({"spec": {}})).await.ok()?;
+            let made = self
+                .fixture
+                .dry_run("one", json!({"spec": {}}))
+                .await
+                .ok()?;
             (made.data["spec"]["size"] == 3).then_some(())
         })
         .await
@@ -245,37 +264,41 @@ impl Deployment {
 #[tokio::test]
 async fn the_emitted_permissions_are_enough_for_managed_webhooks_and_each_is_needed() -> TestResult
 {
-    let deployment = Deployment::new("managed", "managed").await?;
+    let deployment = GeneratedDeployment::new("managed", "managed").await?;
     let secret = deployment.service();
     let webhooks = || {
         Webhooks::default()
-            .managed(deployment.hall.name())
+            .managed(deployment.fixture.configuration_name())
             .server(deployment.server())
             .resync(Duration::from_millis(300))
     };
     let permissions = deployment.permissions();
     assert_eq!(permissions.len(), 6, "{permissions:?}");
-    deployment.every_permission_is_needed(webhooks).await?;
+    deployment.fails_without_each_permission(webhooks).await?;
 
     let operator = deployment.start(webhooks()).await?;
-    deployment.is_asked().await?;
-    let secrets = deployment.place.objects("v1", "Secret").await?;
+    deployment.webhooks_are_called().await?;
+    let secrets = deployment.operator_sandbox.objects("v1", "Secret").await?;
     let kept = secrets.get(&secret).await?;
     assert!(kept.data["data"]["tls.key"].is_string(), "it was filled");
     operator.stop().await?;
     for kind in KINDS {
-        let left = deployment.hall.configuration(kind).await?;
+        let left = deployment.fixture.configuration(kind).await?;
         let left = left.expect("the operator may not delete it");
         assert_eq!(left.data["webhooks"].as_array().map_or(0, Vec::len), 0);
     }
-    deployment.hall.unasked().await
+    deployment.fixture.wait_until_not_called().await
 }
 
 /// What cert-manager does: makes certificates, and tells the API server whom to trust.
-async fn play_cert_manager(deployment: &Deployment) -> TestResult {
-    let place = &deployment.place;
-    let certificates = place.objects("cert-manager.io/v1", "Certificate").await?;
-    let issuers = place.objects("cert-manager.io/v1", "Issuer").await?;
+async fn act_as_cert_manager(deployment: &GeneratedDeployment) -> TestResult {
+    let operator_sandbox = &deployment.operator_sandbox;
+    let certificates = operator_sandbox
+        .objects("cert-manager.io/v1", "Certificate")
+        .await?;
+    let issuers = operator_sandbox
+        .objects("cert-manager.io/v1", "Issuer")
+        .await?;
     let certificate = certificates.get(&deployment.service()).await?;
     let spec = &certificate.data["spec"];
     let issuer = spec["issuerRef"]["name"].as_str().unwrap_or_default();
@@ -291,20 +314,20 @@ async fn play_cert_manager(deployment: &Deployment) -> TestResult {
         "ca.crt": data(&made.certificate),
     }});
     let name = spec["secretName"].as_str().unwrap_or_default();
-    place
+    operator_sandbox
         .objects("v1", "Secret")
         .await?
         .create(name, secret)
         .await?;
 
     for kind in KINDS {
-        let configuration = deployment.hall.configuration(kind).await?;
+        let configuration = deployment.fixture.configuration(kind).await?;
         let mut configuration = configuration.expect("it was emitted");
         let annotations = configuration.metadata.annotations.clone();
         let asked = annotations.unwrap_or_default()["cert-manager.io/inject-ca-from"].clone();
         assert_eq!(
             asked,
-            format!("{}/{}", place.namespace(), deployment.service())
+            format!("{}/{}", operator_sandbox.namespace(), deployment.service())
         );
         for webhook in configuration.data["webhooks"]
             .as_array_mut()
@@ -322,15 +345,19 @@ async fn play_cert_manager(deployment: &Deployment) -> TestResult {
     Ok(())
 }
 
-async fn replace(deployment: &Deployment, kind: &str, object: &DynamicObject) -> TestResult {
-    let place = &deployment.place;
-    let objects = place
+async fn replace(
+    deployment: &GeneratedDeployment,
+    kind: &str,
+    object: &DynamicObject,
+) -> TestResult {
+    let operator_sandbox = &deployment.operator_sandbox;
+    let objects = operator_sandbox
         .objects("admissionregistration.k8s.io/v1", kind)
         .await?;
     let params = PostParams::default();
     objects
         .api()
-        .replace(&deployment.hall.name(), &params, object)
+        .replace(&deployment.fixture.configuration_name(), &params, object)
         .await?;
     Ok(())
 }
@@ -341,7 +368,7 @@ async fn the_emitted_configuration_works_with_what_cert_manager_makes() -> TestR
         .await?
         .apply_shared(CERT_MANAGER)
         .await?;
-    let deployment = Deployment::new("cert-manager", "cert-manager").await?;
+    let deployment = GeneratedDeployment::new("cert-manager", "cert-manager").await?;
     let webhooks = || {
         let certificates = Certificates::Secret {
             name: deployment.service(),
@@ -351,13 +378,17 @@ async fn the_emitted_configuration_works_with_what_cert_manager_makes() -> TestR
     };
     let permissions = deployment.permissions();
     assert_eq!(permissions.len(), 1, "{permissions:?}");
-    deployment.every_permission_is_needed(webhooks).await?;
+    deployment.fails_without_each_permission(webhooks).await?;
 
     // Until the certificate is there, everything is refused: nobody answers.
     let operator = deployment.start(webhooks()).await?;
     eventually(
         "objects are refused, as nobody answers",
-        async || match deployment.hall.dry_run("none", json!({"spec": {}})).await {
+        async || match deployment
+            .fixture
+            .dry_run("none", json!({"spec": {}}))
+            .await
+        {
             Err(kube::Error::Api(status)) => {
                 let told = "failed calling webhook";
                 status.message.contains(told).then_some(())
@@ -366,11 +397,11 @@ async fn the_emitted_configuration_works_with_what_cert_manager_makes() -> TestR
         },
     )
     .await?;
-    play_cert_manager(&deployment).await?;
-    deployment.is_asked().await?;
+    act_as_cert_manager(&deployment).await?;
+    deployment.webhooks_are_called().await?;
     operator.stop().await?;
     for kind in KINDS {
-        let left = deployment.hall.configuration(kind).await?;
+        let left = deployment.fixture.configuration(kind).await?;
         assert!(left.is_some(), "it is none of the operator's business");
     }
     Ok(())

@@ -10,19 +10,19 @@ use kopf_runtime::{
     StatusSubresource,
 };
 
-struct Storm;
+struct FlakyHandlers;
 
-impl Storm {
+impl FlakyHandlers {
     async fn quick(&self, cx: &mut Change<Value>) -> HandlerResult {
-        if std::env::var_os("STORM_ENDLESS").is_some() {
+        if std::env::var_os("FLAKY_ENDLESS").is_some() {
             info!("the quick handler never ends");
             std::future::pending::<()>().await;
         }
-        if std::env::var_os("STORM_BLOCKING").is_some() {
+        if std::env::var_os("FLAKY_BLOCKING").is_some() {
             info!("the quick handler blocks its thread");
             std::thread::sleep(Duration::from_secs(3600));
         }
-        if let Some(pause) = milliseconds("STORM_PAUSE") {
+        if let Some(pause) = milliseconds("FLAKY_PAUSE") {
             tokio::time::sleep(pause).await;
             info!("the quick handler is done with {}", cx.name());
         }
@@ -41,12 +41,12 @@ impl Storm {
     }
 }
 
-impl Storm {
+impl FlakyHandlers {
     async fn prepare(&self, cx: &mut Startup) -> HandlerResult {
-        if std::env::var_os("STORM_NO_START").is_some() {
-            return Err(HandlerError::permanent("told to"));
+        if std::env::var_os("FLAKY_FAIL_STARTUP").is_some() {
+            return Err(HandlerError::permanent("as requested"));
         }
-        if let Some(grace) = milliseconds("STORM_GRACE") {
+        if let Some(grace) = milliseconds("FLAKY_GRACE") {
             cx.settings().shutdown.grace = grace;
             cx.settings().shutdown.deadline = grace;
         }
@@ -54,8 +54,8 @@ impl Storm {
     }
 
     async fn tear_down(&self, _: &mut Cleanup) -> HandlerResult {
-        if std::env::var_os("STORM_NO_END").is_some() {
-            return Err(HandlerError::permanent("told to"));
+        if std::env::var_os("FLAKY_FAIL_CLEANUP").is_some() {
+            return Err(HandlerError::permanent("as requested"));
         }
         Ok(())
     }
@@ -69,11 +69,11 @@ fn milliseconds(variable: &str) -> Option<Duration> {
 const DEFINITION: &str = "\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: storms.$GROUP}
+metadata: {name: samples.$GROUP}
 spec:
   group: $GROUP
   scope: Namespaced
-  names: {kind: Storm, plural: storms, singular: storm}
+  names: {kind: Sample, plural: samples, singular: sample}
   versions:
     - name: v1
       served: true
@@ -82,8 +82,8 @@ spec:
 ";
 
 fn main() -> ExitCode {
-    let group = std::env::var("STORM_GROUP").unwrap_or_else(|_| "storm.kopf.test".to_owned());
-    let description = std::env::var("STORM_DESCRIPTION").unwrap_or_else(|_| "Wind".to_owned());
+    let group = std::env::var("FLAKY_GROUP").unwrap_or_else(|_| "flaky.kopf.test".to_owned());
+    let description = std::env::var("FLAKY_DESCRIPTION").unwrap_or_else(|_| "First".to_owned());
     let definition = DEFINITION
         .replace("$GROUP", &group)
         .replace("$DESCRIPTION", &description);
@@ -96,23 +96,23 @@ fn main() -> ExitCode {
         status: StatusSubresource::Present,
     };
     let any = || On::create().or(On::update());
-    let storm = Arc::new(Storm);
-    let hooks = Hooks::new(&storm)
-        .startup(HookHandler::new("prepare"), |storm, cx| {
-            Box::pin(storm.prepare(cx))
+    let handlers = Arc::new(FlakyHandlers);
+    let hooks = Hooks::new(&handlers)
+        .startup(HookHandler::new("prepare"), |handlers, cx| {
+            Box::pin(handlers.prepare(cx))
         })
-        .cleanup(HookHandler::new("tear_down"), |storm, cx| {
-            Box::pin(storm.tear_down(cx))
+        .cleanup(HookHandler::new("tear_down"), |handlers, cx| {
+            Box::pin(handlers.tear_down(cx))
         });
-    let resource = Resource::<Value, Storm>::new(spec, &storm)
-        .change(ChangeHandler::new("quick", any()), |storm, cx| {
-            Box::pin(storm.quick(cx))
+    let resource = Resource::<Value, FlakyHandlers>::new(spec, &handlers)
+        .change(ChangeHandler::new("quick", any()), |handlers, cx| {
+            Box::pin(handlers.quick(cx))
         })
-        .change(ChangeHandler::new("flaky", any()), |storm, cx| {
-            Box::pin(storm.flaky(cx))
+        .change(ChangeHandler::new("flaky", any()), |handlers, cx| {
+            Box::pin(handlers.flaky(cx))
         })
         .build();
-    Operator::new("storm-operator")
+    Operator::new("flaky-operator")
         .resource(resource)
         .handlers(hooks.build())
         .crd(definition.leak())

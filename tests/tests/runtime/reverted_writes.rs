@@ -14,13 +14,16 @@ use kube::api::{DynamicObject, WatchEvent, WatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::bench::{Bench, LAST_HANDLED};
+use crate::fixture::{HandlerFixture, LAST_HANDLED};
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 /// Waits for an event on the object whose message has this in it.
-async fn told(bench: &Bench, part: &str) -> Result<DynamicObject, TestFailure> {
-    let events = bench.sandbox.objects("v1", "Event").await?;
+async fn wait_for_event(
+    fixture: &HandlerFixture,
+    part: &str,
+) -> Result<DynamicObject, TestFailure> {
+    let events = fixture.sandbox.objects("v1", "Event").await?;
     eventually(&format!("it is told that {part}"), async || {
         let events = events.api().list(&Default::default()).await.ok()?;
         events.into_iter().find(|event| {
@@ -33,37 +36,38 @@ async fn told(bench: &Bench, part: &str) -> Result<DynamicObject, TestFailure> {
 
 #[tokio::test]
 async fn records_that_a_webhook_takes_away_slow_the_handler_down() -> TestResult {
-    let mut bench = Bench::new("stripped").await?;
+    let mut fixture = HandlerFixture::new("stripped").await?;
     let webhook =
-        RewritingWebhook::register(&bench.sandbox, &bench.objects, strip_kopf_annotations).await?;
+        RewritingWebhook::register(&fixture.sandbox, &fixture.objects, strip_kopf_annotations)
+            .await?;
     let counter = AtomicUsize::new(0);
-    bench.script("create_fn", move |cx| {
+    fixture.script("create_fn", move |cx| {
         let count = counter.fetch_add(1, Ordering::Relaxed);
         Ok(cx.set_result(&json!({"count": count}))?)
     });
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = bench.start(handlers).await?;
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start(handlers).await?;
     let begun = Instant::now();
-    bench.create("one", 1).await?;
+    fixture.create("one", 1).await?;
     for _ in 0..4 {
-        assert_eq!(bench.call().await.object, "one");
+        assert_eq!(fixture.next_call().await.object, "one");
     }
     assert!(
         begun.elapsed() >= Duration::from_secs(4),
         "pauses of 1, 1 and 2 seconds were to be made"
     );
-    let event = told(&bench, "does not keep it").await?;
+    let event = wait_for_event(&fixture, "does not keep it").await?;
     let message = event.data["message"].as_str().unwrap_or_default();
     assert!(message.contains(LAST_HANDLED), "{message}");
     webhook.unregister().await?;
-    bench.handled("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
     operator.stop().await
 }
 
 #[tokio::test]
 async fn a_finalizer_that_a_webhook_takes_away_is_added_ever_more_slowly() -> TestResult {
-    let mut bench = Bench::new("unheld").await?;
-    let webhook = RewritingWebhook::register(&bench.sandbox, &bench.objects, |request| {
+    let mut fixture = HandlerFixture::new("unheld").await?;
+    let webhook = RewritingWebhook::register(&fixture.sandbox, &fixture.objects, |request| {
         let held = request["object"]["metadata"]["finalizers"].is_array();
         let stamp = json!({"op": "add", "path": "/metadata/labels", "value": {
             "webhook.test/request": request["uid"],
@@ -76,12 +80,12 @@ async fn a_finalizer_that_a_webhook_takes_away_is_added_ever_more_slowly() -> Te
         })
     })
     .await?;
-    let handlers = bench.handlers([ChangeHandler::new("delete_fn", On::delete())]);
-    let operator = bench.start(handlers).await?;
+    let handlers = fixture.handlers([ChangeHandler::new("delete_fn", On::delete())]);
+    let operator = fixture.start(handlers).await?;
     let begun = Instant::now();
-    bench.create("one", 1).await?;
+    fixture.create("one", 1).await?;
     eventually("the finalizer was added four times", async || {
-        let (writes, _) = bench.writes(&operator).await.ok()?;
+        let (writes, _) = fixture.writes(&operator).await.ok()?;
         (writes >= 4).then_some(())
     })
     .await?;
@@ -89,58 +93,58 @@ async fn a_finalizer_that_a_webhook_takes_away_is_added_ever_more_slowly() -> Te
         begun.elapsed() >= Duration::from_secs(4),
         "pauses of 1, 1 and 2 seconds were to be made"
     );
-    let event = told(&bench, "does not keep it").await?;
+    let event = wait_for_event(&fixture, "does not keep it").await?;
     let message = event.data["message"].as_str().unwrap_or_default();
     assert!(message.contains(FINALIZER), "{message}");
     webhook.unregister().await?;
-    bench
+    fixture
         .objects
         .wait_until("one", "it is held", |it| it.finalizers() == [FINALIZER])
         .await?;
-    bench.objects.delete("one").await?;
-    bench.objects.wait_gone("one").await?;
+    fixture.objects.delete("one").await?;
+    fixture.objects.wait_gone("one").await?;
     operator.stop().await
 }
 
 #[tokio::test]
 async fn what_a_webhook_reverts_of_a_handlers_patch_calls_nobody_again() -> TestResult {
-    let mut bench = Bench::new("reverted").await?;
-    let webhook = RewritingWebhook::register(&bench.sandbox, &bench.objects, |request| {
+    let mut fixture = HandlerFixture::new("reverted").await?;
+    let webhook = RewritingWebhook::register(&fixture.sandbox, &fixture.objects, |request| {
         if request["object"]["spec"]["note"].is_null() {
             return WebhookReply::Allow;
         }
         WebhookReply::Patch(json!([{"op": "remove", "path": "/spec/note"}]))
     })
     .await?;
-    bench.script("update_fn", |cx| {
+    fixture.script("update_fn", |cx| {
         cx.patch().set("spec.note", json!("mine"));
         Ok(())
     });
-    let handlers = bench.handlers([ChangeHandler::new("update_fn", On::update())]);
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
+    let handlers = fixture.handlers([ChangeHandler::new("update_fn", On::update())]);
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
     for size in 2..=3 {
         let edit = json!({"spec": {"size": size}});
-        bench.objects.merge("one", edit).await?;
-        let one = bench.handled("one", size).await?;
+        fixture.objects.merge("one", edit).await?;
+        let one = fixture.wait_until_handled("one", size).await?;
         assert_eq!(one.data["spec"], json!({"size": size}));
     }
-    assert_eq!(bench.calls_so_far().len(), 2);
+    assert_eq!(fixture.calls_so_far().len(), 2);
     webhook.unregister().await?;
     operator.stop().await
 }
 
 /// Somebody who undoes every state of `one` that he does not like, as fast as he can.
-struct Rival {
-    rounds: Arc<AtomicUsize>,
+struct RevertingClient {
+    reverts: Arc<AtomicUsize>,
     task: JoinHandle<Result<(), TestFailure>>,
 }
 
-impl Rival {
-    fn who_undoes(objects: &Objects, undo: fn(&DynamicObject) -> Option<Value>) -> Self {
-        let rounds = Arc::new(AtomicUsize::new(0));
-        let (objects, counted) = (objects.clone(), Arc::clone(&rounds));
+impl RevertingClient {
+    fn start(objects: &Objects, undo: fn(&DynamicObject) -> Option<Value>) -> Self {
+        let reverts = Arc::new(AtomicUsize::new(0));
+        let (objects, counted) = (objects.clone(), Arc::clone(&reverts));
         let task = tokio::spawn(async move {
             let params = WatchParams::default().fields("metadata.name=one");
             let mut events = Box::pin(objects.api().watch(&params, "0").await?);
@@ -155,22 +159,22 @@ impl Rival {
             }
             Ok(())
         });
-        Self { rounds, task }
+        Self { reverts, task }
     }
 
     /// Waits for more rounds, and tells how long they took.
-    async fn goes_on_for(&self, more: usize) -> Result<Duration, TestFailure> {
+    async fn wait_for_reverts(&self, more: usize) -> Result<Duration, TestFailure> {
         let begun = Instant::now();
-        let goal = self.rounds.load(Ordering::Relaxed) + more;
+        let goal = self.reverts.load(Ordering::Relaxed) + more;
         eventually("the rival has had his rounds", async || {
-            (self.rounds.load(Ordering::Relaxed) >= goal).then_some(())
+            (self.reverts.load(Ordering::Relaxed) >= goal).then_some(())
         })
         .await?;
         Ok(begun.elapsed())
     }
 }
 
-impl Drop for Rival {
+impl Drop for RevertingClient {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -178,53 +182,53 @@ impl Drop for Rival {
 
 #[tokio::test]
 async fn records_that_somebody_else_takes_away_slow_the_handler_down() -> TestResult {
-    let mut bench = Bench::new("taken").await?;
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
-    let rival = Rival::who_undoes(&bench.objects, |one| {
+    let mut fixture = HandlerFixture::new("taken").await?;
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    let other_client = RevertingClient::start(&fixture.objects, |one| {
         let handled = one.annotations().contains_key(LAST_HANDLED);
         handled.then(|| json!({"metadata": {"annotations": {LAST_HANDLED: null}}}))
     });
-    told(&bench, "bring the former state back").await?;
-    let pauses = rival.goes_on_for(3).await?;
+    wait_for_event(&fixture, "bring the former state back").await?;
+    let pauses = other_client.wait_for_reverts(3).await?;
     assert!(pauses >= Duration::from_secs(2), "{pauses:?}");
-    let calls = bench.calls_so_far().len();
+    let calls = fixture.calls_so_far().len();
     assert!(calls < 25, "{calls} calls");
-    drop(rival);
-    bench.handled("one", 1).await?;
+    drop(other_client);
+    fixture.wait_until_handled("one", 1).await?;
     operator.stop().await
 }
 
 #[tokio::test]
 async fn a_patch_that_somebody_else_reverts_slows_the_handler_down() -> TestResult {
-    let mut bench = Bench::new("fought").await?;
-    bench.script("update_fn", |cx| {
+    let mut fixture = HandlerFixture::new("fought").await?;
+    fixture.script("update_fn", |cx| {
         cx.patch().set("spec.note", json!("mine"));
         Ok(())
     });
-    let handlers = bench.handlers([ChangeHandler::new("update_fn", On::update())]);
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
-    let rival = Rival::who_undoes(&bench.objects, |one| {
+    let handlers = fixture.handlers([ChangeHandler::new("update_fn", On::update())]);
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    let other_client = RevertingClient::start(&fixture.objects, |one| {
         let noted = one.data["spec"]["note"].is_string();
         noted.then(|| json!({"spec": {"note": null}}))
     });
-    bench
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 2}}))
         .await?;
-    told(&bench, "bring the former state back").await?;
-    let calls = bench.calls_so_far().len();
+    wait_for_event(&fixture, "bring the former state back").await?;
+    let calls = fixture.calls_so_far().len();
     assert!(calls < 50, "{calls} calls");
-    drop(rival);
-    bench
+    drop(other_client);
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 3}}))
         .await?;
-    bench.handled("one", 3).await?;
-    bench
+    fixture.wait_until_handled("one", 3).await?;
+    fixture
         .objects
         .wait_until("one", "the handler has its way", |it| {
             it.annotations()[LAST_HANDLED].contains("mine")

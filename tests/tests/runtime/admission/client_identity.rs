@@ -9,16 +9,16 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::configuration::free_port;
-use super::hall::Hall;
+use super::fixture::WebhookFixture;
 
 const TOKEN: &str = "Bearer let-me-in";
 
 /// Files that make an API server prove to the webhooks on a port who it is.
-struct Credentials {
+struct ApiServerCredentials {
     folder: TempDir,
 }
 
-impl Credentials {
+impl ApiServerCredentials {
     fn for_webhooks_on(port: u16) -> Result<Self, TestFailure> {
         let credentials = Self {
             folder: tempfile::tempdir()?,
@@ -68,17 +68,18 @@ impl Credentials {
 #[tokio::test]
 async fn webhooks_see_the_api_server_and_the_person_behind_a_request() -> TestResult {
     let port = free_port()?;
-    let credentials = Credentials::for_webhooks_on(port)?;
+    let credentials = ApiServerCredentials::for_webhooks_on(port)?;
     let plane = PrivateControlPlane::start_with(&[&credentials.flag()]).await?;
-    let hall = Hall::in_sandbox(Sandbox::open_on(plane.handle(), "callers").await?).await?;
+    let fixture =
+        WebhookFixture::in_sandbox(Sandbox::open_on(plane.handle(), "callers").await?).await?;
     let verification = ClientVerification::Required {
         authority: credentials.path("clients.pem"),
     };
     let server = Server::local("localhost")
         .port(port)
         .verify_clients(verification);
-    let resource = hall
-        .checked(WebhookHandler::new("check").param(json!({"limit": [1, 2]})))
+    let resource = fixture
+        .with_check(WebhookHandler::new("check").param(json!({"limit": [1, 2]})))
         .mutate(
             WebhookHandler::new("complete").param("anything"),
             |it, cx| Box::pin(it.complete(cx)),
@@ -86,16 +87,18 @@ async fn webhooks_see_the_api_server_and_the_person_behind_a_request() -> TestRe
         .validate(WebhookHandler::new("plain"), |it, cx| {
             Box::pin(it.check(cx))
         });
-    let webhooks = Webhooks::default().managed(hall.name()).server(server);
-    let operator = hall.open(resource, webhooks).await?;
+    let webhooks = Webhooks::default()
+        .managed(fixture.configuration_name())
+        .server(server);
+    let operator = fixture.start_and_wait(resource, webhooks).await?;
 
     let uri = format!(
         "/apis/{}/v1/namespaces/{}/widgets",
-        hall.sandbox.group(),
-        hall.sandbox.namespace()
+        fixture.sandbox.group(),
+        fixture.sandbox.namespace()
     );
     let body = json!({
-        "apiVersion": format!("{}/v1", hall.sandbox.group()), "kind": "Widget",
+        "apiVersion": format!("{}/v1", fixture.sandbox.group()), "kind": "Widget",
         "metadata": {"name": "one"}, "spec": {},
     });
     let request = Request::post(uri)
@@ -106,9 +109,9 @@ async fn webhooks_see_the_api_server_and_the_person_behind_a_request() -> TestRe
         .header("Impersonate-Group", "friends")
         .header("Impersonate-Extra-Reason", "a test")
         .body(kube::client::Body::from(body.to_string().into_bytes()))?;
-    assert_eq!(hall.sandbox.client().send(request).await?.status(), 201);
+    assert_eq!(fixture.sandbox.client().send(request).await?.status(), 201);
 
-    let mut seen = hall.gate.of("one");
+    let mut seen = fixture.recorder.reviews_of("one");
     seen.sort_by(|one, other| one.webhook.cmp(&other.webhook));
     let params: Vec<_> = seen
         .iter()
@@ -130,10 +133,13 @@ async fn webhooks_see_the_api_server_and_the_person_behind_a_request() -> TestRe
         }
         assert_eq!(user.extra["reason"], ["a test"]);
         assert_eq!(review.client.as_deref(), Some("the-api-server"));
-        let told = |name: header::HeaderName| review.caller.headers[name].to_str();
-        assert_eq!(told(header::AUTHORIZATION)?, TOKEN);
-        assert_eq!(told(header::USER_AGENT)?, "kube-apiserver-admission");
-        assert_eq!(told(header::CONTENT_TYPE)?, "application/json");
+        let header_value = |name: header::HeaderName| review.caller.headers[name].to_str();
+        assert_eq!(header_value(header::AUTHORIZATION)?, TOKEN);
+        assert_eq!(
+            header_value(header::USER_AGENT)?,
+            "kube-apiserver-admission"
+        );
+        assert_eq!(header_value(header::CONTENT_TYPE)?, "application/json");
     }
     operator.stop().await
 }

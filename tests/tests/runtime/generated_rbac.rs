@@ -12,7 +12,7 @@ use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
 /// What the generator makes of a manifest.
-pub(crate) struct Emitted {
+pub(crate) struct GeneratedManifests {
     pub(crate) rbac: Vec<Value>,
     pub(crate) webhooks: Vec<Value>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Permission {
 
 // === impl Emitted ===
 
-impl Emitted {
+impl GeneratedManifests {
     /// Generates from a manifest whose only kind has this definition.
     pub(crate) fn new(manifest: String, definition: &str) -> Result<Self, TestFailure> {
         let (mut sources, mut diagnostics) = (Sources::new(), Diagnostics::new());

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A sandbox whose cluster can look like another one.
-struct Lookalike {
+struct HostDetectionFixture {
     sandbox: Sandbox,
     widgets: Objects,
     folder: TempDir,
 }
 
-impl Lookalike {
+impl HostDetectionFixture {
     async fn in_sandbox(sandbox: Sandbox) -> Result<Self, TestFailure> {
         Ok(Self {
             widgets: sandbox.define("Widget").await?,
@@ -53,7 +53,7 @@ impl Lookalike {
     }
 
     /// The host in the URL that an operator gives to the API server.
-    async fn announced(&self, kubeconfig: &PathBuf) -> Result<String, TestFailure> {
+    async fn webhook_host(&self, kubeconfig: &PathBuf) -> Result<String, TestFailure> {
         let operator = self.start(kubeconfig)?;
         operator
             .wait_for_log("the API server knows the webhooks")
@@ -85,7 +85,7 @@ fn rename_context(config: &mut Value, name: &str) {
 
 #[tokio::test]
 async fn the_context_of_the_kubeconfig_tells_how_the_cluster_reaches_this_machine() -> TestResult {
-    let lookalike = Lookalike::in_sandbox(Sandbox::open("contexts").await?).await?;
+    let fixture = HostDetectionFixture::in_sandbox(Sandbox::open("contexts").await?).await?;
     for (context, host) in [
         ("k3d-dev", "host.k3d.internal"),
         ("minikube", "host.minikube.internal"),
@@ -93,23 +93,23 @@ async fn the_context_of_the_kubeconfig_tells_how_the_cluster_reaches_this_machin
         ("docker-desktop", "host.docker.internal"),
         ("production", "localhost"),
     ] {
-        let kubeconfig = lookalike.kubeconfig(|config| rename_context(config, context))?;
-        assert_eq!(lookalike.announced(&kubeconfig).await?, host, "{context}");
+        let kubeconfig = fixture.kubeconfig(|config| rename_context(config, context))?;
+        assert_eq!(fixture.webhook_host(&kubeconfig).await?, host, "{context}");
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn a_cluster_on_this_machine_asks_webhooks_that_chose_their_place_themselves() -> TestResult {
-    let lookalike = Lookalike::in_sandbox(Sandbox::open("here").await?).await?;
-    let kubeconfig = lookalike.kubeconfig(|_| {})?;
-    let operator = lookalike.start(&kubeconfig)?;
+    let fixture = HostDetectionFixture::in_sandbox(Sandbox::open("here").await?).await?;
+    let kubeconfig = fixture.kubeconfig(|_| {})?;
+    let operator = fixture.start(&kubeconfig)?;
     let refused = json!({"spec": {"do": "refuse"}});
     eventually("the webhook refuses", async || {
-        match lookalike.widgets.create("one", refused.clone()).await {
+        match fixture.widgets.create("one", refused.clone()).await {
             Err(kube::Error::Api(status)) => (status.code == 403).then_some(()),
             _ => {
-                lookalike.widgets.delete("one").await.ok();
+                fixture.widgets.delete("one").await.ok();
                 None
             }
         }
@@ -165,16 +165,16 @@ async fn the_certificate_of_the_api_server_tells_it_whatever_the_context_is_call
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let plane = PrivateControlPlane::start_with(&flags).await?;
     let sandbox = Sandbox::open_on(plane.handle(), "shown").await?;
-    let lookalike = Lookalike::in_sandbox(sandbox).await?;
+    let fixture = HostDetectionFixture::in_sandbox(sandbox).await?;
     for ((server, signer, name, host), authority) in clusters.into_iter().zip(trusted) {
-        let kubeconfig = lookalike.kubeconfig(|config| {
+        let kubeconfig = fixture.kubeconfig(|config| {
             let data = k8s_openapi::ByteString(authority.into_bytes());
             let cluster = &mut config["clusters"][0]["cluster"];
             cluster["tls-server-name"] = json!(server);
             cluster["certificate-authority-data"] = json!(data);
         })?;
-        let announced = lookalike.announced(&kubeconfig).await?;
-        assert_eq!(announced, host, "signed by {signer} for {name}");
+        let webhook_host = fixture.webhook_host(&kubeconfig).await?;
+        assert_eq!(webhook_host, host, "signed by {signer} for {name}");
     }
     Ok(())
 }
