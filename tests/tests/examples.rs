@@ -18,6 +18,8 @@ mod events;
 mod exceptions;
 #[path = "examples/filtering.rs"]
 mod filtering;
+#[path = "examples/fixture.rs"]
+mod fixture;
 #[path = "examples/handlers.rs"]
 mod handlers;
 #[path = "examples/hooks.rs"]
@@ -34,8 +36,6 @@ mod presets;
 mod reporting;
 #[path = "examples/selection.rs"]
 mod selection;
-#[path = "examples/stage.rs"]
-mod stage;
 #[path = "examples/subhandlers.rs"]
 mod subhandlers;
 #[path = "examples/testing.rs"]

@@ -17,11 +17,11 @@ mod improvements;
 mod peering;
 #[path = "parity/resources.rs"]
 mod resources;
+#[path = "parity/scenario.rs"]
+mod scenario;
 #[path = "parity/scopes.rs"]
 mod scopes;
 #[path = "parity/selection.rs"]
 mod selection;
-#[path = "parity/stage.rs"]
-mod stage;
 #[path = "parity/trace.rs"]
 mod trace;

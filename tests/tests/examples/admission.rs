@@ -5,13 +5,13 @@ use kopf_tests::sandbox::eventually;
 use kopf_tests::{Objects, TestResult};
 use serde_json::{Value, json};
 
-use crate::stage::{EXAMPLE, Stage};
+use crate::fixture::{EXAMPLE, ExampleFixture};
 
 #[tokio::test]
 async fn numbers_are_checked_converted_and_completed_before_they_are_stored() -> TestResult {
-    let stage = Stage::open("17-admission", "admission-operator").await?;
-    let lists = stage.sandbox.objects("kopf.dev/v1", "NumberList").await?;
-    let operator = stage.start()?;
+    let fixture = ExampleFixture::open("17-admission", "admission-operator").await?;
+    let lists = fixture.sandbox.objects("kopf.dev/v1", "NumberList").await?;
+    let operator = fixture.start()?;
     operator
         .wait_for_log("the API server knows the webhooks")
         .await?;
@@ -28,7 +28,7 @@ async fn numbers_are_checked_converted_and_completed_before_they_are_stored() ->
     })
     .await?;
 
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     assert_eq!(stored(EXAMPLE).await?, [1.0, 2.5, 99.0]);
     lists.create("default", json!({"spec": {}})).await?;
     assert_eq!(stored("default").await?, [1.0, 2.0, 3.0]);

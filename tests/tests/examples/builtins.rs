@@ -7,21 +7,21 @@ use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
-use crate::stage::{Stage, count};
+use crate::fixture::{ExampleFixture, count};
 
 #[tokio::test]
 async fn pods_live_for_a_while_and_those_of_the_system_are_left_alone() -> TestResult {
-    let stage = Stage::open("10-builtins", "builtins-operator").await?;
+    let fixture = ExampleFixture::open("10-builtins", "builtins-operator").await?;
     let spec = json!({"containers": [{"name": "the-only-one", "image": "busybox"}]});
-    let system: Api<Pod> = Api::namespaced(stage.sandbox.client(), "kube-system");
-    let metadata = json!({"name": stage.sandbox.namespace()});
+    let system: Api<Pod> = Api::namespaced(fixture.sandbox.client(), "kube-system");
+    let metadata = json!({"name": fixture.sandbox.namespace()});
     let protected: Pod = serde_json::from_value(json!({"metadata": metadata, "spec": spec}))?;
     let protected = system.create(&PostParams::default(), &protected).await?;
-    let pods = stage.sandbox.objects("v1", "Pod").await?;
+    let pods = fixture.sandbox.objects("v1", "Pod").await?;
     pods.create("before", json!({"spec": spec})).await?;
 
     let start = || {
-        stage.start_with(
+        fixture.start_with(
             &["--namespace", "kube-system"],
             &[("POD_LIFE_SECONDS", "3")],
         )
@@ -38,7 +38,7 @@ async fn pods_live_for_a_while_and_those_of_the_system_are_left_alone() -> TestR
     );
 
     let operator = start()?;
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     pods.wait_gone("before").await?;
     pods.wait_gone("kopf-pod-1").await?;
     eventually("both killings are told", async || {

@@ -6,16 +6,16 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage, is_handled};
+use crate::fixture::{EXAMPLE, ExampleFixture, is_handled};
 
 #[tokio::test]
 async fn a_pod_is_made_for_an_object_and_collected_with_it() -> TestResult {
-    let stage = Stage::open("02-children", "children-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let pods = stage.sandbox.objects("v1", "Pod").await?;
-    let operator = stage.start()?;
+    let fixture = ExampleFixture::open("02-children", "children-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let pods = fixture.sandbox.objects("v1", "Pod").await?;
+    let operator = fixture.start()?;
 
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     let parent = examples
         .wait_until(EXAMPLE, "it is handled", is_handled)
         .await?;

@@ -4,14 +4,14 @@ use kopf_tests::TestResult;
 use kopf_tests::child_process::Ending;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage, count};
+use crate::fixture::{EXAMPLE, ExampleFixture, count};
 
 #[tokio::test]
 async fn daemons_accompany_an_object_until_it_is_deleted() -> TestResult {
-    let stage = Stage::open("14-daemons", "daemons-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let operator = stage.start()?;
-    stage.apply_object().await?;
+    let fixture = ExampleFixture::open("14-daemons", "daemons-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
     for ping in [
         "=> Ping from a thread beside kopf-example-1",
         "=> Ping from a task: field=\"value\", retry=0",

@@ -4,22 +4,22 @@ use kopf_tests::TestResult;
 use kopf_tests::child_process::Ending;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage};
+use crate::fixture::{EXAMPLE, ExampleFixture};
 
 #[tokio::test]
 async fn a_program_shows_what_its_operator_knows_and_stops_it() -> TestResult {
-    let stage = Stage::open("12-embedded", "embedded-operator").await?;
-    let program = stage.start_plainly()?;
+    let fixture = ExampleFixture::open("12-embedded", "embedded-operator").await?;
+    let program = fixture.start_plainly()?;
     program.wait_for_log("The operator is ready.").await?;
     program.wait_for_log("The cluster has [].").await?;
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     program
         .wait_for_log("The cluster has [\"kopf-example-1=value\"].")
         .await?;
     program
         .wait_for_log("kopf-example-1 is handled inside of another program")
         .await?;
-    let examples = stage.kopf_examples().await?;
+    let examples = fixture.kopf_examples().await?;
     let edit = json!({"spec": {"field": "changed"}});
     examples.merge(EXAMPLE, edit).await?;
     program

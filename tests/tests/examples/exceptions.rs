@@ -6,14 +6,14 @@ use kopf_tests::{TestResult, eventually};
 use kube::Api;
 use kube::api::ListParams;
 
-use crate::stage::{EXAMPLE, Stage, count, is_handled};
+use crate::fixture::{EXAMPLE, ExampleFixture, count, is_handled};
 
 #[tokio::test]
 async fn errors_are_retried_as_far_as_it_makes_sense() -> TestResult {
-    let stage = Stage::open("03-exceptions", "exceptions-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let operator = stage.start()?;
-    stage.apply_object().await?;
+    let fixture = ExampleFixture::open("03-exceptions", "exceptions-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
     examples
         .wait_until(EXAMPLE, "every handler is done", is_handled)
         .await?;
@@ -44,7 +44,7 @@ async fn errors_are_retried_as_far_as_it_makes_sense() -> TestResult {
     ] {
         assert_eq!(count(&operator, line), times, "{line}\n{}", operator.log());
     }
-    let events: Api<Event> = Api::namespaced(stage.sandbox.client(), stage.sandbox.namespace());
+    let events: Api<Event> = Api::namespaced(fixture.sandbox.client(), fixture.sandbox.namespace());
     eventually("the failures are told on the object", async || {
         let told = events.list(&ListParams::default()).await.ok()?.items;
         let about_it = told

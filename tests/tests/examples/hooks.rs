@@ -4,15 +4,15 @@ use kopf_tests::TestResult;
 use kopf_tests::child_process::{Ending, Signal};
 use serde_json::json;
 
-use crate::stage::{Stage, count};
+use crate::fixture::{ExampleFixture, count};
 
 #[tokio::test]
 async fn tasks_come_after_the_startup_and_end_with_their_pods_or_the_operator() -> TestResult {
-    let stage = Stage::open("13-hooks", "hooks-operator").await?;
-    let pods = stage.sandbox.objects("v1", "Pod").await?;
+    let fixture = ExampleFixture::open("13-hooks", "hooks-operator").await?;
+    let pods = fixture.sandbox.objects("v1", "Pod").await?;
     let spec = json!({"containers": [{"name": "the-only-one", "image": "busybox"}]});
     pods.create("short-lived", json!({"spec": spec})).await?;
-    let operator = stage.start()?;
+    let operator = fixture.start()?;
     for told in [
         "=> Ready in a second",
         "Activity 'get_ready' succeeded.",
@@ -26,7 +26,7 @@ async fn tasks_come_after_the_startup_and_end_with_their_pods_or_the_operator() 
     let place = |text: &str| log.find(text).expect("it was told");
     assert!(place("=> Lucky at attempt 3") < place("=> The task of short-lived is there"));
 
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     operator
         .wait_for_log("=> The task of kopf-pod-1 is there")
         .await?;

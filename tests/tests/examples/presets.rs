@@ -5,19 +5,19 @@ use kopf_tests::{TestResult, eventually, workspace};
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::stage::{Stage, is_handled};
+use crate::fixture::{ExampleFixture, is_handled};
 
-async fn stage(preset: &str) -> Result<Stage, kopf_tests::TestFailure> {
+async fn fixture(preset: &str) -> Result<ExampleFixture, kopf_tests::TestFailure> {
     let name = format!("preset-{preset}");
-    Stage::open_in(workspace::root().join("tests/golden").join(&name), &name).await
+    ExampleFixture::open_in(workspace::root().join("tests/golden").join(&name), &name).await
 }
 
 #[tokio::test]
 async fn a_child_is_made_kept_in_step_and_collected() -> TestResult {
-    let stage = stage("child").await?;
-    let examples = stage.kopf_examples().await?;
-    let children = stage.sandbox.objects("v1", "ConfigMap").await?;
-    let operator = stage.start()?;
+    let fixture = fixture("child").await?;
+    let examples = fixture.kopf_examples().await?;
+    let children = fixture.sandbox.objects("v1", "ConfigMap").await?;
+    let operator = fixture.start()?;
 
     let object = json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {"field": "first"}});
     let parent = examples.create("one", object).await?;
@@ -54,12 +54,12 @@ async fn a_child_is_made_kept_in_step_and_collected() -> TestResult {
 
 #[tokio::test]
 async fn one_handler_of_each_sort_runs_beside_the_others() -> TestResult {
-    let stage = stage("full").await?;
-    let exhibits = stage
+    let fixture = fixture("full").await?;
+    let exhibits = fixture
         .sandbox
         .objects("presets.kopf.dev/v1", "Exhibit")
         .await?;
-    let operator = stage.start()?;
+    let operator = fixture.start()?;
     for function in ["startup_fn", "login_fn"] {
         let line = format!("{function} was called");
         operator.wait_for_log(&line).await?;

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage, is_handled, is_handled_with};
+use crate::fixture::{EXAMPLE, ExampleFixture, is_handled, is_handled_with};
 
 /// The events of a namespace: whom they are about, how often, and what they say.
 async fn events(api: &Api<Event>) -> Vec<String> {
@@ -33,11 +33,11 @@ async fn events(api: &Api<Event>) -> Vec<String> {
 
 #[tokio::test]
 async fn handlers_and_the_operator_tell_about_objects() -> TestResult {
-    let stage = Stage::open("04-events", "reporting-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let api = Api::namespaced(stage.sandbox.client(), stage.sandbox.namespace());
-    let operator = stage.start()?;
-    stage.apply_object().await?;
+    let fixture = ExampleFixture::open("04-events", "reporting-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let api = Api::namespaced(fixture.sandbox.client(), fixture.sandbox.namespace());
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
     examples
         .wait_until(EXAMPLE, "its creation is handled", is_handled)
         .await?;

@@ -4,14 +4,14 @@ use kopf_tests::TestResult;
 use kopf_tests::child_process::Ending;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage, count};
+use crate::fixture::{EXAMPLE, ExampleFixture, count};
 
 #[tokio::test]
 async fn timers_tick_as_they_are_told_to() -> TestResult {
-    let stage = Stage::open("15-timers", "timers-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let operator = stage.start()?;
-    stage.apply_object().await?;
+    let fixture = ExampleFixture::open("15-timers", "timers-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
     for told in [
         "=> Ping from a thread: field=\"value\"",
         "=> Settled: field=Some(\"value\")",

@@ -5,7 +5,7 @@ use kopf_tests::child_process::Ending;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::stage::{Stage, is_handled};
+use crate::fixture::{ExampleFixture, is_handled};
 
 /// The only class of the example, of a sort that can grow.
 const STORAGE_CLASS: &str = "
@@ -18,16 +18,19 @@ allowVolumeExpansion: true
 
 #[tokio::test]
 async fn a_claim_follows_its_owner_from_the_first_to_the_last_day() -> TestResult {
-    let stage = Stage::open("20-walkthrough", "evc-operator").await?;
-    stage.sandbox.apply(STORAGE_CLASS).await?;
-    let evcs = stage
+    let fixture = ExampleFixture::open("20-walkthrough", "evc-operator").await?;
+    fixture.sandbox.apply(STORAGE_CLASS).await?;
+    let evcs = fixture
         .sandbox
         .objects("kopf.dev/v1", "EphemeralVolumeClaim")
         .await?;
-    let pvcs = stage.sandbox.objects("v1", "PersistentVolumeClaim").await?;
-    let operator = stage.start()?;
+    let pvcs = fixture
+        .sandbox
+        .objects("v1", "PersistentVolumeClaim")
+        .await?;
+    let operator = fixture.start()?;
 
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     let evc = evcs
         .wait_until("my-claim", "it is handled", is_handled)
         .await?;

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use kopf_tests::{TestFailure, TestResult, eventually};
 
-use super::leak::lives;
+use super::leak::is_running;
 
 /// Writes the file after `-o`, and notes that it ran.
 const BUILDS: &str = "#!/bin/sh
@@ -119,12 +119,12 @@ async fn an_interrupted_build_leaves_no_compiler_behind_and_is_done_anew() -> Te
             .ok()
     })
     .await?;
-    assert!(lives(pid));
+    assert!(is_running(pid));
 
     interrupted.kill()?;
     interrupted.wait()?;
 
-    eventually("Go is gone", async || (!lives(pid)).then_some(())).await?;
+    eventually("Go is gone", async || (!is_running(pid)).then_some(())).await?;
     install_go(home.path(), BUILDS)?;
     assert!(prepare(home.path()).output()?.status.success());
     Ok(())

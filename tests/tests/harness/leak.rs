@@ -15,16 +15,16 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 
 /// Tells the victim how to end.
-const ENDING_VARIABLE: &str = "KOPF_TEST_VICTIM";
+const ENDING_VARIABLE: &str = "KOPF_TEST_ENDING";
 
 /// The issue of every leak: after this time nothing may be left.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-const MARK: &str = "footprint: ";
+const MARK: &str = "started: ";
 
 /// What a test process has started.
 #[derive(Debug, Serialize, Deserialize)]
-struct Footprint {
+struct StartedProcesses {
     processes: Vec<i32>,
     folder: PathBuf,
 }
@@ -33,24 +33,27 @@ struct Footprint {
 async fn a_control_plane_and_an_operator_end_with_their_values() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let operator = ChildProcess::command("sleep").arg("1000").start()?;
-    let footprint = Footprint::of(&plane, Some(&operator))?;
-    assert!(footprint.processes.len() >= 4, "{footprint:?}");
-    end_as_told(&footprint)?;
+    let started = StartedProcesses::of(&plane, Some(&operator))?;
+    assert!(started.processes.len() >= 4, "{started:?}");
+    end_as_requested(&started)?;
 
     drop((plane, operator));
 
-    assert!(footprint.is_gone(), "{:?}", footprint.left());
+    assert!(started.is_gone(), "{:?}", started.left());
     Ok(())
 }
 
 #[tokio::test]
 async fn test_processes_share_one_control_plane() -> TestResult {
     if env::var_os(ENDING_VARIABLE).is_some() {
-        return end_as_told(&Footprint::of(&*ControlPlane::shared().await?, None)?);
+        return end_as_requested(&StartedProcesses::of(
+            &*ControlPlane::shared().await?,
+            None,
+        )?);
     }
     let cache = tempfile::tempdir()?;
-    let (mut first, ours) = start_sharing_victim(cache.path())?;
-    let (mut second, theirs) = start_sharing_victim(cache.path())?;
+    let (mut first, ours) = start_sharing_process(cache.path())?;
+    let (mut second, theirs) = start_sharing_process(cache.path())?;
 
     first.kill()?;
     first.wait()?;
@@ -59,14 +62,14 @@ async fn test_processes_share_one_control_plane() -> TestResult {
         theirs.folder, ours.folder,
         "the second uses what the first has started"
     );
-    let (mut third, still) = start_sharing_victim(cache.path())?;
+    let (mut third, still) = start_sharing_process(cache.path())?;
     assert_eq!(
         still.folder, ours.folder,
         "and keeps it alive for the third"
     );
-    for victim in [&mut second, &mut third] {
-        victim.kill()?;
-        victim.wait()?;
+    for process in [&mut second, &mut third] {
+        process.kill()?;
+        process.wait()?;
     }
     ours.assert_gone_soon()
 }
@@ -96,12 +99,12 @@ async fn a_given_kubeconfig_is_used_instead() -> TestResult {
 
 #[test]
 fn nothing_is_left_after_kill_9() -> TestResult {
-    nothing_is_left_after("hold", |victim| signal(victim, Signal::KILL))
+    nothing_is_left_after("hold", |process| signal(process, Signal::KILL))
 }
 
 #[test]
 fn nothing_is_left_after_ctrl_c() -> TestResult {
-    nothing_is_left_after("hold", |victim| signal(victim, Signal::INT))
+    nothing_is_left_after("hold", |process| signal(process, Signal::INT))
 }
 
 #[test]
@@ -110,18 +113,19 @@ fn nothing_is_left_after_a_panic() -> TestResult {
 }
 
 #[test]
-fn a_registration_whose_guard_is_dead_is_replaced() -> TestResult {
+fn the_registration_of_a_dead_supervisor_is_replaced() -> TestResult {
     let cache = tempfile::tempdir()?;
-    let (mut first, dead) = start_sharing_victim(cache.path())?;
-    let guard = Pid::from_raw(dead.processes[0]).ok_or_else(|| TestFailure::new("no guard"))?;
+    let (mut first, dead) = start_sharing_process(cache.path())?;
+    let supervisor =
+        Pid::from_raw(dead.processes[0]).ok_or_else(|| TestFailure::new("no supervisor"))?;
     // The guard leads the group of everything it has started.
-    kill_process_group(guard, Signal::KILL)?;
+    kill_process_group(supervisor, Signal::KILL)?;
     fs::remove_dir_all(&dead.folder)?;
 
-    let (mut second, alive) = start_sharing_victim(cache.path())?;
-    for victim in [&mut first, &mut second] {
-        victim.kill()?;
-        victim.wait()?;
+    let (mut second, alive) = start_sharing_process(cache.path())?;
+    for process in [&mut first, &mut second] {
+        process.kill()?;
+        process.wait()?;
     }
 
     assert_ne!(alive.folder, dead.folder);
@@ -130,11 +134,11 @@ fn a_registration_whose_guard_is_dead_is_replaced() -> TestResult {
 }
 
 /// Starts a test process whose control plane is shared by those with the same cache only.
-fn start_sharing_victim(cache: &Path) -> Result<(Child, Footprint), TestFailure> {
-    let assets = binaries::obtain(&Environment::from_process())?;
-    let binaries = assets.etcd.parent().unwrap_or(Path::new("/")).to_owned();
+fn start_sharing_process(cache: &Path) -> Result<(Child, StartedProcesses), TestFailure> {
+    let found = binaries::obtain(&Environment::from_process())?;
+    let binaries = found.etcd.parent().unwrap_or(Path::new("/")).to_owned();
     let name = "leak::test_processes_share_one_control_plane";
-    start_victim(name, "hold", |command| {
+    start_test_process(name, "hold", |command| {
         command
             .env("XDG_CACHE_HOME", cache)
             .env(binaries::ASSETS_VARIABLE, &binaries);
@@ -146,54 +150,54 @@ fn nothing_is_left_after(
     end: impl FnOnce(&mut Child) -> io::Result<()>,
 ) -> TestResult {
     let name = "leak::a_control_plane_and_an_operator_end_with_their_values";
-    let (mut victim, footprint) = start_victim(name, ending, |_| {})?;
-    end(&mut victim)?;
-    let status = victim.wait()?;
-    assert!(!status.success(), "the victim was to end badly");
-    footprint.assert_gone_soon()
+    let (mut process, started) = start_test_process(name, ending, |_| {})?;
+    end(&mut process)?;
+    let status = process.wait()?;
+    assert!(!status.success(), "the process fails");
+    started.assert_gone_soon()
 }
 
 /// Runs one test of this binary in a process of its own, up to the point where it ends.
-fn start_victim(
+fn start_test_process(
     test: &str,
     ending: &str,
     configure: impl FnOnce(&mut Command),
-) -> Result<(Child, Footprint), TestFailure> {
+) -> Result<(Child, StartedProcesses), TestFailure> {
     let mut command = Command::new(env::current_exe()?);
     command
         .args(["--exact", test])
         .env(ENDING_VARIABLE, ending)
         .env_remove(binaries::KUBECONFIG_VARIABLE);
     configure(&mut command);
-    let mut victim = command
+    let mut process = command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    let output = victim
+    let output = process
         .stdout
         .take()
-        .ok_or_else(|| TestFailure::new("the victim has no output"))?;
+        .ok_or_else(|| TestFailure::new("the process has no output"))?;
     let mut seen = String::new();
     for line in BufReader::new(output).lines() {
         let line = line?;
         if let Some((_, text)) = line.split_once(MARK) {
-            return Ok((victim, serde_json::from_str(text)?));
+            return Ok((process, serde_json::from_str(text)?));
         }
         seen.push_str(&line);
         seen.push('\n');
     }
-    victim.wait()?;
+    process.wait()?;
     Err(TestFailure::new(format!(
-        "the victim ended too early:\n{seen}"
+        "the process ended too early:\n{seen}"
     )))
 }
 
 /// In the victim, tells what it has started and ends as it was told; elsewhere, does nothing.
-fn end_as_told(footprint: &Footprint) -> TestResult {
+fn end_as_requested(started: &StartedProcesses) -> TestResult {
     let Some(ending) = env::var_os(ENDING_VARIABLE) else {
         return Ok(());
     };
-    writeln!(io::stdout(), "{MARK}{}", serde_json::to_string(footprint)?)?;
+    writeln!(io::stdout(), "{MARK}{}", serde_json::to_string(started)?)?;
     io::stdout().flush()?;
     if ending == "panic" {
         panic!("as told");
@@ -203,12 +207,12 @@ fn end_as_told(footprint: &Footprint) -> TestResult {
     }
 }
 
-fn signal(victim: &mut Child, signal: Signal) -> io::Result<()> {
-    Ok(kill_process(Pid::from_child(victim), signal)?)
+fn signal(process: &mut Child, signal: Signal) -> io::Result<()> {
+    Ok(kill_process(Pid::from_child(process), signal)?)
 }
 
 /// Whether the process exists and is not merely waiting to be noticed as dead.
-pub(super) fn lives(pid: i32) -> bool {
+pub(super) fn is_running(pid: i32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| state != "Z" && state != "X")
 }
 
@@ -234,12 +238,12 @@ fn children_of(parent: i32) -> io::Result<Vec<i32>> {
 
 // === impl Footprint ===
 
-impl Footprint {
+impl StartedProcesses {
     fn of(plane: &ControlPlane, operator: Option<&ChildProcess>) -> Result<Self, TestFailure> {
-        let (guard, folder) = plane.supervisor_pid_and_folder()?;
-        let guard = i32::try_from(guard)?;
-        let mut processes = vec![guard];
-        processes.extend(children_of(guard)?);
+        let (supervisor, folder) = plane.supervisor_pid_and_folder()?;
+        let supervisor = i32::try_from(supervisor)?;
+        let mut processes = vec![supervisor];
+        processes.extend(children_of(supervisor)?);
         processes.extend(operator.map(ChildProcess::pid));
         Ok(Self {
             processes,
@@ -255,7 +259,7 @@ impl Footprint {
         self.processes
             .iter()
             .copied()
-            .filter(|&pid| lives(pid))
+            .filter(|&pid| is_running(pid))
             .collect()
     }
 

@@ -5,7 +5,7 @@ use kopf_tests::TestFailure;
 mod access;
 mod api;
 mod binaries;
-mod chaos;
+mod control_plane_faults;
 mod controllers;
 mod leak;
 mod processes;

@@ -40,7 +40,7 @@ async fn an_operator_can_be_paused_and_killed_and_ends_with_its_value() -> TestR
     let operator = ChildProcess::command("sh").arg("-c").arg(SCRIPT).start()?;
     let pid = operator.pid();
     drop(operator);
-    assert!(!super::leak::lives(pid), "{pid} still lives");
+    assert!(!super::leak::is_running(pid), "{pid} still lives");
     Ok(())
 }
 

@@ -23,7 +23,7 @@ const EVENTS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Whose operator handles the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Implementation {
     /// Python Kopf.
     Kopf,
     /// Our runtime.
@@ -31,8 +31,8 @@ pub(crate) enum Side {
 }
 
 /// A sandbox in which one side plays its part.
-pub(crate) struct Stage {
-    pub(crate) side: Side,
+pub(crate) struct ScenarioRun {
+    pub(crate) implementation: Implementation,
     scenario: &'static str,
     kopf: PythonKopf,
     pub(crate) sandbox: Sandbox,
@@ -47,11 +47,11 @@ pub(crate) struct Stage {
 /// Runs the steps on both sides and returns what they left behind: Kopf's, then ours.
 pub(crate) async fn both(
     scenario: &'static str,
-    steps: impl AsyncFn(&mut Stage) -> TestResult,
+    steps: impl AsyncFn(&mut ScenarioRun) -> TestResult,
 ) -> Result<(Trace, Trace), TestFailure> {
     let (mut kopf, mut ours) = tokio::try_join!(
-        Stage::open(scenario, Side::Kopf),
-        Stage::open(scenario, Side::Ours)
+        ScenarioRun::open(scenario, Implementation::Kopf),
+        ScenarioRun::open(scenario, Implementation::Ours)
     )?;
     tokio::try_join!(steps(&mut kopf), steps(&mut ours))?;
     // Both stages are still there: a sandbox takes its time to go, which would hold up the other.
@@ -63,7 +63,7 @@ pub(crate) async fn both(
 /// Runs the steps on both sides and demands that nothing differs.
 pub(crate) async fn compare(
     scenario: &'static str,
-    steps: impl AsyncFn(&mut Stage) -> TestResult,
+    steps: impl AsyncFn(&mut ScenarioRun) -> TestResult,
 ) -> TestResult {
     let (kopf, ours) = both(scenario, steps).await?;
     assert_same(scenario, &kopf, &ours);
@@ -72,15 +72,18 @@ pub(crate) async fn compare(
 
 // === impl Stage ===
 
-impl Stage {
-    pub(crate) async fn open(scenario: &'static str, side: Side) -> Result<Self, TestFailure> {
-        let name = match side {
-            Side::Kopf => "kopf",
-            Side::Ours => "ours",
+impl ScenarioRun {
+    pub(crate) async fn open(
+        scenario: &'static str,
+        implementation: Implementation,
+    ) -> Result<Self, TestFailure> {
+        let name = match implementation {
+            Implementation::Kopf => "kopf",
+            Implementation::Ours => "ours",
         };
         let sandbox = Sandbox::open(name).await?;
         Ok(Self {
-            side,
+            implementation,
             scenario,
             kopf: PythonKopf::obtain().await?,
             widgets: sandbox.define("Widget").await?,
@@ -99,21 +102,21 @@ impl Stage {
 
     /// Starts this side's operator and waits until it watches the objects.
     pub(crate) async fn start(&mut self) -> TestResult {
-        self.start_as(self.side).await
+        self.start_as(self.implementation).await
     }
 
     /// The same with the operator of either side.
-    pub(crate) async fn start_as(&mut self, side: Side) -> TestResult {
+    pub(crate) async fn start_as(&mut self, implementation: Implementation) -> TestResult {
         let identity = self
             .sandbox
             .administrator(&format!("operator-{}", self.operators.len()));
-        let builder = match side {
-            Side::Kopf => {
+        let builder = match implementation {
+            Implementation::Kopf => {
                 let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/scripts");
                 let script = scripts.join(format!("{}.py", self.scenario));
                 self.kopf.operator(&self.sandbox, &identity, &script)?
             }
-            Side::Ours => self
+            Implementation::Ours => self
                 .sandbox
                 .operator(env!("CARGO_BIN_EXE_parity-operator"), &identity)?
                 .env("SCENARIO", self.scenario)

@@ -14,14 +14,14 @@ pub(crate) const EXAMPLE: &str = "kopf-example-1";
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
 /// A sandbox that is ready for the operator of an example.
-pub(crate) struct Stage {
+pub(crate) struct ExampleFixture {
     pub(crate) sandbox: Sandbox,
     folder: PathBuf,
     binary: PathBuf,
     account: User,
 }
 
-impl Stage {
+impl ExampleFixture {
     /// Builds the operator of a folder of `examples/`, and applies what it is deployed with.
     pub(crate) async fn open(folder: &str, operator: &str) -> Result<Self, TestFailure> {
         let folder = workspace::root().join("examples").join(folder);
