@@ -204,7 +204,7 @@ mod tests {
     );
 
     #[test]
-    fn a_watch_counts_once_and_a_half_written_line_not_at_all() {
+    fn a_watch_counts_once_and_a_partial_line_is_skipped() {
         let requests = parse(LOG);
 
         let counts: RequestCounts = requests.iter().collect();

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn without_go_and_cache_the_message_names_what_is_missing_and_three_ways_out() {
+    fn without_go_and_cache_the_message_names_three_ways_to_provide_binaries() {
         let cache = tempfile::tempdir().expect("a temporary folder");
 
         let message = obtain(&nothing_but(cache.path()))
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_folder_needs_etcd_and_an_api_server_only() {
+    fn a_given_folder_needs_only_etcd_and_kube_apiserver() {
         let given = tempfile::tempdir().expect("a temporary folder");
         let mut environment = nothing_but(given.path());
         environment.given = Some(given.path().to_owned());
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_version_is_answered_with_the_known_ones() {
+    fn an_unknown_version_is_rejected_with_the_known_ones() {
         let mut environment = nothing_but(Path::new("/nonexistent"));
         environment.kubernetes = "1.7".to_owned();
 

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_names_its_cause_and_the_line_of_the_question_mark() {
+    fn a_failure_has_its_cause_and_the_line_of_the_question_mark() {
         fn fails() -> TestResult {
             "x".parse::<u8>()?;
             Ok(())

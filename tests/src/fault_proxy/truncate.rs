@@ -84,14 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_after_the_last_whole_one_is_cut_in_its_middle() {
+    fn the_line_after_the_last_complete_one_is_cut_in_its_middle() {
         let mut left = 1;
         let (passed, cut) = split(&Bytes::from("first\nsecond\n"), &mut left);
         assert_eq!((&passed[..], cut), (&b"first\nsec"[..], true));
     }
 
     #[test]
-    fn whole_lines_pass_even_in_pieces() {
+    fn complete_lines_pass_even_in_several_frames() {
         let mut left = 1;
         assert_eq!(
             split(&Bytes::from("fir"), &mut left),

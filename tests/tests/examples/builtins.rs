@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::fixture::{ExampleFixture, count};
 
 #[tokio::test]
-async fn pods_live_for_a_while_and_those_of_the_system_are_left_alone() -> TestResult {
+async fn pods_are_deleted_after_a_while_except_in_kube_system() -> TestResult {
     let fixture = ExampleFixture::open("10-builtins", "builtins-operator").await?;
     let spec = json!({"containers": [{"name": "the-only-one", "image": "busybox"}]});
     let system: Api<Pod> = Api::namespaced(fixture.sandbox.client(), "kube-system");

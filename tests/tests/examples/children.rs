@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::fixture::{EXAMPLE, ExampleFixture, is_handled};
 
 #[tokio::test]
-async fn a_pod_is_made_for_an_object_and_collected_with_it() -> TestResult {
+async fn a_pod_is_created_for_an_object_and_garbage_collected_with_it() -> TestResult {
     let fixture = ExampleFixture::open("02-children", "children-operator").await?;
     let examples = fixture.kopf_examples().await?;
     let pods = fixture.sandbox.objects("v1", "Pod").await?;

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::fixture::{EXAMPLE, ExampleFixture, count};
 
 #[tokio::test]
-async fn daemons_accompany_an_object_until_it_is_deleted() -> TestResult {
+async fn daemons_run_until_the_object_is_deleted() -> TestResult {
     let fixture = ExampleFixture::open("14-daemons", "daemons-operator").await?;
     let examples = fixture.kopf_examples().await?;
     let operator = fixture.start()?;

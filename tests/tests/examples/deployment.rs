@@ -25,7 +25,7 @@ fn deployments() -> Result<Vec<(String, Value)>, TestFailure> {
 }
 
 #[test]
-fn probes_ask_where_the_operator_answers() -> TestResult {
+fn probes_use_the_address_of_the_health_endpoint() -> TestResult {
     for (name, deployment) in deployments()? {
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         let arguments = container["args"].as_array().cloned().unwrap_or_default();
@@ -54,7 +54,7 @@ fn probes_ask_where_the_operator_answers() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_api_server_accepts_every_workload_to_the_last_field() -> TestResult {
+async fn the_api_server_accepts_every_deployment_with_strict_validation() -> TestResult {
     let sandbox = Sandbox::open("deployments").await?;
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
     let api: Api<DynamicObject> =

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::fixture::{EXAMPLE, ExampleFixture};
 
 #[tokio::test]
-async fn a_program_shows_what_its_operator_knows_and_stops_it() -> TestResult {
+async fn a_program_reads_an_index_of_its_embedded_operator_and_stops_it() -> TestResult {
     let fixture = ExampleFixture::open("12-embedded", "embedded-operator").await?;
     let program = fixture.start_plainly()?;
     program.wait_for_log("The operator is ready.").await?;

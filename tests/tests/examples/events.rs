@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::fixture::{ExampleFixture, lines_with};
 
 #[tokio::test]
-async fn spies_see_everything_and_leave_no_trace() -> TestResult {
+async fn event_handlers_get_everything_and_write_nothing() -> TestResult {
     let fixture = ExampleFixture::open("08-events", "events-operator").await?;
     let examples = fixture.kopf_examples().await?;
     examples

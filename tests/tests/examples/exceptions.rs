@@ -9,7 +9,7 @@ use kube::api::ListParams;
 use crate::fixture::{EXAMPLE, ExampleFixture, count, is_handled};
 
 #[tokio::test]
-async fn errors_are_retried_as_far_as_it_makes_sense() -> TestResult {
+async fn each_kind_of_error_is_retried_as_declared() -> TestResult {
     let fixture = ExampleFixture::open("03-exceptions", "exceptions-operator").await?;
     let examples = fixture.kopf_examples().await?;
     let operator = fixture.start()?;

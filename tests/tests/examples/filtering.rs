@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::fixture::{EXAMPLE, ExampleFixture, is_handled, is_handled_with, lines_with};
 
 #[tokio::test]
-async fn handlers_are_called_for_what_they_ask_for() -> TestResult {
+async fn handlers_are_called_for_objects_that_match_their_filters() -> TestResult {
     let fixture = ExampleFixture::open("11-filtering", "filtering-operator").await?;
     let examples = fixture.kopf_examples().await?;
     let operator = fixture.start()?;

@@ -9,7 +9,7 @@ use crate::fixture::{EXAMPLE, ExampleFixture, is_handled, is_handled_with, lines
 const MARKERS: [&str; 5] = ["CREATED", "UPDATED", "FIELD CHANGED", "RESUMED", "DELETED"];
 
 #[tokio::test]
-async fn every_handler_is_called_in_order_and_fields_tell_old_and_new() -> TestResult {
+async fn handlers_are_called_in_order_and_field_handlers_get_old_and_new_values() -> TestResult {
     let fixture = ExampleFixture::open("05-handlers", "handlers-operator").await?;
     let examples = fixture.kopf_examples().await?;
     let operator = fixture.start()?;

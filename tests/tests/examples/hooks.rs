@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::fixture::{ExampleFixture, count};
 
 #[tokio::test]
-async fn tasks_come_after_the_startup_and_end_with_their_pods_or_the_operator() -> TestResult {
+async fn tasks_start_after_the_startup_handler_and_end_with_their_pods_or_the_operator()
+-> TestResult {
     let fixture = ExampleFixture::open("13-hooks", "hooks-operator").await?;
     let pods = fixture.sandbox.objects("v1", "Pod").await?;
     let spec = json!({"containers": [{"name": "the-only-one", "image": "busybox"}]});

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::fixture::{EXAMPLE, ExampleFixture};
 
 #[tokio::test]
-async fn a_timer_finds_pods_by_label_and_by_whether_they_run() -> TestResult {
+async fn a_timer_reads_pods_by_label_and_by_phase_from_indices() -> TestResult {
     let fixture = ExampleFixture::open("16-indexing", "indexing-operator").await?;
     let pods = fixture.sandbox.objects("v1", "Pod").await?;
     let pod = json!({
@@ -46,7 +46,7 @@ async fn a_timer_finds_pods_by_label_and_by_whether_they_run() -> TestResult {
 }
 
 #[tokio::test]
-async fn without_the_permission_to_list_it_says_what_it_waits_for() -> TestResult {
+async fn without_permission_to_list_the_operator_logs_the_missing_index() -> TestResult {
     let fixture = ExampleFixture::open("16-indexing", "indexing-operator").await?;
     let nobody = fixture.sandbox.user("nobody");
     let operator = fixture.start_as(&nobody, &[], &[])?;

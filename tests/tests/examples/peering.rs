@@ -16,7 +16,7 @@ async fn handled(operator: &ChildProcess, times: usize) -> TestResult {
 }
 
 #[tokio::test]
-async fn development_pauses_what_is_deployed_and_the_next_in_line_takes_over() -> TestResult {
+async fn a_dev_operator_pauses_the_deployed_one_and_the_next_priority_takes_over() -> TestResult {
     let fixture = ExampleFixture::open("06-peering", "peering-operator").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "peering-example").await?;
     let examples = fixture.kopf_examples().await?;
@@ -59,7 +59,7 @@ async fn development_pauses_what_is_deployed_and_the_next_in_line_takes_over() -
 }
 
 #[tokio::test]
-async fn operators_are_paused_and_resumed_by_hand() -> TestResult {
+async fn freeze_and_resume_pause_and_resume_the_operator() -> TestResult {
     let fixture = ExampleFixture::open("06-peering", "peering-operator").await?;
     PeeringObject::create(&fixture.sandbox, "peering-example").await?;
     let deployed = fixture.start()?;

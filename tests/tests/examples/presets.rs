@@ -13,7 +13,7 @@ async fn fixture(preset: &str) -> Result<ExampleFixture, kopf_tests::TestFailure
 }
 
 #[tokio::test]
-async fn a_child_is_made_kept_in_step_and_collected() -> TestResult {
+async fn a_child_is_created_updated_and_garbage_collected() -> TestResult {
     let fixture = fixture("child").await?;
     let examples = fixture.kopf_examples().await?;
     let children = fixture.sandbox.objects("v1", "ConfigMap").await?;
@@ -53,7 +53,7 @@ async fn a_child_is_made_kept_in_step_and_collected() -> TestResult {
 }
 
 #[tokio::test]
-async fn one_handler_of_each_sort_runs_beside_the_others() -> TestResult {
+async fn one_handler_of_each_kind_is_called() -> TestResult {
     let fixture = fixture("full").await?;
     let exhibits = fixture
         .sandbox

@@ -32,7 +32,7 @@ async fn events(api: &Api<Event>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn handlers_and_the_operator_tell_about_objects() -> TestResult {
+async fn handlers_and_the_operator_post_events() -> TestResult {
     let fixture = ExampleFixture::open("04-events", "reporting-operator").await?;
     let examples = fixture.kopf_examples().await?;
     let api = Api::namespaced(fixture.sandbox.client(), fixture.sandbox.namespace());

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::fixture::{ExampleFixture, count};
 
 #[tokio::test]
-async fn toys_of_all_kinds_are_seen_and_only_those_with_an_owner_are_touched() -> TestResult {
+async fn all_selected_kinds_are_watched_and_only_labelled_objects_are_written() -> TestResult {
     let fixture = ExampleFixture::open("18-selection", "selection-operator").await?;
     let folder = workspace::root().join("examples/18-selection");
     let define = async |file: &str| {

@@ -6,7 +6,7 @@ use kopf_tests::child_process::Ending;
 use crate::fixture::{EXAMPLE, ExampleFixture, count, is_handled};
 
 #[tokio::test]
-async fn every_item_is_handled_once() -> TestResult {
+async fn every_item_is_handled_once_by_a_sub_handler() -> TestResult {
     let fixture = ExampleFixture::open("07-subhandlers", "subhandlers-operator").await?;
     let examples = fixture.kopf_examples().await?;
     let operator = fixture.start()?;

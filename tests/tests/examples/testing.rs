@@ -21,7 +21,7 @@ async fn run(kubeconfig: Option<std::path::PathBuf>) -> Result<(bool, String), T
 }
 
 #[tokio::test]
-async fn tests_for_clusters_pass_on_one_and_say_what_is_missing_without() -> TestResult {
+async fn cluster_tests_pass_on_a_cluster_and_name_the_missing_variable_without_one() -> TestResult {
     let sandbox = Sandbox::open("testing-operator").await?;
     let administrator = sandbox.administrator("tester");
     let kubeconfig = sandbox.control_plane().kubeconfig(&administrator)?;

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::fixture::{EXAMPLE, ExampleFixture, count};
 
 #[tokio::test]
-async fn timers_tick_as_they_are_told_to() -> TestResult {
+async fn timers_run_at_intervals_when_idle_and_until_a_permanent_error() -> TestResult {
     let fixture = ExampleFixture::open("15-timers", "timers-operator").await?;
     let examples = fixture.kopf_examples().await?;
     let operator = fixture.start()?;

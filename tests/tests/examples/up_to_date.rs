@@ -5,7 +5,7 @@ use std::process::Command;
 use kopf_tests::{TestResult, workspace};
 
 #[test]
-fn every_example_is_what_the_generator_makes() -> TestResult {
+fn every_example_is_up_to_date_with_the_generator() -> TestResult {
     let generator = workspace::build_program("kopf-gen")?;
     let mut examples = 0;
     for entry in std::fs::read_dir(workspace::root().join("examples"))? {

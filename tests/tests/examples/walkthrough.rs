@@ -17,7 +17,7 @@ allowVolumeExpansion: true
 ";
 
 #[tokio::test]
-async fn a_claim_follows_its_owner_from_the_first_to_the_last_day() -> TestResult {
+async fn a_claim_is_created_resized_relabelled_and_deleted_with_its_owner() -> TestResult {
     let fixture = ExampleFixture::open("20-walkthrough", "evc-operator").await?;
     fixture.sandbox.apply(STORAGE_CLASS).await?;
     let evcs = fixture

@@ -47,7 +47,7 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
 }
 
 #[tokio::test]
-async fn an_admission_webhook_on_loopback_is_really_called() -> TestResult {
+async fn the_api_server_calls_an_admission_webhook_on_loopback() -> TestResult {
     let sandbox = Sandbox::open("webhook").await?;
     let widgets = sandbox.define("Widget").await?;
     let webhook = AdmissionWebhook::start(|request| {

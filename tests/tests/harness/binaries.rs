@@ -58,7 +58,7 @@ fn assert_says(output: &Output, parts: &[&str]) {
 }
 
 #[test]
-fn without_go_one_message_says_what_is_missing_and_how_to_provide_it() -> TestResult {
+fn without_go_the_message_names_what_is_missing_and_how_to_provide_it() -> TestResult {
     let home = tempfile::tempdir()?;
 
     let output = prepare(home.path()).output()?;
@@ -70,7 +70,7 @@ fn without_go_one_message_says_what_is_missing_and_how_to_provide_it() -> TestRe
 }
 
 #[test]
-fn without_network_the_same_message_shows_what_go_said() -> TestResult {
+fn without_network_the_message_shows_the_output_of_go() -> TestResult {
     let home = tempfile::tempdir()?;
     install_go(home.path(), FAILS)?;
 
@@ -107,7 +107,7 @@ fn processes_that_start_together_build_once() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_interrupted_build_leaves_no_compiler_behind_and_is_done_anew() -> TestResult {
+async fn an_interrupted_build_leaves_no_process_and_is_repeated() -> TestResult {
     let home = tempfile::tempdir()?;
     install_go(home.path(), HANGS)?;
     let mut interrupted = prepare(home.path()).spawn()?;

@@ -90,7 +90,7 @@ async fn objects_and_waits_survive_a_restart_of_the_api_server_and_of_etcd() -> 
 }
 
 #[tokio::test]
-async fn a_paused_api_server_is_silent_until_it_is_resumed() -> TestResult {
+async fn a_paused_api_server_does_not_answer_until_it_is_resumed() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "pause").await?;
     let maps = sandbox.objects("v1", "ConfigMap").await?;

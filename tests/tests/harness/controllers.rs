@@ -6,7 +6,7 @@ use serde_json::json;
 use super::code;
 
 #[tokio::test]
-async fn the_garbage_collector_removes_what_a_deleted_owner_owned() -> TestResult {
+async fn the_garbage_collector_deletes_dependents_of_a_deleted_owner() -> TestResult {
     let sandbox = Sandbox::open("owner").await?;
     let widgets = sandbox.define("Widget").await?;
     let maps = sandbox.objects("v1", "ConfigMap").await?;

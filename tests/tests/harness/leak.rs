@@ -75,7 +75,7 @@ async fn test_processes_share_one_control_plane() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_given_kubeconfig_is_used_instead() -> TestResult {
+async fn a_given_kubeconfig_is_used_as_the_shared_control_plane() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let giver = User::administrator("giver");
 

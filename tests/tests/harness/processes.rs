@@ -45,7 +45,7 @@ async fn an_operator_can_be_paused_and_killed_and_ends_with_its_value() -> TestR
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn a_missing_program_is_named_in_the_error() {
     let failure = ChildProcess::command("/nonexistent/operator")
         .start()
         .expect_err("there is none");

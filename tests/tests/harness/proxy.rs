@@ -22,7 +22,7 @@ async fn proxied(name: &str) -> Result<(Sandbox, FaultProxy, Objects), kopf_test
 }
 
 #[tokio::test]
-async fn injected_answers_reach_the_client_as_often_as_asked_for() -> TestResult {
+async fn injected_responses_reach_the_client_the_requested_number_of_times() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("answers").await?;
     let creations = || RequestMatch::any().method(Method::POST).path("/widgets");
     proxy.times(2, creations(), Fault::Answer(StatusCode::TOO_MANY_REQUESTS));
@@ -58,7 +58,7 @@ async fn injected_answers_reach_the_client_as_often_as_asked_for() -> TestResult
 }
 
 #[tokio::test]
-async fn a_cut_before_has_no_effect_and_a_cut_after_has_one() -> TestResult {
+async fn cut_before_prevents_the_request_and_cut_after_does_not() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("cuts").await?;
     proxy.once(RequestMatch::any().method(Method::POST), Fault::CutBefore);
     proxy.once(RequestMatch::any().method(Method::POST), Fault::CutAfter);
@@ -72,7 +72,7 @@ async fn a_cut_before_has_no_effect_and_a_cut_after_has_one() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_delay_holds_a_request_back() -> TestResult {
+async fn a_delay_fault_delays_a_request() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("delay").await?;
     let time = Duration::from_millis(700);
     proxy.once(RequestMatch::any().not_watches(), Fault::Delay(time));
@@ -85,7 +85,7 @@ async fn a_delay_holds_a_request_back() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_truncated_watch_gives_its_whole_events_and_then_breaks() -> TestResult {
+async fn a_truncated_watch_delivers_complete_events_and_then_ends() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("truncated").await?;
     let start = widgets.api().list(&ListParams::default()).await?;
     let version = start.metadata.resource_version.unwrap_or_default();
@@ -115,7 +115,7 @@ async fn a_truncated_watch_gives_its_whole_events_and_then_breaks() -> TestResul
 }
 
 #[tokio::test]
-async fn cutting_all_ends_open_watches_and_healing_forgets_faults() -> TestResult {
+async fn cut_all_ends_open_watches_and_clear_faults_removes_faults() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("cutting").await?;
     let events = widgets.api().watch(&WatchParams::default(), "0").await?;
 

@@ -17,7 +17,7 @@ struct RecordedResponses {
 }
 
 #[tokio::test]
-async fn the_same_requests_are_refused_changed_and_commented_on() -> TestResult {
+async fn the_same_requests_are_denied_mutated_and_warned_about() -> TestResult {
     let (kopf, ours) = tokio::try_join!(
         run_scenario(Implementation::Kopf),
         run_scenario(Implementation::Ours)

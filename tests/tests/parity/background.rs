@@ -21,7 +21,7 @@ fn poke() -> Value {
 }
 
 #[tokio::test]
-async fn daemons_and_timers_run_fail_and_let_go_in_the_same_way() -> TestResult {
+async fn daemons_and_timers_run_fail_and_remove_finalizers_in_the_same_way() -> TestResult {
     // One object after another, so that the calls come in the same order on both sides.
     compare("background", async |run| {
         run.start().await?;

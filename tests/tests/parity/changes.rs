@@ -9,8 +9,7 @@ use crate::scenario::{both, compare, is_settled, last_handled, waits_after};
 use crate::trace::{Trace, assert_same};
 
 #[tokio::test]
-async fn results_of_create_handlers_are_in_the_status_and_the_handled_state_is_kept() -> TestResult
-{
+async fn results_of_create_handlers_and_the_last_handled_state_are_written() -> TestResult {
     compare("create_with_result", async |run| {
         run.start().await?;
         let body = json!({
@@ -24,7 +23,7 @@ async fn results_of_create_handlers_are_in_the_status_and_the_handled_state_is_k
 }
 
 #[tokio::test]
-async fn an_update_is_told_with_its_diff_and_field_handlers_with_their_part() -> TestResult {
+async fn update_handlers_get_the_diff_and_field_handlers_their_field() -> TestResult {
     compare("update_with_diff", async |run| {
         run.start().await?;
         let spec = json!({"size": 1, "colour": "red", "list": [1, 2], "map": {"a": 1, "b": 2}});
@@ -46,7 +45,7 @@ async fn an_update_is_told_with_its_diff_and_field_handlers_with_their_part() ->
 }
 
 #[tokio::test]
-async fn a_deletion_waits_for_its_handler_and_spares_the_finalizers_of_others() -> TestResult {
+async fn a_deletion_waits_for_its_handler_and_keeps_other_finalizers() -> TestResult {
     compare("delete_with_finalizer", async |run| {
         run.start().await?;
         let foreign =
@@ -68,7 +67,8 @@ async fn a_deletion_waits_for_its_handler_and_spares_the_finalizers_of_others() 
 }
 
 #[tokio::test]
-async fn an_optional_deletion_handler_holds_nothing_up_but_runs_where_another_does() -> TestResult {
+async fn an_optional_delete_handler_adds_no_finalizer_but_runs_beside_another_handler() -> TestResult
+{
     compare("optional_delete", async |run| {
         run.start().await?;
         run.create("free", json!({"spec": {"size": 1}})).await?;
@@ -85,8 +85,7 @@ async fn an_optional_deletion_handler_holds_nothing_up_but_runs_where_another_do
 }
 
 #[tokio::test]
-async fn handlers_run_in_declared_order_and_each_success_is_kept_before_the_next_starts()
--> TestResult {
+async fn handlers_run_in_order_and_each_success_is_written_before_the_next_starts() -> TestResult {
     compare("two_handlers", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;
@@ -98,7 +97,7 @@ async fn handlers_run_in_declared_order_and_each_success_is_kept_before_the_next
 }
 
 #[tokio::test]
-async fn ids_that_are_long_or_odd_make_the_same_annotations() -> TestResult {
+async fn long_and_unusual_handler_ids_make_the_same_annotations() -> TestResult {
     let ids = [
         "main.<locals>.create_fn".to_owned(),
         "a_rather_long_handler_name_for_testing_the_cut.spec.some.field".to_owned(),
@@ -117,7 +116,7 @@ async fn ids_that_are_long_or_odd_make_the_same_annotations() -> TestResult {
 }
 
 #[tokio::test]
-async fn annotations_of_other_operators_and_of_kubectl_are_no_changes() -> TestResult {
+async fn annotations_of_other_operators_and_kubectl_are_ignored_in_the_diff() -> TestResult {
     compare("down", async |run| {
         run.start().await?;
         let annotations = json!({
@@ -144,7 +143,7 @@ async fn annotations_of_other_operators_and_of_kubectl_are_no_changes() -> TestR
 }
 
 #[tokio::test]
-async fn a_field_handler_sees_its_field_come_change_and_go() -> TestResult {
+async fn a_field_handler_is_called_when_its_field_is_added_changed_and_removed() -> TestResult {
     compare("fields", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1, "other": 1}}))
@@ -191,7 +190,7 @@ async fn a_field_handler_sees_its_field_come_change_and_go() -> TestResult {
 }
 
 #[tokio::test]
-async fn what_a_handler_patches_is_written_even_if_it_fails() -> TestResult {
+async fn the_patch_of_a_failed_handler_is_written() -> TestResult {
     compare("patches", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;
@@ -209,8 +208,8 @@ async fn what_a_handler_patches_is_written_even_if_it_fails() -> TestResult {
 }
 
 #[tokio::test]
-async fn sub_handlers_are_tracked_one_by_one_and_do_not_use_up_the_attempts_of_their_parent()
--> TestResult {
+async fn each_sub_handler_has_its_own_progress_and_does_not_use_retries_of_its_parent() -> TestResult
+{
     let (mut kopf, mut ours) = both("subhandlers", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"items": ["a", "b", "c"]}}))

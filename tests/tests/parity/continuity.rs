@@ -7,7 +7,7 @@ use crate::scenario::{Implementation, ScenarioRun, compare, waits_after};
 use crate::trace::{Trace, assert_same};
 
 #[tokio::test]
-async fn an_object_is_resumed_once_after_a_restart_and_with_its_changes() -> TestResult {
+async fn an_object_is_resumed_once_after_a_restart_together_with_its_changes() -> TestResult {
     compare("resume", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;
@@ -27,7 +27,7 @@ async fn an_object_is_resumed_once_after_a_restart_and_with_its_changes() -> Tes
 }
 
 #[tokio::test]
-async fn an_object_created_while_the_operator_is_down_is_created_when_it_is_up() -> TestResult {
+async fn an_object_created_during_downtime_is_handled_as_a_creation() -> TestResult {
     compare("down", async |run| {
         run.create("one", json!({"spec": {"size": 1}})).await?;
         run.merge("one", json!({"spec": {"size": 2}})).await?;
@@ -38,7 +38,7 @@ async fn an_object_created_while_the_operator_is_down_is_created_when_it_is_up()
 }
 
 #[tokio::test]
-async fn changes_made_while_the_operator_is_down_are_one_update() -> TestResult {
+async fn changes_made_during_downtime_are_handled_as_one_update() -> TestResult {
     compare("down", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1, "text": "a"}}))
@@ -55,7 +55,7 @@ async fn changes_made_while_the_operator_is_down_are_one_update() -> TestResult 
 }
 
 #[tokio::test]
-async fn an_object_deleted_while_the_operator_is_down_still_runs_its_deletion() -> TestResult {
+async fn an_object_deleted_during_downtime_still_runs_its_delete_handlers() -> TestResult {
     compare("down", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;
@@ -71,7 +71,7 @@ async fn an_object_deleted_while_the_operator_is_down_still_runs_its_deletion() 
 }
 
 #[tokio::test]
-async fn an_object_found_in_deletion_is_resumed_only_by_handlers_that_ask_for_it() -> TestResult {
+async fn an_object_in_deletion_is_resumed_only_by_handlers_declared_for_it() -> TestResult {
     compare("resume_deleted", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;
@@ -85,7 +85,7 @@ async fn an_object_found_in_deletion_is_resumed_only_by_handlers_that_ask_for_it
 }
 
 #[tokio::test]
-async fn progress_that_old_versions_kept_in_the_status_is_taken_over_and_removed() -> TestResult {
+async fn progress_in_the_status_of_old_versions_is_continued_and_removed() -> TestResult {
     compare("takeover", async |run| {
         run.create("one", json!({"spec": {"size": 1}})).await?;
         let record = |retries: u32, success: bool| {
@@ -150,8 +150,8 @@ fn attempts(trace: &Trace) -> Vec<(&str, u64)> {
 }
 
 #[tokio::test]
-async fn either_side_goes_on_where_the_other_was_killed_without_repeating_a_success() -> TestResult
-{
+async fn each_implementation_continues_the_progress_of_the_other_without_repeating_a_success()
+-> TestResult {
     let ((python, _kept), (to_ours, _too), (to_kopf, _as_well)) = tokio::try_join!(
         take_over(Implementation::Kopf, Implementation::Kopf),
         take_over(Implementation::Kopf, Implementation::Ours),

@@ -65,7 +65,7 @@ async fn an_arbitrary_error_is_retried_permanent_or_ignored_as_declared() -> Tes
 }
 
 #[tokio::test]
-async fn attempts_end_when_their_number_or_their_time_is_used_up() -> TestResult {
+async fn attempts_end_when_retries_or_timeout_are_exceeded() -> TestResult {
     compare("limits", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;

@@ -18,7 +18,7 @@ fn sizes(trace: &Trace, handler: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_edit_in_the_middle_of_an_update_reaches_the_handlers_that_were_done() -> TestResult {
+async fn an_edit_during_an_update_calls_finished_handlers_again() -> TestResult {
     let (kopf, ours) = both("mid_cycle", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;
@@ -54,7 +54,7 @@ async fn an_edit_in_the_middle_of_an_update_reaches_the_handlers_that_were_done(
 }
 
 #[tokio::test]
-async fn an_edit_in_the_middle_of_a_creation_becomes_an_update() -> TestResult {
+async fn an_edit_during_a_creation_is_handled_as_an_update() -> TestResult {
     let (kopf, ours) = both("takeover", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;
@@ -109,7 +109,7 @@ async fn a_timeout_interrupts_a_handler_that_hangs() -> TestResult {
 }
 
 #[tokio::test]
-async fn records_that_a_webhook_takes_away_make_no_hot_loop() -> TestResult {
+async fn annotations_that_a_webhook_removes_cause_no_hot_loop() -> TestResult {
     let (kopf, ours) = both("create_with_result", async |run| {
         let webhook =
             RewritingWebhook::register(&run.sandbox, &run.widgets, strip_kopf_annotations).await?;
@@ -170,7 +170,7 @@ async fn a_permanent_error_stops_a_timer() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_deletion_that_a_daemon_holds_up_is_handled_once() -> TestResult {
+async fn delete_handlers_run_once_while_a_daemon_blocks_the_deletion() -> TestResult {
     let (kopf, ours) = both("background_pains", async |run| {
         run.start().await?;
         let body = json!({"metadata": {"labels": {"role": "slow"}}, "spec": {}});
@@ -202,7 +202,7 @@ async fn writes(implementation: Implementation) -> Result<usize, TestFailure> {
 }
 
 #[tokio::test]
-async fn the_same_work_takes_no_more_writes() -> TestResult {
+async fn the_same_handlers_need_no_more_writes() -> TestResult {
     let (kopf, ours) = (
         writes(Implementation::Kopf).await?,
         writes(Implementation::Ours).await?,

@@ -160,19 +160,19 @@ async fn developer_pauses_deployed(
 }
 
 #[tokio::test]
-async fn our_developers_operator_pauses_a_deployed_kopf() -> TestResult {
+async fn our_operator_with_dev_priority_pauses_a_deployed_kopf() -> TestResult {
     let run = PeeringRun::open("peer-ours").await?;
     developer_pauses_deployed(&run, Implementation::Kopf, Implementation::Ours).await
 }
 
 #[tokio::test]
-async fn a_developers_kopf_pauses_our_deployed_operator() -> TestResult {
+async fn kopf_with_dev_priority_pauses_our_deployed_operator() -> TestResult {
     let run = PeeringRun::open("peer-kopf").await?;
     developer_pauses_deployed(&run, Implementation::Ours, Implementation::Kopf).await
 }
 
 #[tokio::test]
-async fn equals_of_both_kinds_pause_until_one_is_gone() -> TestResult {
+async fn kopf_and_our_operator_of_equal_priority_pause_until_one_ends() -> TestResult {
     let run = PeeringRun::open("peer-equals").await?;
     for (stays, goes) in [
         (Implementation::Ours, Implementation::Kopf),
@@ -197,7 +197,7 @@ async fn equals_of_both_kinds_pause_until_one_is_gone() -> TestResult {
 }
 
 #[tokio::test]
-async fn both_kinds_write_the_same_records_and_meet_in_the_old_group_too() -> TestResult {
+async fn kopf_and_our_operator_write_the_same_records_also_in_the_legacy_group() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "peer-old").await?;
     let legacy = kopf_tests::peering::LEGACY_GROUP;

@@ -194,7 +194,7 @@ async fn the_same_kinds_are_selected_by_category_group_and_name() -> TestResult 
 }
 
 #[tokio::test]
-async fn what_is_ambiguous_stays_so_when_other_kinds_come() -> TestResult {
+async fn an_ambiguous_selection_stays_ambiguous_when_other_kinds_are_defined() -> TestResult {
     let mut run = SelectionRun::open("twins").await?;
     let rocks = "categories: [rocks]";
     define(&run.sandbox, &run.twin, "", rocks).await?;
@@ -282,7 +282,7 @@ fn resources() -> Vec<DiscoveredResource> {
 }
 
 #[tokio::test]
-async fn selectors_pick_the_same_of_what_is_served() -> TestResult {
+async fn selectors_select_the_same_resources() -> TestResult {
     let resources = resources();
     let catalog: Vec<_> = resources.iter().cloned().map(Arc::new).collect();
     let seen_by_kopf = resources.iter().map(|it| {

@@ -6,8 +6,7 @@ use serde_json::json;
 use crate::scenario::{compare, is_settled};
 
 #[tokio::test]
-async fn filters_by_labels_annotations_values_and_conditions_select_the_same_handlers() -> TestResult
-{
+async fn filters_select_the_same_handlers() -> TestResult {
     compare("filters", async |run| {
         run.start().await?;
         let bodies = [
@@ -30,7 +29,7 @@ async fn filters_by_labels_annotations_values_and_conditions_select_the_same_han
 }
 
 #[tokio::test]
-async fn an_object_that_matches_no_handler_is_not_touched_until_it_does() -> TestResult {
+async fn an_object_is_not_written_until_it_matches_a_handler() -> TestResult {
     compare("stealth", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;
@@ -56,7 +55,7 @@ async fn an_object_that_matches_no_handler_is_not_touched_until_it_does() -> Tes
 }
 
 #[tokio::test]
-async fn event_handlers_see_everything_and_write_nothing() -> TestResult {
+async fn event_handlers_get_all_watch_events_and_nothing_is_written() -> TestResult {
     compare("events", async |run| {
         run.start().await?;
         run.create("silent", json!({"spec": {"size": 1}})).await?;
@@ -73,8 +72,7 @@ async fn event_handlers_see_everything_and_write_nothing() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_result_of_an_event_handler_is_in_the_status_and_nothing_else_is_written() -> TestResult
-{
+async fn the_result_of_an_event_handler_is_the_only_write() -> TestResult {
     compare("event_results", async |run| {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;

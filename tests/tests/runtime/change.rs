@@ -94,7 +94,7 @@ async fn all_handlers_at_once_cost_one_write() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_update_tells_what_changed() -> TestResult {
+async fn an_update_handler_gets_old_state_new_state_and_diff() -> TestResult {
     let mut fixture = HandlerFixture::new("update").await?;
     fixture.script("update_fn", |cx| {
         let Old::Known(old) = cx.old() else {
@@ -120,7 +120,7 @@ async fn an_update_tells_what_changed() -> TestResult {
 
 /// The result is written before the record of success: the edit shows in either answer.
 #[tokio::test]
-async fn an_edit_that_comes_while_a_handler_runs_is_an_update_afterwards() -> TestResult {
+async fn an_edit_during_a_handler_is_handled_as_an_update_afterwards() -> TestResult {
     for result in [None, Some("made")] {
         let mut fixture = HandlerFixture::new("meanwhile").await?;
         let scripts = Arc::clone(&fixture.scripts);
@@ -152,7 +152,7 @@ async fn an_edit_that_comes_while_a_handler_runs_is_an_update_afterwards() -> Te
 }
 
 #[tokio::test]
-async fn a_field_handler_sees_typed_values_on_creation_and_change() -> TestResult {
+async fn a_field_handler_gets_typed_values_on_creation_and_change() -> TestResult {
     let mut fixture = HandlerFixture::new("field").await?;
     let resource = fixture
         .resource()
@@ -199,7 +199,7 @@ async fn a_field_handler_sees_typed_values_on_creation_and_change() -> TestResul
 }
 
 #[tokio::test]
-async fn an_object_waits_for_its_delete_handler() -> TestResult {
+async fn a_deletion_waits_for_the_delete_handler() -> TestResult {
     let mut fixture = HandlerFixture::new("delete").await?;
     let handlers = fixture.handlers([
         ChangeHandler::new("create_fn", On::create()),
@@ -268,7 +268,7 @@ async fn resume_handlers_run_once_per_process_and_object() -> TestResult {
 }
 
 #[tokio::test]
-async fn objects_that_match_nothing_are_not_touched() -> TestResult {
+async fn objects_that_match_no_handler_are_not_written() -> TestResult {
     let mut fixture = HandlerFixture::new("stealth").await?;
     let handler = ChangeHandler::new("create_fn", On::create().or(On::delete()))
         .label("wanted", kopf_runtime::TextTest::Present);
@@ -300,7 +300,7 @@ async fn objects_that_match_nothing_are_not_touched() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_object_that_is_always_tracked_has_a_past_when_it_begins_to_match() -> TestResult {
+async fn an_object_that_is_always_tracked_has_an_old_state_when_it_begins_to_match() -> TestResult {
     let mut fixture = HandlerFixture::new("tracked").await?;
     fixture.script("update_fn", |cx| {
         let Old::Known(old) = cx.old() else {
@@ -345,7 +345,7 @@ async fn an_object_that_is_always_tracked_has_a_past_when_it_begins_to_match() -
 }
 
 #[tokio::test]
-async fn what_was_done_for_an_object_is_not_recorded_on_its_namesake() -> TestResult {
+async fn progress_of_a_deleted_object_is_not_written_to_a_new_one_of_the_same_name() -> TestResult {
     let mut fixture = HandlerFixture::new("namesake").await?;
     let (release, released) = watch::channel(false);
     fixture.script_async("first", move |cx| {

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::fixture::HandlerFixture;
 
 #[tokio::test]
-async fn an_adopted_child_goes_with_its_owner() -> TestResult {
+async fn an_adopted_child_is_deleted_with_its_owner() -> TestResult {
     let mut fixture = HandlerFixture::new("children").await?;
     fixture.script_async("create_fn", |cx| {
         let mut child = ConfigMap::default();

@@ -87,7 +87,7 @@ async fn no_edit_is_lost_when_the_operator_is_killed_repeatedly() -> TestResult 
 }
 
 #[tokio::test]
-async fn a_handler_that_waits_for_its_retry_waits_across_a_kill() -> TestResult {
+async fn a_pending_retry_survives_a_kill_of_the_operator() -> TestResult {
     let fixture = RestartFixture::new("kill").await?;
     let operator = fixture.start()?;
     fixture

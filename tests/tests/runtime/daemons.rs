@@ -38,7 +38,8 @@ fn labelled(handler: DaemonHandler) -> DaemonHandler {
 }
 
 #[tokio::test]
-async fn a_daemon_lives_with_its_object_and_holds_it_until_it_has_stopped() -> TestResult {
+async fn a_daemon_runs_as_long_as_its_object_and_blocks_the_deletion_until_it_has_stopped()
+-> TestResult {
     let mut fixture = HandlerFixture::new("daemon-life").await?;
     let resource = with_daemon(&fixture, DaemonHandler::new("watch")).build();
     let operator = fixture.start(resource).await?;
@@ -53,7 +54,7 @@ async fn a_daemon_lives_with_its_object_and_holds_it_until_it_has_stopped() -> T
 }
 
 #[tokio::test]
-async fn daemons_start_with_the_operator_and_leave_with_it_without_a_task() -> TestResult {
+async fn daemons_start_and_stop_with_the_operator_and_leave_no_task() -> TestResult {
     let mut fixture = HandlerFixture::new("daemon-restart").await?;
     for name in ["one", "two"] {
         fixture.create(name, 1).await?;
@@ -77,7 +78,7 @@ async fn daemons_start_with_the_operator_and_leave_with_it_without_a_task() -> T
 }
 
 #[tokio::test]
-async fn a_pause_for_peers_stops_daemons_and_timers_and_its_end_starts_them_again() -> TestResult {
+async fn a_pause_stops_daemons_and_timers_and_resuming_starts_them_again() -> TestResult {
     let mut fixture = HandlerFixture::new("daemon-pause").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
     let resource = with_daemon(&fixture, DaemonHandler::new("watch"))
@@ -117,7 +118,7 @@ async fn both(fixture: &mut HandlerFixture) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn filters_start_and_stop_a_daemon_and_its_finalizer() -> TestResult {
+async fn filters_start_and_stop_a_daemon_and_add_and_remove_the_finalizer() -> TestResult {
     let mut fixture = HandlerFixture::new("daemon-filters").await?;
     let resource = with_daemon(&fixture, labelled(DaemonHandler::new("watch"))).build();
     let operator = fixture.start(resource).await?;
@@ -140,7 +141,7 @@ async fn filters_start_and_stop_a_daemon_and_its_finalizer() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_daemon_sees_its_object_as_it_is_and_writes_while_it_runs() -> TestResult {
+async fn a_daemon_reads_the_current_object_and_writes_while_it_runs() -> TestResult {
     let mut fixture = HandlerFixture::new("daemon-live").await?;
     let resource = fixture
         .resource()
@@ -189,7 +190,7 @@ async fn a_daemon_sees_its_object_as_it_is_and_writes_while_it_runs() -> TestRes
 }
 
 #[tokio::test]
-async fn errors_restart_a_daemon_and_deliver_what_it_wants_written() -> TestResult {
+async fn errors_restart_a_daemon_and_its_patches_are_written() -> TestResult {
     let mut fixture = HandlerFixture::new("daemon-errors").await?;
     let handler = DaemonHandler::new("shaky").backoff(Duration::from_millis(10));
     let resource = fixture
@@ -242,7 +243,7 @@ fn slow(fixture: &HandlerFixture) -> ResourceHandlers {
 }
 
 #[tokio::test]
-async fn a_slow_daemon_holds_a_deletion_whose_handlers_run_once() -> TestResult {
+async fn delete_handlers_run_once_while_a_slow_daemon_blocks_the_deletion() -> TestResult {
     let mut fixture = HandlerFixture::new("daemon-slow").await?;
     let operator = fixture.start(slow(&fixture)).await?;
     fixture.create("one", 1).await?;
@@ -269,7 +270,8 @@ async fn a_slow_daemon_holds_a_deletion_whose_handlers_run_once() -> TestResult 
 }
 
 #[tokio::test]
-async fn a_daemon_that_disobeys_is_interrupted_and_its_object_is_let_go() -> TestResult {
+async fn a_daemon_that_ignores_the_stop_signal_is_cancelled_and_the_finalizer_removed() -> TestResult
+{
     let mut fixture = HandlerFixture::new("daemon-deaf").await?;
     let handler = DaemonHandler::new("deaf")
         .cancellation_backoff(Duration::from_millis(20))
@@ -305,7 +307,8 @@ async fn a_daemon_that_disobeys_is_interrupted_and_its_object_is_let_go() -> Tes
 }
 
 #[tokio::test]
-async fn a_thread_that_disobeys_is_abandoned_and_its_object_is_let_go() -> TestResult {
+async fn a_thread_that_ignores_the_stop_signal_is_abandoned_and_the_finalizer_removed() -> TestResult
+{
     let mut fixture = HandlerFixture::new("daemon-thread").await?;
     let handler = DaemonHandler::new("stuck").cancellation_timeout(Duration::from_millis(50));
     let resource = fixture
@@ -329,7 +332,7 @@ async fn a_thread_that_disobeys_is_abandoned_and_its_object_is_let_go() -> TestR
 }
 
 #[tokio::test]
-async fn the_exit_does_not_wait_longer_than_its_grace_for_daemons() -> TestResult {
+async fn the_operator_waits_for_daemons_no_longer_than_the_shutdown_grace() -> TestResult {
     let mut fixture = HandlerFixture::new("daemon-exit").await?;
     let resource = fixture
         .resource()
@@ -355,7 +358,7 @@ async fn the_exit_does_not_wait_longer_than_its_grace_for_daemons() -> TestResul
 }
 
 #[tokio::test]
-async fn an_object_that_vanishes_while_nobody_watches_takes_its_daemon_with_it() -> TestResult {
+async fn the_daemon_of_an_object_deleted_between_watches_is_stopped() -> TestResult {
     let mut fixture = HandlerFixture::new("daemon-vanish").await?;
     let resource = with_daemon(&fixture, DaemonHandler::new("watch")).build();
     let (proxy, operator) = fixture.start_through_proxy(resource).await?;

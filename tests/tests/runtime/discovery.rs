@@ -48,7 +48,7 @@ async fn definitions(fixture: &HandlerFixture) -> Result<Api<DynamicObject>, Tes
 }
 
 #[tokio::test]
-async fn a_kind_is_noticed_at_once_when_it_comes_and_when_it_goes() -> TestResult {
+async fn a_kind_is_watched_as_soon_as_it_is_defined_and_until_it_is_undefined() -> TestResult {
     let mut fixture = HandlerFixture::new("comes").await?;
     let identity = fixture.new_user();
     let operator = watch_gizmos(&fixture, identity).await?;
@@ -87,7 +87,7 @@ async fn a_kind_is_noticed_at_once_when_it_comes_and_when_it_goes() -> TestResul
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_served_any_more_deletes_nothing() -> TestResult {
+async fn objects_of_a_version_that_is_no_longer_served_are_not_deleted() -> TestResult {
     let mut fixture = HandlerFixture::new("version").await?;
     let identity = fixture.new_user();
     let gizmos = fixture.sandbox.define("Gizmo").await?;
@@ -132,7 +132,7 @@ async fn a_version_that_is_not_served_any_more_deletes_nothing() -> TestResult {
 }
 
 #[tokio::test]
-async fn without_the_permission_to_see_definitions_kinds_are_noticed_too() -> TestResult {
+async fn kinds_are_discovered_without_permission_to_watch_definitions() -> TestResult {
     let mut fixture = HandlerFixture::new("undefined").await?;
     let user = fixture.sandbox.user("undefined");
     fixture

@@ -26,7 +26,7 @@ const RIGHT: &[i64] = &[0];
 const WRONG: &[i64] = &[-3600, 3600, 0];
 
 #[tokio::test]
-async fn one_replica_acts_and_hands_over_at_once_when_it_exits() -> TestResult {
+async fn one_replica_leads_and_releases_the_lease_when_it_exits() -> TestResult {
     let sandbox = Sandbox::open("hand-over").await?;
     let mut replicas = Replicas::start(sandbox, RIGHT).await?;
     let mut slowest = Duration::ZERO;
@@ -76,7 +76,8 @@ async fn after_a_crash_another_replica_takes_over_within_the_lease() -> TestResu
 }
 
 #[tokio::test]
-async fn a_replica_that_was_stopped_for_longer_than_the_lease_does_nothing_more() -> TestResult {
+async fn a_replica_that_was_suspended_longer_than_the_lease_writes_nothing_afterwards() -> TestResult
+{
     let sandbox = Sandbox::open("stopped").await?;
     let mut replicas = Replicas::start(sandbox, WRONG).await?;
     for _ in 0..3 {
@@ -106,7 +107,7 @@ async fn a_replica_that_was_stopped_for_longer_than_the_lease_does_nothing_more(
 }
 
 #[tokio::test]
-async fn restarts_of_the_api_server_lose_nothing() -> TestResult {
+async fn restarts_of_the_api_server_lose_no_change() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "restarts").await?;
     let mut replicas = Replicas::start(sandbox, WRONG).await?;
@@ -133,7 +134,7 @@ async fn restarts_of_the_api_server_lose_nothing() -> TestResult {
 }
 
 #[tokio::test]
-async fn writes_that_are_on_their_way_when_the_lease_ends_are_withdrawn() -> TestResult {
+async fn writes_in_flight_when_the_lease_expires_are_cancelled() -> TestResult {
     let sandbox = Sandbox::open("withdrawn").await?;
     let mut replicas = Replicas::start(sandbox, RIGHT).await?;
     let leader = replicas.leader().await?;
@@ -162,7 +163,7 @@ async fn writes_that_are_on_their_way_when_the_lease_ends_are_withdrawn() -> Tes
 }
 
 #[tokio::test]
-async fn beside_peering_the_replicas_are_one_operator_to_others() -> TestResult {
+async fn replicas_with_a_lease_have_one_peering_record() -> TestResult {
     let sandbox = Sandbox::open("both").await?;
     let peering = PeeringObject::create(&sandbox, "default").await?;
     let own = format!("{}/replicas", sandbox.namespace());
@@ -198,7 +199,7 @@ async fn beside_peering_the_replicas_are_one_operator_to_others() -> TestResult 
 }
 
 #[tokio::test]
-async fn the_generated_role_is_enough_to_elect_a_leader() -> TestResult {
+async fn the_generated_role_suffices_for_leader_election() -> TestResult {
     let sandbox = Sandbox::open("role").await?;
     let widgets = sandbox.define("Widget").await?;
     PeeringObject::create(&sandbox, "default").await?;

@@ -48,7 +48,7 @@ async fn several_operators_in_one_program_stop_one_by_one() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_operator_is_ready_when_its_indices_are() -> TestResult {
+async fn an_operator_is_ready_when_its_indices_are_complete() -> TestResult {
     let fixture = HandlerFixture::new("embedded-index").await?;
     let maps = fixture.sandbox.objects("v1", "ConfigMap").await?;
     let widget = json!({"data": {"widget": "one"}});
@@ -64,7 +64,8 @@ async fn an_operator_is_ready_when_its_indices_are() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_operator_that_cannot_run_is_never_ready_and_says_why() -> TestResult {
+async fn an_operator_with_invalid_declarations_is_never_ready_and_returns_the_error() -> TestResult
+{
     let fixture = HandlerFixture::new("embedded-twice").await?;
     let twice = || fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let operator = Operator::new("twice").resource(twice()).resource(twice());
@@ -76,7 +77,7 @@ async fn an_operator_that_cannot_run_is_never_ready_and_says_why() -> TestResult
 }
 
 #[tokio::test]
-async fn an_operator_of_a_kind_that_is_missing_says_so() -> TestResult {
+async fn an_operator_whose_kind_is_missing_reports_a_problem() -> TestResult {
     let fixture = HandlerFixture::new("embedded-missing").await?;
     let mut spec = fixture.spec();
     (spec.kind, spec.plural) = ("Gizmo", "gizmos");
@@ -103,7 +104,7 @@ async fn an_operator_of_a_kind_that_is_missing_says_so() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_operator_stops_when_nobody_keeps_it() -> TestResult {
+async fn an_operator_stops_when_its_handle_is_dropped() -> TestResult {
     let mut fixture = HandlerFixture::new("embedded-drop").await?;
     let hooks = Hooks::new(&fixture.scripts)
         .cleanup(HookHandler::new("bye"), |scripts, _| {

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::fixture::{HandlerFixture, HandlerScripts, records};
 
 #[tokio::test]
-async fn a_temporary_error_is_retried_in_time_without_a_write_to_wake_up() -> TestResult {
+async fn a_temporary_error_is_retried_after_its_delay_without_an_extra_write() -> TestResult {
     let mut fixture = HandlerFixture::new("temporary").await?;
     fixture.script("create_fn", |cx| match cx.retry() {
         0 | 1 => {
@@ -91,7 +91,7 @@ async fn a_handler_that_gives_up_does_not_stop_the_others() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_last_error_is_told_in_an_event_of_the_object() -> TestResult {
+async fn a_permanent_error_is_posted_as_an_event_on_the_object() -> TestResult {
     let mut fixture = HandlerFixture::new("told").await?;
     fixture.script("create_fn", |_| {
         Err(HandlerError::permanent("out of stock"))
@@ -148,7 +148,7 @@ struct StrictSpec {
 }
 
 #[tokio::test]
-async fn an_object_that_does_not_decode_is_reported_on_itself_and_can_be_deleted() -> TestResult {
+async fn a_decode_error_is_recorded_on_the_object_which_can_still_be_deleted() -> TestResult {
     async fn seen(scripts: &HandlerScripts, cx: &mut Change<StrictWidget>) -> HandlerResult {
         scripts.report_call(cx)
     }
@@ -194,7 +194,7 @@ async fn an_object_that_does_not_decode_is_reported_on_itself_and_can_be_deleted
 }
 
 #[tokio::test]
-async fn a_patch_that_the_server_rejects_is_a_failed_attempt() -> TestResult {
+async fn a_patch_that_the_api_server_rejects_is_a_failed_attempt() -> TestResult {
     let mut fixture = HandlerFixture::new("rejected").await?;
     fixture.script("create_fn", |cx| {
         if cx.retry() == 0 {
@@ -251,7 +251,7 @@ async fn sub_handlers_are_retried_one_by_one_until_all_are_done() -> TestResult 
 }
 
 #[tokio::test]
-async fn a_record_that_the_server_rejects_is_written_later_and_the_handler_not_called_again()
+async fn progress_that_the_api_server_rejects_is_written_later_without_calling_the_handler_again()
 -> TestResult {
     let mut fixture = HandlerFixture::new("denied").await?;
     let policy = "

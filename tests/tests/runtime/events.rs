@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::fixture::HandlerFixture;
 
 #[tokio::test]
-async fn event_handlers_see_all_events_and_leave_no_trace() -> TestResult {
+async fn event_handlers_get_all_watch_events_and_write_nothing() -> TestResult {
     let mut fixture = HandlerFixture::new("events").await?;
     fixture.create("before", 0).await?;
     let resource = fixture
@@ -42,7 +42,7 @@ async fn event_handlers_see_all_events_and_leave_no_trace() -> TestResult {
 }
 
 #[tokio::test]
-async fn what_an_event_handler_wants_written_is_written() -> TestResult {
+async fn the_patch_of_an_event_handler_is_written() -> TestResult {
     let mut fixture = HandlerFixture::new("event-patch").await?;
     let resource = fixture
         .resource()

@@ -101,7 +101,7 @@ fn problems(answer: &Value) -> String {
 }
 
 #[tokio::test]
-async fn an_operator_is_ready_when_it_has_listed_everything() -> TestResult {
+async fn an_operator_is_ready_when_it_has_listed_all_objects() -> TestResult {
     let fixture = HealthFixture::open("ready").await?;
     let target = fixture.start(&[]).await?;
     let ready = target.until(READINESS, 200).await?;
@@ -117,7 +117,7 @@ async fn an_operator_is_ready_when_it_has_listed_everything() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_handler_that_never_ends_is_alive_and_blocked_threads_are_not() -> TestResult {
+async fn liveness_fails_for_blocked_threads_and_not_for_a_handler_that_never_ends() -> TestResult {
     let fixture = HealthFixture::open("stuck").await?;
     let target = fixture
         .start(&[("HEALTH_STUCK_AFTER", "2"), ("TOKIO_WORKER_THREADS", "2")])
@@ -146,7 +146,7 @@ async fn a_handler_that_never_ends_is_alive_and_blocked_threads_are_not() -> Tes
 }
 
 #[tokio::test]
-async fn without_the_api_server_an_operator_is_alive_but_not_ready_and_says_why() -> TestResult {
+async fn without_the_api_server_liveness_passes_and_readiness_reports_the_problem() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "away").await?;
     let fixture = HealthFixture::in_sandbox(sandbox).await?;
@@ -166,7 +166,7 @@ async fn without_the_api_server_an_operator_is_alive_but_not_ready_and_says_why(
 }
 
 #[tokio::test]
-async fn a_missing_permission_is_named() -> TestResult {
+async fn readiness_names_a_missing_permission() -> TestResult {
     let fixture = HealthFixture::open("no-leave").await?;
     let account = fixture.sandbox.user("nobody");
     let target = fixture.start_as(&account, &["--standalone"], &[]).await?;
@@ -189,7 +189,7 @@ async fn a_missing_permission_is_named() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_results_of_probe_handlers_are_the_body_for_ten_seconds() -> TestResult {
+async fn the_results_of_probe_handlers_are_cached_for_ten_seconds() -> TestResult {
     let fixture = HealthFixture::open("probes").await?;
     let folder = tempfile::tempdir()?;
     let failure_file = folder.path().join("failure");
@@ -227,7 +227,7 @@ async fn the_results_of_probe_handlers_are_the_body_for_ten_seconds() -> TestRes
 }
 
 #[tokio::test]
-async fn strangers_cannot_keep_the_endpoint_from_answering() -> TestResult {
+async fn slow_and_malformed_requests_do_not_block_the_health_endpoint() -> TestResult {
     let fixture = HealthFixture::open("strangers").await?;
     let target = fixture.start(&[]).await?;
     target.until(READINESS, 200).await?;
@@ -264,7 +264,7 @@ async fn strangers_cannot_keep_the_endpoint_from_answering() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_ends_the_operator_with_the_reason() -> TestResult {
+async fn the_operator_exits_with_an_error_if_the_health_address_is_in_use() -> TestResult {
     let fixture = HealthFixture::open("taken").await?;
     let target = fixture.start(&[]).await?;
     let address = format!("http://{}/x", target.endpoint.address());
@@ -286,7 +286,8 @@ async fn an_address_that_is_taken_ends_the_operator_with_the_reason() -> TestRes
 }
 
 #[tokio::test]
-async fn webhooks_and_probes_go_on_while_paused_and_all_say_so() -> TestResult {
+async fn webhooks_and_probes_are_served_during_a_pause_which_health_and_metrics_report()
+-> TestResult {
     let fixture = HealthFixture::open("paused").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
     let target = fixture.start(&[("HEALTH_WEBHOOK", "yes")]).await?;
@@ -359,7 +360,7 @@ async fn webhooks_and_probes_go_on_while_paused_and_all_say_so() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_replica_that_stands_by_is_ready_and_says_that_it_is_not_the_leader() -> TestResult {
+async fn a_standby_replica_is_ready_and_reports_that_it_is_not_the_leader() -> TestResult {
     let fixture = HealthFixture::open("standby").await?;
     let account = fixture.sandbox.administrator("replicas");
     let lease = [("HEALTH_LEASE", "ours")];
@@ -382,7 +383,7 @@ async fn a_replica_that_stands_by_is_ready_and_says_that_it_is_not_the_leader() 
 }
 
 #[tokio::test]
-async fn an_operator_is_named_after_its_pod_or_its_user_host_and_time() -> TestResult {
+async fn the_operator_identity_is_the_pod_or_user_host_and_time() -> TestResult {
     let fixture = HealthFixture::open("identity").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
     let account = fixture.sandbox.administrator("named");

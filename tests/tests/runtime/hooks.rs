@@ -25,7 +25,7 @@ fn operator(fixture: &HandlerFixture, hooks: Hooks<HandlerScripts>) -> Operator 
 }
 
 #[tokio::test]
-async fn nothing_is_asked_of_the_cluster_before_the_startup_has_succeeded() -> TestResult {
+async fn no_request_is_sent_before_the_startup_handlers_have_succeeded() -> TestResult {
     let mut fixture = HandlerFixture::new("startup").await?;
     fixture.create("one", 1).await?;
     let hooks = hooks(&fixture).startup(
@@ -72,7 +72,7 @@ async fn nothing_is_asked_of_the_cluster_before_the_startup_has_succeeded() -> T
 }
 
 #[tokio::test]
-async fn a_startup_that_fails_for_good_stops_the_operator_before_it_did_anything() -> TestResult {
+async fn a_permanent_startup_failure_stops_the_operator_before_any_request() -> TestResult {
     let fixture = HandlerFixture::new("no-startup").await?;
     let hooks = hooks(&fixture)
         .startup(
@@ -104,7 +104,7 @@ async fn a_startup_that_fails_for_good_stops_the_operator_before_it_did_anything
 }
 
 #[tokio::test]
-async fn the_cleanup_comes_after_all_handlers_and_has_a_client() -> TestResult {
+async fn cleanup_handlers_run_after_all_other_handlers_and_have_a_client() -> TestResult {
     let mut fixture = HandlerFixture::new("cleanup").await?;
     let scripts = Arc::clone(&fixture.scripts);
     fixture.script_async("create_fn", move |cx| {
@@ -158,7 +158,7 @@ async fn the_cleanup_comes_after_all_handlers_and_has_a_client() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_cleanup_comes_also_after_an_error_and_ends_in_time() -> TestResult {
+async fn cleanup_handlers_also_run_after_an_error_and_end_at_the_deadline() -> TestResult {
     let mut fixture = HandlerFixture::new("late-cleanup").await?;
     let hooks = hooks(&fixture)
         .startup(HookHandler::new("hurry"), |_, cx| {

@@ -153,7 +153,7 @@ async fn indices_are_complete_before_any_handler_runs_even_with_one_worker() -> 
 }
 
 #[tokio::test]
-async fn an_index_follows_its_objects_and_their_filters() -> TestResult {
+async fn an_index_follows_changes_of_objects_and_filters() -> TestResult {
     let mut fixture = HandlerFixture::new("index-follows").await?;
     let handler = IndexHandler::new()
         .label("hidden", TextTest::Absent)
@@ -183,7 +183,7 @@ async fn an_index_follows_its_objects_and_their_filters() -> TestResult {
 }
 
 #[tokio::test]
-async fn errors_keep_or_discard_as_they_say() -> TestResult {
+async fn a_permanent_error_discards_index_entries_and_an_arbitrary_one_keeps_them() -> TestResult {
     let mut fixture = HandlerFixture::new("index-errors").await?;
     let (operator, indices) = indexing(IndexHandler::new());
     let maps = config_maps(&fixture).await?;
@@ -215,7 +215,7 @@ async fn errors_keep_or_discard_as_they_say() -> TestResult {
 }
 
 #[tokio::test]
-async fn attempts_end_when_the_retries_do() -> TestResult {
+async fn an_index_function_is_not_called_after_its_retries_are_used_up() -> TestResult {
     let mut fixture = HandlerFixture::new("index-retries").await?;
     let handler = IndexHandler::new()
         .errors(ErrorMode::Temporary)
@@ -244,7 +244,7 @@ async fn attempts_end_when_the_retries_do() -> TestResult {
 }
 
 #[tokio::test]
-async fn what_is_deleted_while_no_watch_is_open_leaves_the_index() -> TestResult {
+async fn entries_of_objects_deleted_between_watches_are_removed() -> TestResult {
     let mut fixture = HandlerFixture::new("index-gap").await?;
     let (operator, indices) = indexing(IndexHandler::new());
     let maps = config_maps(&fixture).await?;
@@ -264,7 +264,7 @@ async fn what_is_deleted_while_no_watch_is_open_leaves_the_index() -> TestResult
 }
 
 #[tokio::test]
-async fn a_kind_that_is_not_served_is_not_waited_for_and_found_when_it_is() -> TestResult {
+async fn handlers_do_not_wait_for_the_index_of_a_kind_that_is_not_served_yet() -> TestResult {
     let mut fixture = HandlerFixture::new("index-later").await?;
     let spec = ResourceSpec {
         kind: "Gizmo",
@@ -291,7 +291,7 @@ async fn a_kind_that_is_not_served_is_not_waited_for_and_found_when_it_is() -> T
 }
 
 #[tokio::test]
-async fn a_kind_that_cannot_be_listed_is_waited_for() -> TestResult {
+async fn handlers_wait_for_the_index_of_a_kind_that_cannot_be_listed() -> TestResult {
     let mut fixture = HandlerFixture::new("index-barred").await?;
     let operator = Operator::new("barred")
         .resource(fixture.handlers([ChangeHandler::new("create_fn", On::create())]))
@@ -313,7 +313,7 @@ async fn a_kind_that_cannot_be_listed_is_waited_for() -> TestResult {
 }
 
 #[tokio::test]
-async fn all_sorts_of_handlers_find_what_is_indexed() -> TestResult {
+async fn all_kinds_of_handlers_can_read_an_index() -> TestResult {
     let mut fixture = HandlerFixture::new("index-everywhere").await?;
     let maps = config_maps(&fixture).await?;
     maps.create("map", widget("one")).await?;
@@ -382,7 +382,7 @@ async fn all_sorts_of_handlers_find_what_is_indexed() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_predicate_looks_into_the_indices_that_its_operator_was_given() -> TestResult {
+async fn a_predicate_can_read_the_indices_of_its_operator() -> TestResult {
     struct Chooser {
         indices: Indices,
     }
@@ -415,7 +415,7 @@ async fn a_predicate_looks_into_the_indices_that_its_operator_was_given() -> Tes
 }
 
 #[tokio::test]
-async fn after_a_pause_indices_are_right_before_anything_is_handled() -> TestResult {
+async fn after_a_pause_indices_are_complete_before_any_handler_runs() -> TestResult {
     let mut fixture = HandlerFixture::new("index-pause").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "ours").await?;
     let maps = config_maps(&fixture).await?;

@@ -58,7 +58,7 @@ async fn secrets_are_never_copied_and_their_old_values_are_unknown() -> TestResu
 }
 
 #[tokio::test]
-async fn cluster_wide_kinds_are_watched_whatever_the_namespace() -> TestResult {
+async fn cluster_scoped_kinds_are_watched_with_any_namespace_setting() -> TestResult {
     let mut fixture = HandlerFixture::new("cluster-wide").await?;
     let spec = ResourceSpec {
         group: "",
@@ -84,7 +84,7 @@ async fn cluster_wide_kinds_are_watched_whatever_the_namespace() -> TestResult {
 }
 
 #[tokio::test]
-async fn without_a_status_endpoint_the_result_goes_with_the_record() -> TestResult {
+async fn without_a_status_subresource_one_patch_has_result_and_progress() -> TestResult {
     let mut fixture = HandlerFixture::new("no-status").await?;
     fixture
         .sandbox

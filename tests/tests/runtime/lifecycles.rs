@@ -56,7 +56,7 @@ async fn each_lifecycle_has_its_order_and_its_number_of_writes() -> TestResult {
 }
 
 #[tokio::test]
-async fn one_that_fails_at_once_lets_others_go_first_unless_the_order_is_strict() -> TestResult {
+async fn a_failed_handler_lets_others_run_first_unless_the_lifecycle_is_one_by_one() -> TestResult {
     for (name, lifecycle, expected) in [
         ("fair", Lifecycle::Asap, ["a", "b", "a", "a"]),
         ("strict", Lifecycle::OneByOne, ["a", "a", "a", "b"]),
@@ -94,7 +94,7 @@ async fn in_parts(scripts: &HandlerScripts, cx: &mut Change<Value>) -> HandlerRe
 }
 
 #[tokio::test]
-async fn parts_have_a_lifecycle_of_their_own() -> TestResult {
+async fn sub_handlers_have_their_own_lifecycle() -> TestResult {
     for (name, way, of_handlers, calls) in [
         ("parts-1", "one by one", Lifecycle::AllAtOnce, 3),
         ("parts-2", "at once", Lifecycle::Asap, 1),
@@ -119,7 +119,7 @@ async fn parts_have_a_lifecycle_of_their_own() -> TestResult {
 }
 
 #[tokio::test]
-async fn parts_have_filters_limits_and_errors_of_their_own() -> TestResult {
+async fn sub_handlers_have_their_own_filters_limits_and_error_modes() -> TestResult {
     let mut fixture = HandlerFixture::new("parts-options").await?;
     let attempts = Arc::new([const { AtomicUsize::new(0) }; 5]);
     let counted = Arc::clone(&attempts);
@@ -157,7 +157,7 @@ async fn parts_have_filters_limits_and_errors_of_their_own() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_resume_handler_that_fails_is_retried_and_then_left_alone() -> TestResult {
+async fn a_failed_resume_handler_is_retried_and_not_called_again_after_its_end() -> TestResult {
     let mut fixture = HandlerFixture::new("resume-errors").await?;
     let soon = Duration::from_millis(200);
     fixture.script("shaky", move |cx| match cx.retry() {
@@ -199,7 +199,7 @@ async fn a_resume_handler_that_fails_is_retried_and_then_left_alone() -> TestRes
 }
 
 #[tokio::test]
-async fn what_a_handler_patches_is_a_change_like_any_other() -> TestResult {
+async fn the_patch_of_a_create_handler_triggers_update_handlers() -> TestResult {
     let mut fixture = HandlerFixture::new("own-change").await?;
     fixture.script("create_fn", |cx| {
         cx.patch().set("spec.size", json!(2));

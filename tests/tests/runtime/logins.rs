@@ -139,7 +139,7 @@ fn start(operator: Operator) -> (oneshot::Sender<()>, JoinHandle<Result<(), Erro
 }
 
 #[tokio::test]
-async fn refused_credentials_make_room_for_others_and_are_not_tried_again() -> TestResult {
+async fn rejected_credentials_are_replaced_and_not_tried_again() -> TestResult {
     let mut fixture = HandlerFixture::new("login").await?;
     let queued = Arc::new(QueuedCredentials::default());
     {
@@ -160,7 +160,7 @@ async fn refused_credentials_make_room_for_others_and_are_not_tried_again() -> T
 }
 
 #[tokio::test]
-async fn an_access_that_is_withdrawn_is_renewed_while_the_operator_runs() -> TestResult {
+async fn revoked_credentials_are_renewed_while_the_operator_runs() -> TestResult {
     let mut fixture = HandlerFixture::new("relogin").await?;
     let queued = Arc::new(QueuedCredentials::default());
     let (accounts, first, second) = {
@@ -194,7 +194,7 @@ async fn an_access_that_is_withdrawn_is_renewed_while_the_operator_runs() -> Tes
 }
 
 #[tokio::test]
-async fn an_access_is_renewed_when_its_time_is_over() -> TestResult {
+async fn credentials_are_renewed_when_they_expire() -> TestResult {
     let fixture = HandlerFixture::new("expiry").await?;
     let queued = Arc::new(QueuedCredentials::default());
     let soon = Timestamp::now() + Duration::from_secs(2);
@@ -224,7 +224,7 @@ async fn an_access_is_renewed_when_its_time_is_over() -> TestResult {
 }
 
 #[tokio::test]
-async fn without_any_access_the_operator_says_so_and_ends() -> TestResult {
+async fn without_valid_credentials_the_operator_ends_with_an_error() -> TestResult {
     let fixture = HandlerFixture::new("locked-out").await?;
     let queued = Arc::new(QueuedCredentials::default());
     let (_stop, running) = start(operator(&fixture, &queued));
@@ -242,7 +242,7 @@ async fn without_any_access_the_operator_says_so_and_ends() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_source_that_fails_is_named_in_the_end() -> TestResult {
+async fn a_failed_login_handler_is_named_in_the_error() -> TestResult {
     let fixture = HandlerFixture::new("no-source").await?;
     let hooks = Hooks::new(&fixture.scripts).login(HookHandler::new("keychain"), |_, _| {
         Box::pin(async { Err(HandlerError::permanent("it is locked")) })

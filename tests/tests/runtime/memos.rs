@@ -42,7 +42,7 @@ struct CallCount(AtomicU32);
 impl Memo<Value> for CallCount {}
 
 #[tokio::test]
-async fn all_handlers_of_an_object_share_its_memo_until_the_object_is_gone() -> TestResult {
+async fn all_handlers_of_an_object_share_its_memo_until_it_is_deleted() -> TestResult {
     let mut fixture = HandlerFixture::new("memos").await?;
     let resource = fixture
         .resource()
@@ -122,7 +122,8 @@ async fn wait_for(fixture: &mut HandlerFixture, report: &str) {
 }
 
 #[tokio::test]
-async fn webhooks_see_the_memo_of_the_object_but_not_of_one_that_is_being_created() -> TestResult {
+async fn webhooks_share_the_memo_of_an_existing_object_and_get_a_new_one_on_creation() -> TestResult
+{
     let webhooks = WebhookFixture::new("memos").await?;
     let resource = webhooks
         .resource()
@@ -177,7 +178,7 @@ async fn webhooks_see_the_memo_of_the_object_but_not_of_one_that_is_being_create
 }
 
 #[tokio::test]
-async fn what_webhooks_remember_while_paused_is_there_for_handlers_later() -> TestResult {
+async fn memos_that_webhooks_fill_during_a_pause_are_kept_for_handlers() -> TestResult {
     let webhooks = WebhookFixture::new("early-memos").await?;
     let peering = PeeringObject::create(&webhooks.sandbox, "default").await?;
     let ahead = json!({"someone": {

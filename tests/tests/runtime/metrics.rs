@@ -34,7 +34,7 @@ pub(crate) async fn until(
 }
 
 #[tokio::test]
-async fn the_documented_metrics_are_served_and_no_others() -> TestResult {
+async fn exactly_the_documented_metrics_are_served() -> TestResult {
     let fixture = HealthFixture::open("documented").await?;
     fixture.widgets.create("one", json!({})).await?;
     let target = fixture.start(&[("HEALTH_WEBHOOK", "yes")]).await?;
@@ -65,7 +65,7 @@ async fn the_documented_metrics_are_served_and_no_others() -> TestResult {
 }
 
 #[tokio::test]
-async fn what_happens_is_counted_by_kind_and_handler() -> TestResult {
+async fn metrics_count_by_kind_and_handler() -> TestResult {
     let fixture = HealthFixture::open("counted").await?;
     fixture.widgets.create("old", json!({})).await?;
     let target = fixture.start(&[("HEALTH_WEBHOOK", "yes")]).await?;
@@ -136,7 +136,7 @@ async fn what_happens_is_counted_by_kind_and_handler() -> TestResult {
 }
 
 #[tokio::test]
-async fn no_label_tells_an_object() -> TestResult {
+async fn no_metric_label_names_an_object() -> TestResult {
     let fixture = HealthFixture::open("cardinality").await?;
     fixture
         .widgets

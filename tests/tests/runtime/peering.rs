@@ -112,7 +112,7 @@ async fn wait_for_log_count(operator: &ChildProcess, text: &str, times: usize) -
 }
 
 #[tokio::test]
-async fn a_higher_priority_goes_ahead_and_gives_way_when_it_exits() -> TestResult {
+async fn an_operator_pauses_for_a_higher_priority_until_that_exits() -> TestResult {
     let fixture = PeeringFixture::open("peers").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "ours").await?;
     let deployed = fixture.start("deployed", &["--peering", "ours"])?;
@@ -145,7 +145,7 @@ async fn a_higher_priority_goes_ahead_and_gives_way_when_it_exits() -> TestResul
 }
 
 #[tokio::test]
-async fn a_peer_that_dies_is_forgotten_after_its_lifetime() -> TestResult {
+async fn the_record_of_a_killed_peer_expires_after_its_lifetime() -> TestResult {
     let fixture = PeeringFixture::open("death").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
     let dev = fixture.start_with(
@@ -165,7 +165,7 @@ async fn a_peer_that_dies_is_forgotten_after_its_lifetime() -> TestResult {
 }
 
 #[tokio::test]
-async fn what_runs_finishes_and_what_changed_during_the_pause_is_found_afterwards() -> TestResult {
+async fn running_handlers_finish_during_a_pause_and_changes_are_handled_after_it() -> TestResult {
     let fixture = PeeringFixture::open("pause").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
     let operator = fixture.start("deployed", &[])?;
@@ -212,7 +212,7 @@ async fn what_runs_finishes_and_what_changed_during_the_pause_is_found_afterward
 }
 
 #[tokio::test]
-async fn equals_pause_unless_their_names_decide() -> TestResult {
+async fn operators_of_equal_priority_pause_unless_ties_are_decided_by_identity() -> TestResult {
     let fixture = PeeringFixture::open("equals").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
     let a = fixture.start("a", &[])?;
@@ -249,7 +249,7 @@ async fn equals_pause_unless_their_names_decide() -> TestResult {
 }
 
 #[tokio::test]
-async fn signs_of_life_can_be_kept_out_of_the_log() -> TestResult {
+async fn stealth_keeps_keep_alives_out_of_the_log() -> TestResult {
     let fixture = PeeringFixture::open("stealth").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
     let scope = ["--namespace", fixture.sandbox.namespace()];
@@ -273,7 +273,7 @@ async fn signs_of_life_can_be_kept_out_of_the_log() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_peering_that_must_exist_is_waited_for() -> TestResult {
+async fn the_operator_waits_for_a_mandatory_peering_object() -> TestResult {
     let fixture = PeeringFixture::open("mandatory").await?;
     kopf_tests::peering::define(&fixture.sandbox, kopf_tests::peering::GROUP).await?;
     let operator = fixture.start("deployed", &["--peering", "later"])?;
@@ -287,7 +287,7 @@ async fn a_peering_that_must_exist_is_waited_for() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_operator_on_its_own_takes_no_notice_of_others() -> TestResult {
+async fn a_standalone_operator_ignores_peering_records() -> TestResult {
     let fixture = PeeringFixture::open("standalone").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
     let dev = fixture.start("dev", &["--dev"])?;
@@ -301,7 +301,7 @@ async fn an_operator_on_its_own_takes_no_notice_of_others() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_conflict_in_one_namespace_pauses_the_operator_in_all() -> TestResult {
+async fn a_higher_priority_in_one_namespace_pauses_the_operator_in_all() -> TestResult {
     let fixture = PeeringFixture::open("two-scopes").await?;
     let other = Sandbox::open_on(fixture.sandbox.control_plane().clone(), "two-scopes").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
@@ -318,7 +318,7 @@ async fn a_conflict_in_one_namespace_pauses_the_operator_in_all() -> TestResult 
 }
 
 #[tokio::test]
-async fn operators_of_the_whole_cluster_meet_at_an_object_of_the_cluster() -> TestResult {
+async fn cluster_wide_operators_use_a_cluster_peering() -> TestResult {
     let fixture = PeeringFixture::open("clusterwide").await?;
     let peering = PeeringObject::create_cluster_wide(&fixture.sandbox).await?;
     let name = peering.name().to_owned();
@@ -335,7 +335,7 @@ async fn operators_of_the_whole_cluster_meet_at_an_object_of_the_cluster() -> Te
 }
 
 #[tokio::test]
-async fn operators_are_frozen_and_resumed_by_hand() -> TestResult {
+async fn the_freeze_and_resume_commands_pause_and_resume_operators() -> TestResult {
     let fixture = PeeringFixture::open("freeze").await?;
     let peering = PeeringObject::create(&fixture.sandbox, "ours").await?;
     let operator = fixture.start("deployed", &["--peering", "ours"])?;
@@ -379,7 +379,7 @@ async fn operators_are_frozen_and_resumed_by_hand() -> TestResult {
 }
 
 #[tokio::test]
-async fn clocks_that_are_wrong_by_hours_neither_block_nor_let_two_run() -> TestResult {
+async fn wrong_clocks_neither_block_operators_nor_let_two_run() -> TestResult {
     let fixture = PeeringFixture::open("wrong-clock").await?;
     PeeringObject::create(&fixture.sandbox, "default").await?;
     let scope = ["--namespace", fixture.sandbox.namespace()];
@@ -399,7 +399,7 @@ async fn clocks_that_are_wrong_by_hours_neither_block_nor_let_two_run() -> TestR
 }
 
 #[tokio::test]
-async fn peerings_of_the_old_group_count_and_those_with_a_status_endpoint() -> TestResult {
+async fn peerings_of_the_legacy_group_and_with_a_status_subresource_are_used() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "legacy").await?;
     let fixture = PeeringFixture::in_sandbox(sandbox).await?;

@@ -36,7 +36,7 @@ spec:
 "#;
 
 #[tokio::test]
-async fn roles_of_the_served_namespaces_are_enough_for_everything() -> TestResult {
+async fn roles_in_the_served_namespaces_suffice_for_all_requests() -> TestResult {
     let fixture = HandlerFixture::new("roles").await?;
     let (other, operator_sandbox) = (Sandbox::open("others").await?, Sandbox::open("own").await?);
     let namespaces = [fixture.sandbox.namespace(), other.namespace()].map(str::to_owned);

@@ -54,7 +54,7 @@ fn created() -> ChangeHandler {
 }
 
 #[tokio::test]
-async fn handlers_tell_about_their_object_in_all_ways() -> TestResult {
+async fn handlers_post_events_of_all_types_on_their_object() -> TestResult {
     let mut fixture = HandlerFixture::new("told").await?;
     fixture.script("create_fn", |cx| {
         cx.event("SomeType", "SomeReason", "Some message");
@@ -91,7 +91,7 @@ async fn handlers_tell_about_their_object_in_all_ways() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_level_and_a_switch_keep_events_back() -> TestResult {
+async fn the_posting_level_and_switch_suppress_events() -> TestResult {
     let mut fixture = HandlerFixture::new("level").await?;
     fixture.script("create_fn", |cx| {
         cx.info("Info", "not told");
@@ -128,7 +128,7 @@ async fn a_level_and_a_switch_keep_events_back() -> TestResult {
 }
 
 #[tokio::test]
-async fn events_can_be_about_any_other_object_but_not_about_events() -> TestResult {
+async fn events_can_be_posted_on_other_objects_but_not_on_events() -> TestResult {
     let mut fixture = HandlerFixture::new("others").await?;
     fixture.script_async("create_fn", |cx| {
         let (reporter, maps) = (cx.reporter(), cx.api::<ConfigMap>());
@@ -171,7 +171,7 @@ async fn events_can_be_about_any_other_object_but_not_about_events() -> TestResu
 }
 
 #[tokio::test]
-async fn log_lines_of_handlers_become_events_if_that_is_asked_for() -> TestResult {
+async fn log_lines_of_handlers_become_events_if_enabled() -> TestResult {
     let mut fixture = HandlerFixture::new("lines").await?;
     fixture.script("create_fn", |cx| {
         let subscriber = tracing_subscriber::registry().with(EventLayer);
@@ -235,7 +235,7 @@ async fn a_flood_of_events_costs_a_few_requests() -> TestResult {
 }
 
 #[tokio::test]
-async fn events_are_posted_with_the_least_of_permissions() -> TestResult {
+async fn events_are_posted_with_permission_to_create_and_patch_events_only() -> TestResult {
     let fixture = HandlerFixture::new("rights").await?;
     fixture.script("create_fn", |cx| {
         cx.info("Said", "twice");

@@ -51,7 +51,7 @@ impl ProcessFixture {
 }
 
 #[tokio::test]
-async fn the_exit_code_tells_why_the_operator_ended() -> TestResult {
+async fn the_exit_code_depends_on_the_reason_of_the_end() -> TestResult {
     let fixture = ProcessFixture::new("exit-codes").await?;
     let ending = async |builder: ChildProcessBuilder| -> Result<(Ending, String), TestFailure> {
         let process = builder.start()?;
@@ -100,7 +100,7 @@ async fn the_exit_code_tells_why_the_operator_ended() -> TestResult {
 }
 
 #[tokio::test]
-async fn nobody_reads_the_log_and_the_work_goes_on() -> TestResult {
+async fn the_operator_works_when_its_log_pipe_is_closed() -> TestResult {
     let fixture = ProcessFixture::new("no-reader").await?;
     let process = fixture
         .scripted("exec \"$OPERATOR\" --verbose > >(head -n 1) 2>&1")?
@@ -114,7 +114,7 @@ async fn nobody_reads_the_log_and_the_work_goes_on() -> TestResult {
 }
 
 #[tokio::test]
-async fn all_descriptors_are_closed_and_the_work_goes_on() -> TestResult {
+async fn the_operator_works_with_all_descriptors_closed() -> TestResult {
     let fixture = ProcessFixture::new("closed").await?;
     let process = fixture
         .scripted("exec \"$OPERATOR\" <&- >&- 2>&-")?
@@ -126,7 +126,7 @@ async fn all_descriptors_are_closed_and_the_work_goes_on() -> TestResult {
 }
 
 #[tokio::test]
-async fn no_home_no_user_no_writable_file_and_the_work_goes_on() -> TestResult {
+async fn the_operator_works_without_home_user_and_writable_files() -> TestResult {
     let fixture = ProcessFixture::new("bare").await?;
     // A program that writes into any file does not survive a limit of zero bytes.
     let process = fixture
@@ -142,7 +142,7 @@ async fn no_home_no_user_no_writable_file_and_the_work_goes_on() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_reader_of_the_definitions_may_have_seen_enough() -> TestResult {
+async fn the_crd_command_succeeds_when_its_reader_closes_the_pipe() -> TestResult {
     let process = ChildProcess::command("/bin/bash")
         .env("OPERATOR", OPERATOR)
         .arg("-c")
@@ -153,7 +153,7 @@ async fn a_reader_of_the_definitions_may_have_seen_enough() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_definitions_are_applied_and_it_is_told_what_changed() -> TestResult {
+async fn the_crd_command_applies_definitions_and_prints_what_changed() -> TestResult {
     let fixture = ProcessFixture::new("definitions").await?;
     let name = format!("samples.{}", fixture.sandbox.group());
     let api_version = "apiextensions.k8s.io/v1";
@@ -231,7 +231,7 @@ spec:
 }
 
 #[tokio::test]
-async fn a_variable_of_a_flag_says_yes_or_no() -> TestResult {
+async fn a_flag_variable_accepts_yes_and_no_values() -> TestResult {
     let fixture = ProcessFixture::new("flags").await?;
     fixture.create("one").await?;
     let prefix = format!("[{}/one]", fixture.sandbox.namespace());
@@ -277,7 +277,7 @@ async fn a_variable_of_a_flag_says_yes_or_no() -> TestResult {
 }
 
 #[tokio::test]
-async fn handlers_that_block_all_threads_cannot_keep_the_operator_from_ending() -> TestResult {
+async fn handlers_that_block_all_threads_do_not_prevent_the_exit() -> TestResult {
     let fixture = ProcessFixture::new("blocked").await?;
     let blocked = async || -> Result<ChildProcess, TestFailure> {
         let process = fixture

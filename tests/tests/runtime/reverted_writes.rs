@@ -35,7 +35,7 @@ async fn wait_for_event(
 }
 
 #[tokio::test]
-async fn records_that_a_webhook_takes_away_slow_the_handler_down() -> TestResult {
+async fn annotations_that_a_webhook_removes_slow_the_handler_down() -> TestResult {
     let mut fixture = HandlerFixture::new("stripped").await?;
     let webhook =
         RewritingWebhook::register(&fixture.sandbox, &fixture.objects, strip_kopf_annotations)
@@ -65,7 +65,7 @@ async fn records_that_a_webhook_takes_away_slow_the_handler_down() -> TestResult
 }
 
 #[tokio::test]
-async fn a_finalizer_that_a_webhook_takes_away_is_added_ever_more_slowly() -> TestResult {
+async fn a_finalizer_that_a_webhook_removes_is_added_again_with_growing_delays() -> TestResult {
     let mut fixture = HandlerFixture::new("unheld").await?;
     let webhook = RewritingWebhook::register(&fixture.sandbox, &fixture.objects, |request| {
         let held = request["object"]["metadata"]["finalizers"].is_array();
@@ -107,7 +107,7 @@ async fn a_finalizer_that_a_webhook_takes_away_is_added_ever_more_slowly() -> Te
 }
 
 #[tokio::test]
-async fn what_a_webhook_reverts_of_a_handlers_patch_calls_nobody_again() -> TestResult {
+async fn a_handlers_patch_that_a_webhook_reverts_calls_no_handler_again() -> TestResult {
     let mut fixture = HandlerFixture::new("reverted").await?;
     let webhook = RewritingWebhook::register(&fixture.sandbox, &fixture.objects, |request| {
         if request["object"]["spec"]["note"].is_null() {
@@ -181,7 +181,7 @@ impl Drop for RevertingClient {
 }
 
 #[tokio::test]
-async fn records_that_somebody_else_takes_away_slow_the_handler_down() -> TestResult {
+async fn annotations_that_another_client_removes_slow_the_handler_down() -> TestResult {
     let mut fixture = HandlerFixture::new("taken").await?;
     let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let operator = fixture.start(handlers).await?;
@@ -201,7 +201,7 @@ async fn records_that_somebody_else_takes_away_slow_the_handler_down() -> TestRe
 }
 
 #[tokio::test]
-async fn a_patch_that_somebody_else_reverts_slows_the_handler_down() -> TestResult {
+async fn a_patch_that_another_client_reverts_slows_the_handler_down() -> TestResult {
     let mut fixture = HandlerFixture::new("fought").await?;
     fixture.script("update_fn", |cx| {
         cx.patch().set("spec.note", json!("mine"));

@@ -83,7 +83,7 @@ fn assert_came(seen: &str, name: &str, size: u32) {
 }
 
 #[tokio::test]
-async fn namespaces_are_followed_as_they_come_and_go() -> TestResult {
+async fn namespaces_that_match_are_watched_as_they_are_created_and_deleted() -> TestResult {
     let mut fixture = HandlerFixture::new("glob").await?;
     let identity = fixture.new_user();
     let own = fixture.sandbox.namespace().to_owned();
@@ -137,7 +137,7 @@ async fn namespaces_are_followed_as_they_come_and_go() -> TestResult {
 }
 
 #[tokio::test]
-async fn without_the_permission_to_list_namespaces_names_are_served() -> TestResult {
+async fn literal_namespaces_are_served_without_permission_to_list_namespaces() -> TestResult {
     let mut fixture = HandlerFixture::new("blind").await?;
     let user = fixture.sandbox.user("blind");
     fixture
@@ -198,7 +198,7 @@ impl NamespacePeering {
 }
 
 #[tokio::test]
-async fn peerings_of_all_namespaces_that_match_count_as_these_come() -> TestResult {
+async fn peerings_of_all_matching_namespaces_are_used_also_of_new_ones() -> TestResult {
     let mut fixture = HandlerFixture::new("glob-peers").await?;
     let identity = fixture.new_user();
     let outside = PeeringObject::create(&fixture.sandbox, "default").await?;
@@ -267,7 +267,7 @@ async fn peerings_of_all_namespaces_that_match_count_as_these_come() -> TestResu
 }
 
 #[tokio::test]
-async fn webhooks_are_asked_in_namespaces_that_match_also_in_those_that_come_later() -> TestResult {
+async fn webhooks_are_called_in_matching_namespaces_also_in_new_ones() -> TestResult {
     let webhooks = WebhookFixture::new("glob-hooks").await?;
     let namespaces: Api<Namespace> = Api::all(webhooks.sandbox.client());
     let name = |suffix: &str| format!("{}-{suffix}", webhooks.sandbox.namespace());

@@ -125,7 +125,7 @@ async fn ready(
 }
 
 #[tokio::test]
-async fn the_kinds_of_a_category_are_served_as_they_come_and_go() -> TestResult {
+async fn the_kinds_of_a_category_are_watched_as_they_are_defined_and_undefined() -> TestResult {
     let mut fixture = HandlerFixture::new("category").await?;
     let category = fixture.sandbox.namespace().to_owned();
     let dolls = define(&fixture, "Doll", &category).await?;
@@ -155,7 +155,8 @@ async fn the_kinds_of_a_category_are_served_as_they_come_and_go() -> TestResult 
 }
 
 #[tokio::test]
-async fn a_kind_that_leaves_the_category_is_let_go_and_returns() -> TestResult {
+async fn a_kind_is_unwatched_when_it_leaves_the_category_and_watched_when_it_returns() -> TestResult
+{
     let mut fixture = HandlerFixture::new("leaves").await?;
     let category = fixture.sandbox.namespace().to_owned();
     let dolls = define(&fixture, "Doll", &category).await?;
@@ -185,7 +186,7 @@ async fn a_kind_that_leaves_the_category_is_let_go_and_returns() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_resource_is_found_by_its_short_name_and_described() -> TestResult {
+async fn a_kind_is_selected_by_its_short_name_and_handlers_get_its_discovery_data() -> TestResult {
     let mut fixture = HandlerFixture::new("short").await?;
     let short_name = format!("d{}", &fixture.sandbox.namespace()[6..]);
     let definition = KindDefinition {
@@ -239,7 +240,7 @@ async fn a_resource_is_found_by_its_short_name_and_described() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_declared_kind_is_described_as_well() -> TestResult {
+async fn handlers_of_a_declared_kind_get_its_discovery_data() -> TestResult {
     let mut fixture = HandlerFixture::new("described").await?;
     let resource = fixture.resource();
     let resource = resource.change(
@@ -271,7 +272,7 @@ async fn a_declared_kind_is_described_as_well() -> TestResult {
 }
 
 #[tokio::test]
-async fn everything_is_seen_but_events_where_labels_match() -> TestResult {
+async fn selecting_everything_watches_all_kinds_but_events() -> TestResult {
     let mut fixture = HandlerFixture::new("all-kinds").await?;
     let label = json!({"metadata": {"labels": {"only-this": "yes"}}});
     let handler = EventHandler::new("spy").label("only-this", TextTest::Present);
@@ -301,7 +302,7 @@ async fn everything_is_seen_but_events_where_labels_match() -> TestResult {
 }
 
 #[tokio::test]
-async fn ambiguity_and_absence_are_reported_until_they_end() -> TestResult {
+async fn an_ambiguous_or_missing_selection_is_reported_until_resolved() -> TestResult {
     let mut fixture = HandlerFixture::new("ambiguous").await?;
     let kind = format!("Doll{}", &fixture.sandbox.namespace()[10..]);
     let twin = |below| KindDefinition {
@@ -355,7 +356,7 @@ impl Memo<Value> for DeclaredMemo {}
 impl Memo<DynamicObject> for SelectedMemo {}
 
 #[tokio::test]
-async fn one_stream_serves_a_declared_kind_and_a_selection_of_it() -> TestResult {
+async fn one_watch_serves_a_declared_kind_and_a_selection_of_it() -> TestResult {
     use std::sync::atomic::Ordering::Relaxed;
     let mut fixture = HandlerFixture::new("both").await?;
     let declared = fixture
@@ -413,7 +414,8 @@ async fn one_stream_serves_a_declared_kind_and_a_selection_of_it() -> TestResult
 }
 
 #[tokio::test]
-async fn a_declared_kind_that_comes_later_is_served_by_both_at_once() -> TestResult {
+async fn a_declared_kind_that_is_defined_later_is_handled_by_declaration_and_selection()
+-> TestResult {
     let mut fixture = HandlerFixture::new("later").await?;
     let spec = ResourceSpec {
         kind: "Gizmo",
@@ -450,7 +452,7 @@ async fn a_declared_kind_that_comes_later_is_served_by_both_at_once() -> TestRes
 }
 
 #[tokio::test]
-async fn ids_that_objects_could_not_tell_apart_are_refused() -> TestResult {
+async fn equal_handler_ids_of_overlapping_declarations_are_rejected() -> TestResult {
     let mut fixture = HandlerFixture::new("shared-ids").await?;
     let declared = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let selected = |selector: Selector| {
@@ -498,7 +500,7 @@ impl Index for ByKind {
 }
 
 #[tokio::test]
-async fn all_sorts_of_handlers_work_on_selections() -> TestResult {
+async fn all_kinds_of_handlers_work_on_selections() -> TestResult {
     let mut fixture = HandlerFixture::new("sorts").await?;
     let category = fixture.sandbox.namespace().to_owned();
     let dolls = define(&fixture, "Doll", &category).await?;
@@ -562,7 +564,7 @@ async fn all_sorts_of_handlers_work_on_selections() -> TestResult {
 }
 
 #[tokio::test]
-async fn objects_of_a_kind_that_is_being_undefined_are_handled_to_the_end() -> TestResult {
+async fn objects_of_a_kind_that_is_being_deleted_are_handled_to_the_end() -> TestResult {
     let mut fixture = HandlerFixture::new("undefined-held").await?;
     let category = fixture.sandbox.namespace().to_owned();
     let dolls = define(&fixture, "Doll", &category).await?;
@@ -628,7 +630,7 @@ async fn objects_of_a_kind_that_is_being_undefined_are_handled_to_the_end() -> T
 }
 
 #[tokio::test]
-async fn missing_permissions_are_named_and_concern_nobody_else() -> TestResult {
+async fn missing_permissions_for_one_kind_are_reported_and_do_not_stop_others() -> TestResult {
     let mut fixture = HandlerFixture::new("forbidden").await?;
     let category = fixture.sandbox.namespace().to_owned();
     let dolls = define(&fixture, "Doll", &category).await?;
@@ -677,7 +679,7 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
 }
 
 #[tokio::test]
-async fn a_selection_with_webhooks_is_refused() -> TestResult {
+async fn a_selection_with_webhooks_is_rejected() -> TestResult {
     let fixture = HandlerFixture::new("reviewed").await?;
     let selected = Resource::<DynamicObject, HandlerScripts>::selected(
         Selector::everything(),
@@ -698,7 +700,7 @@ async fn a_selection_with_webhooks_is_refused() -> TestResult {
 }
 
 #[tokio::test]
-async fn many_streams_of_a_kind_ask_once_what_it_is() -> TestResult {
+async fn many_watches_of_a_kind_share_one_discovery_request() -> TestResult {
     let mut fixture = HandlerFixture::new("asked").await?;
     let names: Vec<String> = (0..8).map(|number| format!("none-{number}")).collect();
     let identity = fixture.new_user();

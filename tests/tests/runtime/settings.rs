@@ -19,7 +19,7 @@ use crate::health::HealthFixture;
 const SOON: Duration = Duration::from_secs(15);
 
 #[tokio::test]
-async fn facts_are_kept_where_the_settings_say() -> TestResult {
+async fn progress_and_diffbase_are_stored_where_the_settings_say() -> TestResult {
     let mut fixture = HandlerFixture::new("kept").await?;
     let finalizer = "kept.example.com/finalizer";
     let settings = Settings {
@@ -102,7 +102,7 @@ async fn facts_are_kept_where_the_settings_say() -> TestResult {
 }
 
 #[tokio::test]
-async fn annotations_begin_as_the_settings_say() -> TestResult {
+async fn annotations_have_the_prefix_of_the_settings() -> TestResult {
     let mut fixture = HandlerFixture::new("prefix").await?;
     let settings = Settings {
         persistence: PersistenceSettings {
@@ -129,7 +129,7 @@ async fn annotations_begin_as_the_settings_say() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_request_is_made_again_when_the_time_for_its_answer_is_over() -> TestResult {
+async fn a_request_is_retried_after_the_request_timeout() -> TestResult {
     let mut fixture = HandlerFixture::new("unanswered").await?;
     let settings = Settings {
         networking: NetworkingSettings {
@@ -151,7 +151,7 @@ async fn a_request_is_made_again_when_the_time_for_its_answer_is_over() -> TestR
 }
 
 #[tokio::test]
-async fn a_connection_is_given_up_when_the_time_for_it_is_over() -> TestResult {
+async fn a_connection_attempt_ends_at_the_connect_timeout() -> TestResult {
     let fixture = HealthFixture::open("unconnected").await?;
     // It takes connections, and says nothing.
     let silent = TcpListener::bind(("127.0.0.1", 0)).await?;
@@ -184,7 +184,7 @@ async fn a_connection_is_given_up_when_the_time_for_it_is_over() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_answer_of_probes_is_kept_as_long_as_the_settings_say() -> TestResult {
+async fn probe_results_are_cached_as_long_as_the_settings_say() -> TestResult {
     let fixture = HealthFixture::open("probe-cache").await?;
     let target = fixture.start(&[("HEALTH_PROBE_CACHE", "0")]).await?;
     target.until("/readyz", 200).await?;

@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use crate::fixture::{HandlerFixture, records};
 
 #[tokio::test]
-async fn a_running_handler_may_finish_and_the_next_one_is_left_for_the_next_start() -> TestResult {
+async fn on_exit_a_running_handler_finishes_and_the_next_one_waits_for_the_next_start() -> TestResult
+{
     let mut fixture = HandlerFixture::new("graceful").await?;
     let (release, released) = watch::channel(false);
     fixture.script_async("first", move |_| {
@@ -43,7 +44,7 @@ async fn a_running_handler_may_finish_and_the_next_one_is_left_for_the_next_star
 }
 
 #[tokio::test]
-async fn a_handler_that_does_not_finish_in_time_is_stopped_without_a_record() -> TestResult {
+async fn a_handler_that_exceeds_the_shutdown_grace_is_cancelled_without_progress() -> TestResult {
     let mut fixture = HandlerFixture::new("impatient").await?;
     fixture.script_async("endless", |_| std::future::pending());
     let mut settings = Settings::default();
@@ -73,7 +74,7 @@ async fn one_kind_cannot_be_declared_twice() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_first_signal_asks_and_the_second_does_not() -> TestResult {
+async fn the_first_signal_stops_gracefully_and_the_second_at_once() -> TestResult {
     let sandbox = Sandbox::open("signals").await?;
     let objects = sandbox.define("Widget").await?;
     let identity = sandbox.administrator("operator");
@@ -94,7 +95,7 @@ async fn the_first_signal_asks_and_the_second_does_not() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_definitions_are_printed() -> TestResult {
+async fn the_crd_command_prints_the_definitions() -> TestResult {
     let process = ChildProcess::command(env!("CARGO_BIN_EXE_flaky-operator"))
         .arg("crd")
         .start()?;

@@ -98,7 +98,7 @@ impl DiffBaseStorage for SpecFieldStorage {
 }
 
 #[tokio::test]
-async fn facts_are_kept_in_a_storage_of_the_users_own() -> TestResult {
+async fn progress_and_diffbase_are_kept_in_a_custom_storage() -> TestResult {
     let mut fixture = HandlerFixture::new("drawer").await?;
     fixture.script("second", |cx| match cx.retry() {
         0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(500))),
@@ -175,7 +175,7 @@ fn noise(length: usize, seed: u64) -> String {
 }
 
 #[tokio::test]
-async fn objects_that_are_too_big_for_a_copy_are_handled_like_any_other() -> TestResult {
+async fn objects_too_big_for_a_stored_copy_are_handled_too() -> TestResult {
     let mut fixture = HandlerFixture::new("big").await?;
     fixture.script("update_fn", |cx| {
         let known = matches!(cx.old(), Old::Known(_));
@@ -228,7 +228,7 @@ fn is_handled(object: &kube::api::DynamicObject) -> bool {
 }
 
 #[tokio::test]
-async fn what_the_schema_drops_is_named_and_the_object_is_handled_all_the_same() -> TestResult {
+async fn fields_that_the_schema_prunes_are_reported_and_the_object_is_handled() -> TestResult {
     let sandbox = Sandbox::open("pruned").await?;
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let status = json!({"type": "object", "properties": {"flaky": {"type": "integer"}}});

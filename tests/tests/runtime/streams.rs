@@ -56,7 +56,7 @@ async fn a_long_list_is_read_in_pages() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_list_whose_next_page_has_expired_is_begun_anew() -> TestResult {
+async fn a_list_restarts_when_the_continue_token_has_expired() -> TestResult {
     let mut fixture = HandlerFixture::new("expired-page").await?;
     for size in 1..=5 {
         fixture.create(&format!("w{size}"), size).await?;
@@ -90,7 +90,7 @@ async fn a_list_whose_next_page_has_expired_is_begun_anew() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_kind_that_is_not_served_yet_is_waited_for() -> TestResult {
+async fn the_operator_waits_for_a_kind_that_is_not_served_yet() -> TestResult {
     let mut fixture = HandlerFixture::new("not-yet").await?;
     let spec = ResourceSpec {
         kind: "Gizmo",
@@ -114,7 +114,7 @@ async fn a_kind_that_is_not_served_yet_is_waited_for() -> TestResult {
 }
 
 #[tokio::test]
-async fn objects_that_find_no_room_to_wait_are_asked_for_later() -> TestResult {
+async fn objects_that_exceed_the_queue_memory_are_fetched_later() -> TestResult {
     let mut fixture = HandlerFixture::new("no-room").await?;
     for size in 1..=3 {
         fixture.create(&format!("w{size}"), size).await?;
@@ -141,7 +141,7 @@ async fn objects_that_find_no_room_to_wait_are_asked_for_later() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_watch_that_is_cut_goes_on_from_where_it_was() -> TestResult {
+async fn a_cut_watch_continues_from_its_resource_version() -> TestResult {
     let mut fixture = HandlerFixture::new("cut").await?;
     let (proxy, operator) = fixture.start_through_proxy(spy(&fixture)).await?;
     fixture.create("one", 1).await?;
@@ -160,7 +160,7 @@ async fn a_watch_that_is_cut_goes_on_from_where_it_was() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_silent_watch_is_opened_anew() -> TestResult {
+async fn an_inactive_watch_is_reopened() -> TestResult {
     let mut fixture = HandlerFixture::new("silent").await?;
     let mut settings = Settings::default();
     settings.watching.inactivity_timeout = std::time::Duration::from_millis(500);
@@ -179,7 +179,7 @@ async fn a_silent_watch_is_opened_anew() -> TestResult {
 }
 
 #[tokio::test]
-async fn only_wanted_objects_are_watched_and_leaving_the_view_is_no_deletion() -> TestResult {
+async fn label_filters_become_a_label_selector_and_leaving_it_is_no_deletion() -> TestResult {
     let mut fixture = HandlerFixture::new("selector").await?;
     let label = |value: &str| json!({"metadata": {"labels": {"tier": value}}, "spec": {"size": 1}});
     fixture.objects.create("gold", label("gold")).await?;
@@ -212,7 +212,8 @@ async fn only_wanted_objects_are_watched_and_leaving_the_view_is_no_deletion() -
 }
 
 #[tokio::test]
-async fn an_object_is_watched_by_its_name_and_others_are_still_released() -> TestResult {
+async fn a_name_filter_becomes_a_field_selector_and_finalizers_of_others_are_removed() -> TestResult
+{
     let mut fixture = HandlerFixture::new("by-name").await?;
     let held = json!({
         "metadata": {"finalizers": ["kopf.zalando.org/KopfFinalizerMarker"]},
@@ -243,8 +244,7 @@ async fn an_object_is_watched_by_its_name_and_others_are_still_released() -> Tes
 }
 
 #[tokio::test]
-async fn objects_held_by_an_earlier_version_of_the_operator_are_released_though_out_of_view()
--> TestResult {
+async fn finalizers_of_objects_outside_of_the_selector_are_removed() -> TestResult {
     let mut fixture = HandlerFixture::new("leftovers").await?;
     let held = |tier: &str| {
         json!({
@@ -274,7 +274,7 @@ async fn objects_held_by_an_earlier_version_of_the_operator_are_released_though_
 }
 
 #[tokio::test]
-async fn a_deletion_while_no_watch_was_open_is_noticed() -> TestResult {
+async fn a_deletion_between_watches_is_reported() -> TestResult {
     let mut fixture = HandlerFixture::new("gap").await?;
     let (proxy, operator) = fixture.start_through_proxy(spy(&fixture)).await?;
     for (name, size) in [("goes", 1), ("stays", 2)] {
@@ -293,7 +293,7 @@ async fn a_deletion_while_no_watch_was_open_is_noticed() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_expired_version_leads_to_a_new_list() -> TestResult {
+async fn an_expired_resource_version_leads_to_a_new_list() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let mut fixture = HandlerFixture::new_on(plane.handle(), "expired").await?;
     let operator = fixture.start(spy(&fixture)).await?;
@@ -306,7 +306,7 @@ async fn an_expired_version_leads_to_a_new_list() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_restart_of_the_api_server_is_survived() -> TestResult {
+async fn the_operator_continues_after_a_restart_of_the_api_server() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let mut fixture = HandlerFixture::new_on(plane.handle(), "restart").await?;
     let handlers = fixture.handlers([
@@ -329,7 +329,7 @@ async fn a_restart_of_the_api_server_is_survived() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_write_is_repeated_until_it_lands_and_the_handler_is_not() -> TestResult {
+async fn a_failed_write_is_retried_without_calling_the_handler_again() -> TestResult {
     let mut fixture = HandlerFixture::new("lands").await?;
     let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
@@ -347,7 +347,7 @@ async fn a_write_is_repeated_until_it_lands_and_the_handler_is_not() -> TestResu
 }
 
 #[tokio::test]
-async fn a_finalizer_that_others_change_meanwhile_is_added_precisely() -> TestResult {
+async fn the_finalizer_is_added_without_losing_a_concurrent_one() -> TestResult {
     let mut fixture = HandlerFixture::new("conflict").await?;
     let handlers = fixture.handlers([ChangeHandler::new("delete_fn", On::delete())]);
     let (proxy, operator) = fixture.start_through_proxy(handlers).await?;

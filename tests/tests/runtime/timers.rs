@@ -12,7 +12,7 @@ use crate::fixture::HandlerFixture;
 const TENTH: Duration = Duration::from_millis(100);
 
 #[tokio::test]
-async fn a_timer_ticks_with_the_newest_state_and_delivers_results() -> TestResult {
+async fn a_timer_gets_the_newest_object_and_its_result_is_written() -> TestResult {
     let mut fixture = HandlerFixture::new("timer").await?;
     let resource = fixture
         .resource()
@@ -43,7 +43,7 @@ async fn a_timer_ticks_with_the_newest_state_and_delivers_results() -> TestResul
 }
 
 #[tokio::test]
-async fn a_permanent_error_stops_a_timer_and_lets_its_object_go() -> TestResult {
+async fn a_permanent_error_stops_a_timer_and_removes_the_finalizer() -> TestResult {
     let mut fixture = HandlerFixture::new("timer-permanent").await?;
     let handler = TimerHandler::every("ping", TENTH).backoff(TENTH);
     let resource = fixture
@@ -80,7 +80,8 @@ async fn a_permanent_error_stops_a_timer_and_lets_its_object_go() -> TestResult 
 }
 
 #[tokio::test]
-async fn an_idle_timer_waits_for_quiet_and_results_do_not_disturb_it() -> TestResult {
+async fn an_idle_timer_waits_until_the_object_is_unchanged_and_ignores_its_own_results()
+-> TestResult {
     let mut fixture = HandlerFixture::new("timer-idle").await?;
     let handler = TimerHandler::when_idle("settled", 5 * TENTH).label("on", TextTest::Absent);
     let resource = fixture
@@ -124,7 +125,7 @@ async fn an_idle_timer_waits_for_quiet_and_results_do_not_disturb_it() -> TestRe
 }
 
 #[tokio::test]
-async fn timers_of_listed_objects_tick_after_a_restart() -> TestResult {
+async fn timers_of_existing_objects_run_after_a_restart() -> TestResult {
     let mut fixture = HandlerFixture::new("timer-restart").await?;
     fixture.create("one", 1).await?;
     for spread in [

@@ -17,7 +17,7 @@ use super::configuration::{behind, free_port, service};
 use super::fixture::WebhookFixture;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_rotate_under_load_without_one_failed_admission() -> TestResult {
+async fn certificates_rotate_under_load_without_a_failed_admission() -> TestResult {
     let fixture = Arc::new(WebhookFixture::new("rotation").await?);
     let port = free_port()?;
     let service_sandbox = service(port).await?;
@@ -86,7 +86,7 @@ async fn certificates_rotate_under_load_without_one_failed_admission() -> TestRe
 }
 
 #[tokio::test]
-async fn files_are_read_again_when_they_change() -> TestResult {
+async fn certificate_files_are_reloaded_when_they_change() -> TestResult {
     let fixture = WebhookFixture::new("files").await?;
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);
@@ -133,7 +133,7 @@ async fn files_are_read_again_when_they_change() -> TestResult {
 }
 
 #[tokio::test]
-async fn encrypted_keys_are_refused_with_the_way_out() -> TestResult {
+async fn an_encrypted_key_file_is_rejected_with_an_error() -> TestResult {
     let fixture = WebhookFixture::new("encrypted").await?;
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);

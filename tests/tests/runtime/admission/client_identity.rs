@@ -66,7 +66,7 @@ impl ApiServerCredentials {
 }
 
 #[tokio::test]
-async fn webhooks_see_the_api_server_and_the_person_behind_a_request() -> TestResult {
+async fn webhooks_get_the_client_certificate_and_the_user_of_a_request() -> TestResult {
     let port = free_port()?;
     let credentials = ApiServerCredentials::for_webhooks_on(port)?;
     let plane = PrivateControlPlane::start_with(&[&credentials.flag()]).await?;

@@ -82,7 +82,7 @@ fn path(fixture: &WebhookFixture) -> String {
 }
 
 #[tokio::test]
-async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
+async fn requests_other_than_reviews_get_an_error_response() -> TestResult {
     let fixture = WebhookFixture::new("strangers").await?;
     let limits = Limits {
         body_bytes: 10_000,
@@ -186,7 +186,7 @@ async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
 }
 
 #[tokio::test]
-async fn reviews_that_have_begun_are_answered_when_the_operator_stops() -> TestResult {
+async fn running_reviews_are_answered_when_the_operator_stops() -> TestResult {
     async fn slow(recorder: &ReviewRecorder, cx: &mut Validation<Value>) -> AdmissionResult {
         recorder.check(cx).await?;
         let port = cx.param().and_then(Value::as_u64).unwrap_or_default();
@@ -252,7 +252,7 @@ async fn tls(
 }
 
 #[tokio::test]
-async fn clients_prove_who_they_are_if_asked() -> TestResult {
+async fn client_certificates_are_verified_if_configured() -> TestResult {
     let fixture = WebhookFixture::new("client-certs").await?;
     let folder = tempfile::tempdir()?;
     let file = |name: &str| folder.path().join(name);
@@ -307,7 +307,7 @@ async fn clients_prove_who_they_are_if_asked() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_tunnel_announces_what_its_program_prints() -> TestResult {
+async fn a_tunnel_publishes_the_url_that_its_program_prints() -> TestResult {
     let fixture = WebhookFixture::new("tunnel").await?;
     let script = "echo starting for $0; echo url=https://first.example; echo noise; \
                   echo url=https://$0.example/; exec sleep 600";

@@ -16,7 +16,7 @@ const VALIDATING: &str = "ValidatingWebhookConfiguration";
 const MUTATING: &str = "MutatingWebhookConfiguration";
 
 #[tokio::test]
-async fn webhooks_come_and_go_with_the_operator() -> TestResult {
+async fn the_webhook_configuration_exists_while_the_operator_runs() -> TestResult {
     let fixture = WebhookFixture::new("come-and-go").await?;
     let operator = fixture
         .start_and_wait(
@@ -46,7 +46,7 @@ async fn webhooks_come_and_go_with_the_operator() -> TestResult {
 }
 
 #[tokio::test]
-async fn persistent_webhooks_stay_and_their_failure_policy_decides() -> TestResult {
+async fn persistent_webhooks_stay_configured_and_their_failure_policy_applies() -> TestResult {
     let fixture = WebhookFixture::new("persistent").await?;
     let strict = TextTest::Equals("yes".to_owned());
     let resource = fixture
@@ -98,7 +98,7 @@ async fn persistent_webhooks_stay_and_their_failure_policy_decides() -> TestResu
 }
 
 #[tokio::test]
-async fn after_a_crash_the_next_start_repairs_what_was_left() -> TestResult {
+async fn after_a_crash_the_next_start_updates_the_webhook_configuration() -> TestResult {
     let fixture = WebhookFixture::new("crash").await?;
     let handler = || WebhookHandler::new("check");
     let operator = fixture
@@ -123,7 +123,7 @@ async fn after_a_crash_the_next_start_repairs_what_was_left() -> TestResult {
 }
 
 #[tokio::test]
-async fn what_somebody_else_changes_is_mended() -> TestResult {
+async fn changes_of_the_webhook_configuration_by_others_are_reverted() -> TestResult {
     let fixture = WebhookFixture::new("mended").await?;
     let webhooks = fixture.local_server().resync(Duration::from_millis(200));
     let operator = fixture
@@ -158,7 +158,7 @@ async fn what_somebody_else_changes_is_mended() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_operator_that_may_not_configure_its_webhooks_says_so() -> TestResult {
+async fn an_operator_without_permission_to_configure_webhooks_ends_with_an_error() -> TestResult {
     let fixture = WebhookFixture::new("forbidden").await?;
     let nobody = fixture.sandbox.user("nobody");
     let client = fixture.sandbox.control_plane().client(&nobody).await?;
@@ -221,7 +221,7 @@ pub(super) fn free_port() -> std::io::Result<u16> {
 }
 
 #[tokio::test]
-async fn only_the_last_replica_takes_the_webhooks_away() -> TestResult {
+async fn only_the_last_replica_removes_the_webhook_configuration() -> TestResult {
     let fixture = WebhookFixture::new("replicas").await?;
     let port = free_port()?;
     let service_sandbox = service(port).await?;

@@ -262,7 +262,7 @@ impl GeneratedDeployment {
 }
 
 #[tokio::test]
-async fn the_emitted_permissions_are_enough_for_managed_webhooks_and_each_is_needed() -> TestResult
+async fn the_generated_permissions_for_managed_webhooks_are_sufficient_and_necessary() -> TestResult
 {
     let deployment = GeneratedDeployment::new("managed", "managed").await?;
     let secret = deployment.service();
@@ -363,7 +363,7 @@ async fn replace(
 }
 
 #[tokio::test]
-async fn the_emitted_configuration_works_with_what_cert_manager_makes() -> TestResult {
+async fn the_generated_configuration_works_with_certificates_of_cert_manager() -> TestResult {
     Sandbox::open("definitions")
         .await?
         .apply_shared(CERT_MANAGER)

@@ -84,7 +84,7 @@ fn rename_context(config: &mut Value, name: &str) {
 }
 
 #[tokio::test]
-async fn the_context_of_the_kubeconfig_tells_how_the_cluster_reaches_this_machine() -> TestResult {
+async fn the_webhook_host_is_detected_from_the_kubeconfig_context() -> TestResult {
     let fixture = HostDetectionFixture::in_sandbox(Sandbox::open("contexts").await?).await?;
     for (context, host) in [
         ("k3d-dev", "host.k3d.internal"),
@@ -100,7 +100,7 @@ async fn the_context_of_the_kubeconfig_tells_how_the_cluster_reaches_this_machin
 }
 
 #[tokio::test]
-async fn a_cluster_on_this_machine_asks_webhooks_that_chose_their_place_themselves() -> TestResult {
+async fn a_local_cluster_reaches_webhooks_on_the_detected_host() -> TestResult {
     let fixture = HostDetectionFixture::in_sandbox(Sandbox::open("here").await?).await?;
     let kubeconfig = fixture.kubeconfig(|_| {})?;
     let operator = fixture.start(&kubeconfig)?;
@@ -120,7 +120,7 @@ async fn a_cluster_on_this_machine_asks_webhooks_that_chose_their_place_themselv
 }
 
 #[tokio::test]
-async fn the_certificate_of_the_api_server_tells_it_whatever_the_context_is_called() -> TestResult {
+async fn the_webhook_host_is_detected_from_the_api_servers_certificate() -> TestResult {
     let folder = tempfile::tempdir()?;
     // What these clusters show, as far as it gives them away: who signed, and for which names.
     let clusters = [

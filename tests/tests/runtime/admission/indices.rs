@@ -11,7 +11,7 @@ use super::fixture::{WebhookFixture, rejection};
 use crate::indices::{ByWidget, indexed};
 
 #[tokio::test]
-async fn a_webhook_is_not_asked_before_the_indices_are_complete() -> TestResult {
+async fn a_webhook_is_not_called_before_the_indices_are_complete() -> TestResult {
     let fixture = WebhookFixture::new("hook-index").await?;
     let maps = fixture.sandbox.objects("v1", "ConfigMap").await?;
     let known = json!({"data": {"widget": "known"}});

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::fixture::{ReviewRecorder, WebhookFixture, rejection};
 
 #[tokio::test]
-async fn a_denial_reaches_the_person_with_its_code() -> TestResult {
+async fn a_denial_reaches_the_client_with_its_code() -> TestResult {
     let fixture = WebhookFixture::new("denial").await?;
     let operator = fixture
         .start_and_wait(
@@ -60,7 +60,7 @@ async fn a_denial_reaches_the_person_with_its_code() -> TestResult {
 }
 
 #[tokio::test]
-async fn warnings_are_shown_whatever_comes_out() -> TestResult {
+async fn warnings_are_returned_with_allowed_and_denied_requests() -> TestResult {
     let fixture = WebhookFixture::new("warnings").await?;
     let operator = fixture
         .start_and_wait(
@@ -97,7 +97,7 @@ async fn warnings_are_shown_whatever_comes_out() -> TestResult {
 }
 
 #[tokio::test]
-async fn webhooks_see_who_does_what_to_which_state() -> TestResult {
+async fn webhooks_get_user_operation_old_and_new_state() -> TestResult {
     let fixture = WebhookFixture::new("facts").await?;
     let operator = fixture
         .start_and_wait(
@@ -163,7 +163,7 @@ async fn webhooks_see_who_does_what_to_which_state() -> TestResult {
 }
 
 #[tokio::test]
-async fn subresources_are_asked_about_on_request() -> TestResult {
+async fn webhooks_are_called_for_subresources_if_declared() -> TestResult {
     let fixture = WebhookFixture::new("subresources").await?;
     let resource = fixture
         .with_check(WebhookHandler::new("check"))
@@ -223,7 +223,7 @@ async fn subresources_are_asked_about_on_request() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_mutation_is_applied_to_what_was_sent() -> TestResult {
+async fn a_mutation_is_applied_to_the_sent_object() -> TestResult {
     let fixture = WebhookFixture::new("mutation").await?;
     let resource = fixture
         .resource()
@@ -265,7 +265,7 @@ async fn a_mutation_is_applied_to_what_was_sent() -> TestResult {
 }
 
 #[tokio::test]
-async fn filters_decide_in_the_api_server_and_here() -> TestResult {
+async fn label_filters_apply_in_the_api_server_and_others_in_the_operator() -> TestResult {
     let fixture = WebhookFixture::new("filters").await?;
     let resource = fixture
         .with_check(WebhookHandler::new("check"))
@@ -343,7 +343,7 @@ async fn filters_decide_in_the_api_server_and_here() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_connection_to_a_pod_can_be_refused() -> TestResult {
+async fn a_connect_request_to_a_pod_can_be_denied() -> TestResult {
     async fn refuse(_: &ReviewRecorder, cx: &mut Validation<Value>) -> AdmissionResult {
         let (operation, kind) = (cx.operation(), &cx.object()["kind"]);
         let command = &cx.object()["command"];
