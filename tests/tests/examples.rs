@@ -1,4 +1,4 @@
-//! The examples are up to date, and do what they promise on a real control plane.
+//! Tests that the examples are up to date, and work on a real control plane.
 
 #[path = "examples/admission.rs"]
 mod admission;

@@ -1,5 +1,5 @@
-//! The same scenario on Python Kopf and on our runtime: what users and other tools can see on the
-//! objects afterwards must be the same.
+//! Runs the same scenarios on Python Kopf and on our runtime: objects, events and calls of handlers
+//! must be the same.
 
 #[path = "parity/admission.rs"]
 mod admission;

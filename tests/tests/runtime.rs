@@ -1,4 +1,4 @@
-//! The runtime on a real control plane.
+//! Tests of the runtime on a real control plane.
 
 #[path = "runtime/admission.rs"]
 mod admission;

@@ -1,5 +1,5 @@
-//! An operator for the tests: one quick handler and one that needs a retry, both of which tell in
-//! the status what they saw. Variables of the environment make it misbehave.
+//! An operator with one quick handler and one that needs a retry, which write the handled size to the
+//! status. Environment variables make it block or fail.
 
 use std::process::ExitCode;
 use std::sync::Arc;

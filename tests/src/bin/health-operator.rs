@@ -1,9 +1,9 @@
-//! An operator that can be made to misbehave, for tests of its health checks.
+//! An operator for tests of health endpoints; objects and variables make it block or fail.
 //!
 //! `HEALTH_GROUP` is the API group of the widgets. `HEALTH_STUCK_AFTER`, `HEALTH_PROBE_CACHE` and
-//! `HEALTH_CONNECT_TIMEOUT` are settings in seconds. `HEALTH_FAILURE_FILE` names a file: while it is there, a probe handler fails.
-//! `HEALTH_WEBHOOK` makes the operator serve a webhook, on loopback or, if it is `auto`, as it sees
-//! fit; `HEALTH_LEASE` names a lease.
+//! `HEALTH_CONNECT_TIMEOUT` are settings in seconds. While the file `HEALTH_FAILURE_FILE` exists, a probe handler
+//! fails. `HEALTH_WEBHOOK` makes the operator serve a webhook, on loopback or, if it is `auto`, on the
+//! detected host; `HEALTH_LEASE` names a lease.
 
 use std::env;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::prelude::*;
 use kopf_runtime::{
     ChangeHandler, DaemonHandler, EventHandler, HookHandler, Hooks, Index, IndexHandler,
-    LeaderElectionSettings, On, Operator, Probe, Resource, ResourceSpec, Scope, Settings,
-    StatusSubresource, TextTest, TimerHandler, WebhookHandler,
+    LeaderElectionSettings, On, Operator, Probe, Resource, ResourceHandlers, ResourceSpec, Scope,
+    Settings, StatusSubresource, TextTest, TimerHandler, WebhookHandler,
 };
 
 /// More tasks than the runtime has threads.
@@ -33,11 +33,11 @@ impl Index for ByName {
 
 struct HealthHandlers {
     failure_file: Option<PathBuf>,
-    asked: AtomicU64,
+    calls: AtomicU64,
 }
 
 impl HealthHandlers {
-    /// Does what `spec.do` says.
+    /// Waits, blocks or fails as `spec.do` says.
     async fn work(&self, cx: &mut Change<Value>) -> HandlerResult {
         let seconds = Duration::from_secs(cx.raw()["spec"]["seconds"].as_u64().unwrap_or(1));
         match cx.raw()["spec"]["do"].as_str() {
@@ -61,7 +61,7 @@ impl HealthHandlers {
     }
 
     async fn count(&self, cx: &mut Probe) -> HandlerResult {
-        cx.set_result(&self.asked.fetch_add(1, Ordering::Relaxed))?;
+        cx.set_result(&self.calls.fetch_add(1, Ordering::Relaxed))?;
         Ok(())
     }
 
@@ -85,10 +85,37 @@ fn main() -> ExitCode {
     };
     let handlers = Arc::new(HealthHandlers {
         failure_file: env::var_os("HEALTH_FAILURE_FILE").map(PathBuf::from),
-        asked: AtomicU64::new(0),
+        calls: AtomicU64::new(0),
     });
+    let probes = Hooks::new(&handlers)
+        .probe(HookHandler::new("count"), |handlers, cx| {
+            Box::pin(handlers.count(cx))
+        })
+        .probe(HookHandler::new("file_check"), |handlers, _| {
+            Box::pin(handlers.fail_if_file_exists())
+        });
+    let mut webhooks = Webhooks::default().managed(spec.group);
+    if env::var("HEALTH_WEBHOOK").is_ok_and(|it| it != "auto") {
+        webhooks = webhooks.server(Server::local("localhost"));
+    }
+    let mut operator = Operator::new("health-operator")
+        .resource(widgets(spec, &handlers))
+        .webhooks(webhooks)
+        .settings(settings())
+        .handlers(probes.build());
+    if let Ok(lease) = env::var("HEALTH_LEASE") {
+        operator = operator.leader_election(LeaderElectionSettings {
+            name: Some(lease),
+            ..LeaderElectionSettings::default()
+        });
+    }
+    operator.main()
+}
+
+/// Widgets with one handler of each kind.
+fn widgets(spec: ResourceSpec, handlers: &Arc<HealthHandlers>) -> ResourceHandlers {
     let labelled = ("background", TextTest::Present);
-    let mut widgets = Resource::<Value, HealthHandlers>::new(spec, &handlers)
+    let mut widgets = Resource::<Value, HealthHandlers>::new(spec, handlers)
         .change(ChangeHandler::new("work", On::create()), |handlers, cx| {
             Box::pin(handlers.work(cx))
         })
@@ -121,6 +148,11 @@ fn main() -> ExitCode {
             })
         });
     }
+    widgets.build()
+}
+
+/// The default settings with the values of environment variables.
+fn settings() -> Settings {
     let mut settings = Settings::default();
     let tuned = [
         ("HEALTH_STUCK_AFTER", &mut settings.health.stuck_after),
@@ -135,27 +167,5 @@ fn main() -> ExitCode {
             *setting = Duration::from_secs(seconds);
         }
     }
-    let probes = Hooks::new(&handlers)
-        .probe(HookHandler::new("count"), |handlers, cx| {
-            Box::pin(handlers.count(cx))
-        })
-        .probe(HookHandler::new("file_check"), |handlers, _| {
-            Box::pin(handlers.fail_if_file_exists())
-        });
-    let mut webhooks = Webhooks::default().managed(spec.group);
-    if env::var("HEALTH_WEBHOOK").is_ok_and(|it| it != "auto") {
-        webhooks = webhooks.server(Server::local("localhost"));
-    }
-    let mut operator = Operator::new("health-operator")
-        .resource(widgets.build())
-        .webhooks(webhooks)
-        .settings(settings)
-        .handlers(probes.build());
-    if let Ok(lease) = env::var("HEALTH_LEASE") {
-        operator = operator.leader_election(LeaderElectionSettings {
-            name: Some(lease),
-            ..LeaderElectionSettings::default()
-        });
-    }
-    operator.main()
+    settings
 }

@@ -1,9 +1,9 @@
-//! An operator for tests with several of them: its handler works in small steps and tells the log
-//! when each was made, so that it can be seen afterwards who did what when.
+//! An operator for tests with several replicas: its handler works in small steps and logs the time of
+//! each.
 //!
 //! `REPLICA_GROUP` is the API group of the widgets. `REPLICA_LEASE` names the lease, if any.
-//! `REPLICA_LIFETIME`, `REPLICA_TIES`, `REPLICA_STEALTH` and `REPLICA_CLOCK` are about the peering
-//! and the clock.
+//! `REPLICA_LIFETIME`, `REPLICA_TIES`, `REPLICA_STEALTH` and `REPLICA_CLOCK` are settings of
+//! peering and of the clock.
 
 use std::env;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ struct ReplicaHandlers {
     name: String,
 }
 
-/// Tells when a piece of work ends, however it ends.
+/// Logs the start and the end of the work on an object, also of cancelled work.
 struct WorkLog {
     object: String,
     finished: bool,
@@ -56,8 +56,7 @@ impl Drop for WorkLog {
     }
 }
 
-/// One line for the test: what, about which object, and when on the clock that all processes of
-/// the machine share and that never jumps.
+/// Logs a line for the test: the step, the object, and the time of the machine's monotonic clock.
 #[expect(clippy::print_stderr, reason = "the log of the operator is for people")]
 fn log_step(what: &str, object: &str) {
     let now = clock_gettime(ClockId::Monotonic);

@@ -1,4 +1,4 @@
-//! `10-builtins`: Pods live for a while, except those of the system.
+//! `10-builtins`: Pods are deleted after a while, except in `kube-system`.
 
 use k8s_openapi::api::core::v1::Pod;
 use kopf_tests::child_process::Ending;
@@ -41,7 +41,7 @@ async fn pods_are_deleted_after_a_while_except_in_kube_system() -> TestResult {
     fixture.apply_object().await?;
     pods.wait_gone("before").await?;
     pods.wait_gone("kopf-pod-1").await?;
-    eventually("both killings are told", async || {
+    eventually("both deletions are logged", async || {
         (count(&operator, "=== Pod killing happens NOW!") == 2).then_some(())
     })
     .await?;

@@ -1,4 +1,4 @@
-//! `02-children`: a Pod for each object, which goes when the object goes.
+//! `02-children`: a Pod for each object, deleted with the object.
 
 use kopf_tests::child_process::Ending;
 use kopf_tests::{TestResult, eventually};
@@ -42,7 +42,7 @@ async fn a_pod_is_created_for_an_object_and_garbage_collected_with_it() -> TestR
     );
 
     examples.delete(EXAMPLE).await?;
-    eventually("the Pod is collected", async || {
+    eventually("the Pod is garbage-collected", async || {
         let left = pods.api().list(&ListParams::default()).await.ok()?;
         left.items.is_empty().then_some(())
     })

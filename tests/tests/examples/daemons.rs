@@ -1,4 +1,4 @@
-//! `14-daemons`: tasks and threads beside an object, and how each of them stops.
+//! `14-daemons`: daemons as tasks and threads, and how each stops.
 
 use kopf_tests::TestResult;
 use kopf_tests::child_process::Ending;
@@ -21,11 +21,11 @@ async fn daemons_run_until_the_object_is_deleted() -> TestResult {
     examples
         .merge(EXAMPLE, json!({"spec": {"field": "fail"}}))
         .await?;
-    for told in [
+    for line in [
         "Daemon 'background_async' failed temporarily: Trying once more!",
         "=> Ping from a task: field=\"fail\", retry=1",
     ] {
-        operator.wait_for_log(told).await?;
+        operator.wait_for_log(line).await?;
     }
     assert_eq!(count(&operator, "does not listen"), 0);
     let label = json!({"metadata": {"labels": {"endless": "yes"}}});
@@ -46,11 +46,11 @@ async fn daemons_run_until_the_object_is_deleted() -> TestResult {
     examples.delete(EXAMPLE).await?;
     farewell.await?;
     examples.wait_gone(EXAMPLE).await?;
-    for told in [
+    for line in [
         "=> The thread has ended: resource deleted",
         "is interrupted: resource deleted, cancelled",
     ] {
-        operator.wait_for_log(told).await?;
+        operator.wait_for_log(line).await?;
     }
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())

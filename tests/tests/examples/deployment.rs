@@ -1,5 +1,4 @@
-//! What examples are deployed with: a workload that the API server accepts, with probes that are
-//! answered.
+//! The Deployments of the examples: accepted by the API server, with probes on the health endpoint.
 
 use kopf_runtime::HealthEndpoint;
 use kopf_tests::{Sandbox, TestFailure, TestResult};
@@ -7,7 +6,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-/// The workload of every example, by the example's name.
+/// The Deployment of every example, by the example's name.
 fn deployments() -> Result<Vec<(String, Value)>, TestFailure> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
     let mut found = Vec::new();
@@ -18,7 +17,8 @@ fn deployments() -> Result<Vec<(String, Value)>, TestFailure> {
         let documents = serde_saphyr::from_multiple::<Value>(&text)?;
         let deployment = documents.into_iter().find(|it| it["kind"] == "Deployment");
         let name = entry.file_name().to_string_lossy().into_owned();
-        let deployment = deployment.ok_or_else(|| TestFailure::new(format!("{name} has none")))?;
+        let deployment =
+            deployment.ok_or_else(|| TestFailure::new(format!("{name} has no Deployment")))?;
         found.push((name, deployment));
     }
     Ok(found)
@@ -32,7 +32,7 @@ fn probes_use_the_address_of_the_health_endpoint() -> TestResult {
         let address = arguments
             .iter()
             .find_map(|it| it.as_str()?.strip_prefix("--liveness="))
-            .ok_or_else(|| TestFailure::new(format!("{name} tells nobody how it is")))?;
+            .ok_or_else(|| TestFailure::new(format!("{name} has no health endpoint")))?;
         let endpoint: HealthEndpoint = address.parse()?;
         let port = &container["ports"][0];
         assert_eq!(port["name"], "health", "{name}");
@@ -46,8 +46,8 @@ fn probes_use_the_address_of_the_health_endpoint() -> TestResult {
             ("livenessProbe", endpoint.path()),
             ("readinessProbe", "/readyz"),
         ] {
-            let asked = json!({"path": path, "port": "health"});
-            assert_eq!(container[probe]["httpGet"], asked, "{name}");
+            let expected = json!({"path": path, "port": "health"});
+            assert_eq!(container[probe]["httpGet"], expected, "{name}");
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `12-embedded`: a program knows what the operator inside of it knows, and ends with it.
+//! `12-embedded`: a program reads an index of its embedded operator, and stops it.
 
 use kopf_tests::TestResult;
 use kopf_tests::child_process::Ending;
@@ -9,7 +9,7 @@ use crate::fixture::{EXAMPLE, ExampleFixture};
 #[tokio::test]
 async fn a_program_reads_an_index_of_its_embedded_operator_and_stops_it() -> TestResult {
     let fixture = ExampleFixture::open("12-embedded", "embedded-operator").await?;
-    let program = fixture.start_plainly()?;
+    let program = fixture.start_without_arguments()?;
     program.wait_for_log("The operator is ready.").await?;
     program.wait_for_log("The cluster has [].").await?;
     fixture.apply_object().await?;

@@ -1,4 +1,4 @@
-//! `08-events`: spies that see everything, fail without harm, and leave no trace.
+//! `08-events`: event handlers get all watch events, may fail, and write nothing.
 
 use k8s_openapi::api::core::v1::Event;
 use kopf_tests::TestResult;
@@ -43,8 +43,8 @@ async fn event_handlers_get_everything_and_write_nothing() -> TestResult {
     );
     assert_eq!(lines_with(&operator, &["Oops!"]).len(), 4);
     let events: Api<Event> = Api::namespaced(fixture.sandbox.client(), fixture.sandbox.namespace());
-    let told = events.list(&ListParams::default()).await?.items;
-    assert!(told.is_empty(), "{told:#?}");
+    let posted = events.list(&ListParams::default()).await?.items;
+    assert!(posted.is_empty(), "{posted:#?}");
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `03-exceptions`: each sort of error, until success or until patience ends.
+//! `03-exceptions`: each kind of error, until success or the last retry.
 
 use k8s_openapi::api::core::v1::Event;
 use kopf_tests::child_process::Ending;
@@ -45,9 +45,9 @@ async fn each_kind_of_error_is_retried_as_declared() -> TestResult {
         assert_eq!(count(&operator, line), times, "{line}\n{}", operator.log());
     }
     let events: Api<Event> = Api::namespaced(fixture.sandbox.client(), fixture.sandbox.namespace());
-    eventually("the failures are told on the object", async || {
-        let told = events.list(&ListParams::default()).await.ok()?.items;
-        let about_it = told
+    eventually("the failures are posted on the object", async || {
+        let posted = events.list(&ListParams::default()).await.ok()?.items;
+        let about_it = posted
             .iter()
             .filter(|it| it.involved_object.name.as_deref() == Some(EXAMPLE));
         let failures: i32 = about_it
@@ -56,7 +56,7 @@ async fn each_kind_of_error_is_retried_as_declared() -> TestResult {
                     .as_deref()
                     .is_some_and(|it| it.contains("' failed "))
             })
-            // What is said again is counted, not repeated.
+            // Repeated events are counted, not posted again.
             .map(|it| it.count.unwrap_or(1))
             .sum();
         (failures == 8).then_some(())

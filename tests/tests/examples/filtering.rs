@@ -1,4 +1,4 @@
-//! `11-filtering`: handlers are called for the objects that they ask for, and no others.
+//! `11-filtering`: handlers are called exactly for the objects that match their filters.
 
 use kopf_tests::TestResult;
 use kopf_tests::child_process::Ending;

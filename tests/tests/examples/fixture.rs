@@ -1,5 +1,4 @@
-//! The operator of one example on a control plane, with the permissions that it is deployed with
-//! and no others.
+//! Runs the operator of an example on a control plane, with exactly its generated permissions.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +9,10 @@ use kube::api::DynamicObject;
 /// The object that most examples come with.
 pub(crate) const EXAMPLE: &str = "kopf-example-1";
 
-/// Where Kopf and its heirs keep the state that was handled last.
+/// The annotation with the last handled state.
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
-/// A sandbox that is ready for the operator of an example.
+/// The program of an example, and a sandbox with its definitions and permissions.
 pub(crate) struct ExampleFixture {
     pub(crate) sandbox: Sandbox,
     folder: PathBuf,
@@ -22,7 +21,7 @@ pub(crate) struct ExampleFixture {
 }
 
 impl ExampleFixture {
-    /// Builds the operator of a folder of `examples/`, and applies what it is deployed with.
+    /// Builds the operator of a folder of `examples/`, and applies its definitions and permissions.
     pub(crate) async fn open(folder: &str, operator: &str) -> Result<Self, TestFailure> {
         let folder = workspace::root().join("examples").join(folder);
         Self::open_in(folder, operator).await
@@ -36,7 +35,7 @@ impl ExampleFixture {
         sandbox.apply_shared(&namespace).await?;
         for file in permissions_and_definitions(&folder.join("deploy"))? {
             for document in std::fs::read_to_string(file)?.split("\n---\n") {
-                // The account itself is played by a client certificate of its name.
+                // A client certificate of its name stands in for the service account.
                 if !document.contains("kind: ServiceAccount\nmetadata") {
                     sandbox.apply_shared(document).await?;
                 }
@@ -50,7 +49,7 @@ impl ExampleFixture {
         })
     }
 
-    /// Applies the object that the README tells to apply.
+    /// Applies the example's `obj.yaml`.
     pub(crate) async fn apply_object(&self) -> Result<(), TestFailure> {
         let yaml = std::fs::read_to_string(self.folder.join("obj.yaml"))?;
         self.sandbox.apply(&yaml).await.map(drop)
@@ -70,7 +69,7 @@ impl ExampleFixture {
         self.start_as(&self.account, arguments, variables)
     }
 
-    /// The same with the permissions of somebody else.
+    /// The same as another user.
     pub(crate) fn start_as(
         &self,
         account: &User,
@@ -89,8 +88,8 @@ impl ExampleFixture {
         Ok(builder.start()?)
     }
 
-    /// Starts the program as it is, in the namespace of the sandbox.
-    pub(crate) fn start_plainly(&self) -> Result<ChildProcess, TestFailure> {
+    /// Starts the program without arguments, in the namespace of the sandbox.
+    pub(crate) fn start_without_arguments(&self) -> Result<ChildProcess, TestFailure> {
         let builder = self.sandbox.operator(&self.binary, &self.account)?;
         let namespace = self.sandbox.namespace();
         Ok(builder.env("NAMESPACE", namespace).start()?)
@@ -104,13 +103,13 @@ impl ExampleFixture {
         Ok(builder.args(arguments).start()?)
     }
 
-    /// The objects that most examples are about.
+    /// The `KopfExample` objects of most examples.
     pub(crate) async fn kopf_examples(&self) -> Result<Objects, TestFailure> {
         self.sandbox.objects("kopf.dev/v1", "KopfExample").await
     }
 }
 
-/// Whether nothing is left to do for the state that `field` of the spec tells of.
+/// Whether the last handled state contains a text.
 pub(crate) fn is_handled_with(object: &DynamicObject, text: &str) -> bool {
     let handled = object.annotations().get(LAST_HANDLED);
     handled.is_some_and(|state| state.contains(text))
@@ -121,22 +120,22 @@ pub(crate) fn is_handled(object: &DynamicObject) -> bool {
     is_handled_with(object, "")
 }
 
-/// How often a text occurs in the log.
+/// The number of occurrences of a text in the log.
 pub(crate) fn count(operator: &ChildProcess, text: &str) -> usize {
     operator.log().matches(text).count()
 }
 
-/// What follows the marker in each line of the log that has it.
+/// The lines of the log that contain a marker, from the marker on.
 pub(crate) fn lines_with(operator: &ChildProcess, markers: &[&str]) -> Vec<String> {
     let log = operator.log();
-    let told = |line: &str| {
+    let from_marker = |line: &str| {
         let at = markers
             .iter()
             .filter_map(|marker| line.find(marker))
             .min()?;
         Some(line[at..].to_owned())
     };
-    log.lines().filter_map(told).collect()
+    log.lines().filter_map(from_marker).collect()
 }
 
 fn permissions_and_definitions(deploy: &Path) -> Result<Vec<PathBuf>, TestFailure> {

@@ -1,4 +1,4 @@
-//! `16-indexing`: a timer knows the Pods without asking for them.
+//! `16-indexing`: a timer reads Pods from indices, without requests.
 
 use kopf_tests::TestResult;
 use kopf_tests::child_process::Ending;
@@ -48,13 +48,13 @@ async fn a_timer_reads_pods_by_label_and_by_phase_from_indices() -> TestResult {
 #[tokio::test]
 async fn without_permission_to_list_the_operator_logs_the_missing_index() -> TestResult {
     let fixture = ExampleFixture::open("16-indexing", "indexing-operator").await?;
-    let nobody = fixture.sandbox.user("nobody");
-    let operator = fixture.start_as(&nobody, &[], &[])?;
-    let told = operator
+    let unprivileged = fixture.sandbox.user("unprivileged");
+    let operator = fixture.start_as(&unprivileged, &[], &[])?;
+    let line = operator
         .wait_for_log("no handler is called before the indices are complete; missing: ")
         .await?;
-    assert!(told.contains("pods"), "{told}");
-    assert!(told.contains("forbidden"), "{told}");
+    assert!(line.contains("pods"), "{line}");
+    assert!(line.contains("forbidden"), "{line}");
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
 }

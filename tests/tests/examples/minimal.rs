@@ -1,4 +1,4 @@
-//! `01-minimal`: one kind, one handler, with the permissions that come with it and no others.
+//! `01-minimal`: one kind, one handler, with exactly the generated permissions.
 
 use kopf_tests::TestResult;
 use kopf_tests::child_process::Ending;

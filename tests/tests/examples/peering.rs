@@ -1,4 +1,4 @@
-//! `06-peering`: a deployed operator, a spare one, and a developer, of which one at a time acts.
+//! `06-peering`: a deployed operator, a spare one, and one with `--dev`; one at a time is active.
 
 use kopf_tests::child_process::{ChildProcess, Ending};
 use kopf_tests::{PeeringObject, TestResult, eventually};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::fixture::{EXAMPLE, ExampleFixture};
 
-/// Waits until an operator has handled the object so many times.
+/// Waits until an operator has handled the object this many times.
 async fn handled(operator: &ChildProcess, times: usize) -> TestResult {
     let text = format!("{EXAMPLE} is handled here");
     eventually(&format!("{times} times handled"), async || {

@@ -1,4 +1,4 @@
-//! What `kopf-gen new --preset` makes does its work before anybody has written a line.
+//! The operators that `kopf-gen new --preset` makes work without changes.
 
 use kopf_tests::child_process::Ending;
 use kopf_tests::{TestResult, eventually, workspace};
@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::fixture::{ExampleFixture, is_handled};
 
-async fn fixture(preset: &str) -> Result<ExampleFixture, kopf_tests::TestFailure> {
+async fn open_preset(preset: &str) -> Result<ExampleFixture, kopf_tests::TestFailure> {
     let name = format!("preset-{preset}");
     ExampleFixture::open_in(workspace::root().join("tests/golden").join(&name), &name).await
 }
 
 #[tokio::test]
 async fn a_child_is_created_updated_and_garbage_collected() -> TestResult {
-    let fixture = fixture("child").await?;
+    let fixture = open_preset("child").await?;
     let examples = fixture.kopf_examples().await?;
     let children = fixture.sandbox.objects("v1", "ConfigMap").await?;
     let operator = fixture.start()?;
@@ -32,7 +32,7 @@ async fn a_child_is_created_updated_and_garbage_collected() -> TestResult {
     );
     assert_eq!(child.labels()["tier"], "gold");
     examples
-        .wait_until("one", "it tells of its child", |it| {
+        .wait_until("one", "the status names the child", |it| {
             it.data["status"]["sync_child"]["child"] == "kopfexample-one"
         })
         .await?;
@@ -41,7 +41,7 @@ async fn a_child_is_created_updated_and_garbage_collected() -> TestResult {
         .merge("one", json!({"spec": {"field": "second"}}))
         .await?;
     children
-        .wait_until("kopfexample-one", "it follows", |child| {
+        .wait_until("kopfexample-one", "it is updated", |child| {
             child.data["data"]["spec.json"] == r#"{"field":"second"}"#
         })
         .await?;
@@ -54,7 +54,7 @@ async fn a_child_is_created_updated_and_garbage_collected() -> TestResult {
 
 #[tokio::test]
 async fn one_handler_of_each_kind_is_called() -> TestResult {
-    let fixture = fixture("full").await?;
+    let fixture = open_preset("full").await?;
     let exhibits = fixture
         .sandbox
         .objects("presets.kopf.dev/v1", "Exhibit")
@@ -67,7 +67,7 @@ async fn one_handler_of_each_kind_is_called() -> TestResult {
     operator
         .wait_for_log("the API server knows the webhooks")
         .await?;
-    eventually("the API server asks the operator", async || {
+    eventually("the API server calls the webhooks", async || {
         exhibits.create("early", json!({"spec": {}})).await.ok()?;
         exhibits.delete("early").await.ok()?;
         exhibits.wait_gone("early").await.ok()?;

@@ -1,4 +1,4 @@
-//! `18-selection`: all kinds of toys are noticed, also those that come later.
+//! `18-selection`: all kinds of a category are watched, also those defined later.
 
 use kopf_tests::child_process::Ending;
 use kopf_tests::{TestResult, workspace};
@@ -24,7 +24,7 @@ async fn all_selected_kinds_are_watched_and_only_labelled_objects_are_written() 
     operator
         .wait_for_log("create of a doll: {\"dress\":\"red\"}")
         .await?;
-    // Whether the list or the watch brings it depends on who was faster.
+    // The list or the watch reports it, depending on timing.
     operator.wait_for_log("Doll ann; there are 1").await?;
 
     define("kites.yaml").await?;

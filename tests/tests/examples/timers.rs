@@ -1,4 +1,4 @@
-//! `15-timers`: ticks at an interval, in quiet times, and until an error is final.
+//! `15-timers`: timers at an interval, when idle, and until a permanent error.
 
 use kopf_tests::TestResult;
 use kopf_tests::child_process::Ending;
@@ -12,11 +12,11 @@ async fn timers_run_at_intervals_when_idle_and_until_a_permanent_error() -> Test
     let examples = fixture.kopf_examples().await?;
     let operator = fixture.start()?;
     fixture.apply_object().await?;
-    for told in [
+    for line in [
         "=> Ping from a thread: field=\"value\"",
         "=> Settled: field=Some(\"value\")",
     ] {
-        operator.wait_for_log(told).await?;
+        operator.wait_for_log(line).await?;
     }
     examples
         .merge(EXAMPLE, json!({"spec": {"field": "changed"}}))

@@ -1,4 +1,4 @@
-//! Every example is what `kopf-gen generate` makes of it today.
+//! Tests that `kopf-gen generate` changes no example.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! `20-walkthrough`: a claim is made, resized, relabelled and taken away with its owner.
+//! `20-walkthrough`: a claim is created, resized, relabelled and deleted with its owner.
 
 use kopf_tests::TestResult;
 use kopf_tests::child_process::Ending;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::fixture::{ExampleFixture, is_handled};
 
-/// The only class of the example, of a sort that can grow.
+/// The storage class of the example, which allows expansion.
 const STORAGE_CLASS: &str = "
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
@@ -39,7 +39,7 @@ async fn a_claim_is_created_resized_relabelled_and_deleted_with_its_owner() -> T
     assert_eq!(pvc.data["spec"]["resources"]["requests"]["storage"], "1G");
     assert_eq!(pvc.labels()["application"], "some-app");
 
-    // Only a bound claim can grow, and nobody here binds it.
+    // Only a bound claim can grow, and no controller here binds it.
     pvcs.merge_status("my-claim", json!({"phase": "Bound"}))
         .await?;
     pvcs.merge("my-claim", json!({"metadata": {"labels": {"own": "kept"}}}))

@@ -1,4 +1,4 @@
-//! What a real API server does that a fake one only claims.
+//! Behaviour of the real API server that the other suites rely on.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a test does to a control plane of its own.
+//! Faults of a private control plane: kills, pauses, compaction, request limits.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -74,7 +74,10 @@ async fn objects_and_waits_survive_a_restart_of_the_api_server_and_of_etcd() -> 
     });
 
     plane.kill(Component::ApiServer).await?;
-    assert!(widgets.get("one").await.is_err(), "nobody answers");
+    assert!(
+        widgets.get("one").await.is_err(),
+        "the API server does not answer"
+    );
     plane.revive(Component::ApiServer).await?;
     plane.restart(Component::Etcd).await?;
 
@@ -99,10 +102,7 @@ async fn a_paused_api_server_does_not_answer_until_it_is_resumed() -> TestResult
     plane.pause(Component::ApiServer).await?;
     let mut silent = std::pin::pin!(maps.get("one"));
     let answer = timeout(Duration::from_millis(500), &mut silent).await;
-    assert!(
-        answer.is_err(),
-        "a paused server neither answers nor refuses"
-    );
+    assert!(answer.is_err(), "a paused server does not answer");
     plane.resume(Component::ApiServer).await?;
 
     silent.await?;
@@ -135,10 +135,10 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: flooders}]
     assert_eq!(
         flood(&maps).await,
         BTreeSet::from([200]),
-        "the default limits let this pass"
+        "the default limits allow this"
     );
 
-    // Without fairness queues, whatever is beyond the limit is refused at once.
+    // Without priority and fairness, requests beyond the limit are rejected at once.
     plane
         .restart_api_server_with(&[
             "--enable-priority-and-fairness=false",
@@ -147,13 +147,13 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: flooders}]
         ])
         .await?;
 
-    eventually("a request is refused", async || {
+    eventually("a request is rejected", async || {
         flood(&maps).await.contains(&429).then_some(())
     })
     .await
 }
 
-/// Sends many requests at once; the codes of the answers.
+/// Sends many requests at once; the codes of the responses.
 async fn flood(objects: &Objects) -> BTreeSet<u16> {
     let params = ListParams::default();
     let requests = (0..200).map(|_| objects.api().list(&params));

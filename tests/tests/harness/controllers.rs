@@ -1,4 +1,4 @@
-//! What only a controller manager does.
+//! Behaviour of the controller manager: garbage collection, namespaces, service accounts.
 
 use kopf_tests::{Sandbox, TestResult, eventually};
 use serde_json::json;
@@ -42,7 +42,7 @@ async fn a_finalizer_blocks_deletion_until_it_is_removed() -> TestResult {
     let marked = widgets.get("held").await?;
     assert!(
         marked.metadata.deletion_timestamp.is_some(),
-        "it is marked and still there"
+        "it is marked and still exists"
     );
     let revived = widgets
         .merge(

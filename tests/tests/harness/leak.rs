@@ -1,7 +1,7 @@
-//! Nothing outlives the test process, however that ends, and what may be shared is.
+//! No process or folder outlives the test process, however it ends; and control planes are shared.
 //!
-//! The test process that ends badly is this very test binary, run once more with one of its tests
-//! and told through a variable how to end.
+//! The failing test process is this test binary, run once more with one of its tests; a variable says
+//! how it ends.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use kopf_tests::{ChildProcess, ControlPlane, PrivateControlPlane, TestFailure, T
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 
-/// Tells the victim how to end.
+/// How the started test process ends.
 const ENDING_VARIABLE: &str = "KOPF_TEST_ENDING";
 
-/// The issue of every leak: after this time nothing may be left.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
+/// The time limit after which nothing may be left.
+const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 
 const MARK: &str = "started: ";
 
-/// What a test process has started.
+/// The processes and the folder that a test process has started.
 #[derive(Debug, Serialize, Deserialize)]
 struct StartedProcesses {
     processes: Vec<i32>,
@@ -65,7 +65,7 @@ async fn test_processes_share_one_control_plane() -> TestResult {
     let (mut third, still) = start_sharing_process(cache.path())?;
     assert_eq!(
         still.folder, ours.folder,
-        "and keeps it alive for the third"
+        "and keeps it running for the third"
     );
     for process in [&mut second, &mut third] {
         process.kill()?;
@@ -99,17 +99,17 @@ async fn a_given_kubeconfig_is_used_as_the_shared_control_plane() -> TestResult 
 
 #[test]
 fn nothing_is_left_after_kill_9() -> TestResult {
-    nothing_is_left_after("hold", |process| signal(process, Signal::KILL))
+    assert_nothing_is_left_after("hold", |process| signal(process, Signal::KILL))
 }
 
 #[test]
 fn nothing_is_left_after_ctrl_c() -> TestResult {
-    nothing_is_left_after("hold", |process| signal(process, Signal::INT))
+    assert_nothing_is_left_after("hold", |process| signal(process, Signal::INT))
 }
 
 #[test]
 fn nothing_is_left_after_a_panic() -> TestResult {
-    nothing_is_left_after("panic", |_| Ok(()))
+    assert_nothing_is_left_after("panic", |_| Ok(()))
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn the_registration_of_a_dead_supervisor_is_replaced() -> TestResult {
     let (mut first, dead) = start_sharing_process(cache.path())?;
     let supervisor =
         Pid::from_raw(dead.processes[0]).ok_or_else(|| TestFailure::new("no supervisor"))?;
-    // The guard leads the group of everything it has started.
+    // The supervisor leads the process group of everything it has started.
     kill_process_group(supervisor, Signal::KILL)?;
     fs::remove_dir_all(&dead.folder)?;
 
@@ -133,7 +133,7 @@ fn the_registration_of_a_dead_supervisor_is_replaced() -> TestResult {
     alive.assert_gone_soon()
 }
 
-/// Starts a test process whose control plane is shared by those with the same cache only.
+/// Starts a test process that shares its control plane with processes of the same cache folder.
 fn start_sharing_process(cache: &Path) -> Result<(Child, StartedProcesses), TestFailure> {
     let found = binaries::obtain(&Environment::from_process())?;
     let binaries = found.etcd.parent().unwrap_or(Path::new("/")).to_owned();
@@ -145,7 +145,7 @@ fn start_sharing_process(cache: &Path) -> Result<(Child, StartedProcesses), Test
     })
 }
 
-fn nothing_is_left_after(
+fn assert_nothing_is_left_after(
     ending: &str,
     end: impl FnOnce(&mut Child) -> io::Result<()>,
 ) -> TestResult {
@@ -177,22 +177,22 @@ fn start_test_process(
         .stdout
         .take()
         .ok_or_else(|| TestFailure::new("the process has no output"))?;
-    let mut seen = String::new();
+    let mut printed = String::new();
     for line in BufReader::new(output).lines() {
         let line = line?;
         if let Some((_, text)) = line.split_once(MARK) {
             return Ok((process, serde_json::from_str(text)?));
         }
-        seen.push_str(&line);
-        seen.push('\n');
+        printed.push_str(&line);
+        printed.push('\n');
     }
     process.wait()?;
     Err(TestFailure::new(format!(
-        "the process ended too early:\n{seen}"
+        "the process ended too early:\n{printed}"
     )))
 }
 
-/// In the victim, tells what it has started and ends as it was told; elsewhere, does nothing.
+/// In the started process, prints what it has started and ends as requested; else does nothing.
 fn end_as_requested(started: &StartedProcesses) -> TestResult {
     let Some(ending) = env::var_os(ENDING_VARIABLE) else {
         return Ok(());
@@ -200,7 +200,7 @@ fn end_as_requested(started: &StartedProcesses) -> TestResult {
     writeln!(io::stdout(), "{MARK}{}", serde_json::to_string(started)?)?;
     io::stdout().flush()?;
     if ending == "panic" {
-        panic!("as told");
+        panic!("as requested");
     }
     loop {
         thread::park();
@@ -211,14 +211,14 @@ fn signal(process: &mut Child, signal: Signal) -> io::Result<()> {
     Ok(kill_process(Pid::from_child(process), signal)?)
 }
 
-/// Whether the process exists and is not merely waiting to be noticed as dead.
+/// Whether the process exists and is no zombie.
 pub(super) fn is_running(pid: i32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| state != "Z" && state != "X")
 }
 
 fn state_and_parent(pid: i32) -> Option<(String, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it is in parentheses and may contain anything.
+    // The name before it is in parentheses and may contain spaces.
     let mut fields = stat.rsplit_once(") ")?.1.split_whitespace();
     Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
 }
@@ -265,7 +265,7 @@ impl StartedProcesses {
 
     #[track_caller]
     fn assert_gone_soon(&self) -> TestResult {
-        let deadline = Instant::now() + GONE_WITHIN;
+        let deadline = Instant::now() + GONE_TIMEOUT;
         while !self.is_gone() {
             if Instant::now() > deadline {
                 let (left, folder) = (self.left(), self.folder.exists());

@@ -1,4 +1,4 @@
-//! Child processes, and what a failed wait tells.
+//! Child processes, and the report of a failed wait.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use kopf_tests::child_process::{Ending, Signal};
 use kopf_tests::{ChildProcess, Sandbox, TestResult};
 use serde_json::json;
 
-/// A stand-in for an operator: says where it would connect, and ends politely.
+/// A script in place of an operator: prints its kubeconfig, and exits on SIGTERM.
 const SCRIPT: &str = "echo started with $KUBECONFIG for $0; echo to stderr >&2; \
                       trap 'echo bye; exit 7' TERM; while :; do sleep 0.05; done";
 
@@ -40,7 +40,7 @@ async fn an_operator_can_be_paused_and_killed_and_ends_with_its_value() -> TestR
     let operator = ChildProcess::command("sh").arg("-c").arg(SCRIPT).start()?;
     let pid = operator.pid();
     drop(operator);
-    assert!(!super::leak::is_running(pid), "{pid} still lives");
+    assert!(!super::leak::is_running(pid), "{pid} is still running");
     Ok(())
 }
 

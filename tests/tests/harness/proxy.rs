@@ -1,4 +1,4 @@
-//! The faults of the proxy as a kube client sees them.
+//! Faults of the fault proxy, observed by a kube client.
 
 use std::time::{Duration, Instant};
 
@@ -99,7 +99,7 @@ async fn a_truncated_watch_delivers_complete_events_and_then_ends() -> TestResul
         widgets.create(name, json!({})).await?;
     }
 
-    // A kube client takes a broken stream for an ended one, and drops the half event.
+    // A kube client treats a broken stream as ended, and drops the partial event.
     let seen: Vec<_> = events
         .filter_map(|event| future::ready(event.ok()))
         .collect()
@@ -110,7 +110,7 @@ async fn a_truncated_watch_delivers_complete_events_and_then_ends() -> TestResul
         .watch(&WatchParams::default(), &version)
         .await?;
     let whole: Vec<_> = events.take(3).try_collect().await?;
-    assert_eq!(whole.len(), 3, "the next watch is whole");
+    assert_eq!(whole.len(), 3, "the next watch is complete");
     Ok(())
 }
 

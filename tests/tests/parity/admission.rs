@@ -1,4 +1,4 @@
-//! Webhooks: the same requests to the API server come out the same.
+//! Webhooks: the same requests to the API server have the same results.
 
 use http::{Request, header};
 use kopf_tests::pki::Authority;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::scenario::{Implementation, ScenarioRun};
 
-/// What became of the same steps on one side.
+/// The responses, calls and configurations of one implementation.
 #[derive(Debug, PartialEq)]
 struct RecordedResponses {
     responses: Vec<Value>,
@@ -48,7 +48,7 @@ async fn run_scenario(implementation: Implementation) -> Result<RecordedResponse
         dry_run: true,
         ..PostParams::default()
     };
-    eventually("the API server asks the webhooks", async || {
+    eventually("the API server calls the webhooks", async || {
         let widgets = run.widgets.api();
         let mut widget = kube::api::DynamicObject::new("probe", run.widgets.resource());
         widget.data = json!({"spec": {"warn": "ready"}});
@@ -111,7 +111,7 @@ async fn run_scenario(implementation: Implementation) -> Result<RecordedResponse
     })
 }
 
-/// What the validating webhook noted.
+/// The calls of the validating webhook.
 fn calls(run: &ScenarioRun) -> Vec<Value> {
     let log = run.operator().log();
     let noted = log.lines().filter_map(|line| line.strip_prefix("CALL "));
@@ -120,7 +120,7 @@ fn calls(run: &ScenarioRun) -> Vec<Value> {
         .collect()
 }
 
-/// What the API server says to a request, as far as it is the same on both sides.
+/// Sends a request; returns the parts of the response that must be the same on both sides.
 async fn send_request(
     run: &ScenarioRun,
     method: &str,
@@ -168,7 +168,7 @@ async fn send_request(
     }))
 }
 
-/// A configured webhook without what belongs to one side only.
+/// A configured webhook without the fields that differ between the implementations.
 fn comparable(mut webhook: Value, run: &ScenarioRun) -> Value {
     let ours_alone = ["clientConfig", "namespaceSelector"];
     for key in ours_alone {

@@ -1,4 +1,4 @@
-//! Daemons and timers: when they run, what they leave on objects, and when objects are let go.
+//! Daemons and timers: when they run, what they write, and when finalizers are removed.
 
 use kopf_tests::TestResult;
 use kube::api::DynamicObject;
@@ -14,15 +14,14 @@ fn is_released(object: &DynamicObject) -> bool {
     !is_held(object)
 }
 
-/// Something to notice: Kopf lets an object go only when it is told of a change after the end of
-/// its daemons.
+/// An unrelated change: Kopf removes the finalizer only at a watch event after the end of its daemons.
 fn poke() -> Value {
     json!({"metadata": {"labels": {"poked": "yes"}}})
 }
 
 #[tokio::test]
 async fn daemons_and_timers_run_fail_and_remove_finalizers_in_the_same_way() -> TestResult {
-    // One object after another, so that the calls come in the same order on both sides.
+    // One object after another, so that the calls have the same order on both sides.
     compare("background", async |run| {
         run.start().await?;
         run.create("steady", widget("steady")).await?;
@@ -51,7 +50,7 @@ async fn daemons_and_timers_run_fail_and_remove_finalizers_in_the_same_way() -> 
         run.note("hopeless", "released", is_released).await?;
 
         run.create("timed", widget("timed")).await?;
-        // Kopf may tick before it holds the object.
+        // Kopf may call the timer before it adds the finalizer.
         let delivered = |it: &DynamicObject| it.data["status"]["timed"]["size"] == 1 && is_held(it);
         run.note("timed", "delivered", delivered).await?;
         run.widgets.delete("timed").await?;

@@ -1,4 +1,4 @@
-//! Creations, updates and deletions, and what handlers leave on objects.
+//! Creations, updates and deletions, and what handlers write to objects.
 
 use k8s_openapi::api::core::v1::Event;
 use kopf_tests::{TestResult, eventually};
@@ -195,7 +195,7 @@ async fn the_patch_of_a_failed_handler_is_written() -> TestResult {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;
         run.note("one", "after the first attempt", |it| {
-            // The two writes of an attempt come in one order here and in another there.
+            // The implementations write progress and status in different order.
             waits_after("create_fn", 1)(it) && it.data["status"]["phase"] == "attempt 0"
         })
         .await?;
@@ -236,7 +236,7 @@ async fn each_sub_handler_has_its_own_progress_and_does_not_use_retries_of_its_p
     assert_eq!(
         attempts(&mut ours),
         [0, 0, 0, 0],
-        "waiting for its parts is no failure"
+        "waiting for sub-handlers is no failure"
     );
 
     let record = |trace: &mut Trace| {
@@ -248,7 +248,7 @@ async fn each_sub_handler_has_its_own_progress_and_does_not_use_retries_of_its_p
     assert_eq!(our_record["subrefs"], kopf_record["subrefs"]);
     assert_eq!(
         kopf_record["message"], "None",
-        "Kopf notes the text of an error without one"
+        "Kopf records the text of an error without a message"
     );
     assert_eq!(our_record["message"], Value::Null);
     assert_same("subhandlers", &kopf, &ours);

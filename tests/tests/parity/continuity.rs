@@ -1,4 +1,4 @@
-//! Operators that stop, crash, and are replaced by one another.
+//! Operators that stop, crash, and continue each other's progress.
 
 use kopf_tests::{TestFailure, TestResult};
 use serde_json::json;
@@ -111,7 +111,7 @@ async fn progress_in_the_status_of_old_versions_is_continued_and_removed() -> Te
     .await
 }
 
-/// Lets one side do the first half of a creation, an update and a deletion, and the other go on.
+/// Runs the first half of a creation, an update and a deletion on one implementation, the rest on the other.
 async fn take_over(
     first: Implementation,
     second: Implementation,
@@ -135,7 +135,7 @@ async fn take_over(
         run.stop().await?;
     }
     let mut trace = run.trace().await?;
-    // Whether the event of the last failure was posted before the end is a matter of luck.
+    // The event of the last failure may or may not be posted before the end.
     trace.events.clear();
     Ok((trace, run))
 }
@@ -175,8 +175,8 @@ async fn each_implementation_continues_the_progress_of_the_other_without_repeati
         .collect();
     assert_eq!(attempts(&to_ours), expected, "Kopf first, ours second");
     assert_eq!(attempts(&to_kopf), expected, "ours first, Kopf second");
-    for (who, trace) in [("Kopf to ours", &to_ours), ("ours to Kopf", &to_kopf)] {
-        assert_same(who, &python, trace);
+    for (title, trace) in [("Kopf to ours", &to_ours), ("ours to Kopf", &to_kopf)] {
+        assert_same(title, &python, trace);
     }
     Ok(())
 }

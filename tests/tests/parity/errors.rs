@@ -1,4 +1,4 @@
-//! Handlers that fail, and the records that they leave behind.
+//! Handlers that fail, and the progress that they leave on objects.
 
 use kopf_tests::TestResult;
 use serde_json::json;

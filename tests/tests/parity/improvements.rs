@@ -1,4 +1,4 @@
-//! Where Kopf falls short and we do better: each test asserts both.
+//! Differences from Kopf that are improvements: each test asserts both behaviours.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::scenario::{Implementation, ScenarioRun, both, is_held, is_settled, waits_after};
 use crate::trace::Trace;
 
-/// The sizes that a handler saw, call by call.
+/// The sizes with which a handler was called.
 fn sizes(trace: &Trace, handler: &str) -> Vec<Value> {
     let calls = trace.calls.iter().filter(|it| it["handler"] == handler);
     calls.map(|it| it["new"]["spec"]["size"].clone()).collect()
@@ -34,7 +34,7 @@ async fn an_edit_during_an_update_calls_finished_handlers_again() -> TestResult 
     assert_eq!(
         sizes(&kopf, "quick"),
         [2],
-        "Kopf never tells the quick handler"
+        "Kopf never calls the quick handler again"
     );
     assert_eq!(sizes(&ours, "quick"), [2, 3]);
     let last = ours.calls.iter().rfind(|it| it["handler"] == "quick");
@@ -42,14 +42,14 @@ async fn an_edit_during_an_update_calls_finished_handlers_again() -> TestResult 
     assert_eq!(
         diff,
         json!([["change", ["spec", "size"], 2, 3]]),
-        "from what it had seen"
+        "from the state that the handler knew"
     );
     assert_eq!(
         sizes(&ours, "slow"),
         sizes(&kopf, "slow"),
-        "what saw everything is not repeated"
+        "a handler that had the newest state is not called again"
     );
-    assert_eq!(kopf.states, ours.states, "and the objects look the same");
+    assert_eq!(kopf.states, ours.states, "the objects are the same");
     Ok(())
 }
 
@@ -69,7 +69,7 @@ async fn an_edit_during_a_creation_is_handled_as_an_update() -> TestResult {
     assert_eq!(
         sizes(&kopf, "update_first"),
         [] as [i32; 0],
-        "Kopf takes it for a part of the creation"
+        "Kopf includes the edit in the creation"
     );
     assert_eq!(sizes(&ours, "first"), [1], "a creation is not repeated");
     assert_eq!(sizes(&ours, "update_first"), [2]);
@@ -78,7 +78,7 @@ async fn an_edit_during_a_creation_is_handled_as_an_update() -> TestResult {
     assert_eq!(
         diff,
         json!([["change", ["spec", "size"], 1, 2]]),
-        "from what the creation saw"
+        "from the state that the create handler knew"
     );
     Ok(())
 }
@@ -102,7 +102,7 @@ async fn a_timeout_interrupts_a_handler_that_hangs() -> TestResult {
     assert_eq!(
         ours.events.len(),
         1,
-        "the end of its time is told: {:?}",
+        "the timeout is posted: {:?}",
         ours.events
     );
     Ok(())
@@ -132,16 +132,16 @@ async fn annotations_that_a_webhook_removes_cause_no_hot_loop() -> TestResult {
     })
     .await?;
 
-    let told = |trace: &Trace| {
+    let is_posted = |trace: &Trace| {
         let mut events = trace.events.iter().map(|event| event.to_string());
         events.any(|event| event.contains("admission webhook"))
     };
-    assert!(told(&ours), "the cause is told: {:?}", ours.events);
-    assert!(!told(&kopf));
+    assert!(is_posted(&ours), "the cause is posted: {:?}", ours.events);
+    assert!(!is_posted(&kopf));
     Ok(())
 }
 
-/// How often a handler was called.
+/// The number of calls of a handler.
 fn calls(trace: &Trace, handler: &str) -> usize {
     let calls = trace.calls.iter().filter(|it| it["handler"] == handler);
     calls.count()
@@ -164,7 +164,7 @@ async fn a_permanent_error_stops_a_timer() -> TestResult {
         }
     })
     .await?;
-    assert!(calls(&kopf, "refused") >= 3, "Kopf goes on");
+    assert!(calls(&kopf, "refused") >= 3, "Kopf continues");
     assert_eq!(calls(&ours, "refused"), 1);
     Ok(())
 }
@@ -176,7 +176,7 @@ async fn delete_handlers_run_once_while_a_daemon_blocks_the_deletion() -> TestRe
         let body = json!({"metadata": {"labels": {"role": "slow"}}, "spec": {}});
         run.create("one", body).await?;
         run.wait_for_calls(1).await?;
-        // Kopf may start the daemon before it holds the object.
+        // Kopf may start the daemon before it adds the finalizer.
         run.widgets.wait_until("one", "it is held", is_held).await?;
         run.widgets.delete("one").await?;
         run.wait_for_calls(2).await?;
@@ -189,7 +189,7 @@ async fn delete_handlers_run_once_while_a_daemon_blocks_the_deletion() -> TestRe
     Ok(())
 }
 
-/// How many writes the operators of a side have made on the object `one`.
+/// The number of writes of an implementation to the object `one`.
 async fn writes(implementation: Implementation) -> Result<usize, TestFailure> {
     let mut run = ScenarioRun::open("create_with_result", implementation).await?;
     run.start().await?;
@@ -216,7 +216,7 @@ async fn the_same_handlers_need_no_more_writes() -> TestResult {
     Ok(())
 }
 
-/// How many requests it takes to post 10,000 events, of which Kopf's are counted up to a thousand.
+/// The number of requests for 10,000 events; Kopf's are counted up to a thousand.
 async fn flood(implementation: Implementation) -> Result<usize, TestFailure> {
     let mut run = ScenarioRun::open("flood", implementation).await?;
     run.start().await?;

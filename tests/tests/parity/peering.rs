@@ -1,4 +1,4 @@
-//! Operators of both kinds on the same objects: each respects the other, and goes on after its end.
+//! Peering of Kopf and our operator: each pauses for the other, and resumes after its end.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use serde_json::json;
 
 use crate::scenario::Implementation;
 
-/// How both sides say that they go on.
+/// The log text of both implementations when they resume.
 const RESUMING: &str = "Resuming operations";
 
-/// How many seconds a record counts after its operator died.
+/// The lifetime of records, in seconds.
 const LIFETIME: &str = "5";
 
-/// A sandbox with a peering for operators of both sides.
+/// A sandbox with a peering for operators of both implementations.
 struct PeeringRun {
     sandbox: Sandbox,
     widgets: Objects,
@@ -68,7 +68,7 @@ impl PeeringRun {
         Ok(builder.args(peering).args(arguments).start()?)
     }
 
-    /// Creates an object and demands that this side handles it.
+    /// Creates an object and expects that this implementation handles it.
     async fn create_and_expect(&self, object: &str, implementation: Implementation) -> TestResult {
         self.create(object).await?;
         self.handled(object, implementation).await
@@ -82,14 +82,14 @@ impl PeeringRun {
     async fn handled(&self, object: &str, implementation: Implementation) -> TestResult {
         let handled = self
             .widgets
-            .wait_until(object, "somebody has handled it", |it| {
+            .wait_until(object, "an operator has handled it", |it| {
                 it.data["status"]["by"].is_string()
             })
             .await?;
         assert_eq!(
             handled.data["status"]["by"],
             name(implementation),
-            "who handled {object}"
+            "the operator that handled {object}"
         );
         Ok(())
     }
@@ -102,8 +102,7 @@ fn name(implementation: Implementation) -> &'static str {
     }
 }
 
-/// Waits until an operator does not look at its objects. Kopf says so at its start, too, when it must
-/// find its peering first.
+/// Waits until an operator is paused. Kopf also logs a pause at its start, before it finds its peering.
 async fn wait_until_paused(implementation: Implementation, operator: &ChildProcess) -> TestResult {
     let (pausing, resuming) = match implementation {
         Implementation::Kopf => (
@@ -119,7 +118,7 @@ async fn wait_until_paused(implementation: Implementation, operator: &ChildProce
     .await
 }
 
-/// Waits until the log has a text so many times.
+/// Waits until a text is in the log this many times.
 async fn wait_for_log_count(operator: &ChildProcess, text: &str, times: usize) -> TestResult {
     eventually(&format!("{times} times {text:?}"), async || {
         (operator.log().matches(text).count() >= times).then_some(())
@@ -127,8 +126,8 @@ async fn wait_for_log_count(operator: &ChildProcess, text: &str, times: usize) -
     .await
 }
 
-/// A developer's operator of one side goes ahead of a deployed one of the other, twice: once it
-/// exits, once it dies.
+/// An operator with `--dev` of one implementation pauses a deployed one of the other twice: until it
+/// exits, and until it is killed.
 async fn developer_pauses_deployed(
     run: &PeeringRun,
     deployed: Implementation,

@@ -1,4 +1,4 @@
-//! Selections of resources mean the same kinds as in Kopf.
+//! Selectors of resources select the same kinds as in Kopf.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,18 +14,18 @@ use kopf_tests::child_process::ChildProcess;
 use kopf_tests::{PythonKopf, Sandbox, TestFailure, TestResult, eventually};
 use serde_json::json;
 
-/// What was seen by whom.
+/// The objects that each handler got.
 #[derive(Default)]
 struct EventJournal(Mutex<BTreeSet<String>>);
 
 impl EventJournal {
     fn note(&self, handler: &str, cx: &Seen<DynamicObject>) {
         let line = format!("{handler} {} {}", cx.resource().name(), cx.name());
-        self.0.lock().expect("nobody panics").insert(line);
+        self.0.lock().expect("no thread panics").insert(line);
     }
 
     fn lines(&self) -> BTreeSet<String> {
-        self.0.lock().expect("nobody panics").clone()
+        self.0.lock().expect("no thread panics").clone()
     }
 }
 
@@ -74,10 +74,10 @@ async fn create(sandbox: &Sandbox, kind: &str, group: &str, name: &str) -> TestR
     Ok(())
 }
 
-/// Both sides in one sandbox: none of their handlers writes.
+/// Both implementations in one sandbox: none of their handlers writes.
 struct SelectionRun {
     sandbox: Sandbox,
-    /// In which the toys are.
+    /// The category of the toys.
     category: String,
     short_name: String,
     /// A kind that two groups have.
@@ -145,7 +145,7 @@ impl SelectionRun {
         lines.map(str::to_owned).collect()
     }
 
-    /// Waits until both sides have seen this.
+    /// Waits until both implementations have reported this.
     async fn both_see(&self, line: &str) -> TestResult {
         eventually(&format!("both see {line}"), async || {
             let both = self.seen_by_kopf().contains(line) && self.journal.lines().contains(line);
@@ -209,7 +209,7 @@ async fn an_ambiguous_selection_stays_ambiguous_when_other_kinds_are_defined() -
     define(&run.sandbox, "Later", "", rocks).await?;
     run.both_see(&format!("by_group laters.{group} first"))
         .await?;
-    // Kopf has looked at one group only, and there it is not ambiguous.
+    // Kopf rediscovers one group only, in which the name is not ambiguous.
     eventually("Kopf serves what is ambiguous", async || {
         run.seen_by_kopf().contains(&ambiguous).then_some(())
     })
@@ -217,7 +217,7 @@ async fn an_ambiguous_selection_stays_ambiguous_when_other_kinds_are_defined() -
     let problems = operator.problems().join("; ");
     assert!(problems.contains("so that none is served"), "{problems}");
     assert!(!run.journal.lines().contains(&ambiguous));
-    // Whoever is not ambiguous about it is served all the same.
+    // An unambiguous selector of the same kind still works.
     let by_group = format!("by_group {}s.{group} first", run.twin.to_lowercase());
     assert!(run.journal.lines().contains(&by_group));
     operator.stop().await?;

@@ -1,4 +1,4 @@
-//! One side of a comparison: an operator, the objects it handles, and what is noted about them.
+//! Runs a scenario on Kopf or on our runtime, and records states, calls and events.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use crate::trace::{self, Trace, assert_same};
 /// The annotation with the state that was handled last.
 pub(crate) const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
-/// How long Kopf may take to post what has happened.
-const EVENTS_WITHIN: Duration = Duration::from_secs(10);
+/// The time limit for Kopf to post its events.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whose operator handles the objects.
+/// The implementation of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Implementation {
     /// Python Kopf.
@@ -30,7 +30,7 @@ pub(crate) enum Implementation {
     Ours,
 }
 
-/// A sandbox in which one side plays its part.
+/// A run of a scenario on one implementation.
 pub(crate) struct ScenarioRun {
     pub(crate) implementation: Implementation,
     scenario: &'static str,
@@ -39,12 +39,12 @@ pub(crate) struct ScenarioRun {
     pub(crate) widgets: Objects,
     operators: Vec<(User, ChildProcess)>,
     variables: Vec<(&'static str, String)>,
-    /// The newest state of each object that the scenario has come by.
+    /// The newest state of each object that the scenario has got.
     known: RefCell<BTreeMap<String, DynamicObject>>,
     trace: RefCell<Trace>,
 }
 
-/// Runs the steps on both sides and returns what they left behind: Kopf's, then ours.
+/// Runs the steps on both implementations; returns the traces: Kopf's, then ours.
 pub(crate) async fn both(
     scenario: &'static str,
     steps: impl AsyncFn(&mut ScenarioRun) -> TestResult,
@@ -54,13 +54,13 @@ pub(crate) async fn both(
         ScenarioRun::open(scenario, Implementation::Ours)
     )?;
     tokio::try_join!(steps(&mut kopf), steps(&mut ours))?;
-    // Both stages are still there: a sandbox takes its time to go, which would hold up the other.
+    // Both sandboxes still exist: dropping one takes time, which would delay the other.
     let ours = ours.trace().await?;
     kopf.wait_for_events(ours.events.len()).await;
     Ok((kopf.trace().await?, ours))
 }
 
-/// Runs the steps on both sides and demands that nothing differs.
+/// Runs the steps on both implementations and asserts equal traces.
 pub(crate) async fn compare(
     scenario: &'static str,
     steps: impl AsyncFn(&mut ScenarioRun) -> TestResult,
@@ -95,17 +95,17 @@ impl ScenarioRun {
         })
     }
 
-    /// Gives the operators that start from now on a variable.
+    /// Sets an environment variable for operators started from now on.
     pub(crate) fn set(&mut self, name: &'static str, value: &str) {
         self.variables.push((name, value.to_owned()));
     }
 
-    /// Starts this side's operator and waits until it watches the objects.
+    /// Starts the operator and waits until it watches the objects.
     pub(crate) async fn start(&mut self) -> TestResult {
         self.start_as(self.implementation).await
     }
 
-    /// The same with the operator of either side.
+    /// The same with the given implementation.
     pub(crate) async fn start_as(&mut self, implementation: Implementation) -> TestResult {
         let identity = self
             .sandbox
@@ -145,12 +145,12 @@ impl ScenarioRun {
             .1
     }
 
-    /// Ends the operator as Kubernetes does.
+    /// Stops the operator with SIGTERM.
     pub(crate) async fn stop(&self) -> TestResult {
         self.operator().terminate().await.map(drop)
     }
 
-    /// Ends the operator as a crash does.
+    /// Kills the operator.
     pub(crate) async fn kill(&self) -> TestResult {
         self.operator().kill().await.map(drop)
     }
@@ -167,9 +167,8 @@ impl ScenarioRun {
         Ok(())
     }
 
-    /// Waits until the object is as described, and notes its state then: the first such state
-    /// since the last step of the scenario, however short it lasted, so that a busy machine sees
-    /// the same as an idle one.
+    /// Waits until `holds` is true of the object, and records its state: the first such state since
+    /// the last step of the scenario, however short, so that timing does not matter.
     #[track_caller]
     pub(crate) fn note(
         &self,
@@ -190,14 +189,14 @@ impl ScenarioRun {
         }
     }
 
-    /// Waits until all handling of the object has come to its end, and notes its state.
+    /// Waits until the object is settled, and records its state.
     #[track_caller]
     pub(crate) fn note_settled(&self, name: &str) -> impl Future<Output = TestResult> {
         self.note(name, "settled", is_settled)
     }
 
     /// Waits until the object is settled and has the results of these handlers, which Kopf writes
-    /// only after that, and notes its state.
+    /// only after that, and records its state.
     #[track_caller]
     pub(crate) fn note_results(
         &self,
@@ -235,9 +234,9 @@ impl ScenarioRun {
         }
     }
 
-    /// Waits until handlers have noted so many calls.
+    /// Waits until handlers have logged this many calls.
     pub(crate) async fn wait_for_calls(&self, count: usize) -> TestResult {
-        kopf_tests::eventually(&format!("{count} calls are noted"), async || {
+        kopf_tests::eventually(&format!("{count} calls are logged"), async || {
             let calls = trace::calls(self.operator()).ok()?;
             (calls.len() >= count).then_some(())
         })
@@ -245,7 +244,7 @@ impl ScenarioRun {
         .map_err(|failure| TestFailure::new(format!("{failure:?}\n{}", self.operator().log())))
     }
 
-    /// How many requests the operators have made to post events.
+    /// The number of requests of the operators for events.
     pub(crate) async fn event_requests(&self) -> Result<usize, TestFailure> {
         let mut count = 0;
         for (identity, _) in &self.operators {
@@ -255,7 +254,7 @@ impl ScenarioRun {
         Ok(count)
     }
 
-    /// How many writes the operators have made on an object.
+    /// The number of writes of the operators to an object.
     pub(crate) async fn writes(&self, name: &str) -> Result<usize, TestFailure> {
         let mut count = 0;
         for (identity, _) in &self.operators {
@@ -282,13 +281,13 @@ impl ScenarioRun {
         self.trace.borrow_mut().states.push((moment, state));
     }
 
-    /// Kopf forgets the events that it has not posted when it ends. If there are fewer than
-    /// expected, the comparison will tell.
+    /// Kopf drops unposted events when it ends. If there are fewer than expected, the comparison
+    /// fails.
     async fn wait_for_events(&self, count: usize) {
         let posted = kopf_tests::eventually("the events are posted", async || {
             (self.events().await.ok()?.len() >= count).then_some(())
         });
-        let _ = tokio::time::timeout(EVENTS_WITHIN, posted).await;
+        let _ = tokio::time::timeout(EVENTS_TIMEOUT, posted).await;
     }
 
     async fn events(&self) -> Result<Vec<Event>, TestFailure> {
@@ -298,7 +297,7 @@ impl ScenarioRun {
         Ok(events)
     }
 
-    /// Ends the operators and returns all that was noted.
+    /// Stops the operators and returns the trace.
     pub(crate) async fn trace(&self) -> Result<Trace, TestFailure> {
         let mut trace = self.trace.take();
         for (_, operator) in &self.operators {
@@ -310,7 +309,7 @@ impl ScenarioRun {
         let mut events = self.events().await?;
         events.sort_by_cached_key(|it| it.event_time.clone().map(|it| it.0));
         for event in events.iter().map(trace::event) {
-            // What is said again is counted by ours, and repeated by Kopf, also after a time-out.
+            // We count repeated events, Kopf posts them again, also after a timeout.
             if !trace.events.contains(&event) {
                 trace.events.push(event);
             }
@@ -319,7 +318,7 @@ impl ScenarioRun {
     }
 }
 
-/// Whether nothing is left to do: the last handled state is the present one, and no progress is left.
+/// Whether the object is handled: the last handled state is the current one, and no progress is left.
 pub(crate) fn is_settled(object: &DynamicObject) -> bool {
     let annotations = object.metadata.annotations.iter().flatten();
     let ours: Vec<&String> = annotations
@@ -329,7 +328,7 @@ pub(crate) fn is_settled(object: &DynamicObject) -> bool {
     ours == [LAST_HANDLED] && last_handled(object)["spec"] == object.data["spec"]
 }
 
-/// Whether the finalizer holds the object.
+/// Whether the object has a finalizer.
 pub(crate) fn is_held(object: &DynamicObject) -> bool {
     object.metadata.finalizers.is_some()
 }
@@ -344,7 +343,7 @@ pub(crate) fn last_handled(object: &DynamicObject) -> Value {
         .unwrap_or_default()
 }
 
-/// Whether a handler has been tried this many times and waits for its next turn.
+/// Whether a handler was called this many times and waits for its retry.
 pub(crate) fn waits_after(handler: &str, retries: u64) -> impl Fn(&DynamicObject) -> bool {
     let key = format!("kopf.zalando.org/{handler}");
     move |object| {

@@ -1,4 +1,4 @@
-//! Patterns of namespaces match the same names as in Kopf.
+//! Namespace patterns match the same names as in Kopf.
 
 use kopf_runtime::NamespacePattern;
 use kopf_tests::{PythonKopf, TestResult};

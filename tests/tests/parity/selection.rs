@@ -1,4 +1,4 @@
-//! Which handlers are called for which objects, and which objects are left alone.
+//! Filters: which handlers are called for which objects, and which objects are not written.
 
 use kopf_tests::TestResult;
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn filters_select_the_same_handlers() -> TestResult {
             ("empty", json!({"metadata": {"labels": {"tier": ""}}, "spec": {}})),
             ("noted", json!({"metadata": {"labels": {"tier": "tin"}, "annotations": {"note": "yes"}}, "spec": {"size": 5}})),
         ];
-        // One after another, so that the calls come in the same order on both sides.
+        // One after another, so that the calls have the same order on both sides.
         for (name, body) in bodies {
             run.create(name, body).await?;
             run.note_settled(name).await?;
@@ -34,13 +34,13 @@ async fn an_object_is_not_written_until_it_matches_a_handler() -> TestResult {
         run.start().await?;
         run.create("one", json!({"spec": {"size": 1}})).await?;
         run.merge("one", json!({"spec": {"size": 2}})).await?;
-        // Events are handled in order, so what is seen of a later object tells about the first.
+        // Events are handled in order: when the later object is settled, the first was processed.
         let managed = json!({"metadata": {"labels": {"managed": "yes"}}, "spec": {"size": 1}});
         run.create("two", managed).await?;
         run.note_settled("two").await?;
         run.note("one", "untouched", |it| it.metadata.annotations.is_none())
             .await?;
-        assert_eq!(run.writes("one").await?, 0, "not a byte is written");
+        assert_eq!(run.writes("one").await?, 0, "nothing is written");
         run.merge("one", json!({"metadata": {"labels": {"managed": "yes"}}}))
             .await?;
         run.note_settled("one").await?;
@@ -65,7 +65,7 @@ async fn event_handlers_get_all_watch_events_and_nothing_is_written() -> TestRes
         run.widgets.delete("silent").await?;
         run.note_gone("silent").await?;
         run.operator().wait_for_log("DELETED").await?;
-        assert_eq!(run.writes("silent").await?, 0, "not a byte is written");
+        assert_eq!(run.writes("silent").await?, 0, "nothing is written");
         Ok(())
     })
     .await

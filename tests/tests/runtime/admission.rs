@@ -1,4 +1,4 @@
-//! Admission webhooks: the real API server asks them, and does as it is told.
+//! Admission webhooks that a real API server calls.
 
 #[path = "admission/certificates.rs"]
 mod certificates;

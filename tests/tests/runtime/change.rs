@@ -1,4 +1,4 @@
-//! Change handlers: called once, recorded on the object, not called again.
+//! Change handlers: each is called once per change, and its progress is kept on the object.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn a_creation_is_handled_once_and_not_again_after_a_restart() -> TestResul
         handled.annotations()[LAST_HANDLED],
         "{\"spec\":{\"size\":1}}\n"
     );
-    assert_eq!(handled.annotations().len(), 1, "no record is left");
+    assert_eq!(handled.annotations().len(), 1, "no progress is left");
     assert_eq!(handled.finalizers(), [] as [&str; 0]);
     assert_eq!(
         handled.data["status"],
@@ -118,7 +118,7 @@ async fn an_update_handler_gets_old_state_new_state_and_diff() -> TestResult {
     operator.stop().await
 }
 
-/// The result is written before the record of success: the edit shows in either answer.
+/// The result is written before the success: the edit is in either response.
 #[tokio::test]
 async fn an_edit_during_a_handler_is_handled_as_an_update_afterwards() -> TestResult {
     for result in [None, Some("made")] {
@@ -294,7 +294,9 @@ async fn objects_that_match_no_handler_are_not_written() -> TestResult {
     fixture.objects.merge("plain", unlabel).await?;
     fixture
         .objects
-        .wait_until("plain", "it is released", |it| it.finalizers().is_empty())
+        .wait_until("plain", "the finalizer is removed", |it| {
+            it.finalizers().is_empty()
+        })
         .await?;
     operator.stop().await
 }
@@ -339,14 +341,18 @@ async fn an_object_that_is_always_tracked_has_an_old_state_when_it_begins_to_mat
         ("update_fn", Reason::Update)
     );
     fixture.wait_until_handled("one", 3).await?;
-    assert_eq!(fixture.calls_so_far(), [], "it is not new");
+    assert_eq!(
+        fixture.calls_so_far(),
+        [],
+        "it is not handled as a creation"
+    );
     assert_eq!(fixture.writes(&operator).await?, (3, 0));
     operator.stop().await
 }
 
 #[tokio::test]
 async fn progress_of_a_deleted_object_is_not_written_to_a_new_one_of_the_same_name() -> TestResult {
-    let mut fixture = HandlerFixture::new("namesake").await?;
+    let mut fixture = HandlerFixture::new("successor").await?;
     let (release, released) = watch::channel(false);
     fixture.script_async("first", move |cx| {
         let mut released = released.clone();
@@ -371,16 +377,16 @@ async fn progress_of_a_deleted_object_is_not_written_to_a_new_one_of_the_same_na
             (handler, &json!(2))
         );
     }
-    let namesake = fixture.wait_until_handled("one", 2).await?;
+    let successor = fixture.wait_until_handled("one", 2).await?;
     release.send_replace(true);
     operator.stop().await?;
     assert_eq!(
         fixture.calls_so_far(),
         [],
-        "nothing more is done for what is gone"
+        "no handler is called for the deleted object"
     );
     let after = fixture.objects.get("one").await?;
-    assert_eq!(after.annotations(), namesake.annotations());
-    assert_eq!(after.resource_version(), namesake.resource_version());
+    assert_eq!(after.annotations(), successor.annotations());
+    assert_eq!(after.resource_version(), successor.resource_version());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Children: adopted by the handled object, and gone with it.
+//! Children: adopted by the handled object, and deleted with it.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::hierarchy::{Adoption, Naming};

@@ -1,4 +1,4 @@
-//! An operator that is killed at any instant goes on from where it was.
+//! A killed operator continues from the progress on the objects.
 
 use std::time::Duration;
 
@@ -32,11 +32,11 @@ impl RestartFixture {
         Ok(operator.start()?)
     }
 
-    /// Waits until both handlers have seen this size, and nothing is left to do.
-    async fn settled(&self, name: &str, size: u32) -> TestResult {
+    /// Waits until both handlers have handled this size, and no progress is left.
+    async fn wait_until_settled(&self, name: &str, size: u32) -> TestResult {
         let state = format!("{{\"spec\":{{\"size\":{size}}}}}\n");
         self.objects
-            .wait_until(name, &format!("all have seen {size}"), |it| {
+            .wait_until(name, &format!("both handlers have handled {size}"), |it| {
                 it.data["status"] == json!({"quick": size, "flaky": size})
                     && it.annotations().get(LAST_HANDLED) == Some(&state)
                     && records(it).is_empty()
@@ -80,7 +80,7 @@ async fn no_edit_is_lost_when_the_operator_is_killed_repeatedly() -> TestResult 
     edited?;
     let operator = operator?;
     for name in &names {
-        fixture.settled(name, EDITS).await?;
+        fixture.wait_until_settled(name, EDITS).await?;
     }
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
@@ -104,7 +104,7 @@ async fn a_pending_retry_survives_a_kill_of_the_operator() -> TestResult {
         .await?;
     operator.kill().await?;
     let operator = fixture.start()?;
-    fixture.settled("one", 1).await?;
+    fixture.wait_until_settled("one", 1).await?;
     let log = operator.log();
     assert!(!log.contains("Handler 'quick'"), "{log}");
     assert!(log.contains("Handler 'flaky' succeeded."), "{log}");

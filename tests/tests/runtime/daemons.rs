@@ -1,4 +1,4 @@
-//! Daemons on real objects: from start to stop, with the finalizer between them and deletion.
+//! Daemons on real objects: start, stop, errors, and the finalizer that delays deletion.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::fixture::{HandlerFixture, HandlerScripts};
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// Says that it starts, waits until it is told to stop, and says why.
-async fn obedient(scripts: &HandlerScripts, cx: &mut Daemon<Value>) -> HandlerResult {
+/// Reports its start, waits for the stop signal, and reports the reasons of the stop.
+async fn run_until_stopped(scripts: &HandlerScripts, cx: &mut Daemon<Value>) -> HandlerResult {
     scripts.report(format!("{} starts", cx.name()));
     cx.stop().wait().await;
     scripts.report(format!("{} stops: {}", cx.name(), cx.stop().reasons()));
@@ -28,9 +28,9 @@ fn with_daemon(
     fixture: &HandlerFixture,
     handler: DaemonHandler,
 ) -> Resource<Value, HandlerScripts> {
-    fixture
-        .resource()
-        .daemon(handler, |scripts, cx| Box::pin(obedient(scripts, cx)))
+    fixture.resource().daemon(handler, |scripts, cx| {
+        Box::pin(run_until_stopped(scripts, cx))
+    })
 }
 
 fn labelled(handler: DaemonHandler) -> DaemonHandler {
@@ -63,10 +63,13 @@ async fn daemons_start_and_stop_with_the_operator_and_leave_no_task() -> TestRes
     for _ in 0..2 {
         let resource = with_daemon(&fixture, DaemonHandler::new("watch")).build();
         let operator = fixture.start(resource).await?;
-        assert_eq!(both(&mut fixture).await, ["one starts", "two starts"]);
+        assert_eq!(
+            next_two_reports(&mut fixture).await,
+            ["one starts", "two starts"]
+        );
         operator.stop().await?;
         let stops = ["one stops: operator exiting", "two stops: operator exiting"];
-        assert_eq!(both(&mut fixture).await, stops);
+        assert_eq!(next_two_reports(&mut fixture).await, stops);
         try_eventually("no task is left", async || {
             let left = Handle::current().metrics().num_alive_tasks();
             Ok((left <= tasks).then_some(()))
@@ -95,15 +98,15 @@ async fn a_pause_stops_daemons_and_timers_and_resuming_starts_them_again() -> Te
     let operator = fixture.start(resource).await?;
     fixture.create("one", 1).await?;
     let started = ["one starts", "one starts to tick"];
-    assert_eq!(both(&mut fixture).await, started);
+    assert_eq!(next_two_reports(&mut fixture).await, started);
     for _ in 0..3 {
-        let boss = json!({
+        let other = json!({
             "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
         });
-        peering.write(json!({"boss": boss})).await?;
+        peering.write(json!({"other": other})).await?;
         assert_eq!(fixture.next_report().await, "one stops: operator pausing");
-        peering.write(json!({"boss": null})).await?;
-        assert_eq!(both(&mut fixture).await, started);
+        peering.write(json!({"other": null})).await?;
+        assert_eq!(next_two_reports(&mut fixture).await, started);
     }
     fixture.objects.delete("one").await?;
     assert_eq!(fixture.next_report().await, "one stops: resource deleted");
@@ -111,10 +114,10 @@ async fn a_pause_stops_daemons_and_timers_and_resuming_starts_them_again() -> Te
     operator.stop().await
 }
 
-async fn both(fixture: &mut HandlerFixture) -> Vec<String> {
-    let mut both = vec![fixture.next_report().await, fixture.next_report().await];
-    both.sort();
-    both
+async fn next_two_reports(fixture: &mut HandlerFixture) -> Vec<String> {
+    let mut reports = vec![fixture.next_report().await, fixture.next_report().await];
+    reports.sort();
+    reports
 }
 
 #[tokio::test]
@@ -132,7 +135,9 @@ async fn filters_start_and_stop_a_daemon_and_add_and_remove_the_finalizer() -> T
         assert_eq!(fixture.next_report().await, "one stops: filters mismatch");
         fixture
             .objects
-            .wait_until("one", "it is let go", |it| it.finalizers().is_empty())
+            .wait_until("one", "the finalizer is removed", |it| {
+                it.finalizers().is_empty()
+            })
             .await?;
     }
     fixture.objects.delete("one").await?;
@@ -182,9 +187,11 @@ async fn a_daemon_reads_the_current_object_and_writes_while_it_runs() -> TestRes
         .await?;
     fixture
         .objects
-        .wait_until("one", "the result is delivered and it is let go", |it| {
-            it.data["status"]["mirror"]["last"] == 3 && it.finalizers().is_empty()
-        })
+        .wait_until(
+            "one",
+            "the result is written and the finalizer removed",
+            |it| it.data["status"]["mirror"]["last"] == 3 && it.finalizers().is_empty(),
+        )
         .await?;
     operator.stop().await
 }
@@ -216,7 +223,7 @@ async fn errors_restart_a_daemon_and_its_patches_are_written() -> TestResult {
         .objects
         .wait_until(
             "one",
-            "the last attempt is written, and it is let go",
+            "the last attempt is written, and the finalizer removed",
             |it| it.data["status"]["attempts"] == 3 && it.finalizers().is_empty(),
         )
         .await?;
@@ -258,7 +265,7 @@ async fn delete_handlers_run_once_while_a_slow_daemon_blocks_the_deletion() -> T
                 .is_some_and(|record| record["success"] == true)
         })
         .await?;
-    // Any event makes the object be looked at again, which must not call the handler again.
+    // Any watch event processes the object again, which must not call the handler again.
     fixture
         .objects
         .merge("one", json!({"spec": {"size": 2}}))
@@ -294,14 +301,14 @@ async fn a_daemon_that_ignores_the_stop_signal_is_cancelled_and_the_finalizer_re
     fixture.objects.delete("one").await?;
     fixture
         .objects
-        .wait_until("one", "it is let go", |it| {
+        .wait_until("one", "the finalizer is removed", |it| {
             it.finalizers() == ["kopf.dev/test"]
         })
         .await?;
     let one = fixture.objects.get("one").await?;
     assert_eq!(one.annotations()["note"], "survives the interruption");
-    let nobody = json!({"metadata": {"finalizers": null}});
-    fixture.objects.merge("one", nobody).await?;
+    let no_finalizers = json!({"metadata": {"finalizers": null}});
+    fixture.objects.merge("one", no_finalizers).await?;
     fixture.objects.wait_gone("one").await?;
     operator.stop().await
 }
@@ -367,8 +374,8 @@ async fn the_daemon_of_an_object_deleted_between_watches_is_stopped() -> TestRes
     let watches = RequestMatch::any().path("widgets").watches();
     proxy.always(watches.clone(), Fault::CutBefore);
     proxy.cut_all();
-    let nobody = json!({"metadata": {"finalizers": null}});
-    fixture.objects.merge("one", nobody).await?;
+    let no_finalizers = json!({"metadata": {"finalizers": null}});
+    fixture.objects.merge("one", no_finalizers).await?;
     fixture.objects.delete("one").await?;
     fixture.objects.wait_gone("one").await?;
     proxy.clear_faults();

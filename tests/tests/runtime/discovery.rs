@@ -1,4 +1,4 @@
-//! Kinds that come, go, come again, and change while the operator runs.
+//! Kinds that are defined, deleted, defined again, and changed while the operator runs.
 
 use kopf_runtime::{EventHandler, Namespaces, Operator, Resource, ResourceSpec};
 use kopf_tests::audit::AuditedRequest;
@@ -32,7 +32,7 @@ async fn watch_gizmos(
     fixture.start_as(identity, operator).await
 }
 
-/// How many lists of the kind were answered with such a code.
+/// The number of list requests of the kind with such a status code.
 fn lists(requests: &[AuditedRequest], code: impl Fn(u16) -> bool) -> usize {
     let lists = requests.iter().filter(|it| it.verb == "list");
     let lists = lists.filter(|it| it.uri.contains("gizmos?"));
@@ -68,7 +68,7 @@ async fn a_kind_is_watched_as_soon_as_it_is_defined_and_until_it_is_undefined() 
     let lists = lists(&requests, |_| true);
     assert!(
         lists < 12,
-        "whoever waits does not ask again and again: {lists} lists"
+        "a waiting operator does not poll: {lists} lists"
     );
 
     let definitions = definitions(&fixture).await?;
@@ -116,7 +116,7 @@ async fn objects_of_a_version_that_is_no_longer_served_are_not_deleted() -> Test
         version("v2", true, true)
     ]))
     .await?;
-    try_eventually("the operator has asked in vain", async || {
+    try_eventually("the operator has got a 404", async || {
         let requests = fixture.sandbox.requests_of(&operator.user).await?;
         Ok((lists(&requests, |code| code == 404) > 0).then_some(()))
     })
@@ -126,7 +126,7 @@ async fn objects_of_a_version_that_is_no_longer_served_are_not_deleted() -> Test
         version("v2", true, true)
     ]))
     .await?;
-    // The object was never gone.
+    // The object was never deleted.
     assert_eq!(fixture.next_report().await, "one LISTED 1");
     operator.stop().await
 }
@@ -153,7 +153,7 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
         ))
         .await?;
     let operator = watch_gizmos(&fixture, user).await?;
-    try_eventually("the operator may not see definitions", async || {
+    try_eventually("the operator may not watch definitions", async || {
         let requests = fixture.sandbox.requests_of(&operator.user).await?;
         let refused =
             |it: &AuditedRequest| it.code == 403 && it.uri.contains("customresourcedefinitions");

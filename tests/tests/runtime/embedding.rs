@@ -1,4 +1,4 @@
-//! Operators inside of a program: ready when they do their work, stopped when they are told to.
+//! Operators embedded in a program: readiness, stopping, and reported problems.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::fixture::HandlerFixture;
 use crate::indices::{ByWidget, indexed};
 
-fn here(fixture: &HandlerFixture, operator: Operator) -> Operator {
+fn in_sandbox(fixture: &HandlerFixture, operator: Operator) -> Operator {
     operator.namespaces(Namespaces::Only(vec![
         fixture.sandbox.namespace().to_owned(),
     ]))
@@ -25,7 +25,7 @@ async fn several_operators_in_one_program_stop_one_by_one() -> TestResult {
         let handler =
             ChangeHandler::new(tier, On::create()).label("tier", TextTest::Equals(tier.to_owned()));
         let operator = Operator::new(tier).resource(fixture.handlers([handler]));
-        here(&fixture, operator).spawn(fixture.sandbox.client())
+        in_sandbox(&fixture, operator).spawn(fixture.sandbox.client())
     };
     let (gold, lead) = (spawn("gold"), spawn("lead"));
     gold.ready().await?;
@@ -54,7 +54,7 @@ async fn an_operator_is_ready_when_its_indices_are_complete() -> TestResult {
     let widget = json!({"data": {"widget": "one"}});
     maps.create("map", widget).await?;
     let slow = indexed(IndexHandler::new(), Duration::from_secs(2));
-    let operator = here(&fixture, Operator::new("indexing").resource(slow));
+    let operator = in_sandbox(&fixture, Operator::new("indexing").resource(slow));
     let running = operator.spawn(fixture.sandbox.client());
     assert!(!running.problems().is_empty());
     running.ready().await?;
@@ -71,7 +71,10 @@ async fn an_operator_with_invalid_declarations_is_never_ready_and_returns_the_er
     let operator = Operator::new("twice").resource(twice()).resource(twice());
     let mut running = operator.spawn(fixture.sandbox.client());
     assert!(running.ready().await.is_err());
-    let error = running.ended().await.expect_err("it makes no sense");
+    let error = running
+        .ended()
+        .await
+        .expect_err("the kind is declared twice");
     assert!(matches!(error, Error::DeclaredTwice { .. }), "{error}");
     Ok(())
 }
@@ -87,9 +90,9 @@ async fn an_operator_whose_kind_is_missing_reports_a_problem() -> TestResult {
             |scripts, cx| Box::pin(scripts.run(cx)),
         )
         .build();
-    let operator = here(&fixture, Operator::new("missing").resource(resource));
+    let operator = in_sandbox(&fixture, Operator::new("missing").resource(resource));
     let running = operator.spawn(fixture.sandbox.client());
-    let problem = eventually("the missing kind is told", async || {
+    let problem = eventually("the missing kind is reported", async || {
         let problems = running.problems();
         problems
             .into_iter()
@@ -116,7 +119,7 @@ async fn an_operator_stops_when_its_handle_is_dropped() -> TestResult {
         .build();
     let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let operator = Operator::new("dropped").resource(handlers).handlers(hooks);
-    let running = here(&fixture, operator).spawn(fixture.sandbox.client());
+    let running = in_sandbox(&fixture, operator).spawn(fixture.sandbox.client());
     running.ready().await?;
     drop(running);
     assert_eq!(fixture.next_report().await, "cleaned up");

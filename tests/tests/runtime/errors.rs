@@ -1,4 +1,4 @@
-//! Handlers that fail: retried, given up, interrupted, and never fatal to others.
+//! Handlers that fail: retries, permanent failures, timeouts, and effects on other handlers.
 
 use std::time::Duration;
 
@@ -134,7 +134,7 @@ async fn a_timeout_interrupts_a_running_handler() -> TestResult {
     operator.stop().await
 }
 
-/// A size that must be a number, which the schema of the tests does not demand.
+/// A size that must be a number, which the schema of the tests does not require.
 #[derive(Deserialize)]
 struct StrictWidget {
     #[expect(dead_code, reason = "it only has to decode")]
@@ -149,38 +149,42 @@ struct StrictSpec {
 
 #[tokio::test]
 async fn a_decode_error_is_recorded_on_the_object_which_can_still_be_deleted() -> TestResult {
-    async fn seen(scripts: &HandlerScripts, cx: &mut Change<StrictWidget>) -> HandlerResult {
+    async fn report(scripts: &HandlerScripts, cx: &mut Change<StrictWidget>) -> HandlerResult {
         scripts.report_call(cx)
     }
     let mut fixture = HandlerFixture::new("undecodable").await?;
     let resource = Resource::<StrictWidget, HandlerScripts>::new(fixture.spec(), &fixture.scripts)
         .change(
             ChangeHandler::new("create_fn", On::create()).backoff(Duration::from_secs(3600)),
-            |scripts, cx| Box::pin(seen(scripts, cx)),
+            |scripts, cx| Box::pin(report(scripts, cx)),
         )
         .change(
             ChangeHandler::new("delete_fn", On::delete()),
-            |scripts, cx| Box::pin(seen(scripts, cx)),
+            |scripts, cx| Box::pin(report(scripts, cx)),
         )
         .build();
     let odd = json!({"spec": {"size": "large"}});
     fixture.objects.create("listed", odd.clone()).await?;
     fixture.create("old", 1).await?;
     let operator = fixture.start(resource).await?;
-    assert_eq!(fixture.next_call().await.object, "old", "the list goes on");
+    assert_eq!(
+        fixture.next_call().await.object,
+        "old",
+        "the other listed objects are handled"
+    );
     fixture.wait_until_handled("old", 1).await?;
     fixture.objects.create("watched", odd).await?;
     fixture.create("even", 2).await?;
     assert_eq!(
         fixture.next_call().await.object,
         "even",
-        "the watch goes on"
+        "later objects are handled"
     );
     fixture.wait_until_handled("even", 2).await?;
     for name in ["listed", "watched"] {
         fixture
             .objects
-            .wait_until(name, "the mistake is recorded", |it| {
+            .wait_until(name, "the decode error is recorded", |it| {
                 records(it).get("create_fn").is_some_and(|record| {
                     let message = record["message"].as_str().unwrap_or_default();
                     message.contains("does not fit its type")
@@ -207,7 +211,7 @@ async fn a_patch_that_the_api_server_rejects_is_a_failed_attempt() -> TestResult
     fixture.create("one", 1).await?;
     fixture
         .objects
-        .wait_until("one", "the rejection is explained", |it| {
+        .wait_until("one", "the rejection is recorded", |it| {
             records(it).get("create_fn").is_some_and(|record| {
                 let message = record["message"].as_str().unwrap_or_default();
                 message.contains("does not accept") && message.contains("not a label!")
@@ -284,12 +288,12 @@ spec: {policyName: $NAMESPACE, validationActions: [Deny]}
     fixture.create("fine", 1).await?;
     fixture.wait_until_handled("fine", 1).await?;
     let events = fixture.sandbox.objects("v1", "Event").await?;
-    try_eventually("the rejection is told", async || {
+    try_eventually("the rejection is posted", async || {
         let events = events.api().list(&Default::default()).await?;
-        let told = |message: &str| message.contains("no records here");
+        let is_rejection = |message: &str| message.contains("no records here");
         Ok(events
             .into_iter()
-            .find(|event| event.data["message"].as_str().is_some_and(told)))
+            .find(|event| event.data["message"].as_str().is_some_and(is_rejection)))
     })
     .await?;
     let bindings = fixture

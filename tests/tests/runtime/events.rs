@@ -1,4 +1,4 @@
-//! Event handlers: called for what is seen, silent, and without a trace.
+//! Event handlers: called for every watch event, without progress and without retries.
 
 use kopf_runtime::{EventHandler, HandlerError, ValueTest};
 use kopf_tests::TestResult;

@@ -1,4 +1,4 @@
-//! What the generator makes of a manifest for the cluster, and the permissions in it one by one.
+//! The RBAC and webhook manifests that the generator makes, and their single permissions.
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -11,13 +11,13 @@ use kopf_tests::{Sandbox, TestFailure, TestResult, User, eventually};
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
-/// What the generator makes of a manifest.
+/// The manifests that the generator makes.
 pub(crate) struct GeneratedManifests {
     pub(crate) rbac: Vec<Value>,
     pub(crate) webhooks: Vec<Value>,
 }
 
-/// One thing that an account may do.
+/// One permission: a verb on a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Permission {
     pub(crate) namespace: Option<String>,
@@ -50,12 +50,12 @@ impl GeneratedManifests {
         User::new(format!("system:serviceaccount:{operator}:{operator}"))
     }
 
-    /// Each permission by itself.
+    /// All permissions, one verb on one resource each.
     pub(crate) fn permissions(&self) -> Vec<Permission> {
         self.rbac.iter().flat_map(permissions).collect()
     }
 
-    /// The same roles, one permission short.
+    /// The same roles without one permission.
     pub(crate) fn rbac_without(&self, missing: &Permission) -> Vec<Value> {
         let mut rbac = self.rbac.clone();
         for role in &mut rbac {
@@ -106,7 +106,7 @@ fn permissions(role: &Value) -> impl Iterator<Item = Permission> + use<> {
     found.into_iter()
 }
 
-/// Applies roles, and waits until the permissions of `account` are there or not, as told.
+/// Applies roles, and waits until each expected permission of `account` is granted or not.
 pub(crate) async fn grant(
     sandbox: &Sandbox,
     account: &User,
@@ -114,12 +114,12 @@ pub(crate) async fn grant(
     expected: &[(Permission, bool)],
 ) -> TestResult {
     for document in rbac {
-        // The account itself is played by a client certificate of its name.
+        // A client certificate of its name stands in for the service account.
         if document["kind"] != "ServiceAccount" {
             sandbox.apply(&document.to_string()).await?;
         }
     }
-    eventually("the permissions are as they should be", async || {
+    eventually("the permissions are in force", async || {
         for (permission, granted) in expected {
             if permission.is_granted(sandbox, account).await.ok()? != *granted {
                 return None;

@@ -1,4 +1,4 @@
-//! Health checks of operators in processes of their own: what they say when things go wrong.
+//! Health endpoints of operators in processes of their own: liveness, readiness, probes, pauses.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ impl HealthFixture {
         HealthOperator::start(builder).await
     }
 
-    /// An operator that is about to be started.
+    /// Prepares to start the operator.
     fn prepare(&self, account: &User) -> Result<ChildProcessBuilder, TestFailure> {
         let builder = self
             .sandbox
@@ -128,7 +128,7 @@ async fn liveness_fails_for_blocked_threads_and_not_for_a_handler_that_never_end
         .create("waits", json!({"spec": {"do": "wait"}}))
         .await?;
     target.process.wait_for_log("waiting for ever").await?;
-    // Longer than a part may be late.
+    // Longer than `stuck_after`.
     let begun = Instant::now();
     while begun.elapsed().as_secs() < 5 {
         assert_eq!(target.get(LIVENESS).await?.status, 200);
@@ -168,22 +168,22 @@ async fn without_the_api_server_liveness_passes_and_readiness_reports_the_proble
 #[tokio::test]
 async fn readiness_names_a_missing_permission() -> TestResult {
     let fixture = HealthFixture::open("no-leave").await?;
-    let account = fixture.sandbox.user("nobody");
+    let account = fixture.sandbox.user("unprivileged");
     let target = fixture.start_as(&account, &["--standalone"], &[]).await?;
-    let unready = eventually("the permission is missed", async || {
+    let unready = eventually("the missing permission is reported", async || {
         let unready = target.until(READINESS, 503).await.ok()?;
         problems(&unready)
             .contains("is forbidden")
             .then_some(unready)
     })
     .await?;
-    let told = problems(&unready);
+    let reported = problems(&unready);
     let missing = format!(
         r#"User \"{}\" cannot list resource \"widgets\" in API group \"{}\" in the namespace"#,
         account.name(),
         fixture.sandbox.group()
     );
-    assert!(told.contains(&missing), "{told} lacks {missing}");
+    assert!(reported.contains(&missing), "{reported} lacks {missing}");
     assert_eq!(target.get(LIVENESS).await?.status, 200);
     Ok(())
 }
@@ -195,7 +195,7 @@ async fn the_results_of_probe_handlers_are_cached_for_ten_seconds() -> TestResul
     let failure_file = folder.path().join("failure");
     let file = failure_file.to_string_lossy();
     let target = fixture.start(&[("HEALTH_FAILURE_FILE", &file)]).await?;
-    // It may still say why it does not act, but has not asked the probes more than once.
+    // The operator may not have called the probe handlers yet, or once.
     let starting = target.until(LIVENESS, 200).await?;
     assert!(
         [Value::Null, json!(0)].contains(&starting["count"]),
@@ -203,8 +203,8 @@ async fn the_results_of_probe_handlers_are_cached_for_ten_seconds() -> TestResul
     );
     assert!(starting["problems"].is_null(), "{starting}");
     target.until(READINESS, 200).await?;
-    // Somebody has asked before: the first answer that is another one has just been made.
-    let first = eventually("the probes are asked again", async || {
+    // The readiness checks have filled the cache: a new count is a fresh result.
+    let first = eventually("the probe handlers are called again", async || {
         let answer = target.get(LIVENESS).await.ok()?.json();
         (answer["count"].as_u64() >= Some(1)).then_some(answer)
     })
@@ -254,7 +254,7 @@ async fn slow_and_malformed_requests_do_not_block_the_health_endpoint() -> TestR
         assert_eq!(answer.status, status, "{request:?}: {answer:?}");
         assert!(!request.starts_with("HEAD") || answer.body.is_empty());
     }
-    // Whether the refusal can be read depends on how much was sent before it.
+    // The response can be lost if the server closes the connection while the client still writes.
     let endless = format!("GET /{long} HTTP/1.1\r\nX: {long}\r\n\r\n");
     if let Ok(refused) = target.endpoint.send(&endless).await {
         assert!([0, 400, 414, 431].contains(&refused.status), "{refused:?}");
@@ -306,10 +306,10 @@ async fn webhooks_and_probes_are_served_during_a_pause_which_health_and_metrics_
     })
     .await?;
 
-    let someone = json!({"someone": {
+    let peer = json!({"someone": {
         "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
     }});
-    peering.write(someone).await?;
+    peering.write(peer).await?;
     target
         .process
         .wait_for_log("Pausing operations: in favour of someone (priority 100).")
@@ -317,16 +317,22 @@ async fn webhooks_and_probes_are_served_during_a_pause_which_health_and_metrics_
     let paused = json!({"reason": "peers", "message": "in favour of someone (priority 100)"});
     let alive = target.until(LIVENESS, 200).await?;
     assert_eq!(alive["kopf-gen.dev/paused"], paused);
-    assert!(alive["count"].is_u64(), "probe handlers are asked: {alive}");
+    assert!(
+        alive["count"].is_u64(),
+        "probe handlers are called: {alive}"
+    );
     let ready = target.until(READINESS, 200).await?;
     assert_eq!(
         ready,
         json!({"ready": true, "problems": [], "paused": paused})
     );
-    let told = metrics(&target).await?;
-    assert_eq!(told.value("kopf_paused", &[("reason", "peers")]), Some(1.0));
-    assert_eq!(told.value("kopf_paused", &[("reason", "tie")]), Some(0.0));
-    assert_eq!(told.value("kopf_peers", &[]), Some(1.0));
+    let values = metrics(&target).await?;
+    assert_eq!(
+        values.value("kopf_paused", &[("reason", "peers")]),
+        Some(1.0)
+    );
+    assert_eq!(values.value("kopf_paused", &[("reason", "tie")]), Some(0.0));
+    assert_eq!(values.value("kopf_peers", &[]), Some(1.0));
 
     let denied = fixture.widgets.create("refused", refused).await;
     assert!(denied.is_err(), "the webhook is served");
@@ -371,10 +377,10 @@ async fn a_standby_replica_is_ready_and_reports_that_it_is_not_the_leader() -> T
     let other = fixture.start_as(&account, &namespace, &lease).await?;
     let ready = other.until(READINESS, 200).await?;
     assert_eq!(ready["paused"]["reason"], "standby");
-    let told = metrics(&other).await?;
-    assert_eq!(told.value("kopf_leader", &[]), Some(0.0));
+    let values = metrics(&other).await?;
+    assert_eq!(values.value("kopf_leader", &[]), Some(0.0));
     assert_eq!(
-        told.value("kopf_paused", &[("reason", "standby")]),
+        values.value("kopf_paused", &[("reason", "standby")]),
         Some(1.0)
     );
     assert_eq!(leader.process.terminate().await?, Ending::Exit(0));

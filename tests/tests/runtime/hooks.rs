@@ -1,4 +1,4 @@
-//! What happens to the operator as a whole: startup before everything, cleanup after it.
+//! Startup and cleanup handlers of the operator.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ async fn no_request_is_sent_before_the_startup_handlers_have_succeeded() -> Test
                     cx.settings().posting.enabled = false;
                     return Err(HandlerError::temporary("not yet").after(Duration::ZERO));
                 }
-                assert!(!cx.settings().posting.enabled, "what was changed stays");
+                assert!(!cx.settings().posting.enabled, "changed settings are kept");
                 scripts.wait_for_release().await;
                 Ok(())
             })
@@ -147,13 +147,13 @@ async fn cleanup_handlers_run_after_all_other_handlers_and_have_a_client() -> Te
     tokio::task::yield_now().await;
     fixture.scripts.release();
     running.await??;
-    let told = [
+    let reports = [
         fixture.next_report().await,
         fixture.next_report().await,
         fixture.next_report().await,
         fixture.next_report().await,
     ];
-    assert_eq!(told, ["created one", "flaky 0", "tear_down", "flaky 1"]);
+    assert_eq!(reports, ["created one", "flaky 0", "tear_down", "flaky 1"]);
     Ok(())
 }
 

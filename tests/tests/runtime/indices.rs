@@ -1,4 +1,4 @@
-//! Indices: complete before anything is handled, right afterwards, and found from everywhere.
+//! Indices: complete before any handler runs, updated with the objects, readable in all handlers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::HandlerFixture;
 
-/// The names of ConfigMaps by what their `widget` says.
+/// The names of ConfigMaps by their `widget`.
 #[derive(Clone, Copy)]
 pub(crate) struct ByWidget;
 
@@ -38,7 +38,7 @@ const CONFIG_MAP: ResourceSpec = ResourceSpec {
     status: StatusSubresource::Absent,
 };
 
-/// The state of an operator whose function of the index takes some time.
+/// The state of an operator whose index function takes some time.
 struct IndexFunction {
     pace: Duration,
     failures: AtomicU32,
@@ -52,7 +52,7 @@ impl IndexFunction {
         }
     }
 
-    /// The ConfigMap by its `widget`, unless its `mood` is bad.
+    /// Indexes a ConfigMap by its `widget`; `mood` selects an error.
     async fn by_widget(&self, cx: &mut Indexing<ConfigMap>) -> IndexResult<ByWidget> {
         tokio::time::sleep(self.pace).await;
         let data = cx.object().data.clone().unwrap_or_default();
@@ -66,7 +66,7 @@ impl IndexFunction {
                 return Err(HandlerError::temporary("later").after(soon));
             }
             Some("permanent") => return Err(HandlerError::permanent("never")),
-            Some("panic") => panic!("told to"),
+            Some("panic") => panic!("as requested"),
             _ => {}
         }
         let name = cx.name().to_owned();
@@ -75,7 +75,7 @@ impl IndexFunction {
     }
 }
 
-/// ConfigMaps that have nothing but an index.
+/// ConfigMaps with an index and no other handlers.
 pub(crate) fn indexed(handler: IndexHandler, pace: Duration) -> ResourceHandlers {
     with_index(handler, &Arc::new(IndexFunction::new(pace)))
 }
@@ -300,7 +300,7 @@ async fn handlers_wait_for_the_index_of_a_kind_that_cannot_be_listed() -> TestRe
     let maps = || RequestMatch::any().path("configmaps").not_watches();
     let (proxy, operator) = fixture.start_operator_through_proxy(operator).await?;
     proxy.always(maps(), Fault::Answer(StatusCode::FORBIDDEN));
-    eventually("it was asked in vain", async || {
+    eventually("the list was rejected twice", async || {
         let requests = proxy.requests();
         let asked = requests.iter().filter(|it| it.uri.contains("configmaps"));
         (asked.count() >= 2).then_some(())
@@ -366,16 +366,16 @@ async fn all_kinds_of_handlers_can_read_an_index() -> TestResult {
             it.data["status"]["sub"] == json!(["map"])
         })
         .await?;
-    let mut told = Vec::new();
-    while told.len() < 3 {
-        let said = fixture.next_report().await;
-        if !told.contains(&said) {
-            told.push(said);
+    let mut reports = Vec::new();
+    while reports.len() < 3 {
+        let report = fixture.next_report().await;
+        if !reports.contains(&report) {
+            reports.push(report);
         }
     }
-    told.sort();
+    reports.sort();
     assert_eq!(
-        told,
+        reports,
         ["daemon Some(\"map\")", "event [\"map\"]", "timer [\"one\"]"]
     );
     operator.stop().await
@@ -436,9 +436,9 @@ async fn after_a_pause_indices_are_complete_before_any_handler_runs() -> TestRes
     let before = fixture.wait_until_handled("before", 1).await?;
     assert_eq!(before.data["status"]["found"], json!(["goes"]));
 
-    let rival = json!({"priority": 100, "lifetime": 600, "lastseen": "2100-01-01T00:00:00+00:00"});
-    peering.write(json!({"rival": rival})).await?;
-    eventually("the operator has noticed the rival", async || {
+    let other = json!({"priority": 100, "lifetime": 600, "lastseen": "2100-01-01T00:00:00+00:00"});
+    peering.write(json!({"other": other})).await?;
+    eventually("the operator has paused", async || {
         let report = health.get("/readyz").await.ok()?.json();
         (report["paused"]["reason"] == "peers").then_some(())
     })
@@ -447,7 +447,7 @@ async fn after_a_pause_indices_are_complete_before_any_handler_runs() -> TestRes
     maps.wait_gone("goes").await?;
     maps.create("comes", widget("one")).await?;
     fixture.create("after", 2).await?;
-    peering.write(json!({"rival": null})).await?;
+    peering.write(json!({"other": null})).await?;
     let after = fixture.wait_until_handled("after", 2).await?;
     assert_eq!(after.data["status"]["found"], json!(["comes"]));
     let requests = fixture.sandbox.count_requests_of(&operator.user).await?;

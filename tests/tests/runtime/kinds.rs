@@ -1,4 +1,4 @@
-//! Kinds that differ from the usual one: built-in, sensitive, cluster-wide, without `/status`.
+//! Special kinds: built-in, sensitive, cluster-scoped, without a status subresource.
 
 use std::sync::Arc;
 

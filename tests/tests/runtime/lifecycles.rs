@@ -1,4 +1,4 @@
-//! Which handlers run first, how many before the next write, and how often.
+//! Lifecycles: the order of handlers, and how many run before the next write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,8 +77,8 @@ async fn a_failed_handler_lets_others_run_first_unless_the_lifecycle_is_one_by_o
     Ok(())
 }
 
-/// Does three parts in the way that its parameter says.
-async fn in_parts(scripts: &HandlerScripts, cx: &mut Change<Value>) -> HandlerResult {
+/// Runs three sub-handlers with the lifecycle of its parameter.
+async fn run_sub_handlers(scripts: &HandlerScripts, cx: &mut Change<Value>) -> HandlerResult {
     scripts.report_call(cx)?;
     let lifecycle = match cx.param().and_then(Value::as_str) {
         Some("at once") => Lifecycle::AllAtOnce,
@@ -102,9 +102,9 @@ async fn sub_handlers_have_their_own_lifecycle() -> TestResult {
     ] {
         let mut fixture = HandlerFixture::new(name).await?;
         let handler = ChangeHandler::new("create_fn", On::create()).param(way);
-        let resource = fixture
-            .resource()
-            .change(handler, |scripts, cx| Box::pin(in_parts(scripts, cx)));
+        let resource = fixture.resource().change(handler, |scripts, cx| {
+            Box::pin(run_sub_handlers(scripts, cx))
+        });
         let operator = fixture.start_with(resource.build(), settings(of_handlers));
         let operator = operator.await?;
         fixture.create("one", 1).await?;

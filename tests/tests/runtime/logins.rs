@@ -1,4 +1,4 @@
-//! Own ways to authenticate: several sources, refusals, ends, and no way left.
+//! Login handlers: several sources of credentials, rejections, expiry, and no credentials left.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::fixture::HandlerFixture;
 
-/// What login handlers have to offer, one after the other; the last again and again.
+/// The credentials that login handlers return, in order; the last one repeatedly.
 #[derive(Default)]
 struct QueuedCredentials {
     main: Mutex<VecDeque<Option<Credentials>>>,
@@ -45,7 +45,7 @@ impl QueuedCredentials {
     }
 }
 
-/// A service account that may do everything.
+/// A service account with all permissions.
 const ACCOUNT: &str = r#"
 apiVersion: v1
 kind: ServiceAccount
@@ -73,19 +73,19 @@ impl<'a> ClusterCredentials<'a> {
         Ok(Self { fixture, config })
     }
 
-    /// What the certificate of the sandbox gives access to.
+    /// The credentials of the sandbox's client certificate.
     fn certified(&self) -> Credentials {
         self.config.clone().into()
     }
 
-    /// Somebody with this token, whoever that is.
+    /// Credentials with this token.
     fn with_token(&self, token: &str) -> Credentials {
         let mut config = self.config.clone();
         config.auth_info = Default::default();
         Credentials::from(config).token(token)
     }
 
-    /// A new service account.
+    /// The credentials of a new service account.
     async fn account(&self, name: &str) -> Result<Credentials, TestFailure> {
         let namespace = self.fixture.sandbox.namespace();
         let yaml = ACCOUNT.replace("$NAMESPACE", namespace);
@@ -179,7 +179,7 @@ async fn revoked_credentials_are_renewed_while_the_operator_runs() -> TestResult
     fixture.next_call().await;
     accounts.delete("first", &DeleteParams::default()).await?;
     let mut number = 1;
-    try_eventually("the first access does not work any more", async || {
+    try_eventually("the first credentials are rejected", async || {
         number += 1;
         let name = format!("object-{number}");
         fixture.create(&name, 1).await?;
@@ -208,7 +208,7 @@ async fn credentials_are_renewed_when_they_expire() -> TestResult {
     fixture.create("one", 1).await?;
     fixture.wait_until_handled("one", 1).await?;
     let mut number = 0;
-    try_eventually("the access has been renewed", async || {
+    try_eventually("the credentials are renewed", async || {
         number += 1;
         let name = format!("object-{number}");
         fixture.create(&name, 1).await?;
@@ -236,7 +236,7 @@ async fn without_valid_credentials_the_operator_ends_with_an_error() -> TestResu
     let wrong = ClusterCredentials::of(&fixture).await?.with_token("wrong");
     queued.main.lock().unwrap().push_back(Some(wrong));
     let (_stop, running) = start(operator(&fixture, &queued));
-    let ended = running.await?.expect_err("they are refused");
+    let ended = running.await?.expect_err("the API server rejects them");
     assert!(matches!(ended, Error::Login(_)), "{ended:?}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What is remembered of objects: shared by all handlers of one, and gone with it.
+//! Memos of objects: shared by all handlers of one object, and dropped with it.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::admission::fixture::{WebhookFixture, rejection};
 use crate::fixture::HandlerFixture;
 use crate::indices::ByWidget;
 
-/// Who was called for an object.
+/// The handlers that were called for an object.
 #[derive(Default)]
 struct CalledHandlers(Mutex<BTreeSet<&'static str>>);
 
@@ -35,7 +35,7 @@ impl CalledHandlers {
     }
 }
 
-/// How often somebody looked at an object.
+/// The number of calls for an object.
 #[derive(Default)]
 struct CallCount(AtomicU32);
 
@@ -114,11 +114,11 @@ async fn all_handlers_of_an_object_share_its_memo_until_it_is_deleted() -> TestR
     operator.stop().await
 }
 
-/// Passes over everything else that is told.
+/// Waits for a report, and skips all others.
 async fn wait_for(fixture: &mut HandlerFixture, report: &str) {
-    let told = async { while fixture.next_report().await != report {} };
-    let told = tokio::time::timeout(DEFAULT_TIMEOUT, told).await;
-    told.unwrap_or_else(|_| panic!("never told: {report}"));
+    let reported = async { while fixture.next_report().await != report {} };
+    let reported = tokio::time::timeout(DEFAULT_TIMEOUT, reported).await;
+    reported.unwrap_or_else(|_| panic!("never reported: {report}"));
 }
 
 #[tokio::test]
@@ -149,10 +149,10 @@ async fn webhooks_share_the_memo_of_an_existing_object_and_get_a_new_one_on_crea
     let operator = webhooks
         .start_and_wait(resource, webhooks.local_server())
         .await?;
-    let told = |status: kube::core::Status| status.message;
+    let message_of = |status: kube::core::Status| status.message;
     let tell = json!({"spec": {"tell": true}});
     for _ in 0..2 {
-        let message = told(rejection(
+        let message = message_of(rejection(
             webhooks.widgets.create("one", tell.clone()).await,
         ));
         assert!(message.ends_with("CREATE sees 0"), "{message}");
@@ -160,17 +160,19 @@ async fn webhooks_share_the_memo_of_an_existing_object_and_get_a_new_one_on_crea
     webhooks.widgets.create("one", json!({"spec": {}})).await?;
     webhooks
         .widgets
-        .wait_until("one", "somebody looked at it", |it| {
+        .wait_until("one", "the event handler was called", |it| {
             it.metadata.labels.is_some()
         })
         .await?;
-    let first = sees(&told(rejection(
+    let first = sees(&message_of(rejection(
         webhooks.widgets.merge("one", tell.clone()).await,
     )));
-    let second = sees(&told(rejection(webhooks.widgets.merge("one", tell).await)));
+    let second = sees(&message_of(rejection(
+        webhooks.widgets.merge("one", tell).await,
+    )));
     assert!(first > 10, "the event handler shares it: {first}");
-    // What the operator itself writes is reviewed, too.
-    assert!(second > first, "the other review shares it: {second}");
+    // The operator's own writes are reviewed, too.
+    assert!(second > first, "the second review shares it: {second}");
     operator.stop().await?;
     let deleting = DeleteParams::default();
     webhooks.widgets.api().delete("one", &deleting).await?;
@@ -181,10 +183,10 @@ async fn webhooks_share_the_memo_of_an_existing_object_and_get_a_new_one_on_crea
 async fn memos_that_webhooks_fill_during_a_pause_are_kept_for_handlers() -> TestResult {
     let webhooks = WebhookFixture::new("early-memos").await?;
     let peering = PeeringObject::create(&webhooks.sandbox, "default").await?;
-    let ahead = json!({"someone": {
+    let peer = json!({"someone": {
         "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
     }});
-    peering.write(ahead).await?;
+    peering.write(peer).await?;
     let resource = webhooks
         .resource()
         .memo::<CallCount>()
@@ -216,11 +218,13 @@ async fn memos_that_webhooks_fill_during_a_pause_are_kept_for_handlers() -> Test
         webhooks.widgets.merge("one", edit).await?;
     }
     peering.write(json!({"someone": null})).await?;
-    let noticed = webhooks
+    let labelled = webhooks
         .widgets
-        .wait_until("one", "it is noticed", |it| it.metadata.labels.is_some())
+        .wait_until("one", "the event handler was called", |it| {
+            it.metadata.labels.is_some()
+        })
         .await?;
-    let looks = noticed.metadata.labels.unwrap_or_default()["looks"].clone();
+    let looks = labelled.metadata.labels.unwrap_or_default()["looks"].clone();
     assert_eq!(looks, "2", "the creation does not count, both edits do");
     operator.stop().await
 }

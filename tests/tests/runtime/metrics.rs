@@ -1,4 +1,4 @@
-//! What an operator counts, as Prometheus sees it, and as the documentation says.
+//! Metrics of an operator, compared with the documentation and with its work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::health::{HealthFixture, HealthOperator};
 
-/// Where the metrics are documented.
+/// The page that documents the metrics.
 const DOCUMENTED: &str = include_str!("../../../docs/observability.md");
 
 pub(crate) async fn metrics(target: &HealthOperator) -> Result<PrometheusText, TestFailure> {
@@ -157,7 +157,7 @@ async fn no_metric_label_names_an_object() -> TestResult {
     .await?;
     let body = target.get("/metrics").await?.body;
     assert!(!body.contains("very-special-name"));
-    // Only codes that the API server has answered with come to those at the start.
+    // New status codes of the API server add lines.
     let added = body.lines().count() - before;
     assert!(added < 10, "{added} more lines");
     Ok(())

@@ -1,4 +1,4 @@
-//! Several operators on the same objects: who handles them, and who waits for whom.
+//! Peering: several operators on the same objects, of which one is active.
 
 use kopf_tests::child_process::{ChildProcess, Ending, Signal};
 use kopf_tests::peering::{LEGACY_GROUP, PeeringObject};
@@ -56,7 +56,7 @@ impl PeeringFixture {
         Ok(builder.start()?)
     }
 
-    /// Runs a command of the operator and returns how it ended.
+    /// Runs a command of the operator; returns its exit status and output.
     async fn command(&self, arguments: &[&str]) -> Result<(Ending, String), TestFailure> {
         let process = self
             .sandbox
@@ -85,7 +85,7 @@ impl PeeringFixture {
         assert_eq!(
             operator_of(&waiting),
             Some(operator),
-            "who handled {object}"
+            "the operator that handled {object}"
         );
         Ok(())
     }
@@ -95,7 +95,7 @@ fn operator_of(object: &DynamicObject) -> Option<&str> {
     object.data["status"]["by"].as_str()
 }
 
-/// How often the log notes this about an object.
+/// The number of such notes about an object in the log.
 fn count_notes(operator: &ChildProcess, what: &str, object: &str) -> usize {
     operator
         .log()
@@ -103,7 +103,7 @@ fn count_notes(operator: &ChildProcess, what: &str, object: &str) -> usize {
         .count()
 }
 
-/// Waits until the log has a text so many times.
+/// Waits until a text is in the log this many times.
 async fn wait_for_log_count(operator: &ChildProcess, text: &str, times: usize) -> TestResult {
     eventually(&format!("{times} times {text:?}"), async || {
         (operator.log().matches(text).count() >= times).then_some(())
@@ -260,9 +260,9 @@ async fn stealth_keeps_keep_alives_out_of_the_log() -> TestResult {
 
     let quiet = fixture.start_with("quiet", &scope, &[lively[0], ("REPLICA_STEALTH", "1")])?;
     let renewals = async |than: &Value| {
-        eventually("a sign of life", async || {
-            let seen = peering.records().await.ok()?.get("quiet")?["lastseen"].clone();
-            (seen != *than).then_some(seen)
+        eventually("the record is renewed", async || {
+            let lastseen = peering.records().await.ok()?.get("quiet")?["lastseen"].clone();
+            (lastseen != *than).then_some(lastseen)
         })
         .await
     };
@@ -391,7 +391,7 @@ async fn wrong_clocks_neither_block_operators_nor_let_two_run() -> TestResult {
     deployed.wait_for_log("in favour of dev").await?;
     fixture.create("two").await?;
     fixture.handled_by("two", "dev").await?;
-    // One a second: longer than the lifetime, and all look two hours old.
+    // One per second: longer than the lifetime, and all with a time two hours ago.
     wait_for_log_count(&dev, "Keep-alive in \"default\"", 6).await?;
     assert!(!deployed.log().contains(RESUMING));
     dev.kill().await?;

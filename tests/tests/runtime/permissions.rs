@@ -1,4 +1,4 @@
-//! Operators of some namespaces, with the roles that the generator emits for them and no others.
+//! Operators of some namespaces, with exactly the roles that the generator makes for them.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ resources:
         cluster_wide
             .into_iter()
             .all(|it| it.resource == "customresourcedefinitions"),
-        "what is in namespaces is granted there"
+        "namespaced resources are granted in their namespaces"
     );
     define(&operator_sandbox, peering::GROUP).await?;
     let peerings = [

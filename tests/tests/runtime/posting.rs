@@ -1,4 +1,4 @@
-//! Kubernetes events: what is posted, how often, and by what right.
+//! Kubernetes events: which are posted, how they are aggregated, and with which permissions.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,9 @@ impl HandlerFixture {
         Ok(events.list(&ListParams::default()).await?.items)
     }
 
-    /// Waits for events: their type, reason, message and count, in order of their texts.
-    async fn events_are(&self, expected: &[&str]) -> TestResult {
-        let told = |event: &Event| {
+    /// Waits until exactly these events exist: type, reason, count and message, sorted.
+    async fn wait_for_events(&self, expected: &[&str]) -> TestResult {
+        let line = |event: &Event| {
             let text = |it: &Option<String>| it.clone().unwrap_or_default();
             let count = event.count.unwrap_or_default();
             format!(
@@ -36,13 +36,13 @@ impl HandlerFixture {
             )
         };
         let waited = try_eventually("the events are there", async || {
-            let mut events: Vec<String> = self.events().await?.iter().map(told).collect();
+            let mut events: Vec<String> = self.events().await?.iter().map(line).collect();
             events.sort();
             Ok((events == expected).then_some(()))
         })
         .await;
         if waited.is_err() {
-            let events: Vec<String> = self.events().await?.iter().map(told).collect();
+            let events: Vec<String> = self.events().await?.iter().map(line).collect();
             return Err(TestFailure::new(format!("{events:#?}")));
         }
         Ok(())
@@ -73,7 +73,7 @@ async fn handlers_post_events_of_all_types_on_their_object() -> TestResult {
         .await?;
     fixture.create("one", 1).await?;
     fixture
-        .events_are(&[
+        .wait_for_events(&[
             "Error SomeReason 1x Some exception: invalid digit found in string",
             "Normal Finished 1x All handlers succeeded.",
             "Normal SomeReason 1x Some message",
@@ -94,9 +94,9 @@ async fn handlers_post_events_of_all_types_on_their_object() -> TestResult {
 async fn the_posting_level_and_switch_suppress_events() -> TestResult {
     let mut fixture = HandlerFixture::new("level").await?;
     fixture.script("create_fn", |cx| {
-        cx.info("Info", "not told");
-        cx.warn("Warn", "told");
-        cx.event("Normal", "Event", "told whatever the level is");
+        cx.info("Info", "not posted");
+        cx.warn("Warn", "posted");
+        cx.event("Normal", "Event", "posted at any level");
         Ok(())
     });
     let mut settings = Settings::default();
@@ -107,9 +107,9 @@ async fn the_posting_level_and_switch_suppress_events() -> TestResult {
         .await?;
     fixture.create("one", 1).await?;
     fixture
-        .events_are(&[
-            "Normal Event 1x told whatever the level is",
-            "Warning Warn 1x told",
+        .wait_for_events(&[
+            "Normal Event 1x posted at any level",
+            "Warning Warn 1x posted",
         ])
         .await?;
     operator.stop().await?;
@@ -153,7 +153,7 @@ async fn events_can_be_posted_on_other_objects_but_not_on_events() -> TestResult
     let operator = fixture.start(fixture.handlers([created()])).await?;
     fixture.create("one", 1).await?;
     fixture
-        .events_are(&["Normal Made 1x by one", "Warning Raw 1x by one"])
+        .wait_for_events(&["Normal Made 1x by one", "Warning Raw 1x by one"])
         .await?;
     let kinds = fixture.events().await?.into_iter();
     let about: BTreeMap<_, _> = kinds
@@ -175,7 +175,7 @@ async fn log_lines_of_handlers_become_events_if_enabled() -> TestResult {
     let mut fixture = HandlerFixture::new("lines").await?;
     fixture.script("create_fn", |cx| {
         let subscriber = tracing_subscriber::registry().with(EventLayer);
-        let _here = subscriber.set_default();
+        let _guard = subscriber.set_default();
         info!(size = 3, "made {}", cx.name());
         warn!("almost full");
         debug!("of no interest");
@@ -188,7 +188,7 @@ async fn log_lines_of_handlers_become_events_if_enabled() -> TestResult {
         .await?;
     fixture.create("one", 1).await?;
     fixture
-        .events_are(&[
+        .wait_for_events(&[
             "Error Logging 1x Handler 'create_fn' failed permanently: no",
             "Normal Finished 1x Creation is processed: 0 succeeded; 1 failed.",
             "Normal Logging 1x made one size=3",
@@ -268,6 +268,6 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
         .namespaces(Namespaces::Only(vec![own]));
     let operator = fixture.start_as(user, operator).await?;
     fixture.create("one", 1).await?;
-    fixture.events_are(&["Normal Said 2x twice"]).await?;
+    fixture.wait_for_events(&["Normal Said 2x twice"]).await?;
     operator.stop().await
 }

@@ -1,4 +1,4 @@
-//! The operator as a process: exit codes, hostile surroundings, and stopping in the middle of work.
+//! The operator as a process: exit codes, broken environments, and stopping under load.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_flaky-operator");
 
-/// A kind, and an operator for it as a program.
+/// A kind, and a program that is an operator for it.
 struct ProcessFixture {
     sandbox: Sandbox,
     objects: Objects,
@@ -29,7 +29,7 @@ impl ProcessFixture {
             .env("KOPF_RUN_NAMESPACE", self.sandbox.namespace()))
     }
 
-    /// The operator as a script starts it; `$OPERATOR` is the program.
+    /// Prepares to start the operator by a shell script; `$OPERATOR` is the program.
     fn scripted(&self, script: &str) -> Result<ChildProcessBuilder, TestFailure> {
         let builder = self.builder("/bin/bash")?.env("OPERATOR", OPERATOR);
         Ok(builder.arg("-c").arg(script))
@@ -58,7 +58,7 @@ async fn the_exit_code_depends_on_the_reason_of_the_end() -> TestResult {
         let ending = process.wait().await?;
         Ok((ending, process.log()))
     };
-    for (variable, argument, code, said) in [
+    for (variable, argument, code, message) in [
         ("A", "--nonsense", 2, "unexpected argument '--nonsense'"),
         (
             "FLAKY_FAIL_STARTUP",
@@ -79,7 +79,7 @@ async fn the_exit_code_depends_on_the_reason_of_the_end() -> TestResult {
             .arg(argument);
         let (ending, log) = ending(builder).await?;
         assert_eq!(ending, Ending::Exit(code), "{log}");
-        assert!(log.contains(said), "{log}");
+        assert!(log.contains(message), "{log}");
     }
     let nowhere = fixture.builder(OPERATOR)?.env("KUBECONFIG", "/nowhere");
     let (ended, log) = ending(nowhere).await?;
@@ -128,7 +128,7 @@ async fn the_operator_works_with_all_descriptors_closed() -> TestResult {
 #[tokio::test]
 async fn the_operator_works_without_home_user_and_writable_files() -> TestResult {
     let fixture = ProcessFixture::new("bare").await?;
-    // A program that writes into any file does not survive a limit of zero bytes.
+    // With a file size limit of zero bytes, a program that writes to a file is killed.
     let process = fixture
         .scripted(
             "ulimit -f 0; cd /; exec env -i KUBECONFIG=\"$KUBECONFIG\" FLAKY_GROUP=\"$FLAKY_GROUP\" \
@@ -218,10 +218,10 @@ spec:
         .start()?;
     assert_eq!(refused.wait().await?, Ending::Exit(6), "{}", refused.log());
     let group = fixture.sandbox.group();
-    let told = format!(
+    let message = format!(
         "the CustomResourceDefinition samples.{group} was not applied: the server does not accept its names"
     );
-    refused.wait_for_log(&told).await?;
+    refused.wait_for_log(&message).await?;
     refused.wait_for_log("is already in use").await?;
     let api_version = "apiextensions.k8s.io/v1";
     let kind = "CustomResourceDefinition";
@@ -243,7 +243,7 @@ async fn a_flag_variable_accepts_yes_and_no_values() -> TestResult {
             &["--no-log-prefix"],
             false,
         ),
-        // A flag that is off contradicts nothing: a namespace is given as well.
+        // A flag that is off does not conflict with the given namespace.
         (
             vec![("KOPF_RUN_ALL_NAMESPACES", "off"), ("KOPF_RUN_QUIET", "0")],
             &["-v"],
@@ -324,8 +324,8 @@ async fn stopping_under_load_is_quick_and_loses_nothing() -> TestResult {
     }
     second.terminate().await?;
     let (before, after) = (calls(&first), calls(&second));
-    let calls_told = format!("{before} of {OBJECTS} calls before, {after} after the restart");
-    print(&format!("stopped in {stopping:?}: {calls_told}"));
+    let counts = format!("{before} of {OBJECTS} calls before, {after} after the restart");
+    print(&format!("stopped in {stopping:?}: {counts}"));
     assert!(before < OBJECTS, "there was no load");
     assert_eq!(before + after, OBJECTS, "each handler was called once");
     assert!(stopping < Duration::from_secs(5), "{stopping:?}");

@@ -1,5 +1,5 @@
-//! Replicas of one operator with a lease, each behind a proxy of its own that keeps the time of its
-//! requests, so that it can be told afterwards who did what under which lease.
+//! Replicas of one operator with a lease, each behind a proxy of its own that records the time of its
+//! requests, so that a test can check which replica acted under which lease.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use kube::api::{DynamicObject, ListParams};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
-/// The terms that `replica-operator` has.
+/// The lease settings of `replica-operator`.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(2);
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
 
-/// What a busy machine adds between a moment and the note of it.
+/// The delay of a busy machine between an action and its log line.
 pub(crate) const NOISE: Duration = Duration::from_millis(250);
 
 /// Replicas that compete for one lease.
@@ -31,15 +31,15 @@ pub(crate) struct Replicas {
     clocks: &'static [i64],
 }
 
-/// One process and the proxy that it talks through.
+/// One process and its proxy.
 pub(crate) struct ReplicaProcess {
     pub(crate) process: ChildProcess,
     pub(crate) proxy: FaultProxy,
-    /// When it went on after it was stopped.
+    /// The times at which it was resumed after SIGSTOP.
     resumed_at: Vec<Instant>,
 }
 
-/// What a handler noted.
+/// A step that a handler logged.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LoggedStep {
     pub(crate) what: String,
@@ -47,7 +47,7 @@ pub(crate) struct LoggedStep {
     pub(crate) at: Instant,
 }
 
-/// What came of all the work, for the documentation.
+/// The figures of a test, for the documentation.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseReport {
     pub(crate) repeated: usize,
@@ -55,12 +55,12 @@ pub(crate) struct LeaseReport {
     pub(crate) latest_begin: Duration,
     pub(crate) latest_step: Duration,
     pub(crate) latest_write: Duration,
-    /// What was under way when a replica was stopped, and ended when it went on.
+    /// Steps that were in progress at SIGSTOP and ended after SIGCONT.
     pub(crate) finished_after_resume: usize,
 }
 
 impl Replicas {
-    /// Three of them, with clocks that are wrong by so many seconds in turn.
+    /// Starts three replicas, whose clocks are wrong by these seconds in turn.
     pub(crate) async fn start(
         sandbox: Sandbox,
         clocks: &'static [i64],
@@ -113,7 +113,7 @@ impl Replicas {
         &self.running[name]
     }
 
-    /// Who holds the lease, once somebody does who runs.
+    /// Waits until a running replica holds the lease.
     pub(crate) async fn leader(&self) -> Result<String, TestFailure> {
         self.leader_other_than("").await
     }
@@ -132,7 +132,7 @@ impl Replicas {
         .await
     }
 
-    /// How often a text is in the logs of those that run.
+    /// The number of occurrences of a text in the logs of running replicas.
     pub(crate) fn count(&self, text: &str) -> usize {
         let logs = self.running.values().map(|it| it.process.log());
         logs.map(|log| log.matches(text).count()).sum()
@@ -150,7 +150,7 @@ impl Replicas {
         Ok(ending)
     }
 
-    /// Lets a replica go on that was stopped.
+    /// Resumes a suspended replica.
     pub(crate) fn resume(&mut self, name: &str) -> TestResult {
         let replica = self
             .running
@@ -160,13 +160,13 @@ impl Replicas {
         Ok(replica.process.signal(Signal::CONT)?)
     }
 
-    /// Makes objects whose handling takes 200 ms each, and more of them than are handled at once.
-    pub(crate) async fn load(&mut self, count: usize) -> TestResult {
+    /// Creates objects whose handler takes 200 ms each.
+    pub(crate) async fn create_objects(&mut self, count: usize) -> TestResult {
         for _ in 0..count {
             self.objects += 1;
             let name = format!("widget-{}", self.objects);
             let body = json!({"spec": {"steps": 20}});
-            eventually("the object is made", async || {
+            eventually("the object is created", async || {
                 match self.widgets.create(&name, body.clone()).await {
                     Ok(_) => Some(()),
                     Err(kube::Error::Api(status)) if status.is_already_exists() => Some(()),
@@ -179,7 +179,7 @@ impl Replicas {
     }
 
     /// Waits until a handler of this replica runs.
-    pub(crate) async fn busy(&self, name: &str) -> TestResult {
+    pub(crate) async fn wait_until_busy(&self, name: &str) -> TestResult {
         eventually("a handler runs", async || {
             let logged_steps = logged_steps(&self.replica(name).process);
             let begun = logged_steps.iter().filter(|it| it.what == "BEGIN").count();
@@ -191,8 +191,8 @@ impl Replicas {
         .await
     }
 
-    /// Waits until nothing is left to do, and checks who did what under which lease.
-    pub(crate) async fn settle(&self) -> Result<LeaseReport, TestFailure> {
+    /// Waits until all objects are handled, and checks that each step was made under a valid lease.
+    pub(crate) async fn wait_until_settled(&self) -> Result<LeaseReport, TestFailure> {
         eventually("all objects are handled", async || {
             let all = self.widgets.api().list(&ListParams::default()).await.ok()?;
             let handled = all.items.iter().filter(|it| is_handled(it)).count();
@@ -233,21 +233,21 @@ impl Replicas {
                     late <= NOISE,
                     "{name}: {write:?} is {late:?} after the lease"
                 );
-                // What was sent in time has to land before anybody else may begin.
-                let landed = history.lateness(write.answered);
+                // A write sent in time must end before another replica may start.
+                let ended = history.lateness(write.answered);
                 let margin = LEASE.saturating_sub(RENEW_DEADLINE);
-                assert!(landed <= margin, "{name}: {write:?} landed {landed:?} late");
+                assert!(ended <= margin, "{name}: {write:?} ended {ended:?} late");
                 report.latest_write = report.latest_write.max(late);
                 report.writes += 1;
             }
             report.finished_after_resume += history.finished_after_resume;
         }
         report.repeated = finished.values().filter(|count| **count > 1).count();
-        assert_eq!(finished.len(), self.objects, "every object was worked on");
+        assert_eq!(finished.len(), self.objects, "every object was handled");
         Ok(report)
     }
 
-    /// The first note of this kind by a replica after a moment.
+    /// Waits for the first start of a handler in a replica after a time.
     pub(crate) async fn first_begin(
         &self,
         name: &str,
@@ -263,7 +263,7 @@ impl Replicas {
         .await
     }
 
-    /// Which replicas began work on these objects.
+    /// The replicas that called a handler.
     pub(crate) fn workers(&self) -> BTreeSet<&str> {
         let all = self
             .running
@@ -283,7 +283,7 @@ impl LeaseReport {
     /// Prints the figures, which `--nocapture` shows.
     #[expect(clippy::print_stdout, reason = "figures for the documentation")]
     pub(crate) fn print(&self, title: &str, slowest: Duration) {
-        println!("after {title}: next leader at work within {slowest:?}, {self:?}");
+        println!("after {title}: next leader active within {slowest:?}, {self:?}");
     }
 }
 
@@ -301,11 +301,11 @@ fn is_write(request: &ProxiedRequest) -> bool {
     write && !request.uri.contains("/leases") && request.status.is_some_and(|it| it.is_success())
 }
 
-/// How long a replica could act, as far as its proxy knows.
+/// The times at which a replica held the lease, from the requests at its proxy.
 struct LeaseHistory {
-    /// When it acquired or renewed its lease: an upper bound of when it asked for that.
+    /// The times of successful lease requests, as the proxy received them.
     granted: Vec<Instant>,
-    /// When it went on after a stop, and how much more may come from that.
+    /// The times of SIGCONT, and the number of steps that may follow each.
     resumed_at: Vec<(Instant, usize)>,
     finished_after_resume: usize,
 }
@@ -317,8 +317,8 @@ impl LeaseHistory {
             let accepted = matches!(it.status, Some(StatusCode::OK | StatusCode::CREATED));
             asks && it.uri.contains("/leases") && accepted
         };
-        // A thread that is stopped between its look at the clock and the step itself makes that
-        // step when it goes on: no program can prevent that. The next step it must not make.
+        // A thread that is suspended between its check of the clock and the step makes that step
+        // when it resumes: no program can prevent that. It must not make the next step.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             granted: requests
@@ -331,7 +331,7 @@ impl LeaseHistory {
         }
     }
 
-    /// How long after the end of its time the replica did something.
+    /// The time by which an action exceeded the renew deadline.
     fn lateness(&self, at: Instant) -> Duration {
         let last = self.granted.iter().filter(|granted| **granted <= at).max();
         match last {
@@ -340,7 +340,7 @@ impl LeaseHistory {
         }
     }
 
-    /// Whether something late is the rest of what was under way when the replica was stopped.
+    /// Whether a late action was in progress when the replica was suspended.
     fn allows_after_resume(&mut self, at: Instant) -> bool {
         if self.lateness(at) <= NOISE {
             return false;
@@ -357,7 +357,7 @@ impl LeaseHistory {
     }
 }
 
-/// What the handlers of a process noted so far.
+/// The steps that the handlers of a process logged so far.
 pub(crate) fn logged_steps(process: &ChildProcess) -> Vec<LoggedStep> {
     let (here, there) = (Instant::now(), clock_gettime(ClockId::Monotonic));
     let there = Duration::new(

@@ -1,4 +1,4 @@
-//! Writes that somebody undoes: told on the object, repeated ever more slowly, never lost.
+//! Writes that a webhook or another client reverts: an event is posted, retries slow down, no change is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,13 +18,13 @@ use crate::fixture::{HandlerFixture, LAST_HANDLED};
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// Waits for an event on the object whose message has this in it.
+/// Waits for an event whose message contains this text.
 async fn wait_for_event(
     fixture: &HandlerFixture,
     part: &str,
 ) -> Result<DynamicObject, TestFailure> {
     let events = fixture.sandbox.objects("v1", "Event").await?;
-    eventually(&format!("it is told that {part}"), async || {
+    eventually(&format!("an event says that {part}"), async || {
         let events = events.api().list(&Default::default()).await.ok()?;
         events.into_iter().find(|event| {
             let message = event.data["message"].as_str();
@@ -54,7 +54,7 @@ async fn annotations_that_a_webhook_removes_slow_the_handler_down() -> TestResul
     }
     assert!(
         begun.elapsed() >= Duration::from_secs(4),
-        "pauses of 1, 1 and 2 seconds were to be made"
+        "the delays are 1, 1 and 2 seconds"
     );
     let event = wait_for_event(&fixture, "does not keep it").await?;
     let message = event.data["message"].as_str().unwrap_or_default();
@@ -91,7 +91,7 @@ async fn a_finalizer_that_a_webhook_removes_is_added_again_with_growing_delays()
     .await?;
     assert!(
         begun.elapsed() >= Duration::from_secs(4),
-        "pauses of 1, 1 and 2 seconds were to be made"
+        "the delays are 1, 1 and 2 seconds"
     );
     let event = wait_for_event(&fixture, "does not keep it").await?;
     let message = event.data["message"].as_str().unwrap_or_default();
@@ -99,7 +99,9 @@ async fn a_finalizer_that_a_webhook_removes_is_added_again_with_growing_delays()
     webhook.unregister().await?;
     fixture
         .objects
-        .wait_until("one", "it is held", |it| it.finalizers() == [FINALIZER])
+        .wait_until("one", "the finalizer is kept", |it| {
+            it.finalizers() == [FINALIZER]
+        })
         .await?;
     fixture.objects.delete("one").await?;
     fixture.objects.wait_gone("one").await?;
@@ -135,7 +137,7 @@ async fn a_handlers_patch_that_a_webhook_reverts_calls_no_handler_again() -> Tes
     operator.stop().await
 }
 
-/// Somebody who undoes every state of `one` that he does not like, as fast as he can.
+/// A client that watches the object `one` and reverts some of its states at once.
 struct RevertingClient {
     reverts: Arc<AtomicUsize>,
     task: JoinHandle<Result<(), TestFailure>>,
@@ -162,11 +164,11 @@ impl RevertingClient {
         Self { reverts, task }
     }
 
-    /// Waits for more rounds, and tells how long they took.
+    /// Waits for this many more reverts; returns the time that they took.
     async fn wait_for_reverts(&self, more: usize) -> Result<Duration, TestFailure> {
         let begun = Instant::now();
         let goal = self.reverts.load(Ordering::Relaxed) + more;
-        eventually("the rival has had his rounds", async || {
+        eventually("the other client has reverted often enough", async || {
             (self.reverts.load(Ordering::Relaxed) >= goal).then_some(())
         })
         .await?;
@@ -230,7 +232,7 @@ async fn a_patch_that_another_client_reverts_slows_the_handler_down() -> TestRes
     fixture.wait_until_handled("one", 3).await?;
     fixture
         .objects
-        .wait_until("one", "the handler has its way", |it| {
+        .wait_until("one", "the patch of the handler is kept", |it| {
             it.annotations()[LAST_HANDLED].contains("mine")
         })
         .await?;

@@ -1,4 +1,4 @@
-//! Which namespaces are served: patterns, followed as namespaces come and go.
+//! Served namespaces: patterns that apply to namespaces as they are created and deleted.
 
 use k8s_openapi::api::core::v1::Namespace;
 use kopf_runtime::{EventHandler, Namespaces, Operator, ResourceHandlers, WebhookHandler};
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::admission::fixture::{ReviewRecorder, WebhookFixture, rejection};
 use crate::fixture::HandlerFixture;
 
-/// Namespaces beside that of the sandbox, whose names begin with it.
+/// Namespaces whose names begin with that of the sandbox.
 struct SiblingNamespaces<'a> {
     fixture: &'a HandlerFixture,
     namespaces: Api<Namespace>,
@@ -73,8 +73,8 @@ fn spy(fixture: &HandlerFixture) -> ResourceHandlers {
         .build()
 }
 
-/// The stream may have begun before the object was there, or after.
-fn assert_came(seen: &str, name: &str, size: u32) {
+/// The watch may have started before or after the object was created.
+fn assert_reported(seen: &str, name: &str, size: u32) {
     let ways = [
         format!("{name} LISTED {size}"),
         format!("{name} ADDED {size}"),
@@ -106,13 +106,13 @@ async fn namespaces_that_match_are_watched_as_they_are_created_and_deleted() -> 
     SiblingNamespaces::of(&fixture)
         .create_object("not-hidden", "again", 4)
         .await?;
-    assert_came(&fixture.next_report().await, "again", 4);
+    assert_reported(&fixture.next_report().await, "again", 4);
 
     SiblingNamespaces::of(&fixture).create("late").await?;
     SiblingNamespaces::of(&fixture)
         .create_object("late", "late", 5)
         .await?;
-    assert_came(&fixture.next_report().await, "late", 5);
+    assert_reported(&fixture.next_report().await, "late", 5);
 
     SiblingNamespaces::of(&fixture).remove("late").await?;
     assert_eq!(fixture.next_report().await, "late DELETED 5");
@@ -126,7 +126,7 @@ async fn namespaces_that_match_are_watched_as_they_are_created_and_deleted() -> 
     SiblingNamespaces::of(&fixture)
         .create_object("late", "namesake", 6)
         .await?;
-    assert_came(&fixture.next_report().await, "namesake", 6);
+    assert_reported(&fixture.next_report().await, "namesake", 6);
 
     operator.stop().await?;
     let siblings = SiblingNamespaces::of(&fixture);
@@ -220,23 +220,23 @@ async fn peerings_of_all_matching_namespaces_are_used_also_of_new_ones() -> Test
     SiblingNamespaces::of(&fixture)
         .create_object("early", "one", 1)
         .await?;
-    assert_came(&fixture.next_report().await, "one", 1);
+    assert_reported(&fixture.next_report().await, "one", 1);
 
     SiblingNamespaces::of(&fixture).create("late").await?;
     outside.create_beside(&late).await?;
     let second = NamespacePeering::new(&fixture, &late);
     second.wait_for("me").await?;
-    let ahead = json!({"someone": {
+    let peer = json!({"someone": {
         "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
     }});
-    // Whoever goes ahead in one namespace goes ahead in all; who is elsewhere does not count.
-    outside.write(ahead.clone()).await?;
+    // A higher priority in one served namespace pauses the operator in all; others do not count.
+    outside.write(peer.clone()).await?;
     SiblingNamespaces::of(&fixture)
         .create_object("early", "two", 2)
         .await?;
-    assert_came(&fixture.next_report().await, "two", 2);
-    second.write(ahead).await?;
-    let unseen = eventually("the operator pauses", async || {
+    assert_reported(&fixture.next_report().await, "two", 2);
+    second.write(peer).await?;
+    let missed = eventually("the operator pauses", async || {
         let probe = format!("probe-{}", fastrand::u32(..));
         let siblings = SiblingNamespaces::of(&fixture);
         siblings.create_object("early", &probe, 0).await.ok()?;
@@ -248,7 +248,7 @@ async fn peerings_of_all_matching_namespaces_are_used_also_of_new_ones() -> Test
     })
     .await?;
     second.write(json!({"someone": null})).await?;
-    while !fixture.next_report().await.starts_with(&unseen) {}
+    while !fixture.next_report().await.starts_with(&missed) {}
 
     let records = outside.records().await?;
     assert_eq!(
@@ -258,7 +258,7 @@ async fn peerings_of_all_matching_namespaces_are_used_also_of_new_ones() -> Test
     );
     operator.stop().await?;
     let left = first.api.get("default").await?;
-    assert!(left.data["status"]["me"].is_null(), "it has left");
+    assert!(left.data["status"]["me"].is_null(), "its record is removed");
     let siblings = SiblingNamespaces::of(&fixture);
     for suffix in ["early", "late"] {
         siblings.remove(suffix).await?;
@@ -298,7 +298,7 @@ async fn webhooks_are_called_in_matching_namespaces_also_in_new_ones() -> TestRe
     let running = tokio::spawn(operator.run(webhooks.sandbox.client(), async {
         let _ = stopped.await;
     }));
-    eventually("the webhook is asked", async || {
+    eventually("the API server calls the webhook", async || {
         create_object("early", &format!("probe-{}", fastrand::u32(..)))
             .await
             .err()

@@ -1,4 +1,4 @@
-//! Kinds that are selected rather than named: by what they are, as they come and go.
+//! Selectors of kinds: by category, group, name, and as kinds are defined and undefined.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -94,8 +94,12 @@ async fn undefine(fixture: &HandlerFixture, plural: &str) -> TestResult {
     Ok(())
 }
 
-/// Tells of each event what and whose it is.
-fn spying(fixture: &HandlerFixture, selector: Selector, handler: EventHandler) -> ResourceHandlers {
+/// An event handler that reports each watch event with the kind of its object.
+fn reporting(
+    fixture: &HandlerFixture,
+    selector: Selector,
+    handler: EventHandler,
+) -> ResourceHandlers {
     Resource::<DynamicObject, HandlerScripts>::selected(selector, &fixture.scripts)
         .event(handler, |scripts, cx| {
             Box::pin(async move {
@@ -108,7 +112,7 @@ fn spying(fixture: &HandlerFixture, selector: Selector, handler: EventHandler) -
         .build()
 }
 
-fn here(fixture: &HandlerFixture, operator: Operator) -> Operator {
+fn in_sandbox(fixture: &HandlerFixture, operator: Operator) -> Operator {
     operator.namespaces(Namespaces::Only(vec![
         fixture.sandbox.namespace().to_owned(),
     ]))
@@ -118,7 +122,7 @@ async fn ready(
     fixture: &HandlerFixture,
     resource: ResourceHandlers,
 ) -> Result<RunningOperator, TestFailure> {
-    let operator = here(fixture, Operator::new("selecting").resource(resource));
+    let operator = in_sandbox(fixture, Operator::new("selecting").resource(resource));
     let running = operator.spawn(fixture.sandbox.client());
     running.ready().await?;
     Ok(running)
@@ -133,7 +137,7 @@ async fn the_kinds_of_a_category_are_watched_as_they_are_defined_and_undefined()
     let selector = Selector::category(&category);
     let operator = ready(
         &fixture,
-        spying(&fixture, selector, EventHandler::new("spy")),
+        reporting(&fixture, selector, EventHandler::new("spy")),
     )
     .await?;
     assert_eq!(fixture.next_report().await, "LISTED Doll dolls ann");
@@ -164,7 +168,7 @@ async fn a_kind_is_unwatched_when_it_leaves_the_category_and_watched_when_it_ret
     let selector = Selector::category(&category);
     let operator = ready(
         &fixture,
-        spying(&fixture, selector, EventHandler::new("spy")),
+        reporting(&fixture, selector, EventHandler::new("spy")),
     )
     .await?;
     assert_eq!(fixture.next_report().await, "LISTED Doll dolls ann");
@@ -276,7 +280,11 @@ async fn selecting_everything_watches_all_kinds_but_events() -> TestResult {
     let mut fixture = HandlerFixture::new("all-kinds").await?;
     let label = json!({"metadata": {"labels": {"only-this": "yes"}}});
     let handler = EventHandler::new("spy").label("only-this", TextTest::Present);
-    let operator = ready(&fixture, spying(&fixture, Selector::everything(), handler)).await?;
+    let operator = ready(
+        &fixture,
+        reporting(&fixture, Selector::everything(), handler),
+    )
+    .await?;
     let event = json!({
         "metadata": label["metadata"],
         "involvedObject": {"namespace": fixture.sandbox.namespace(), "name": "one", "kind": "Widget"},
@@ -311,8 +319,8 @@ async fn an_ambiguous_or_missing_selection_is_reported_until_resolved() -> TestR
         short_name: "dl",
         category: "toys",
     };
-    let selected = spying(&fixture, Selector::kind(&kind), EventHandler::new("spy"));
-    let operator = here(&fixture, Operator::new("selecting").resource(selected));
+    let selected = reporting(&fixture, Selector::kind(&kind), EventHandler::new("spy"));
+    let operator = in_sandbox(&fixture, Operator::new("selecting").resource(selected));
     let operator = operator.spawn(fixture.sandbox.client());
     let problem = async |text: &str| {
         try_eventually(text, async || {
@@ -344,11 +352,11 @@ async fn an_ambiguous_or_missing_selection_is_reported_until_resolved() -> TestR
     Ok(())
 }
 
-/// What is remembered of each Widget by handlers of the one declaration.
+/// The memo of the declared kind.
 #[derive(Default)]
 struct DeclaredMemo(std::sync::atomic::AtomicU32);
 
-/// The same of the other.
+/// The memo of the selection.
 #[derive(Default)]
 struct SelectedMemo(std::sync::atomic::AtomicU32);
 
@@ -431,10 +439,10 @@ async fn a_declared_kind_that_is_defined_later_is_handled_by_declaration_and_sel
         })
         .build();
     let group = Selector::everything().in_group(fixture.sandbox.group());
-    let selected = spying(&fixture, group, EventHandler::new("spy"));
+    let selected = reporting(&fixture, group, EventHandler::new("spy"));
     let operator = Operator::new("both").resource(declared).resource(selected);
-    let operator = here(&fixture, operator).spawn(fixture.sandbox.client());
-    try_eventually("the declared kind is missed", async || {
+    let operator = in_sandbox(&fixture, operator).spawn(fixture.sandbox.client());
+    try_eventually("the missing declared kind is reported", async || {
         let missed = "Gizmo: the server serves nothing of the sort (yet)".to_owned();
         Ok(operator.problems().contains(&missed).then_some(()))
     })
@@ -601,15 +609,18 @@ async fn objects_of_a_kind_that_is_being_deleted_are_handled_to_the_end() -> Tes
     dolls.wait_until("ann", "it is held", held).await?;
     undefine(&fixture, "dolls").await?;
     let group_version = format!("{}/v1", fixture.sandbox.group());
-    try_eventually("the server says that the kind ends", async || {
-        let client = fixture.sandbox.client();
-        let list = client.list_api_group_resources(&group_version).await?;
-        let dolls = list.resources.into_iter().find(|it| it.name == "dolls");
-        let ends = dolls.is_some_and(|it| !it.verbs.contains(&"patch".to_owned()));
-        Ok(ends.then_some(()))
-    })
+    try_eventually(
+        "discovery shows that the kind is being deleted",
+        async || {
+            let client = fixture.sandbox.client();
+            let list = client.list_api_group_resources(&group_version).await?;
+            let dolls = list.resources.into_iter().find(|it| it.name == "dolls");
+            let ends = dolls.is_some_and(|it| !it.verbs.contains(&"patch".to_owned()));
+            Ok(ends.then_some(()))
+        },
+    )
     .await?;
-    // Whoever has noticed this one has asked the server what it serves.
+    // After this event the operator has repeated discovery.
     let kites = define(&fixture, "Kite", &category).await?;
     kites.create("red", json!({"spec": {}})).await?;
     assert_eq!(fixture.next_report().await, "sees red");
@@ -653,12 +664,12 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
             user.name()
         ))
         .await?;
-    let selected = spying(
+    let selected = reporting(
         &fixture,
         Selector::category(&category),
         EventHandler::new("spy"),
     );
-    let operator = here(&fixture, Operator::new("selecting").resource(selected));
+    let operator = in_sandbox(&fixture, Operator::new("selecting").resource(selected));
     let operator = operator.spawn(fixture.sandbox.control_plane().client(&user).await?);
     dolls.create("ann", json!({"spec": {}})).await?;
     let seen = fixture.next_report().await;
@@ -691,9 +702,7 @@ async fn a_selection_with_webhooks_is_rejected() -> TestResult {
     .build();
     let operator = Operator::new("reviewing").resource(selected);
     let refused = operator.run(fixture.sandbox.client(), std::future::pending());
-    let error = refused
-        .await
-        .expect_err("nobody knows what it is asked about");
+    let error = refused.await.expect_err("a selection has no fixed kinds");
     assert!(matches!(error, Error::SelectedWebhook { .. }), "{error}");
     assert_eq!(error.exit_code(), 3);
     Ok(())

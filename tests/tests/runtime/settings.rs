@@ -1,4 +1,4 @@
-//! Settings reach what they are about.
+//! Effects of settings.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use crate::fixture::HandlerFixture;
 use crate::health::HealthFixture;
 
-/// Much less than it would take without the settings, and much more than with them.
+/// Much shorter than without the settings, and much longer than with them.
 const SOON: Duration = Duration::from_secs(15);
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_request_is_retried_after_the_request_timeout() -> TestResult {
 #[tokio::test]
 async fn a_connection_attempt_ends_at_the_connect_timeout() -> TestResult {
     let fixture = HealthFixture::open("unconnected").await?;
-    // It takes connections, and says nothing.
+    // The kernel accepts connections, and no program answers.
     let silent = TcpListener::bind(("127.0.0.1", 0)).await?;
     let folder = tempfile::tempdir()?;
     let kubeconfig = folder.path().join("kubeconfig");
@@ -192,6 +192,9 @@ async fn probe_results_are_cached_as_long_as_the_settings_say() -> TestResult {
         Ok(target.get("/healthz").await?.json()["count"].as_u64())
     };
     let first = count().await?;
-    assert!(count().await? > first, "it is asked again at once");
+    assert!(
+        count().await? > first,
+        "the probe handler is called again at once"
+    );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Starting and stopping: signals, graces, and what the command line prints.
+//! Stopping: signals and grace periods; and the `crd` command.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Where facts are kept: storages of the user's own, objects that are too big for a copy, and
-//! schemas that have no place for them.
+//! Storage of progress and diffbase: custom storages, objects too big for a copy, and schemas that
+//! prune fields.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::fixture::{HandlerFixture, LAST_HANDLED, records};
 
-/// Everything in one field of the spec: no ready storage is there.
+/// A custom storage in one field of the spec, which no provided storage uses.
 #[derive(Debug)]
 struct SpecFieldStorage;
 
@@ -218,7 +218,7 @@ async fn objects_too_big_for_a_stored_copy_are_handled_too() -> TestResult {
     operator.stop().await
 }
 
-/// Whether some form of the last handled state is there, and no record.
+/// Whether the object has a last handled state in some form, and no progress.
 fn is_handled(object: &kube::api::DynamicObject) -> bool {
     let mut ours = object
         .annotations()

@@ -1,4 +1,4 @@
-//! Lists and watches that break, and writes that do not land: nothing is lost, nothing is doubled.
+//! Broken lists, watches and writes: no change is lost, and no handler is called twice.
 
 use http::{Method, StatusCode};
 use kopf_runtime::{
@@ -102,7 +102,7 @@ async fn the_operator_waits_for_a_kind_that_is_not_served_yet() -> TestResult {
         .change(handler, |scripts, cx| Box::pin(scripts.run(cx)))
         .build();
     let operator = fixture.start(resource).await?;
-    try_eventually("the operator has asked in vain", async || {
+    try_eventually("the operator has got a 404", async || {
         let requests = fixture.sandbox.requests_of(&operator.user).await?;
         Ok(requests.into_iter().find(|request| request.code == 404))
     })
@@ -227,7 +227,7 @@ async fn a_name_filter_becomes_a_field_selector_and_finalizers_of_others_are_rem
     assert_eq!(fixture.next_call().await.object, "wanted");
     fixture
         .objects
-        .wait_until("other", "nothing holds it any more", |it| {
+        .wait_until("other", "the finalizer is removed", |it| {
             it.finalizers().is_empty()
         })
         .await?;

@@ -28,7 +28,7 @@ async fn a_timer_gets_the_newest_object_and_its_result_is_written() -> TestResul
     for size in [1, 2] {
         fixture
             .objects
-            .wait_until("one", "the result is delivered", |it| {
+            .wait_until("one", "the result is written", |it| {
                 it.data["status"]["ping"]["size"] == size
             })
             .await?;
@@ -64,7 +64,9 @@ async fn a_permanent_error_stops_a_timer_and_removes_the_finalizer() -> TestResu
     assert_eq!(fixture.next_report().await, "attempt 1");
     fixture
         .objects
-        .wait_until("one", "it is let go", |it| it.finalizers().is_empty())
+        .wait_until("one", "the finalizer is removed", |it| {
+            it.finalizers().is_empty()
+        })
         .await?;
     fixture
         .objects
@@ -106,7 +108,7 @@ async fn an_idle_timer_waits_until_the_object_is_unchanged_and_ignores_its_own_r
     assert_eq!(fixture.next_report().await, "settled at 5");
     fixture
         .objects
-        .wait_until("one", "the result is delivered", |it| {
+        .wait_until("one", "the result is written", |it| {
             it.data["status"]["settled"]["size"] == 5
         })
         .await?;
@@ -119,7 +121,9 @@ async fn an_idle_timer_waits_until_the_object_is_unchanged_and_ignores_its_own_r
     fixture.objects.merge("one", labels).await?;
     fixture
         .objects
-        .wait_until("one", "it is let go", |it| it.finalizers().is_empty())
+        .wait_until("one", "the finalizer is removed", |it| {
+            it.finalizers().is_empty()
+        })
         .await?;
     operator.stop().await
 }

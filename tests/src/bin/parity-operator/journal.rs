@@ -1,14 +1,14 @@
-//! The journal of calls, in the words of the scripts' `journal.py`.
+//! Logs calls of handlers in the format of the scripts' `journal.py`.
 
 use std::io::{self, Write as _};
 
 use kopf_runtime::{Change, DiffItem, DiffOp, FieldChange, Old, Seen, Validation};
 use serde_json::{Value, json};
 
-/// Notes one call of a change handler.
+/// Logs one call of a change handler.
 pub(crate) fn note_change(cx: &Change<Value>) {
-    // A handler restricted to a field is told about the field in Kopf, and has a context of its own
-    // here; the id ends with the path in both.
+    // Kopf passes the field to a handler restricted to one; here it has a context of its own. The
+    // id ends with the path in both.
     let path = match cx.handler_id().split_once('/') {
         Some((_, path)) if path.contains('.') => path,
         _ => "",
@@ -21,13 +21,13 @@ pub(crate) fn note_change(cx: &Change<Value>) {
     note_call(cx, &old, &part(cx.new_state()));
 }
 
-/// Notes one call of a field handler.
+/// Logs one call of a field handler.
 pub(crate) fn note_field_change(cx: &FieldChange<Value, Value>) {
     let old = known(cx.old_value()).unwrap_or(&Value::Null);
     note_call(cx, old, cx.new_value().unwrap_or(&Value::Null));
 }
 
-/// Notes one call of an event handler.
+/// Logs one call of an event handler.
 pub(crate) fn note_event(handler: &str, cx: &Seen<Value>) {
     note_line(&json!({
         "handler": handler,
@@ -36,7 +36,7 @@ pub(crate) fn note_event(handler: &str, cx: &Seen<Value>) {
     }));
 }
 
-/// Notes one review by a webhook.
+/// Logs one review by a webhook.
 pub(crate) fn note_review(cx: &Validation<Value>) {
     let spec = |state: Option<&Value>| state.map(|state| state["spec"].clone());
     note_line(&json!({
@@ -48,7 +48,7 @@ pub(crate) fn note_review(cx: &Validation<Value>) {
     }));
 }
 
-/// Notes what a daemon or timer does.
+/// Logs an action of a daemon or timer.
 pub(crate) fn note_action(handler: &str, object: &str, what: &str) {
     note_line(&json!({"handler": handler, "object": object, "does": what}));
 }
@@ -86,6 +86,6 @@ fn known<T>(old: Old<T>) -> Option<T> {
 
 fn note_line(call: &Value) {
     let line = format!("CALL {call}\n");
-    // Without a log there is nobody to tell.
+    // There is nowhere else to report to.
     let _ = io::stdout().lock().write_all(line.as_bytes());
 }

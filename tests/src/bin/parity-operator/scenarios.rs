@@ -200,7 +200,7 @@ fn background_pains(widgets: Widgets) -> Widgets {
         })
 }
 
-/// A handler that does nothing but be noted.
+/// A handler that only logs its call.
 fn noted(widgets: Widgets, handler: ChangeHandler) -> Widgets {
     widgets.change(handler, |(), cx| Box::pin(async move { note_only(cx) }))
 }

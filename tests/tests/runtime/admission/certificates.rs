@@ -1,4 +1,4 @@
-//! Certificates: made, rotated, read from files, shown to those who ask.
+//! Certificates of the webhook server: created, rotated, read from files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -40,17 +40,17 @@ async fn certificates_rotate_under_load_without_a_failed_admission() -> TestResu
     let first = fixture.start_and_wait(resource(), webhooks(port)).await?;
     let second = fixture.start(resource(), webhooks(0));
 
-    let (over, asked) = (
+    let (over, sent) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicUsize::new(0)),
     );
     let load: Vec<_> = (0..4)
         .map(|worker| {
-            let (fixture, over, asked) =
-                (Arc::clone(&fixture), Arc::clone(&over), Arc::clone(&asked));
+            let (fixture, over, sent) =
+                (Arc::clone(&fixture), Arc::clone(&over), Arc::clone(&sent));
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
-                    let number = asked.fetch_add(1, Ordering::Relaxed);
+                    let number = sent.fetch_add(1, Ordering::Relaxed);
                     let name = format!("load-{worker}-{number}");
                     fixture.dry_run(&name, json!({"spec": {}})).await?;
                 }
@@ -66,9 +66,9 @@ async fn certificates_rotate_under_load_without_a_failed_admission() -> TestResu
         let data = secret.data?;
         Some((data["authority.crt"].0.clone(), data["ca.crt"].0.clone()))
     };
-    let (before, _) = authority().await.expect("it was made");
+    let (before, _) = authority().await.expect("the Secret was filled");
     eventually(
-        "another authority signs, and the old one is forgotten",
+        "a new authority signs, and the old one is removed",
         async || {
             let (now, bundle) = authority().await?;
             (now != before && now == bundle).then_some(())
@@ -79,8 +79,8 @@ async fn certificates_rotate_under_load_without_a_failed_admission() -> TestResu
     for worker in load {
         worker.await.expect("no panic")?;
     }
-    let asked = asked.load(Ordering::Relaxed);
-    assert!(asked > 100, "only {asked} admissions");
+    let sent = sent.load(Ordering::Relaxed);
+    assert!(sent > 100, "only {sent} admissions");
     second.stop().await?;
     first.stop().await
 }
@@ -119,7 +119,7 @@ async fn certificate_files_are_reloaded_when_they_change() -> TestResult {
         old.certificate()
     );
     write(&new)?;
-    eventually("the new authority is written for others", async || {
+    eventually("the new authority is written to the file", async || {
         let dumped = std::fs::read_to_string(path("dump.pem")).ok()?;
         (dumped == new.certificate()).then_some(())
     })

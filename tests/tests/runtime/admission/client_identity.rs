@@ -1,4 +1,4 @@
-//! Who asks: the API server as it presents itself, and the person on whose behalf.
+//! The client certificate of the API server and the user of a request, as webhooks get them.
 
 use http::{Request, header};
 use kopf_runtime::WebhookHandler;
@@ -13,7 +13,7 @@ use super::fixture::WebhookFixture;
 
 const TOKEN: &str = "Bearer let-me-in";
 
-/// Files that make an API server prove to the webhooks on a port who it is.
+/// Files with which an API server authenticates to the webhooks on a port.
 struct ApiServerCredentials {
     folder: TempDir,
 }

@@ -1,4 +1,4 @@
-//! Clients of the webhook server other than a well-behaved API server.
+//! Clients of the webhook server other than the API server.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn post(path: &str, body: &str) -> String {
     )
 }
 
-/// Sends bytes, and reads what comes until the other side has had enough.
+/// Sends bytes, and reads until the server closes the connection.
 async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> String {
     // The server may hang up before it has read everything.
     let _ = stream.write_all(bytes).await;
@@ -175,11 +175,15 @@ async fn requests_other_than_reviews_get_an_error_response() -> TestResult {
             "{asked}: {answer}"
         );
     }
-    assert_eq!(send(port, b"").await?, "", "a silent client is let go");
+    assert_eq!(
+        send(port, b"").await?,
+        "",
+        "the server closes the connection of a silent client"
+    );
     assert_eq!(
         send(port, b"POST / HT").await?,
         "",
-        "a half-hearted one, too"
+        "and of one with an incomplete request"
     );
     assert_eq!(fixture.recorder.reviews_of("good").len(), 2);
     operator.stop().await
@@ -285,12 +289,12 @@ async fn client_certificates_are_verified_if_configured() -> TestResult {
         std::fs::remove_file(file("ca.pem"))?;
         for (client, name, answered) in [
             (Some(&known), "known", true),
-            (None, "nobody", without),
+            (None, "anonymous", without),
             (Some(&stranger), "stranger", false),
         ] {
             let name = format!("{name}-{port}");
             let request = post(&path(&fixture), &review(&fixture, &name));
-            // In TLS 1.3 a client may believe to be connected before it is turned away.
+            // In TLS 1.3 the server may reject the certificate after the client has connected.
             let answer = match tls(port, &trusted, client).await {
                 Ok(stream) => exchange(stream, request.as_bytes()).await,
                 Err(_) => String::new(),

@@ -1,4 +1,4 @@
-//! The objects that tell the API server about the webhooks: they come, are mended, and go.
+//! Webhook configurations: created, kept up to date, and removed by the operator.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn the_webhook_configuration_exists_while_the_operator_runs() -> TestResul
     );
     assert!(
         fixture.configuration(MUTATING).await?.is_none(),
-        "nothing mutates"
+        "there is no mutating webhook"
     );
     operator.stop().await?;
     assert!(fixture.configuration(VALIDATING).await?.is_none());
@@ -66,11 +66,14 @@ async fn persistent_webhooks_stay_configured_and_their_failure_policy_applies() 
     let operator = fixture
         .start_and_wait(resource, fixture.local_server())
         .await?;
-    // A tolerant webhook lets a failure pass with a warning, but not a denial.
+    // `failurePolicy: Ignore` does not ignore a denial.
     let denied = rejection(fixture.dry_run("no", json!({"spec": {"deny": "no"}})).await);
     assert_eq!(denied.code, 403);
     operator.stop().await?;
-    let left = fixture.configuration(VALIDATING).await?.expect("some stay");
+    let left = fixture
+        .configuration(VALIDATING)
+        .await?
+        .expect("the persistent ones stay");
     let names: Vec<_> = left.data["webhooks"]
         .as_array()
         .into_iter()
@@ -83,7 +86,7 @@ async fn persistent_webhooks_stay_configured_and_their_failure_policy_applies() 
         [format!("strict.{name}"), format!("tolerant.{name}")]
     );
 
-    eventually("what is not strict passes", async || {
+    eventually("objects without the label pass", async || {
         fixture.dry_run("free", json!({"spec": {}})).await.ok()
     })
     .await?;
@@ -105,7 +108,7 @@ async fn after_a_crash_the_next_start_updates_the_webhook_configuration() -> Tes
         .start_and_wait(fixture.with_check(handler()), fixture.local_server())
         .await?;
     operator.kill().await;
-    eventually("nobody answers", async || {
+    eventually("the webhook does not answer", async || {
         fixture.dry_run("lost", json!({"spec": {}})).await.err()
     })
     .await?;
@@ -150,7 +153,7 @@ async fn changes_of_the_webhook_configuration_by_others_are_reverted() -> TestRe
         .await?;
     objects.delete(&fixture.configuration_name()).await?;
     objects
-        .wait_until(&fixture.configuration_name(), "it is made anew", |it| {
+        .wait_until(&fixture.configuration_name(), "it is created again", |it| {
             it.data["webhooks"] == before.data["webhooks"] && it.uid() != before.uid()
         })
         .await?;
@@ -160,8 +163,8 @@ async fn changes_of_the_webhook_configuration_by_others_are_reverted() -> TestRe
 #[tokio::test]
 async fn an_operator_without_permission_to_configure_webhooks_ends_with_an_error() -> TestResult {
     let fixture = WebhookFixture::new("forbidden").await?;
-    let nobody = fixture.sandbox.user("nobody");
-    let client = fixture.sandbox.control_plane().client(&nobody).await?;
+    let user = fixture.sandbox.user("unprivileged");
+    let client = fixture.sandbox.control_plane().client(&user).await?;
     let operator = fixture.start_as(
         fixture.with_check(WebhookHandler::new("check")),
         fixture.local_server(),
@@ -214,7 +217,7 @@ pub(super) fn behind_service(sandbox: &Sandbox, name: &str, listen: u16, port: u
         .check_every(Duration::from_millis(200))
 }
 
-/// A port that nobody uses at the moment.
+/// A port that is free now.
 pub(super) fn free_port() -> std::io::Result<u16> {
     let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
@@ -254,7 +257,7 @@ async fn only_the_last_replica_removes_the_webhook_configuration() -> TestResult
     assert!(replicas(1)(&left), "{:?}", left.annotations());
     fixture.wait_until_called().await?;
 
-    // One that is killed gives no sign of life any more.
+    // A killed replica does not renew its annotation.
     let killed = fixture.start(resource(), webhooks(0));
     objects
         .wait_until(&fixture.configuration_name(), "both are there", replicas(2))
@@ -263,7 +266,7 @@ async fn only_the_last_replica_removes_the_webhook_configuration() -> TestResult
     objects
         .wait_until(
             &fixture.configuration_name(),
-            "it is forgotten",
+            "its annotation is removed",
             replicas(1),
         )
         .await?;

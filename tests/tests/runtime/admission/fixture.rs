@@ -1,4 +1,4 @@
-//! An operator whose webhooks report each review, and decide as their names say.
+//! Runs operators whose webhooks record each review, and decide by fields of the object.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// One review, as a webhook saw it.
+/// One review as a webhook got it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RecordedReview {
     pub(crate) webhook: String,
@@ -33,14 +33,14 @@ pub(crate) struct RecordedReview {
     pub(crate) param: Option<Value>,
 }
 
-/// Who asked, and on whose behalf.
+/// The request headers and the user of a review.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReviewCaller {
     pub(crate) headers: HeaderMap,
     pub(crate) user: UserInfo,
 }
 
-/// The state of the operator.
+/// The operator's state: all reviews so far.
 #[derive(Default)]
 pub(crate) struct ReviewRecorder {
     reviews: Mutex<Vec<RecordedReview>>,
@@ -86,7 +86,7 @@ spec:
 // === impl Gate ===
 
 impl ReviewRecorder {
-    /// Reports a review, and refuses what says that it wants to be refused.
+    /// Records a review; warns, fails or denies as the spec of the object says.
     pub(crate) async fn check(&self, cx: &mut Validation<Value>) -> AdmissionResult {
         self.report(cx);
         let spec = &cx.object()["spec"];
@@ -94,7 +94,7 @@ impl ReviewRecorder {
             cx.warn(warning);
         }
         if spec["panic"] == true {
-            panic!("told to");
+            panic!("as requested");
         }
         if spec["fail"] == true {
             "x".parse::<u8>()?;
@@ -109,7 +109,7 @@ impl ReviewRecorder {
         Ok(())
     }
 
-    /// Reports a review, and fills in what is missing.
+    /// Records a review, and mutates the object.
     pub(crate) async fn complete(&self, cx: &mut Mutation<Value>) -> AdmissionResult {
         self.report(cx);
         if cx.object()["spec"]["size"].is_null() {
@@ -154,7 +154,7 @@ impl ReviewRecorder {
         self.reviews.lock().unwrap().push(review);
     }
 
-    /// What was seen of an object.
+    /// The reviews of an object.
     pub(crate) fn reviews_of(&self, name: &str) -> Vec<RecordedReview> {
         let reviews = self.reviews.lock().unwrap();
         let named = reviews.iter().filter(|it| it.name.as_deref() == Some(name));
@@ -209,7 +209,7 @@ impl WebhookFixture {
         format!("hooks.{}", self.sandbox.group())
     }
 
-    /// The way on loopback.
+    /// Managed webhooks with a server on loopback.
     pub(crate) fn local_server(&self) -> Webhooks {
         Webhooks::default()
             .managed(self.configuration_name())
@@ -245,7 +245,7 @@ impl WebhookFixture {
         }
     }
 
-    /// Starts an operator and waits until the API server asks its webhooks.
+    /// Starts an operator and waits until the API server calls its webhooks.
     pub(crate) async fn start_and_wait(
         &self,
         resource: Resource<Value, ReviewRecorder>,
@@ -256,20 +256,20 @@ impl WebhookFixture {
         Ok(running)
     }
 
-    /// Waits until the API server asks about creations.
+    /// Waits until the API server calls the webhook for creations.
     pub(crate) async fn wait_until_called(&self) -> TestResult {
         let name = format!("probe-{}", self.recorder.reviews.lock().unwrap().len());
-        eventually("the API server asks the webhooks", async || {
-            // A failure is one more reason to ask again.
+        eventually("the API server calls the webhooks", async || {
+            // A failure is retried, too.
             let _ = self.dry_run(&name, json!({"spec": {}})).await;
             (!self.recorder.reviews_of(&name).is_empty()).then_some(())
         })
         .await
     }
 
-    /// Waits until the API server no longer asks: creations pass.
+    /// Waits until the API server no longer calls the webhooks, and creations pass.
     pub(crate) async fn wait_until_not_called(&self) -> TestResult {
-        eventually("the API server no longer asks", async || {
+        eventually("the API server no longer calls the webhooks", async || {
             let before = self.recorder.reviews.lock().unwrap().len();
             let created = self.dry_run("probe", json!({"spec": {}})).await;
             let after = self.recorder.reviews.lock().unwrap().len();
@@ -288,7 +288,7 @@ impl WebhookFixture {
         self.widgets.api().create(&params, &object).await
     }
 
-    /// The configuration of one kind of webhooks, if it is there.
+    /// The webhook configuration of one kind, if it exists.
     pub(crate) async fn configuration(
         &self,
         kind: &str,
@@ -302,7 +302,7 @@ impl WebhookFixture {
 }
 
 impl Drop for WebhookFixture {
-    /// Configurations belong to no namespace, so the sandbox does not remove them.
+    /// Webhook configurations are cluster-scoped, so the sandbox does not remove them.
     fn drop(&mut self) {
         let (client, name) = (self.sandbox.client(), self.configuration_name());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
@@ -354,9 +354,9 @@ impl Drop for RunningWebhooks {
     }
 }
 
-/// What the API server says about a request that it refused.
-pub(crate) fn rejection<T: std::fmt::Debug>(answer: kube::Result<T>) -> Status {
-    match answer.expect_err("it is refused") {
+/// The API server's status for a rejected request.
+pub(crate) fn rejection<T: std::fmt::Debug>(response: kube::Result<T>) -> Status {
+    match response.expect_err("the API server rejects it") {
         kube::Error::Api(status) => *status,
         other => panic!("{other}"),
     }

@@ -1,4 +1,4 @@
-//! Operators with the objects and the permissions that the generator emits for them, and no others.
+//! Operators with exactly the webhook configuration and permissions that the generator makes.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ struct GeneratedDeployment {
     generated: GeneratedManifests,
 }
 
-/// As much of cert-manager's definitions as a deployment without it can tell it.
+/// The fields of cert-manager's definitions that the generated manifests use.
 const CERT_MANAGER: &str = r#"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -82,7 +82,7 @@ const KINDS: [&str; 2] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// What the generator makes of an operator with a webhook of each sort.
+/// The manifests of an operator with a validating and a mutating webhook.
 fn generated(
     fixture: &WebhookFixture,
     operator: &str,
@@ -120,7 +120,7 @@ impl GeneratedDeployment {
         for document in &deployment.generated.webhooks {
             deployment.apply(document).await?;
         }
-        // The API server stands for a node here: the Service leads to this machine.
+        // There are no nodes: the Service leads to this machine.
         let services = deployment.operator_sandbox.objects("v1", "Service").await?;
         let elsewhere = json!({"spec": {
             "type": "ExternalName", "externalName": "localhost", "selector": null,
@@ -130,7 +130,7 @@ impl GeneratedDeployment {
     }
 
     async fn apply(&self, document: &Value) -> TestResult {
-        // The account itself is played by a client certificate of its name.
+        // A client certificate of its name stands in for the service account.
         if document["kind"] != "ServiceAccount" {
             self.operator_sandbox.apply(&document.to_string()).await?;
         }
@@ -173,7 +173,7 @@ impl GeneratedDeployment {
         })
     }
 
-    /// The server of a pod, but on loopback, and with the port that the Service cannot change.
+    /// The server of a pod, but on loopback, and on the port of the Service.
     fn server(&self) -> Server {
         behind_service(
             &self.operator_sandbox,
@@ -199,7 +199,7 @@ impl GeneratedDeployment {
         }
     }
 
-    /// Waits for the words with which the operator ends.
+    /// Starts the operator, and returns the error with which it ends, with its causes.
     async fn error_of(&self, webhooks: Webhooks) -> Result<String, TestFailure> {
         let error = self.start(webhooks).await?.error().await;
         let mut text = error.to_string();
@@ -211,7 +211,7 @@ impl GeneratedDeployment {
         Ok(text)
     }
 
-    /// An operator misses each permission that it should, and says which.
+    /// Checks that an operator without any one of its permissions fails, and names it.
     async fn fails_without_each_permission(&self, webhooks: impl Fn() -> Webhooks) -> TestResult {
         let (permissions, account) = (self.permissions(), self.account());
         for missing in &permissions {
@@ -220,7 +220,7 @@ impl GeneratedDeployment {
             let rbac = self.generated.rbac_without(missing);
             grant(&self.operator_sandbox, &account, &rbac, &expected).await?;
             self.clear_certificates().await?;
-            let words = self.error_of(webhooks()).await?;
+            let error = self.error_of(webhooks()).await?;
             let Permission {
                 resource,
                 name,
@@ -231,19 +231,19 @@ impl GeneratedDeployment {
             let reason = format!(
                 r#""{name}" is forbidden: User "{user}" cannot {verb} resource "{resource}""#
             );
-            assert!(words.contains(&reason), "{missing:?}: {words}");
+            assert!(error.contains(&reason), "{missing:?}: {error}");
         }
         self.grant_everything().await
     }
 
-    /// Objects are mutated, checked and refused, as the API server says.
+    /// Waits until the API server mutates and denies objects as the webhooks decide.
     async fn webhooks_are_called(&self) -> TestResult {
-        eventually("an object is refused", async || {
+        eventually("an object is denied", async || {
             let denied = json!({"spec": {"deny": "too small"}});
             match self.fixture.dry_run("two", denied).await {
                 Err(kube::Error::Api(status)) => {
-                    let told = "denied the request: too small";
-                    status.message.ends_with(told).then_some(())
+                    let message = "denied the request: too small";
+                    status.message.ends_with(message).then_some(())
                 }
                 _ => None,
             }
@@ -290,7 +290,7 @@ async fn the_generated_permissions_for_managed_webhooks_are_sufficient_and_neces
     deployment.fixture.wait_until_not_called().await
 }
 
-/// What cert-manager does: makes certificates, and tells the API server whom to trust.
+/// Does the work of cert-manager: makes a certificate, and writes it into Secret and configurations.
 async fn act_as_cert_manager(deployment: &GeneratedDeployment) -> TestResult {
     let operator_sandbox = &deployment.operator_sandbox;
     let certificates = operator_sandbox
@@ -380,18 +380,18 @@ async fn the_generated_configuration_works_with_certificates_of_cert_manager() -
     assert_eq!(permissions.len(), 1, "{permissions:?}");
     deployment.fails_without_each_permission(webhooks).await?;
 
-    // Until the certificate is there, everything is refused: nobody answers.
+    // Without a certificate the webhook does not answer, and the API server rejects all objects.
     let operator = deployment.start(webhooks()).await?;
     eventually(
-        "objects are refused, as nobody answers",
+        "the API server rejects objects without the webhook",
         async || match deployment
             .fixture
             .dry_run("none", json!({"spec": {}}))
             .await
         {
             Err(kube::Error::Api(status)) => {
-                let told = "failed calling webhook";
-                status.message.contains(told).then_some(())
+                let message = "failed calling webhook";
+                status.message.contains(message).then_some(())
             }
             _ => None,
         },
@@ -402,7 +402,7 @@ async fn the_generated_configuration_works_with_certificates_of_cert_manager() -
     operator.stop().await?;
     for kind in KINDS {
         let left = deployment.fixture.configuration(kind).await?;
-        assert!(left.is_some(), "it is none of the operator's business");
+        assert!(left.is_some(), "the operator does not manage it");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Where webhooks are served if nobody says so: the cluster is told how it reaches this machine.
+//! Detection of the host name under which the cluster reaches webhooks on this machine.
 //!
-//! Only a cluster on this machine itself can be asked here whether that is true: the names by which
-//! k3d, minikube, kind and Docker Desktop know their host exist inside of them only.
+//! Only a local cluster can call such a webhook here: the host names of k3d, minikube, kind and Docker
+//! Desktop exist only inside of them.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use kopf_tests::{Objects, PrivateControlPlane, Sandbox, TestFailure, TestResult,
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A sandbox whose cluster can look like another one.
+/// A sandbox, and kubeconfigs that make its cluster look like another one.
 struct HostDetectionFixture {
     sandbox: Sandbox,
     widgets: Objects,
@@ -27,7 +27,7 @@ impl HostDetectionFixture {
         })
     }
 
-    /// The kubeconfig of an administrator, after somebody has changed it.
+    /// The kubeconfig of an administrator with changes.
     fn kubeconfig(&self, change: impl FnOnce(&mut Value)) -> Result<PathBuf, TestFailure> {
         let plane = self.sandbox.control_plane();
         let original = plane.kubeconfig(self.sandbox.client_user())?;
@@ -122,7 +122,7 @@ async fn a_local_cluster_reaches_webhooks_on_the_detected_host() -> TestResult {
 #[tokio::test]
 async fn the_webhook_host_is_detected_from_the_api_servers_certificate() -> TestResult {
     let folder = tempfile::tempdir()?;
-    // What these clusters show, as far as it gives them away: who signed, and for which names.
+    // The certificates of these clusters differ in signer and names.
     let clusters = [
         (
             "k3s.test",

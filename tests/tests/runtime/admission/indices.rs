@@ -1,4 +1,4 @@
-//! Webhooks that look into indices: they wait until these are complete.
+//! Webhooks that read indices wait until these are complete.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn a_webhook_is_not_called_before_the_indices_are_complete() -> TestResult
                 if cx.index(ByWidget).contains_key(name) {
                     return Ok(());
                 }
-                Err(AdmissionError::denied("nobody knows it"))
+                Err(AdmissionError::denied("it is not indexed"))
             })
         })
         .build();
@@ -40,29 +40,38 @@ async fn a_webhook_is_not_called_before_the_indices_are_complete() -> TestResult
         let _ = stopped.await;
     }));
     let empty = || json!({"spec": {}});
-    eventually("the webhook is asked about strangers", async || {
-        fixture
-            .dry_run("known", empty())
-            .await
-            .expect("it is known");
-        fixture
-            .dry_run("stranger", empty())
-            .await
-            .is_err()
-            .then_some(())
-    })
+    eventually(
+        "the webhook denies objects that are not indexed",
+        async || {
+            fixture
+                .dry_run("known", empty())
+                .await
+                .expect("it is known");
+            fixture
+                .dry_run("unknown", empty())
+                .await
+                .is_err()
+                .then_some(())
+        },
+    )
     .await?;
-    let refused = rejection(fixture.dry_run("stranger", empty()).await);
-    assert!(refused.message.ends_with("nobody knows it"), "{refused:?}");
+    let refused = rejection(fixture.dry_run("unknown", empty()).await);
+    assert!(
+        refused.message.ends_with("it is not indexed"),
+        "{refused:?}"
+    );
     fixture.dry_run("known", empty()).await?;
     maps.delete("permit").await?;
-    eventually("what was known is a stranger, too", async || {
-        fixture
-            .dry_run("known", empty())
-            .await
-            .is_err()
-            .then_some(())
-    })
+    eventually(
+        "an object that is no longer indexed is denied",
+        async || {
+            fixture
+                .dry_run("known", empty())
+                .await
+                .is_err()
+                .then_some(())
+        },
+    )
     .await?;
     drop(stop);
     running.await.expect("the operator does not panic")?;

@@ -1,4 +1,4 @@
-//! What webhooks are asked, and what becomes of their answers.
+//! The contents of admission reviews, and the effects of the webhooks' responses.
 
 use http::{Request, header};
 use kopf_runtime::{
@@ -39,11 +39,11 @@ async fn a_denial_reaches_the_client_with_its_code() -> TestResult {
         499
     );
 
-    for trouble in ["fail", "panic"] {
+    for failure in ["fail", "panic"] {
         let status = rejection(
             fixture
                 .widgets
-                .create("one", json!({"spec": {trouble: true}}))
+                .create("one", json!({"spec": {failure: true}}))
                 .await,
         );
         assert_eq!(status.code, 500);
@@ -152,7 +152,7 @@ async fn webhooks_get_user_operation_old_and_new_state() -> TestResult {
             (Operation::Update, true, size(2), size(9)),
             (Operation::Delete, false, size(2), None),
         ],
-        "the status is not asked about"
+        "the webhook is not called for the status"
     );
     assert!(
         seen.iter()
@@ -244,7 +244,7 @@ async fn a_mutation_is_applied_to_the_sent_object() -> TestResult {
     );
     assert_eq!(made.metadata.labels.unwrap_or_default()["completed"], "yes");
     let seen = fixture.recorder.reviews_of("one");
-    assert_eq!(seen.len(), 2, "each role is asked once");
+    assert_eq!(seen.len(), 2, "each webhook is called once");
     assert_eq!(
         seen[1].new,
         Some(json!({"keep": 1.5, "list": ["begin", "end"], "size": 3}))
@@ -259,7 +259,7 @@ async fn a_mutation_is_applied_to_the_sent_object() -> TestResult {
     assert_eq!(
         deletions.len(),
         1,
-        "a mutating webhook is not asked about deletions"
+        "a mutating webhook is not called for deletions"
     );
     operator.stop().await
 }
@@ -328,7 +328,7 @@ async fn label_filters_apply_in_the_api_server_and_others_in_the_operator() -> T
         .collect();
     assert!(
         later.contains(&"valued/spec.size".to_owned()),
-        "it had the value: {later:?}"
+        "the old object had the value: {later:?}"
     );
     assert!(!later.contains(&"created".to_owned()));
     let configuration = fixture
@@ -368,13 +368,16 @@ async fn a_connect_request_to_a_pod_can_be_denied() -> TestResult {
     let operator = fixture.start(resource, fixture.local_server());
     let namespace = fixture.sandbox.namespace();
     let uri = format!("/api/v1/namespaces/{namespace}/pods/one/exec?command=ls&stdout=true");
-    let status = eventually("the API server asks about the connection", async || {
-        let request = Request::post(&uri).body(Vec::new()).ok()?;
-        match fixture.sandbox.client().request_text(request).await {
-            Err(kube::Error::Api(status)) if status.code == 418 => Some(status),
-            _ => None,
-        }
-    })
+    let status = eventually(
+        "the API server calls the webhook for the connection",
+        async || {
+            let request = Request::post(&uri).body(Vec::new()).ok()?;
+            match fixture.sandbox.client().request_text(request).await {
+                Err(kube::Error::Api(status)) if status.code == 418 => Some(status),
+                _ => None,
+            }
+        },
+    )
     .await?;
     assert!(
         status
