@@ -146,7 +146,7 @@ impl From<AuditEvent> for AuditedRequest {
 // === impl RequestCounts ===
 
 impl RequestCounts {
-    /// How often `verb` was used on `resource`, a plural such as `pods` or `pods/status`.
+    /// The number of requests with `verb` on `resource`, a plural such as `pods` or `pods/status`.
     pub fn of(&self, resource: &str, verb: &str) -> usize {
         self.counts
             .get(&(resource.to_owned(), verb.to_owned()))
@@ -154,7 +154,7 @@ impl RequestCounts {
             .unwrap_or_default()
     }
 
-    /// How many requests were made in all.
+    /// The number of all requests.
     pub fn total(&self) -> usize {
         self.counts.values().sum()
     }

@@ -60,10 +60,10 @@ pub(crate) struct Release {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The requested version is not pinned in this repository.
-    #[error("{KUBERNETES_VARIABLE}={asked}: no such version under tests/control-plane; there are: {}", known.join(", "))]
+    #[error("{KUBERNETES_VARIABLE}={requested}: no such version under tests/control-plane; there are: {}", known.join(", "))]
     UnknownKubernetes {
         /// The value of the variable.
-        asked: String,
+        requested: String,
         /// The accepted values.
         known: Vec<String>,
     },
@@ -196,7 +196,7 @@ impl Release {
         let module = root.join(minor);
         if !module.join("go.mod").is_file() {
             return Err(Error::UnknownKubernetes {
-                asked: minor.to_owned(),
+                requested: minor.to_owned(),
                 known: folders_in(&root)?,
             });
         }

@@ -23,7 +23,7 @@ use crate::sandbox::DEFAULT_TIMEOUT;
 use crate::supervisor;
 use crate::test_failure::TestFailure;
 
-/// How many lines of the log a failure shows.
+/// The number of log lines that a failure shows.
 const LOG_LINES: usize = 60;
 
 /// The time to wait for the rest of an ended program's log.

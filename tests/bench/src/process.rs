@@ -63,7 +63,7 @@ pub(crate) fn usage(operator: &ChildProcess) -> io::Result<Usage> {
     })
 }
 
-/// How much memory an operator has at the moment, in megabytes.
+/// The resident memory of an operator, in megabytes.
 pub(crate) fn resident_megabytes(operator: &ChildProcess) -> io::Result<f64> {
     let status = fs::read_to_string(format!("/proc/{}/status", operator.pid()))?;
     status

@@ -18,7 +18,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command_cost;
 use crate::corpus::{MissingCorpus, Subset};
-use crate::generated::VersionChoice;
+use crate::generated::VersionSubset;
 use crate::roundtrip::{RoundtripCase, RoundtripCounts, RoundtripProgram};
 use crate::scratch_crate::{
     CargoCommand, CheckReport, CrateDependencies, GeneratedModule, ScratchCrate,
@@ -270,11 +270,11 @@ impl Selection {
         }
     }
 
-    fn choice(self) -> VersionChoice {
+    fn choice(self) -> VersionSubset {
         if self.one_version {
-            VersionChoice::Preferred
+            VersionSubset::Preferred
         } else {
-            VersionChoice::Served
+            VersionSubset::Served
         }
     }
 

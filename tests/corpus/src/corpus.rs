@@ -17,7 +17,7 @@ pub struct Corpus {
 /// A file with one CustomResourceDefinition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionFile {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
     /// Its name without the extension.
     pub stem: String,

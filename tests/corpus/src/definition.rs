@@ -8,7 +8,7 @@ use crate::schema::SchemaNode;
 
 /// One version of a CustomResourceDefinition.
 #[derive(Clone, Debug)]
-pub struct CrdVersion {
+pub struct DefinitionVersion {
     /// The API group.
     pub group: String,
     /// The kind.
@@ -54,14 +54,14 @@ pub fn documents(name: &str, text: &str) -> Vec<Value> {
 
 /// The versions of a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
 #[must_use]
-pub fn versions(definition: &Value) -> Vec<CrdVersion> {
+pub fn versions(definition: &Value) -> Vec<DefinitionVersion> {
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     spec["versions"]
         .as_array()
         .into_iter()
         .flatten()
-        .map(|version| CrdVersion {
+        .map(|version| DefinitionVersion {
             group: text(&spec["group"]),
             kind: text(&spec["names"]["kind"]),
             plural: text(&spec["names"]["plural"]),
@@ -79,7 +79,7 @@ pub fn versions(definition: &Value) -> Vec<CrdVersion> {
 
 /// The name of the version that clients prefer: stable before beta before alpha, newer first.
 #[must_use]
-pub fn preferred(versions: &[CrdVersion]) -> Option<&str> {
+pub fn preferred(versions: &[DefinitionVersion]) -> Option<&str> {
     versions
         .iter()
         .map(|version| version.name.as_str())
@@ -107,7 +107,7 @@ fn priority(name: &str) -> (u8, u64, u64) {
 
 // === impl CrdVersion ===
 
-impl CrdVersion {
+impl DefinitionVersion {
     /// Group and version, as objects name them.
     #[must_use]
     pub fn api_version(&self) -> String {

@@ -9,7 +9,7 @@ use crate::validation::same;
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Where, as a JSON path.
+    /// The JSON path.
     pub path: String,
     /// The change of the value.
     pub change: ValueChange,

@@ -24,7 +24,7 @@ serde_json = "1"
 
 /// The versions of a definition that get types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionChoice {
+pub enum VersionSubset {
     /// All that are served.
     Served,
     /// The one that clients prefer, as kopium does.
@@ -59,13 +59,13 @@ pub struct RootType {
 ///
 /// # Errors
 /// If a file cannot be read.
-pub fn generate(files: &[&DefinitionFile], choice: VersionChoice) -> io::Result<Generated> {
+pub fn generate(files: &[&DefinitionFile], choice: VersionSubset) -> io::Result<Generated> {
     let mut sources = Sources::new();
     let mut origins: Vec<(SourceId, usize)> = Vec::new();
     for file in files {
         let text = match choice {
-            VersionChoice::Served => file.read()?,
-            VersionChoice::Preferred => preferred_only(file.definition()?).to_string(),
+            VersionSubset::Served => file.read()?,
+            VersionSubset::Preferred => preferred_only(file.definition()?).to_string(),
         };
         origins.push((
             sources.add(file.path.display().to_string(), text),

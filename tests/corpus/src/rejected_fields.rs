@@ -17,7 +17,7 @@ pub struct FieldCause {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum PathStep {
+enum FieldStep {
     Member(String),
     Item(usize),
 }
@@ -31,7 +31,7 @@ pub fn remove_rejected_field(
 ) -> Option<String> {
     let steps = resolve(object, &cause.field);
     let mentioned = mentioned_member(schema, object, &steps, &cause.message)
-        .map(|name| [steps.clone(), vec![PathStep::Member(name)]].concat());
+        .map(|name| [steps.clone(), vec![FieldStep::Member(name)]].concat());
     let candidates = mentioned
         .into_iter()
         .chain((1..=steps.len()).rev().map(|end| steps[..end].to_vec()));
@@ -44,7 +44,7 @@ pub fn remove_rejected_field(
 }
 
 /// The steps of a path, as far as the object has them.
-fn resolve(object: &Value, field: &str) -> Vec<PathStep> {
+fn resolve(object: &Value, field: &str) -> Vec<FieldStep> {
     let mut steps = Vec::new();
     let mut rest = field;
     let mut node = object;
@@ -67,7 +67,7 @@ fn resolve(object: &Value, field: &str) -> Vec<PathStep> {
                 };
                 let tail = &text[name.len()..];
                 let tail = bracketed.map_or(tail, |_| tail.strip_prefix(']').unwrap_or(tail));
-                (PathStep::Member(name.clone()), child, tail)
+                (FieldStep::Member(name.clone()), child, tail)
             }
             Value::Array(items) => {
                 let Some((index, tail)) = rest
@@ -78,7 +78,7 @@ fn resolve(object: &Value, field: &str) -> Vec<PathStep> {
                     break;
                 };
                 let Some(child) = items.get(index) else { break };
-                (PathStep::Item(index), child, tail)
+                (FieldStep::Item(index), child, tail)
             }
             _ => break,
         };
@@ -92,7 +92,7 @@ fn resolve(object: &Value, field: &str) -> Vec<PathStep> {
 fn mentioned_member(
     schema: &SchemaNode,
     object: &Value,
-    steps: &[PathStep],
+    steps: &[FieldStep],
     message: &str,
 ) -> Option<String> {
     let members = find(object, steps)?.as_object()?;
@@ -106,23 +106,23 @@ fn mentioned_member(
                 && is_removable(
                     schema,
                     object,
-                    &[steps, &[PathStep::Member((*name).clone())]].concat(),
+                    &[steps, &[FieldStep::Member((*name).clone())]].concat(),
                 )
         })
         .cloned()
 }
 
 /// The last optional member at the path.
-fn last_member(schema: &SchemaNode, object: &Value, steps: &[PathStep]) -> Option<Vec<PathStep>> {
+fn last_member(schema: &SchemaNode, object: &Value, steps: &[FieldStep]) -> Option<Vec<FieldStep>> {
     let members = find(object, steps)?.as_object()?;
     members
         .keys()
         .rev()
-        .map(|name| [steps, &[PathStep::Member(name.clone())]].concat())
+        .map(|name| [steps, &[FieldStep::Member(name.clone())]].concat())
         .find(|steps| is_removable(schema, object, steps))
 }
 
-fn is_removable(schema: &SchemaNode, object: &Value, steps: &[PathStep]) -> bool {
+fn is_removable(schema: &SchemaNode, object: &Value, steps: &[FieldStep]) -> bool {
     let Some((last, around)) = steps.split_last() else {
         return false;
     };
@@ -130,61 +130,61 @@ fn is_removable(schema: &SchemaNode, object: &Value, steps: &[PathStep]) -> bool
         return true;
     };
     match (last, value) {
-        (PathStep::Member(name), _) if around.is_empty() => {
+        (FieldStep::Member(name), _) if around.is_empty() => {
             // Without its spec an object does not test the types.
             !["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str())
                 && !holder.required.contains(name)
         }
-        (PathStep::Member(name), Some(Value::Object(members))) => {
+        (FieldStep::Member(name), Some(Value::Object(members))) => {
             !holder.required.contains(name)
                 && members.len() as u64 > holder.bounds.members.min.unwrap_or(0)
         }
-        (PathStep::Item(_), Some(Value::Array(items))) => {
+        (FieldStep::Item(_), Some(Value::Array(items))) => {
             items.len() as u64 > holder.bounds.items.min.unwrap_or(0)
         }
         _ => false,
     }
 }
 
-fn schema_at<'a>(schema: &'a SchemaNode, steps: &[PathStep]) -> Option<&'a SchemaNode> {
+fn schema_at<'a>(schema: &'a SchemaNode, steps: &[FieldStep]) -> Option<&'a SchemaNode> {
     steps.iter().try_fold(schema, |schema, step| match step {
-        PathStep::Member(name) => schema.member(name),
-        PathStep::Item(_) => schema.items.as_deref(),
+        FieldStep::Member(name) => schema.member(name),
+        FieldStep::Item(_) => schema.items.as_deref(),
     })
 }
 
-fn find<'a>(object: &'a Value, steps: &[PathStep]) -> Option<&'a Value> {
+fn find<'a>(object: &'a Value, steps: &[FieldStep]) -> Option<&'a Value> {
     steps.iter().try_fold(object, |value, step| match step {
-        PathStep::Member(name) => value.get(name),
-        PathStep::Item(index) => value.get(index),
+        FieldStep::Member(name) => value.get(name),
+        FieldStep::Item(index) => value.get(index),
     })
 }
 
-fn remove(object: &mut Value, steps: &[PathStep]) {
+fn remove(object: &mut Value, steps: &[FieldStep]) {
     let Some((last, around)) = steps.split_last() else {
         return;
     };
     let holder = around.iter().try_fold(object, |value, step| match step {
-        PathStep::Member(name) => value.get_mut(name),
-        PathStep::Item(index) => value.get_mut(index),
+        FieldStep::Member(name) => value.get_mut(name),
+        FieldStep::Item(index) => value.get_mut(index),
     });
     match (holder, last) {
-        (Some(Value::Object(members)), PathStep::Member(name)) => {
+        (Some(Value::Object(members)), FieldStep::Member(name)) => {
             members.shift_remove(name);
         }
-        (Some(Value::Array(items)), PathStep::Item(index)) => {
+        (Some(Value::Array(items)), FieldStep::Item(index)) => {
             items.remove(*index);
         }
         _ => {}
     }
 }
 
-fn format_path(steps: &[PathStep]) -> String {
+fn format_path(steps: &[FieldStep]) -> String {
     steps
         .iter()
         .map(|step| match step {
-            PathStep::Member(name) => format!(".{name}"),
-            PathStep::Item(index) => format!("[{index}]"),
+            FieldStep::Member(name) => format!(".{name}"),
+            FieldStep::Item(index) => format!("[{index}]"),
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::corpus::{Corpus, DefinitionFile, SampleForm};
 use crate::defaulting;
-use crate::definition::CrdVersion;
+use crate::definition::DefinitionVersion;
 use crate::difference::{self, Difference};
 use crate::synthesis;
 
@@ -23,7 +23,7 @@ pub struct RoundtripCase {
     /// The file of the definition, without its extension.
     pub stem: String,
     /// The version.
-    pub version: CrdVersion,
+    pub version: DefinitionVersion,
     /// The path of the type of the whole object, within the crate of the modules.
     pub path: String,
     /// The objects.
@@ -82,7 +82,7 @@ pub enum RoundtripResult {
 pub fn objects(
     corpus: &Corpus,
     file: &DefinitionFile,
-    version: &CrdVersion,
+    version: &DefinitionVersion,
 ) -> io::Result<Vec<TestObject>> {
     let mut objects: Vec<TestObject> = corpus
         .samples(file)?
@@ -107,7 +107,7 @@ pub fn objects(
 /// Compares an object with the encoded one.
 #[must_use]
 pub fn compare(
-    version: &CrdVersion,
+    version: &DefinitionVersion,
     before: &Value,
     encoded: &Result<Value, DecodeError>,
 ) -> RoundtripResult {
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::definition;
 
-    fn version() -> CrdVersion {
+    fn version() -> DefinitionVersion {
         definition::versions(&json!({"spec": {"versions": [{"name": "v1", "schema": {
             "openAPIV3Schema": {"properties": {
                 "a": {"type": "integer", "default": 5},

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchemaNode {
     /// The JSON type; none means any, unless another keyword implies one.
-    pub kind: Option<JsonType>,
+    pub kind: Option<NodeType>,
     /// The format of a string or number.
     pub format: Option<String>,
     /// The declared members of an object.
@@ -17,7 +17,7 @@ pub struct SchemaNode {
     /// The schema of array items.
     pub items: Option<Box<SchemaNode>>,
     /// The schema of undeclared members.
-    pub additional: Option<AdditionalProperties>,
+    pub additional: Option<UndeclaredMembers>,
     /// The only allowed values.
     pub values: Option<Vec<Value>>,
     /// The value that the API server fills in.
@@ -44,7 +44,7 @@ pub struct SchemaNode {
 
 /// A JSON type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JsonType {
+pub enum NodeType {
     /// `object`.
     Object,
     /// `array`.
@@ -61,7 +61,7 @@ pub enum JsonType {
 
 /// The schema of undeclared members.
 #[derive(Clone, Debug, PartialEq)]
-pub enum AdditionalProperties {
+pub enum UndeclaredMembers {
     /// `additionalProperties: true`.
     Any,
     /// `additionalProperties: false`.
@@ -143,7 +143,7 @@ impl SchemaNode {
             kind: node
                 .get("type")
                 .and_then(Value::as_str)
-                .and_then(JsonType::named),
+                .and_then(NodeType::named),
             format: string(node, "format"),
             properties: node
                 .get("properties")
@@ -158,7 +158,7 @@ impl SchemaNode {
                 .map(|items| Box::new(Self::from_json(items))),
             additional: node
                 .get("additionalProperties")
-                .map(AdditionalProperties::from_json),
+                .map(UndeclaredMembers::from_json),
             values: node.get("enum").and_then(Value::as_array).cloned(),
             default: node.get("default").cloned(),
             nullable: flag("nullable"),
@@ -219,7 +219,7 @@ impl SchemaNode {
             (own @ None, Some(items)) => *own = Some(items.clone()),
             _ => {}
         }
-        if let (Some(AdditionalProperties::Of(own)), Some(AdditionalProperties::Of(of))) =
+        if let (Some(UndeclaredMembers::Of(own)), Some(UndeclaredMembers::Of(of))) =
             (&mut self.additional, &other.additional)
         {
             own.restrict(of);
@@ -240,15 +240,15 @@ impl SchemaNode {
 
     /// The JSON type, also where only other keywords imply it.
     #[must_use]
-    pub fn effective_kind(&self) -> Option<JsonType> {
+    pub fn effective_kind(&self) -> Option<NodeType> {
         self.kind.or_else(|| {
             if !self.properties.is_empty()
                 || self.embedded_resource
-                || matches!(self.additional, Some(AdditionalProperties::Of(_)))
+                || matches!(self.additional, Some(UndeclaredMembers::Of(_)))
             {
-                Some(JsonType::Object)
+                Some(NodeType::Object)
             } else if self.items.is_some() {
-                Some(JsonType::Array)
+                Some(NodeType::Array)
             } else {
                 None
             }
@@ -259,7 +259,7 @@ impl SchemaNode {
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(match &self.additional {
-            Some(AdditionalProperties::Of(schema)) => Some(schema),
+            Some(UndeclaredMembers::Of(schema)) => Some(schema),
             _ => None,
         })
     }
@@ -267,13 +267,13 @@ impl SchemaNode {
     /// Whether the API server keeps undeclared members.
     #[must_use]
     pub fn keeps_unknown(&self) -> bool {
-        self.preserve_unknown || matches!(self.additional, Some(AdditionalProperties::Any))
+        self.preserve_unknown || matches!(self.additional, Some(UndeclaredMembers::Any))
     }
 }
 
 // === impl JsonType ===
 
-impl JsonType {
+impl NodeType {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "object" => Self::Object,
@@ -289,7 +289,7 @@ impl JsonType {
 
 // === impl AdditionalProperties ===
 
-impl AdditionalProperties {
+impl UndeclaredMembers {
     fn from_json(json: &Value) -> Self {
         match json {
             Value::Bool(true) => Self::Any,
@@ -439,7 +439,7 @@ mod tests {
         schema.restrict(&SchemaNode::from_json(
             &json!({"type": "integer", "minimum": 3}),
         ));
-        assert_eq!(schema.effective_kind(), Some(JsonType::Integer));
+        assert_eq!(schema.effective_kind(), Some(NodeType::Integer));
         assert_eq!(schema.bounds.number.min, Some(3.0));
     }
 }

@@ -11,24 +11,24 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use crate::definition::{CrdVersion, Scope};
-use crate::schema::{AdditionalProperties, SchemaNode};
-use crate::validation::{self, SchemaViolation};
+use crate::definition::{DefinitionVersion, Scope};
+use crate::schema::{SchemaNode, UndeclaredMembers};
+use crate::validation::{self, InvalidValue};
 
 /// A synthetic object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Synthetic {
-    /// How the object was filled.
+    /// The filling of the object.
     pub filling: Filling,
     /// The turn, which selects among alternatives.
     pub turn: usize,
     /// The object.
     pub object: Value,
     /// The violation, if the object does not satisfy the schema.
-    pub violation: Option<SchemaViolation>,
+    pub violation: Option<InvalidValue>,
 }
 
-/// How an object is filled.
+/// A way to fill an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Filling {
     /// Every member, several items, unknown members wherever they are allowed.
@@ -46,7 +46,7 @@ const MOST_TURNS: usize = 80;
 
 /// Makes all objects for a version of a CustomResourceDefinition.
 #[must_use]
-pub fn objects(version: &CrdVersion) -> Vec<Synthetic> {
+pub fn objects(version: &DefinitionVersion) -> Vec<Synthetic> {
     let turns = breadth(&version.schema).clamp(4, MOST_TURNS);
     let mut variants: Vec<(Filling, usize)> =
         (0..turns).map(|turn| (Filling::Maximal, turn)).collect();
@@ -64,7 +64,7 @@ pub fn objects(version: &CrdVersion) -> Vec<Synthetic> {
         .collect()
 }
 
-fn object(version: &CrdVersion, filling: Filling, turn: usize) -> Synthetic {
+fn object(version: &DefinitionVersion, filling: Filling, turn: usize) -> Synthetic {
     let schema = &version.schema;
     let members = node::root(schema, node::ObjectVariant { filling, turn });
     let unsatisfied = members.is_none();
@@ -75,7 +75,7 @@ fn object(version: &CrdVersion, filling: Filling, turn: usize) -> Synthetic {
     object.extend(members.unwrap_or_default());
     let object = Value::Object(object);
     let violation = validation::check(schema, &object).err().or_else(|| {
-        unsatisfied.then(|| SchemaViolation {
+        unsatisfied.then(|| InvalidValue {
             path: String::new(),
             keyword: "unsatisfiable",
         })
@@ -88,7 +88,7 @@ fn object(version: &CrdVersion, filling: Filling, turn: usize) -> Synthetic {
     }
 }
 
-fn metadata(version: &CrdVersion, filling: Filling) -> Value {
+fn metadata(version: &DefinitionVersion, filling: Filling) -> Value {
     let name = version
         .schema
         .properties
@@ -138,7 +138,7 @@ fn allows_null(schema: &SchemaNode) -> bool {
 
 fn children(schema: &SchemaNode) -> impl Iterator<Item = &SchemaNode> {
     let of_map = match &schema.additional {
-        Some(AdditionalProperties::Of(of)) => Some(&**of),
+        Some(UndeclaredMembers::Of(of)) => Some(&**of),
         _ => None,
     };
     schema

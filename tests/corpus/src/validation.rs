@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::schema::{AdditionalProperties, Bounds, ItemIdentity, JsonType, SchemaNode, UnionMode};
+use crate::schema::{Bounds, ItemIdentity, NodeType, SchemaNode, UndeclaredMembers, UnionMode};
 use crate::{format, pattern};
 
 /// The first violation of a schema by a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaViolation {
-    /// Where, as a JSON path.
+pub struct InvalidValue {
+    /// The JSON path.
     pub path: String,
     /// The keyword that is not satisfied.
     pub keyword: &'static str,
@@ -26,7 +26,7 @@ pub fn accepts(schema: &SchemaNode, value: &Value) -> bool {
 ///
 /// # Errors
 /// The violation.
-pub fn check(schema: &SchemaNode, value: &Value) -> Result<(), SchemaViolation> {
+pub fn check(schema: &SchemaNode, value: &Value) -> Result<(), InvalidValue> {
     if value.is_null() && schema.nullable && schema.values.is_none() {
         return Ok(());
     }
@@ -88,19 +88,19 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-fn kind(schema: &SchemaNode, value: &Value) -> Result<(), SchemaViolation> {
+fn kind(schema: &SchemaNode, value: &Value) -> Result<(), InvalidValue> {
     let fits = if schema.int_or_string {
         value.is_i64() || value.is_u64() || value.is_string()
     } else {
         match schema.kind {
             _ if value.is_null() && schema.nullable => true,
             None => !value.is_null() || schema.keeps_unknown() || schema.values.is_some(),
-            Some(JsonType::Object) => value.is_object(),
-            Some(JsonType::Array) => value.is_array(),
-            Some(JsonType::String) => value.is_string(),
-            Some(JsonType::Boolean) => value.is_boolean(),
-            Some(JsonType::Number) => value.is_number(),
-            Some(JsonType::Integer) => match value.as_number() {
+            Some(NodeType::Object) => value.is_object(),
+            Some(NodeType::Array) => value.is_array(),
+            Some(NodeType::String) => value.is_string(),
+            Some(NodeType::Boolean) => value.is_boolean(),
+            Some(NodeType::Number) => value.is_number(),
+            Some(NodeType::Integer) => match value.as_number() {
                 Some(number) if number.is_f64() => {
                     number.as_f64().is_some_and(|number| number.fract() == 0.0)
                 }
@@ -111,15 +111,14 @@ fn kind(schema: &SchemaNode, value: &Value) -> Result<(), SchemaViolation> {
     if fits { Ok(()) } else { violation("type") }
 }
 
-fn object(schema: &SchemaNode, value: &Value) -> Result<(), SchemaViolation> {
+fn object(schema: &SchemaNode, value: &Value) -> Result<(), InvalidValue> {
     let members = value.as_object().expect("the caller matched an object");
     if let Some(missing) = schema
         .required
         .iter()
         .find(|name| !members.contains_key(*name))
     {
-        return violation("required")
-            .map_err(|violation: SchemaViolation| violation.below(missing));
+        return violation("required").map_err(|violation: InvalidValue| violation.below(missing));
     }
     if !schema.bounds.members.contains(members.len() as u64) {
         return violation("minProperties or maxProperties");
@@ -127,7 +126,7 @@ fn object(schema: &SchemaNode, value: &Value) -> Result<(), SchemaViolation> {
     for (name, member) in members {
         match schema.member(name) {
             Some(of) => check(of, member).map_err(|violation| violation.below(name))?,
-            None if schema.additional == Some(AdditionalProperties::None) => {
+            None if schema.additional == Some(UndeclaredMembers::None) => {
                 return violation("additionalProperties");
             }
             None => {}
@@ -136,7 +135,7 @@ fn object(schema: &SchemaNode, value: &Value) -> Result<(), SchemaViolation> {
     Ok(())
 }
 
-fn array(schema: &SchemaNode, items: &[Value]) -> Result<(), SchemaViolation> {
+fn array(schema: &SchemaNode, items: &[Value]) -> Result<(), InvalidValue> {
     if !schema.bounds.items.contains(items.len() as u64) {
         return violation("minItems or maxItems");
     }
@@ -172,7 +171,7 @@ pub fn identical(identity: &ItemIdentity, left: &Value, right: &Value) -> bool {
     }
 }
 
-fn string(schema: &SchemaNode, text: &str) -> Result<(), SchemaViolation> {
+fn string(schema: &SchemaNode, text: &str) -> Result<(), InvalidValue> {
     if !schema.bounds.length.contains(text.chars().count() as u64) {
         return violation("minLength or maxLength");
     }
@@ -191,7 +190,7 @@ fn string(schema: &SchemaNode, text: &str) -> Result<(), SchemaViolation> {
     Ok(())
 }
 
-fn unions(schema: &SchemaNode, value: &Value) -> Result<(), SchemaViolation> {
+fn unions(schema: &SchemaNode, value: &Value) -> Result<(), InvalidValue> {
     for union in &schema.unions {
         let matching = union
             .branches
@@ -210,8 +209,8 @@ fn unions(schema: &SchemaNode, value: &Value) -> Result<(), SchemaViolation> {
     Ok(())
 }
 
-fn violation(keyword: &'static str) -> Result<(), SchemaViolation> {
-    Err(SchemaViolation {
+fn violation(keyword: &'static str) -> Result<(), InvalidValue> {
+    Err(InvalidValue {
         path: String::new(),
         keyword,
     })
@@ -219,7 +218,7 @@ fn violation(keyword: &'static str) -> Result<(), SchemaViolation> {
 
 // === impl SchemaViolation ===
 
-impl SchemaViolation {
+impl InvalidValue {
     fn below(self, name: &str) -> Self {
         Self {
             path: format!(".{name}{}", self.path),
@@ -228,7 +227,7 @@ impl SchemaViolation {
     }
 }
 
-impl fmt::Display for SchemaViolation {
+impl fmt::Display for InvalidValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "`{}`: {}", self.path, self.keyword)
     }

@@ -14,9 +14,9 @@ use std::io::{self, Write as _};
 use futures::future::join_all;
 use kopf_corpus::corpus::{Corpus, Subset};
 use kopf_corpus::defaulting;
-use kopf_corpus::definition::{self, CrdVersion};
+use kopf_corpus::definition::{self, DefinitionVersion};
 use kopf_corpus::difference;
-use kopf_corpus::generated::{self, VersionChoice};
+use kopf_corpus::generated::{self, VersionSubset};
 use kopf_corpus::rejected_fields::remove_rejected_field;
 use kopf_corpus::roundtrip::{ObjectOrigin, RoundtripCase, RoundtripProgram, TestObject};
 use kopf_corpus::scratch_crate::ScratchCrate;
@@ -99,7 +99,7 @@ fn definitions(corpus: &Corpus, every: usize) -> io::Result<Vec<NamedDefinition>
 
 fn program(corpus: &Corpus, every: usize) -> Result<RoundtripProgram, TestFailure> {
     let files = corpus.files(Subset::Every(every));
-    let generated = generated::generate(&files, VersionChoice::Served)?;
+    let generated = generated::generate(&files, VersionSubset::Served)?;
     let cases = generated::cases(corpus, &files, &generated)?;
     let scratch = ScratchCrate::create("roundtrip", &generated::DEPENDENCIES)?;
     Ok(RoundtripProgram::build(
@@ -177,7 +177,10 @@ async fn check_case(
         let after = match session.pass(case, &object)? {
             Ok(after) => after,
             Err(error) => {
-                result.change(test_object.origin, format!("not decoded: {}", error.message));
+                result.change(
+                    test_object.origin,
+                    format!("not decoded: {}", error.message),
+                );
                 continue;
             }
         };
@@ -207,7 +210,7 @@ async fn check_case(
 /// Removes rejected fields until the API server accepts the object; the object, and the stored one.
 async fn send_until_accepted(
     client: &Client,
-    version: &CrdVersion,
+    version: &DefinitionVersion,
     test_object: &TestObject,
     result: &mut DefinitionResult,
 ) -> kube::Result<Option<(Value, Value)>> {
@@ -237,7 +240,7 @@ async fn send_until_accepted(
 }
 
 /// The stored object without the fields that the API server sets anew for each request.
-fn without_server_fields(version: &CrdVersion, mut stored: Value) -> Value {
+fn without_server_fields(version: &DefinitionVersion, mut stored: Value) -> Value {
     if let Some(metadata) = stored["metadata"].as_object_mut() {
         for name in [
             "creationTimestamp",

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::process::Command;
 
 use kopf_corpus::corpus::{Corpus, Subset};
-use kopf_corpus::generated::{VersionChoice, generate};
+use kopf_corpus::generated::{VersionSubset, generate};
 
 /// The corpus; without one, prints a banner to standard error, which cargo does not hide.
 fn corpus() -> Option<Corpus> {
@@ -49,7 +49,7 @@ fn every_definition_has_the_same_types_in_any_order() {
 fn the_types_contain_the_original_definition() {
     let Some(corpus) = corpus() else { return };
     let files = corpus.files(Subset::Every(4));
-    let generated = generate(&files, VersionChoice::Served).expect("the files can be read");
+    let generated = generate(&files, VersionSubset::Served).expect("the files can be read");
     for file in files {
         let root = generated.roots.iter().find(|root| root.index == file.index);
         let original = file.definition().expect("it can be read");

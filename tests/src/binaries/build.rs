@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{Binaries, Environment, Error, Release, print_status};
 use crate::child_process::{ChildProcess, ChildProcessBuilder, Ending};
 
-/// How many lines of Go's output a failure shows.
+/// The number of lines of Go's output that a failure shows.
 const OUTPUT_LINES: usize = 15;
 
 /// The interval between progress lines.

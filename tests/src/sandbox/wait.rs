@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::{DEFAULT_TIMEOUT, POLL_INTERVAL, SandboxState, lock};
 use crate::test_failure::TestFailure;
 
-/// How many lines of an operator's log a failure shows.
+/// The number of log lines that a failure shows.
 const LOG_LINES: usize = 60;
 
 /// The time limit for collecting the events of a failed wait.

@@ -14,7 +14,7 @@ use kopf_tests::{ChildProcess, ControlPlane, PrivateControlPlane, TestFailure, T
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 
-/// How the started test process ends.
+/// The variable with the way in which the started test process ends.
 const ENDING_VARIABLE: &str = "KOPF_TEST_ENDING";
 
 /// The time limit after which nothing may be left.

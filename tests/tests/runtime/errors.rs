@@ -92,7 +92,7 @@ async fn a_handler_that_gives_up_does_not_stop_the_others() -> TestResult {
 
 #[tokio::test]
 async fn a_permanent_error_is_posted_as_an_event_on_the_object() -> TestResult {
-    let mut fixture = HandlerFixture::new("told").await?;
+    let mut fixture = HandlerFixture::new("posted").await?;
     fixture.script("create_fn", |_| {
         Err(HandlerError::permanent("out of stock"))
     });

@@ -39,12 +39,12 @@ const CONFIG_MAP: ResourceSpec = ResourceSpec {
 };
 
 /// The state of an operator whose index function takes some time.
-struct IndexFunction {
+struct SlowIndexFunction {
     pace: Duration,
     failures: AtomicU32,
 }
 
-impl IndexFunction {
+impl SlowIndexFunction {
     fn new(pace: Duration) -> Self {
         Self {
             pace,
@@ -77,11 +77,11 @@ impl IndexFunction {
 
 /// ConfigMaps with an index and no other handlers.
 pub(crate) fn indexed(handler: IndexHandler, pace: Duration) -> ResourceHandlers {
-    with_index(handler, &Arc::new(IndexFunction::new(pace)))
+    with_index(handler, &Arc::new(SlowIndexFunction::new(pace)))
 }
 
-fn with_index(handler: IndexHandler, function: &Arc<IndexFunction>) -> ResourceHandlers {
-    Resource::<ConfigMap, IndexFunction>::new(CONFIG_MAP, function)
+fn with_index(handler: IndexHandler, function: &Arc<SlowIndexFunction>) -> ResourceHandlers {
+    Resource::<ConfigMap, SlowIndexFunction>::new(CONFIG_MAP, function)
         .index(ByWidget, handler, |function, cx| {
             Box::pin(function.by_widget(cx))
         })
@@ -221,7 +221,7 @@ async fn an_index_function_is_not_called_after_its_retries_are_used_up() -> Test
         .errors(ErrorMode::Temporary)
         .retries(2)
         .backoff(Duration::from_millis(100));
-    let function = Arc::new(IndexFunction::new(Duration::ZERO));
+    let function = Arc::new(SlowIndexFunction::new(Duration::ZERO));
     let indices = Indices::default();
     let operator = Operator::new("retrying")
         .resource(with_index(handler, &function))
@@ -302,8 +302,8 @@ async fn handlers_wait_for_the_index_of_a_kind_that_cannot_be_listed() -> TestRe
     proxy.always(maps(), Fault::Answer(StatusCode::FORBIDDEN));
     eventually("the list was rejected twice", async || {
         let requests = proxy.requests();
-        let asked = requests.iter().filter(|it| it.uri.contains("configmaps"));
-        (asked.count() >= 2).then_some(())
+        let lists = requests.iter().filter(|it| it.uri.contains("configmaps"));
+        (lists.count() >= 2).then_some(())
     })
     .await?;
     assert!(fixture.calls_so_far().is_empty());

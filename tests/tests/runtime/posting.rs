@@ -55,7 +55,7 @@ fn created() -> ChangeHandler {
 
 #[tokio::test]
 async fn handlers_post_events_of_all_types_on_their_object() -> TestResult {
-    let mut fixture = HandlerFixture::new("told").await?;
+    let mut fixture = HandlerFixture::new("posted").await?;
     fixture.script("create_fn", |cx| {
         cx.event("SomeType", "SomeReason", "Some message");
         cx.info("SomeReason", "Some message");
@@ -67,7 +67,7 @@ async fn handlers_post_events_of_all_types_on_their_object() -> TestResult {
     let mut settings = Settings::default();
     settings.posting.progress = ProgressPosting::Everything;
     settings.posting.reporting_component = "bench.kopf.dev".to_owned();
-    settings.posting.event_name_prefix = "told-".to_owned();
+    settings.posting.event_name_prefix = "posted-".to_owned();
     let operator = fixture
         .start_with(fixture.handlers([created()]), settings)
         .await?;
@@ -85,7 +85,13 @@ async fn handlers_post_events_of_all_types_on_their_object() -> TestResult {
     for event in fixture.events().await? {
         assert_eq!(event.involved_object.name.as_deref(), Some("one"));
         assert_eq!(event.reporting_component.as_deref(), Some("bench.kopf.dev"));
-        assert!(event.metadata.name.unwrap_or_default().starts_with("told-"));
+        assert!(
+            event
+                .metadata
+                .name
+                .unwrap_or_default()
+                .starts_with("posted-")
+        );
     }
     operator.stop().await
 }

@@ -313,9 +313,9 @@ struct LeaseHistory {
 impl LeaseHistory {
     fn of(requests: &[ProxiedRequest], resumed_at: &[Instant]) -> Self {
         let granted = |it: &&ProxiedRequest| {
-            let asks = it.method == Method::PATCH || it.method == Method::POST;
+            let is_write = it.method == Method::PATCH || it.method == Method::POST;
             let accepted = matches!(it.status, Some(StatusCode::OK | StatusCode::CREATED));
-            asks && it.uri.contains("/leases") && accepted
+            is_write && it.uri.contains("/leases") && accepted
         };
         // A thread that is suspended between its check of the clock and the step makes that step
         // when it resumes: no program can prevent that. It must not make the next step.

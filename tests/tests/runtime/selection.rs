@@ -710,7 +710,7 @@ async fn a_selection_with_webhooks_is_rejected() -> TestResult {
 
 #[tokio::test]
 async fn many_watches_of_a_kind_share_one_discovery_request() -> TestResult {
-    let mut fixture = HandlerFixture::new("asked").await?;
+    let mut fixture = HandlerFixture::new("discovery-requests").await?;
     let names: Vec<String> = (0..8).map(|number| format!("none-{number}")).collect();
     let identity = fixture.new_user();
     let resource = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
@@ -724,7 +724,7 @@ async fn many_watches_of_a_kind_share_one_discovery_request() -> TestResult {
     })
     .await?;
     let path = format!("/apis/{}/v1", fixture.sandbox.group());
-    let asked = requests.iter().filter(|it| it.uri == path);
-    assert_eq!(asked.count(), 1, "{requests:#?}");
+    let discovery = requests.iter().filter(|it| it.uri == path);
+    assert_eq!(discovery.count(), 1, "{requests:#?}");
     operator.stop().await
 }

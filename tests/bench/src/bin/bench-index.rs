@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The identity of an object, which the runtime has anyway and shares with the indices.
 #[derive(PartialEq, Eq, Hash)]
-struct ObjectIdentity {
+struct BenchObject {
     kind: u16,
     uid: Box<str>,
     namespace: Option<Box<str>>,
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [objects, keys, operations] = arguments?[..] else {
         return Err("give the numbers of objects, keys and operations".into());
     };
-    let identities: Vec<Arc<ObjectIdentity>> = (0..objects).map(identity).collect();
+    let identities: Vec<Arc<BenchObject>> = (0..objects).map(identity).collect();
     let mut random = fastrand::Rng::with_seed(1);
     let before = resident()?;
     let index = RwLock::new(Index::default());
@@ -66,8 +66,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn identity(number: usize) -> Arc<ObjectIdentity> {
-    Arc::new(ObjectIdentity {
+fn identity(number: usize) -> Arc<BenchObject> {
+    Arc::new(BenchObject {
         kind: 0,
         uid: format!("{number:08x}-0000-4000-8000-000000000000").into(),
         namespace: Some("default".into()),

@@ -5,7 +5,7 @@ use std::{env, fs, process};
 
 use super::{CheckArgs, Error, Selection, WriteArgs, print, print_report, run_roundtrip};
 use crate::corpus::{Corpus, DefinitionFile};
-use crate::generated::{self, Generated, VersionChoice};
+use crate::generated::{self, Generated, VersionSubset};
 use crate::scratch_crate::{self, ModuleCoupling, ScratchCrate, scratch_root};
 use crate::synthesis::{self, Filling};
 use crate::{command_cost, definition};
@@ -128,7 +128,7 @@ pub(super) fn roundtrip(selection: Selection) -> Result<(), Error> {
 }
 
 /// Generates the types of the files, and prints the generator's errors.
-fn generate_types(files: &[&DefinitionFile], choice: VersionChoice) -> Result<Generated, Error> {
+fn generate_types(files: &[&DefinitionFile], choice: VersionSubset) -> Result<Generated, Error> {
     let generated = generated::generate(files, choice)?;
     for failure in &generated.failures {
         print(format_args!("{failure}"))?;

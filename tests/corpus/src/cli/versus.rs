@@ -5,7 +5,7 @@ use std::{env, fs, io, process};
 use super::{Error, VersusArgs, print};
 use crate::command_cost::{self, CommandCost};
 use crate::corpus::{Corpus, DefinitionFile, Subset};
-use crate::generated::{self, VersionChoice};
+use crate::generated::{self, VersionSubset};
 use crate::kopium;
 use crate::scratch_crate::{
     self, CargoCommand, CrateDependencies, GeneratedModule, ModuleCoupling, ScratchCrate,
@@ -33,10 +33,10 @@ pub(super) fn versus(arguments: &VersusArgs) -> Result<(), Error> {
 
     let our_cost = cost_of_ours()?;
     let our_lines =
-        scratch_crate::lines(&generated::generate(&all, VersionChoice::Preferred)?.modules);
+        scratch_crate::lines(&generated::generate(&all, VersionSubset::Preferred)?.modules);
     let theirs = kopium::generate(&root, &all)?;
     let their_drawn = drawn_from(&theirs.modules, &drawn);
-    let ours = generated::generate(&drawn, VersionChoice::Preferred)?.modules;
+    let ours = generated::generate(&drawn, VersionSubset::Preferred)?.modules;
     let (our_compiling, our_compilation) =
         compile(&generated::DEPENDENCIES, &ours, ModuleCoupling::Coupled)?;
     let (compiling, compilation) = compile(

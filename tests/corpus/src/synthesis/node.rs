@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{Filling, scalar};
-use crate::schema::{AdditionalProperties, JsonType, SchemaNode};
+use crate::schema::{NodeType, SchemaNode, UndeclaredMembers};
 use crate::validation::{accepts, identical};
 
 /// The filling, and the turn among alternatives.
@@ -43,7 +43,7 @@ pub(super) fn root(schema: &SchemaNode, variant: ObjectVariant) -> Option<Map<St
     }
     own.required
         .retain(|name| !IMPLIED.contains(&name.as_str()));
-    own.kind = Some(JsonType::Object);
+    own.kind = Some(NodeType::Object);
     match value(
         &own,
         variant,
@@ -149,13 +149,13 @@ fn plain(schema: &SchemaNode, variant: ObjectVariant, position: NodePosition) ->
         };
     }
     match schema.effective_kind() {
-        Some(JsonType::Object) => object(schema, variant, position).map(Value::Object),
-        Some(JsonType::Array) => array(schema, variant, position),
-        Some(JsonType::Boolean) => Some(Value::Bool(!hollow && salt.is_multiple_of(2))),
-        Some(JsonType::String) if hollow => scalar::shortest(schema).map(Value::String),
-        Some(JsonType::String) => scalar::string(schema, salt).map(Value::String),
-        Some(JsonType::Integer) => scalar::integer(schema, if hollow { 1 } else { salt }),
-        Some(JsonType::Number) => scalar::number(schema, salt),
+        Some(NodeType::Object) => object(schema, variant, position).map(Value::Object),
+        Some(NodeType::Array) => array(schema, variant, position),
+        Some(NodeType::Boolean) => Some(Value::Bool(!hollow && salt.is_multiple_of(2))),
+        Some(NodeType::String) if hollow => scalar::shortest(schema).map(Value::String),
+        Some(NodeType::String) => scalar::string(schema, salt).map(Value::String),
+        Some(NodeType::Integer) => scalar::integer(schema, if hollow { 1 } else { salt }),
+        Some(NodeType::Number) => scalar::number(schema, salt),
         None if hollow => Some(json!({})),
         None => Some(anything(salt)),
     }
@@ -217,14 +217,14 @@ fn undeclared(
         .collect();
     for name in missing {
         let member = match &schema.additional {
-            Some(AdditionalProperties::Of(of)) => value(of, variant, position)?,
+            Some(UndeclaredMembers::Of(of)) => value(of, variant, position)?,
             _ if schema.keeps_unknown() => json!("undeclared"),
             _ => return None,
         };
         members.insert(name.clone(), member);
     }
     let full = matches!(variant.filling, Filling::Maximal | Filling::Null);
-    if let (Some(AdditionalProperties::Of(of)), true) = (&schema.additional, full) {
+    if let (Some(UndeclaredMembers::Of(of)), true) = (&schema.additional, full) {
         for salt in 0..several(variant, position) {
             let within = NodePosition {
                 lists: position.lists + 1,
@@ -276,7 +276,7 @@ fn fit_count(
             break;
         }
         let member = match &schema.additional {
-            Some(AdditionalProperties::Of(of)) => {
+            Some(UndeclaredMembers::Of(of)) => {
                 value(of, variant, NodePosition { salt, ..position })?
             }
             _ if schema.keeps_unknown() => json!("undeclared"),

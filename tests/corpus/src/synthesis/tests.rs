@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-fn version(spec: &Value) -> CrdVersion {
+fn version(spec: &Value) -> DefinitionVersion {
     let definition = json!({"spec": {
         "group": "example.com",
         "scope": "Namespaced",

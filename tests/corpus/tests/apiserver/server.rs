@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Request;
-use kopf_corpus::definition::{CrdVersion, Scope};
+use kopf_corpus::definition::{DefinitionVersion, Scope};
 use kopf_corpus::rejected_fields::FieldCause;
 use kube::Client;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ pub(crate) fn prepared(definition: &Value) -> Value {
 pub(crate) async fn install(
     client: &Client,
     definition: &Value,
-    versions: &[CrdVersion],
+    versions: &[DefinitionVersion],
 ) -> Result<(), String> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
     send(client, "POST", DEFINITIONS, Some(definition))
@@ -93,7 +93,7 @@ pub(crate) async fn uninstall(client: &Client, name: &str) -> Result<(), String>
 /// Creates an object in a dry run with strict validation.
 pub(crate) async fn dry_run(
     client: &Client,
-    version: &CrdVersion,
+    version: &DefinitionVersion,
     object: &Value,
 ) -> kube::Result<DryRunResponse> {
     let namespace = match version.scope {

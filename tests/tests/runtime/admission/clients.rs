@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
 use super::configuration::free_port;
-use super::fixture::{ReviewRecorder, RunningWebhooks, WebhookFixture};
+use super::fixture::{ReviewRecorder, RunningWebhookOperator, WebhookFixture};
 
 fn review(fixture: &WebhookFixture, name: &str) -> String {
     json!({
@@ -65,7 +65,7 @@ async fn listening(port: u16) -> TestResult {
 async fn plain(
     fixture: &WebhookFixture,
     limits: Limits,
-) -> Result<(u16, RunningWebhooks), TestFailure> {
+) -> Result<(u16, RunningWebhookOperator), TestFailure> {
     let port = free_port()?;
     let server = Server::local("localhost")
         .port(port)
@@ -169,10 +169,10 @@ async fn requests_other_than_reviews_get_an_error_response() -> TestResult {
         ),
     ] {
         let answer = send(port, bytes.as_bytes()).await?;
-        let asked: String = bytes.chars().take(60).collect();
+        let sent: String = bytes.chars().take(60).collect();
         assert!(
             answer.contains(status) && answer.contains(message),
-            "{asked}: {answer}"
+            "{sent}: {answer}"
         );
     }
     assert_eq!(

@@ -55,7 +55,7 @@ pub(crate) struct WebhookFixture {
 }
 
 /// A running operator.
-pub(crate) struct RunningWebhooks {
+pub(crate) struct RunningWebhookOperator {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), kopf_runtime::Error>>,
 }
@@ -221,7 +221,7 @@ impl WebhookFixture {
         &self,
         resource: Resource<Value, ReviewRecorder>,
         webhooks: Webhooks,
-    ) -> RunningWebhooks {
+    ) -> RunningWebhookOperator {
         self.start_as(resource, webhooks, self.sandbox.client())
     }
 
@@ -230,7 +230,7 @@ impl WebhookFixture {
         resource: Resource<Value, ReviewRecorder>,
         webhooks: Webhooks,
         client: kube::Client,
-    ) -> RunningWebhooks {
+    ) -> RunningWebhookOperator {
         let (stop, stopped) = oneshot::channel();
         let operator = Operator::new("hall")
             .resource(resource.build())
@@ -239,7 +239,7 @@ impl WebhookFixture {
         let task = tokio::spawn(operator.run(client, async {
             let _ = stopped.await;
         }));
-        RunningWebhooks {
+        RunningWebhookOperator {
             stop: Some(stop),
             task,
         }
@@ -250,7 +250,7 @@ impl WebhookFixture {
         &self,
         resource: Resource<Value, ReviewRecorder>,
         webhooks: Webhooks,
-    ) -> Result<RunningWebhooks, TestFailure> {
+    ) -> Result<RunningWebhookOperator, TestFailure> {
         let running = self.start(resource, webhooks);
         self.wait_until_called().await?;
         Ok(running)
@@ -326,7 +326,7 @@ impl Drop for WebhookFixture {
 
 // === impl Running ===
 
-impl RunningWebhooks {
+impl RunningWebhookOperator {
     /// Stops the operator and waits for it.
     pub(crate) async fn stop(mut self) -> TestResult {
         drop(self.stop.take());
@@ -348,7 +348,7 @@ impl RunningWebhooks {
     }
 }
 
-impl Drop for RunningWebhooks {
+impl Drop for RunningWebhookOperator {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -10,7 +10,7 @@ use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
 use super::configuration::{behind_service, free_port};
-use super::fixture::{DEFINITION, ReviewRecorder, RunningWebhooks, WebhookFixture};
+use super::fixture::{DEFINITION, ReviewRecorder, RunningWebhookOperator, WebhookFixture};
 use crate::generated_rbac::{GeneratedManifests, Permission, grant};
 
 /// An operator in a namespace of its own, and objects for it in another one.
@@ -183,7 +183,7 @@ impl GeneratedDeployment {
         )
     }
 
-    async fn start(&self, webhooks: Webhooks) -> Result<RunningWebhooks, TestFailure> {
+    async fn start(&self, webhooks: Webhooks) -> Result<RunningWebhookOperator, TestFailure> {
         let plane = self.operator_sandbox.control_plane();
         let client = plane.client(&self.account()).await?;
         Ok(self.fixture.start_as(self.resource(), webhooks, client))
@@ -324,9 +324,9 @@ async fn act_as_cert_manager(deployment: &GeneratedDeployment) -> TestResult {
         let configuration = deployment.fixture.configuration(kind).await?;
         let mut configuration = configuration.expect("it was emitted");
         let annotations = configuration.metadata.annotations.clone();
-        let asked = annotations.unwrap_or_default()["cert-manager.io/inject-ca-from"].clone();
+        let inject_from = annotations.unwrap_or_default()["cert-manager.io/inject-ca-from"].clone();
         assert_eq!(
-            asked,
+            inject_from,
             format!("{}/{}", operator_sandbox.namespace(), deployment.service())
         );
         for webhook in configuration.data["webhooks"]

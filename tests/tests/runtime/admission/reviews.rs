@@ -306,14 +306,14 @@ async fn label_filters_apply_in_the_api_server_and_others_in_the_operator() -> T
         ),
     ] {
         fixture.widgets.create(name, body).await?;
-        let mut asked: Vec<_> = fixture
+        let mut called: Vec<_> = fixture
             .recorder
             .reviews_of(name)
             .into_iter()
             .map(|it| it.webhook)
             .collect();
-        asked.sort();
-        assert_eq!(asked, expected, "{name}");
+        called.sort();
+        assert_eq!(called, expected, "{name}");
     }
     fixture
         .widgets
