@@ -133,7 +133,7 @@ fn load() -> io::Result<String> {
     Ok(text.split(' ').next().unwrap_or_default().to_owned())
 }
 
-// === impl Side ===
+// === impl MeasuredCrate ===
 
 impl MeasuredCrate {
     fn target(&self) -> PathBuf {

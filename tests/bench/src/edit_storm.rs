@@ -231,7 +231,7 @@ async fn wait_until_settled(
     }
 }
 
-// === impl Plan ===
+// === impl EditSchedule ===
 
 impl EditSchedule {
     fn new(options: &Options, seed: u64) -> Self {

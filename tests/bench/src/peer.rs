@@ -36,7 +36,7 @@ pub(crate) enum Workload {
     },
 }
 
-// === impl Peer ===
+// === impl BenchPeer ===
 
 impl BenchPeer {
     /// Starts an operator of this implementation, as `user`.
@@ -90,7 +90,7 @@ impl fmt::Display for BenchPeer {
     }
 }
 
-// === impl Work ===
+// === impl Workload ===
 
 impl Workload {
     fn name(self) -> &'static str {

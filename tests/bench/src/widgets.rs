@@ -20,7 +20,7 @@ pub(crate) enum StatusKind {
     Subresource,
 }
 
-// === impl Status ===
+// === impl StatusKind ===
 
 impl StatusKind {
     /// The value of the variable `STATUS` of the operators.

@@ -21,7 +21,7 @@ pub struct DefinitionFile {
     pub path: PathBuf,
     /// Its name without the extension.
     pub stem: String,
-    /// Its place in the sorted folder.
+    /// Its index in the sorted folder.
     pub index: usize,
 }
 

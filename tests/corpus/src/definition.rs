@@ -105,7 +105,7 @@ fn priority(name: &str) -> (u8, u64, u64) {
     parts.unwrap_or((0, 0, 0))
 }
 
-// === impl CrdVersion ===
+// === impl DefinitionVersion ===
 
 impl DefinitionVersion {
     /// Group and version, as objects name them.

@@ -271,7 +271,7 @@ impl SchemaNode {
     }
 }
 
-// === impl JsonType ===
+// === impl NodeType ===
 
 impl NodeType {
     fn named(name: &str) -> Option<Self> {
@@ -287,7 +287,7 @@ impl NodeType {
     }
 }
 
-// === impl AdditionalProperties ===
+// === impl UndeclaredMembers ===
 
 impl UndeclaredMembers {
     fn from_json(json: &Value) -> Self {

@@ -216,7 +216,7 @@ fn violation(keyword: &'static str) -> Result<(), InvalidValue> {
     })
 }
 
-// === impl SchemaViolation ===
+// === impl InvalidValue ===
 
 impl InvalidValue {
     fn below(self, name: &str) -> Self {

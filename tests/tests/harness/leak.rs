@@ -236,7 +236,7 @@ fn children_of(parent: i32) -> io::Result<Vec<i32>> {
     Ok(children)
 }
 
-// === impl Footprint ===
+// === impl StartedProcesses ===
 
 impl StartedProcesses {
     fn of(plane: &ControlPlane, operator: Option<&ChildProcess>) -> Result<Self, TestFailure> {

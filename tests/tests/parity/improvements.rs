@@ -149,7 +149,7 @@ fn calls(trace: &Trace, handler: &str) -> usize {
 
 #[tokio::test]
 async fn a_permanent_error_stops_a_timer() -> TestResult {
-    let (kopf, ours) = both("background_pains", async |run| {
+    let (kopf, ours) = both("background_errors", async |run| {
         run.start().await?;
         let body = json!({"metadata": {"labels": {"role": "refused"}}, "spec": {}});
         run.create("one", body).await?;
@@ -171,7 +171,7 @@ async fn a_permanent_error_stops_a_timer() -> TestResult {
 
 #[tokio::test]
 async fn delete_handlers_run_once_while_a_daemon_blocks_the_deletion() -> TestResult {
-    let (kopf, ours) = both("background_pains", async |run| {
+    let (kopf, ours) = both("background_errors", async |run| {
         run.start().await?;
         let body = json!({"metadata": {"labels": {"role": "slow"}}, "spec": {}});
         run.create("one", body).await?;

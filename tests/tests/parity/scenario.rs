@@ -70,7 +70,7 @@ pub(crate) async fn compare(
     Ok(())
 }
 
-// === impl Stage ===
+// === impl ScenarioRun ===
 
 impl ScenarioRun {
     pub(crate) async fn open(

@@ -26,7 +26,7 @@ async fn watch_gizmos(
         })
         .build();
     let own = fixture.sandbox.namespace().to_owned();
-    let operator = Operator::new("bench")
+    let operator = Operator::new("fixture")
         .resource(resource)
         .namespaces(Namespaces::Only(vec![own]));
     fixture.start_as(identity, operator).await

@@ -162,7 +162,7 @@ impl HandlerFixture {
         resource: ResourceHandlers,
         settings: Settings,
     ) -> Result<StartedOperator, TestFailure> {
-        let operator = Operator::new("bench").resource(resource);
+        let operator = Operator::new("fixture").resource(resource);
         self.start_operator(operator.settings(settings)).await
     }
 
@@ -191,7 +191,7 @@ impl HandlerFixture {
         &mut self,
         resource: ResourceHandlers,
     ) -> Result<(FaultProxy, StartedOperator), TestFailure> {
-        let operator = Operator::new("bench").resource(resource);
+        let operator = Operator::new("fixture").resource(resource);
         self.start_operator_through_proxy(operator).await
     }
 

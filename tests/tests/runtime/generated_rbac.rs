@@ -27,7 +27,7 @@ pub(crate) struct Permission {
     pub(crate) verb: String,
 }
 
-// === impl Emitted ===
+// === impl GeneratedManifests ===
 
 impl GeneratedManifests {
     /// Generates from a manifest whose only kind has this definition.

@@ -45,7 +45,7 @@ impl HealthFixture {
         &self,
         variables: &[(&str, &str)],
     ) -> Result<HealthOperator, TestFailure> {
-        let account = self.sandbox.administrator("patient");
+        let account = self.sandbox.administrator("operator");
         self.start_as(&account, &[], variables).await
     }
 

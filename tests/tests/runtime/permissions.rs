@@ -107,7 +107,7 @@ resources:
             },
         )
         .build();
-    let operator = Operator::new("bench")
+    let operator = Operator::new("fixture")
         .identity("me")
         .resource(resource)
         .namespaces(Namespaces::Only(namespaces.to_vec()));

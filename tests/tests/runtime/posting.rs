@@ -269,7 +269,7 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
         ))
         .await?;
     let own = fixture.sandbox.namespace().to_owned();
-    let operator = Operator::new("bench")
+    let operator = Operator::new("fixture")
         .resource(fixture.handlers([created()]))
         .namespaces(Namespaces::Only(vec![own]));
     let operator = fixture.start_as(user, operator).await?;

@@ -88,7 +88,7 @@ async fn namespaces_that_match_are_watched_as_they_are_created_and_deleted() -> 
     let identity = fixture.new_user();
     let own = fixture.sandbox.namespace().to_owned();
     let pattern = format!("{own}-*,!*-hidden,*-not-hidden");
-    let operator = Operator::new("bench")
+    let operator = Operator::new("fixture")
         .resource(spy(&fixture))
         .namespaces(Namespaces::matching([pattern]));
     {
@@ -159,7 +159,7 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
         .await?;
     fixture.create("one", 1).await?;
     let own = fixture.sandbox.namespace().to_owned();
-    let operator = Operator::new("bench")
+    let operator = Operator::new("fixture")
         .resource(spy(&fixture))
         .namespaces(Namespaces::matching([own, "everything-*".to_owned()]));
     let operator = fixture.start_as(user, operator).await?;
@@ -203,7 +203,7 @@ async fn peerings_of_all_matching_namespaces_are_used_also_of_new_ones() -> Test
     let identity = fixture.new_user();
     let outside = PeeringObject::create(&fixture.sandbox, "default").await?;
     let pattern = format!("{}-*", fixture.sandbox.namespace());
-    let operator = Operator::new("bench")
+    let operator = Operator::new("fixture")
         .identity("me")
         .resource(spy(&fixture))
         .namespaces(Namespaces::matching([pattern]));
@@ -290,7 +290,7 @@ async fn webhooks_are_called_in_matching_namespaces_also_in_new_ones() -> TestRe
         WebhookHandler::new("check"),
         |recorder: &ReviewRecorder, cx| Box::pin(recorder.check(cx)),
     );
-    let operator = Operator::new("hall")
+    let operator = Operator::new("webhooks")
         .resource(resource.build())
         .namespaces(Namespaces::matching([format!("{},!*-pr-*", name("*"))]))
         .webhooks(webhooks.local_server());

@@ -139,7 +139,9 @@ async fn a_request_is_retried_after_the_request_timeout() -> TestResult {
         ..Settings::default()
     };
     let resource = fixture.handlers([ChangeHandler::new("make", On::create())]);
-    let operator = Operator::new("bench").resource(resource).settings(settings);
+    let operator = Operator::new("fixture")
+        .resource(resource)
+        .settings(settings);
     let (proxy, operator) = fixture.start_operator_through_proxy(operator).await?;
     let writes = RequestMatch::any().method(http::Method::PATCH);
     proxy.once(writes.path("/widgets/"), Fault::Delay(SOON * 4));
@@ -169,7 +171,7 @@ async fn a_connection_attempt_ends_at_the_connect_timeout() -> TestResult {
     std::fs::write(&kubeconfig, config.to_string())?;
     let kubeconfig = kubeconfig.to_string_lossy();
     let begun = Instant::now();
-    let account = fixture.sandbox.administrator("patient");
+    let account = fixture.sandbox.administrator("operator");
     let variables = [("HEALTH_CONNECT_TIMEOUT", "1"), ("KUBECONFIG", &kubeconfig)];
     let target = fixture
         .start_as(&account, &["--standalone"], &variables)

@@ -64,7 +64,9 @@ async fn a_list_restarts_when_the_continue_token_has_expired() -> TestResult {
     let mut settings = Settings::default();
     settings.watching.page_size = 2;
     let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = Operator::new("bench").resource(handlers).settings(settings);
+    let operator = Operator::new("fixture")
+        .resource(handlers)
+        .settings(settings);
     let identity = fixture.new_user();
     let proxy = FaultProxy::start(fixture.sandbox.control_plane(), &identity).await?;
     let second_page = RequestMatch::any().path("widgets").parameter("continue");

@@ -187,8 +187,8 @@ impl LoadResult {
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         let mut sorted = self.latencies.clone();
         sorted.sort_unstable();
-        let place = (sorted.len() as f64 * percent / 100.0) as usize;
-        let found = sorted.get(place.min(sorted.len().saturating_sub(1)));
+        let position = (sorted.len() as f64 * percent / 100.0) as usize;
+        let found = sorted.get(position.min(sorted.len().saturating_sub(1)));
         found.map_or(0.0, |latency| latency.as_secs_f64() * 1000.0)
     }
 }

@@ -34,8 +34,8 @@ pub(super) fn new(arguments: &NewCratesArgs) -> Result<(), Error> {
     let (mut broken, mut crates) = (0, BTreeMap::new());
     for (turn, preset) in PRESETS.into_iter().enumerate() {
         let (mut made, mut refused, mut count) = (0, 0, 0);
-        for (place, file) in files.iter().enumerate() {
-            if arguments.in_turn && place % PRESETS.len() != turn {
+        for (index, file) in files.iter().enumerate() {
+            if arguments.in_turn && index % PRESETS.len() != turn {
                 continue;
             }
             count += 1;

@@ -26,7 +26,7 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
         "admission" => admission(widgets),
         "arbitrary_error" => arbitrary_error(widgets),
         "background" => background(widgets),
-        "background_pains" => background_pains(widgets),
+        "background_errors" => background_errors(widgets),
         "create_with_result" => create_with_result(widgets),
         "delete_with_finalizer" => delete_with_finalizer(widgets),
         "down" => down(widgets),
@@ -170,7 +170,7 @@ fn background(widgets: Widgets) -> Widgets {
         })
 }
 
-fn background_pains(widgets: Widgets) -> Widgets {
+fn background_errors(widgets: Widgets) -> Widgets {
     let role = |role: &str| TextTest::Equals(role.to_owned());
     let refused = TimerHandler::every("refused", Duration::from_millis(200));
     let release = ChangeHandler::new("release", On::delete());

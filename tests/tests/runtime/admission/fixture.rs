@@ -83,7 +83,7 @@ spec:
             status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 "#;
 
-// === impl Gate ===
+// === impl ReviewRecorder ===
 
 impl ReviewRecorder {
     /// Records a review; warns, fails or denies as the spec of the object says.
@@ -162,7 +162,7 @@ impl ReviewRecorder {
     }
 }
 
-// === impl Hall ===
+// === impl WebhookFixture ===
 
 impl WebhookFixture {
     pub(crate) async fn new(name: &str) -> Result<Self, TestFailure> {
@@ -232,7 +232,7 @@ impl WebhookFixture {
         client: kube::Client,
     ) -> RunningWebhookOperator {
         let (stop, stopped) = oneshot::channel();
-        let operator = Operator::new("hall")
+        let operator = Operator::new("webhooks")
             .resource(resource.build())
             .namespaces(Namespaces::Only(vec![self.sandbox.namespace().to_owned()]))
             .webhooks(webhooks);
@@ -324,7 +324,7 @@ impl Drop for WebhookFixture {
     }
 }
 
-// === impl Running ===
+// === impl RunningWebhookOperator ===
 
 impl RunningWebhookOperator {
     /// Stops the operator and waits for it.

@@ -104,7 +104,7 @@ resources:
     GeneratedManifests::new(manifest, &definition)
 }
 
-// === impl Deployment ===
+// === impl GeneratedDeployment ===
 
 impl GeneratedDeployment {
     async fn new(name: &str, configuration: &str) -> Result<Self, TestFailure> {

@@ -28,7 +28,7 @@ async fn a_webhook_is_not_called_before_the_indices_are_complete() -> TestResult
             })
         })
         .build();
-    let operator = Operator::new("hall")
+    let operator = Operator::new("webhooks")
         .resource(widgets)
         .resource(indexed(IndexHandler::new(), Duration::from_secs(3)))
         .namespaces(Namespaces::Only(vec![
