@@ -13,7 +13,7 @@ use kopf_runtime::{
 struct FlakyHandlers;
 
 impl FlakyHandlers {
-    async fn quick(&self, cx: &mut Change<Value>) -> HandlerResult {
+    async fn quick(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
         if std::env::var_os("FLAKY_ENDLESS").is_some() {
             info!("the quick handler never ends");
             std::future::pending::<()>().await;
@@ -31,7 +31,7 @@ impl FlakyHandlers {
         Ok(())
     }
 
-    async fn flaky(&self, cx: &mut Change<Value>) -> HandlerResult {
+    async fn flaky(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
         if cx.retry() == 0 {
             return Err(HandlerError::temporary("not at once").after(Duration::from_millis(300)));
         }
@@ -42,7 +42,7 @@ impl FlakyHandlers {
 }
 
 impl FlakyHandlers {
-    async fn prepare(&self, cx: &mut Startup) -> HandlerResult {
+    async fn prepare(&self, cx: &mut StartupContext) -> HandlerResult {
         if std::env::var_os("FLAKY_FAIL_STARTUP").is_some() {
             return Err(HandlerError::permanent("as requested"));
         }
@@ -53,7 +53,7 @@ impl FlakyHandlers {
         Ok(())
     }
 
-    async fn tear_down(&self, _: &mut Cleanup) -> HandlerResult {
+    async fn tear_down(&self, _: &mut CleanupContext) -> HandlerResult {
         if std::env::var_os("FLAKY_FAIL_CLEANUP").is_some() {
             return Err(HandlerError::permanent("as requested"));
         }

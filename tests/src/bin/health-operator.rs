@@ -15,8 +15,8 @@ use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::prelude::*;
 use kopf_runtime::{
     ChangeHandler, DaemonHandler, EventHandler, HookHandler, Hooks, Index, IndexHandler,
-    LeaderElectionSettings, On, Operator, Probe, Resource, ResourceHandlers, ResourceSpec, Scope,
-    Settings, StatusSubresource, TextTest, TimerHandler, WebhookHandler,
+    LeaderElectionSettings, On, Operator, ProbeContext, Resource, ResourceHandlers, ResourceSpec,
+    Scope, Settings, StatusSubresource, TextTest, TimerHandler, WebhookHandler,
 };
 
 /// More tasks than the runtime has threads.
@@ -38,7 +38,7 @@ struct HealthHandlers {
 
 impl HealthHandlers {
     /// Waits, blocks or fails as `spec.do` says.
-    async fn work(&self, cx: &mut Change<Value>) -> HandlerResult {
+    async fn work(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
         let seconds = Duration::from_secs(cx.raw()["spec"]["seconds"].as_u64().unwrap_or(1));
         match cx.raw()["spec"]["do"].as_str() {
             Some("wait") => {
@@ -60,7 +60,7 @@ impl HealthHandlers {
         Ok(())
     }
 
-    async fn count(&self, cx: &mut Probe) -> HandlerResult {
+    async fn count(&self, cx: &mut ProbeContext) -> HandlerResult {
         cx.set_result(&self.calls.fetch_add(1, Ordering::Relaxed))?;
         Ok(())
     }

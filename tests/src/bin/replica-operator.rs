@@ -28,7 +28,7 @@ struct WorkLog {
 
 impl ReplicaHandlers {
     /// Works for `spec.steps` times ten milliseconds.
-    async fn work(&self, cx: &mut Change<Value>) -> HandlerResult {
+    async fn work(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
         let mut work_log = WorkLog::begin(cx.name());
         for _ in 0..cx.raw()["spec"]["steps"].as_u64().unwrap_or(1) {
             tokio::time::sleep(Duration::from_millis(10)).await;

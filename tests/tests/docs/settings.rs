@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use kopf_gen::load::manifest;
 use kopf_runtime::{
-    BackgroundSettings, DiffBasePlace, ExecutionSettings, HealthSettings, Lifecycle,
-    NetworkingSettings, PersistenceSettings, PostingLevel, PostingSettings, ProgressPlace,
-    ProgressPosting, QueueingSettings, ScanningSettings, Settings, ShutdownSettings,
+    BackgroundSettings, DiffBaseStore, ExecutionSettings, HealthSettings, Lifecycle,
+    NetworkingSettings, PersistenceSettings, PostingLevel, PostingSettings, ProgressPosting,
+    ProgressStore, QueueingSettings, ScanningSettings, Settings, ShutdownSettings,
     WatchingSettings,
 };
 use serde_json::Value;
@@ -100,12 +100,12 @@ fn defaults() -> BTreeMap<String, String> {
         deadline,
     } = shutdown;
     let progress_place = match progress_place {
-        ProgressPlace::Smart => "smart",
+        ProgressStore::Smart => "smart",
         _ => "another",
     };
     let diffbase = match diffbase {
-        DiffBasePlace::Annotations => "annotations",
-        DiffBasePlace::Status => "another",
+        DiffBaseStore::Annotations => "annotations",
+        DiffBaseStore::Status => "another",
     };
     let ignored = if ignored.is_empty() { "none" } else { "some" };
     let lifecycle = match lifecycle {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use kopf_core::selection::DiscoveredResource;
 use kopf_core::selection::resolve::{Demand, Wanted, resolve};
 use kopf_runtime::{
-    DynamicObject, EventHandler, Namespaces, Operator, Resource, ResourceHandlers, RunningOperator,
-    Seen, Selector,
+    DynamicObject, EventContext, EventHandler, Namespaces, Operator, Resource, ResourceHandlers,
+    RunningOperator, Selector,
 };
 use kopf_tests::child_process::ChildProcess;
 use kopf_tests::{PythonKopf, Sandbox, TestFailure, TestResult, eventually};
@@ -19,7 +19,7 @@ use serde_json::json;
 struct EventJournal(Mutex<BTreeSet<String>>);
 
 impl EventJournal {
-    fn note(&self, handler: &str, cx: &Seen<DynamicObject>) {
+    fn note(&self, handler: &str, cx: &EventContext<DynamicObject>) {
         let line = format!("{handler} {} {}", cx.resource().name(), cx.name());
         self.0.lock().expect("no thread panics").insert(line);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use kopf_runtime::{
-    ChangeHandler, Daemon, DaemonHandler, HandlerError, HandlerResult, On, Resource,
+    ChangeHandler, DaemonContext, DaemonHandler, HandlerError, HandlerResult, On, Resource,
     ResourceHandlers, Settings, TextTest, TimerHandler,
 };
 use kopf_tests::{Fault, PeeringObject, RequestMatch, TestResult, try_eventually};
@@ -17,7 +17,10 @@ use crate::fixture::{HandlerFixture, HandlerScripts};
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 /// Reports its start, waits for the stop signal, and reports the reasons of the stop.
-async fn run_until_stopped(scripts: &HandlerScripts, cx: &mut Daemon<Value>) -> HandlerResult {
+async fn run_until_stopped(
+    scripts: &HandlerScripts,
+    cx: &mut DaemonContext<Value>,
+) -> HandlerResult {
     scripts.report(format!("{} starts", cx.name()));
     cx.stop().wait().await;
     scripts.report(format!("{} stops: {}", cx.name(), cx.stop().reasons()));

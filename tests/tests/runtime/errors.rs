@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, ErrorMode, HandlerError, HandlerResult, On, Resource, SubHandler,
+    ChangeContext, ChangeHandler, ErrorMode, HandlerError, HandlerResult, On, Resource, SubHandler,
 };
 use kopf_tests::{TestResult, try_eventually};
 use kube::ResourceExt as _;
@@ -149,7 +149,10 @@ struct StrictSpec {
 
 #[tokio::test]
 async fn a_decode_error_is_recorded_on_the_object_which_can_still_be_deleted() -> TestResult {
-    async fn report(scripts: &HandlerScripts, cx: &mut Change<StrictWidget>) -> HandlerResult {
+    async fn report(
+        scripts: &HandlerScripts,
+        cx: &mut ChangeContext<StrictWidget>,
+    ) -> HandlerResult {
         scripts.report_call(cx)
     }
     let mut fixture = HandlerFixture::new("undecodable").await?;

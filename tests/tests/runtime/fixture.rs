@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf_runtime::{
-    Change, ChangeHandler, EventType, HandlerError, HandlerResult, Namespaces, Operator, Reason,
-    Resource, ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource,
+    ChangeContext, ChangeHandler, HandlerError, HandlerResult, Namespaces, Operator, Reason,
+    Resource, ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource, WatchEventType,
 };
 use kopf_tests::sandbox::DEFAULT_TIMEOUT;
 use kopf_tests::{ControlPlane, FaultProxy, Objects, Sandbox, TestFailure, TestResult, User};
@@ -22,7 +22,7 @@ pub(crate) const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configurati
 
 /// The script that a handler executes when it is called.
 pub(crate) type Script =
-    Arc<dyn Fn(&mut Change<Value>) -> BoxFuture<'static, HandlerResult> + Send + Sync>;
+    Arc<dyn Fn(&mut ChangeContext<Value>) -> BoxFuture<'static, HandlerResult> + Send + Sync>;
 
 /// One call of a handler.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +109,7 @@ impl HandlerFixture {
     pub(crate) fn script(
         &self,
         handler: &str,
-        script: impl Fn(&mut Change<Value>) -> HandlerResult + Send + Sync + 'static,
+        script: impl Fn(&mut ChangeContext<Value>) -> HandlerResult + Send + Sync + 'static,
     ) {
         let script: Script = Arc::new(move |cx| {
             let result = script(cx);
@@ -123,7 +123,7 @@ impl HandlerFixture {
     pub(crate) fn script_async<F: Future<Output = HandlerResult> + Send + 'static>(
         &self,
         handler: &str,
-        script: impl Fn(&mut Change<Value>) -> F + Send + Sync + 'static,
+        script: impl Fn(&mut ChangeContext<Value>) -> F + Send + Sync + 'static,
     ) {
         let script: Script = Arc::new(move |cx| Box::pin(script(cx)));
         let mut scripts = self.scripts.by_handler.lock().unwrap();
@@ -306,7 +306,7 @@ pub(crate) fn records(object: &DynamicObject) -> BTreeMap<String, Value> {
 
 impl HandlerScripts {
     /// Reports a call and executes the script of the handler.
-    pub(crate) async fn run(&self, cx: &mut Change<Value>) -> HandlerResult {
+    pub(crate) async fn run(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
         self.report_call(cx)?;
         let handler = cx.handler_id().to_owned();
         let script = self.by_handler.lock().unwrap().get(&handler).cloned();
@@ -317,7 +317,7 @@ impl HandlerScripts {
     }
 
     /// Reports a call.
-    pub(crate) fn report_call<K>(&self, cx: &Change<K>) -> HandlerResult {
+    pub(crate) fn report_call<K>(&self, cx: &ChangeContext<K>) -> HandlerResult {
         let call = HandlerCall {
             handler: cx.handler_id().to_owned(),
             object: cx.name().to_owned(),
@@ -361,7 +361,7 @@ impl HandlerScripts {
     }
 
     /// Reports a watch event.
-    pub(crate) fn report_event(&self, name: &str, event_type: EventType, raw: &Value) {
+    pub(crate) fn report_event(&self, name: &str, event_type: WatchEventType, raw: &Value) {
         let size = &raw["spec"]["size"];
         self.reports
             .send(format!("{name} {event_type} {size}"))

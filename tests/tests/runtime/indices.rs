@@ -7,8 +7,8 @@ use std::time::Duration;
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::{
-    ChangeHandler, DaemonHandler, ErrorMode, EventHandler, HandlerError, Index, IndexHandler,
-    IndexResult, Indexing, Indices, On, Operator, PeeringSettings, QueueingSettings, Resource,
+    ChangeHandler, DaemonHandler, ErrorMode, EventHandler, HandlerError, Index, IndexContext,
+    IndexHandler, IndexResult, Indices, On, Operator, PeeringSettings, QueueingSettings, Resource,
     ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource, SubHandler, TextTest,
     TimerHandler, predicate,
 };
@@ -53,7 +53,7 @@ impl SlowIndexFunction {
     }
 
     /// Indexes a ConfigMap by its `widget`; `mood` selects an error.
-    async fn by_widget(&self, cx: &mut Indexing<ConfigMap>) -> IndexResult<ByWidget> {
+    async fn by_widget(&self, cx: &mut IndexContext<ConfigMap>) -> IndexResult<ByWidget> {
         tokio::time::sleep(self.pace).await;
         let data = cx.object().data.clone().unwrap_or_default();
         match data.get("mood").map(String::as_str) {

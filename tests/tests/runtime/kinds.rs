@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kopf_runtime::{
-    Change, ChangeHandler, EventHandler, FieldHandler, HandlerResult, Old, On, Reason, Resource,
-    ResourceSpec, Scope, StatusSubresource, ValueTest,
+    ChangeContext, ChangeHandler, EventHandler, FieldHandler, HandlerResult, Old, On, Reason,
+    Resource, ResourceSpec, Scope, StatusSubresource, ValueTest,
 };
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;
@@ -15,7 +15,7 @@ use crate::fixture::{HandlerFixture, HandlerScripts, LAST_HANDLED};
 
 #[tokio::test]
 async fn secrets_are_never_copied_and_their_old_values_are_unknown() -> TestResult {
-    async fn changed(scripts: &HandlerScripts, cx: &mut Change<Secret>) -> HandlerResult {
+    async fn changed(scripts: &HandlerScripts, cx: &mut ChangeContext<Secret>) -> HandlerResult {
         if cx.reason() == Reason::Update {
             assert_eq!(cx.old(), Old::Unknown);
             assert!(!cx.diff().is_empty());

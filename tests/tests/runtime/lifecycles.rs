@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kopf_runtime::{
-    Change, ChangeHandler, ErrorMode, HandlerError, HandlerResult, Lifecycle, On, Reason, Settings,
-    SubHandler, TextTest,
+    ChangeContext, ChangeHandler, ErrorMode, HandlerError, HandlerResult, Lifecycle, On, Reason,
+    Settings, SubHandler, TextTest,
 };
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;
@@ -78,7 +78,10 @@ async fn a_failed_handler_lets_others_run_first_unless_the_lifecycle_is_one_by_o
 }
 
 /// Runs three sub-handlers with the lifecycle of its parameter.
-async fn run_sub_handlers(scripts: &HandlerScripts, cx: &mut Change<Value>) -> HandlerResult {
+async fn run_sub_handlers(
+    scripts: &HandlerScripts,
+    cx: &mut ChangeContext<Value>,
+) -> HandlerResult {
     scripts.report_call(cx)?;
     let lifecycle = match cx.param().and_then(Value::as_str) {
         Some("at once") => Lifecycle::AllAtOnce,

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionError, ChangeHandler, DaemonHandler, EventHandler, EventType, FieldHandler,
-    IndexHandler, Memo, On, Operation, SubHandler, TimerHandler, WebhookHandler,
+    AdmissionError, ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, Memo,
+    On, Operation, SubHandler, TimerHandler, WatchEventType, WebhookHandler,
 };
 use kopf_tests::sandbox::DEFAULT_TIMEOUT;
 use kopf_tests::{PeeringObject, TestResult};
@@ -50,7 +50,10 @@ async fn all_handlers_of_an_object_share_its_memo_until_it_is_deleted() -> TestR
         .event(EventHandler::new("event"), |scripts, cx| {
             Box::pin(async move {
                 let memo = cx.memo::<CalledHandlers>();
-                if matches!(cx.event_type(), EventType::Added | EventType::Deleted) {
+                if matches!(
+                    cx.event_type(),
+                    WatchEventType::Added | WatchEventType::Deleted
+                ) {
                     let report = format!("{} {}: {}", cx.name(), cx.event_type(), memo.list());
                     scripts.report(report);
                 }

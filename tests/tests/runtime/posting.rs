@@ -137,7 +137,7 @@ async fn the_posting_level_and_switch_suppress_events() -> TestResult {
 async fn events_can_be_posted_on_other_objects_but_not_on_events() -> TestResult {
     let mut fixture = HandlerFixture::new("others").await?;
     fixture.script_async("create_fn", |cx| {
-        let (reporter, maps) = (cx.reporter(), cx.api::<ConfigMap>());
+        let (reporter, maps) = (cx.recorder(), cx.api::<ConfigMap>());
         let events = cx.api::<Event>();
         async move {
             let mut map = ConfigMap::default();

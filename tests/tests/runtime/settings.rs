@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use kopf_runtime::{
-    ChangeHandler, DiffBasePlace, EventHandler, HandlerError, NetworkingSettings, On, Operator,
-    PersistenceSettings, ProgressPlace, Settings,
+    ChangeHandler, DiffBaseStore, EventHandler, HandlerError, NetworkingSettings, On, Operator,
+    PersistenceSettings, ProgressStore, Settings,
 };
 use kopf_tests::fault_proxy::{Fault, RequestMatch};
 use kopf_tests::{TestResult, eventually};
@@ -26,8 +26,8 @@ async fn progress_and_diffbase_are_stored_where_the_settings_say() -> TestResult
         persistence: PersistenceSettings {
             finalizer: finalizer.to_owned(),
             prefix: "kept.example.com".to_owned(),
-            progress: ProgressPlace::Status,
-            diffbase: DiffBasePlace::Status,
+            progress: ProgressStore::Status,
+            diffbase: DiffBaseStore::Status,
             status_field: "mine".to_owned(),
             ignored: vec!["spec.noise".to_owned()],
         }

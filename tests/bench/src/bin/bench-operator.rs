@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use kopf_runtime::admission::{Certificates, Server, Webhooks};
 use kopf_runtime::{
     AdmissionError, ChangeHandler, HandlerError, On, Operator, Resource, ResourceHandlers,
-    ResourceSpec, Scope, StatusSubresource, TimerHandler, Validation, WebhookHandler,
+    ResourceSpec, Scope, StatusSubresource, TimerHandler, ValidationContext, WebhookHandler,
 };
 use kube::api::{Api, ApiResource, GroupVersionKind, Object, Patch, PatchParams};
 use kube::runtime::controller::{self, Action, Controller};
@@ -133,7 +133,7 @@ fn admission(widgets: ResourceSpec) -> ResourceHandlers {
     Resource::<ReviewedWidget, ()>::new(widgets, &Arc::new(()))
         .validate(
             WebhookHandler::new("check"),
-            |(), cx: &mut Validation<ReviewedWidget>| {
+            |(), cx: &mut ValidationContext<ReviewedWidget>| {
                 Box::pin(async move {
                     if cx.object().spec.size > 100 {
                         return Err(AdmissionError::denied("too large"));

@@ -2,11 +2,13 @@
 
 use std::io::{self, Write as _};
 
-use kopf_runtime::{Change, DiffItem, DiffOp, FieldChange, Old, Seen, Validation};
+use kopf_runtime::{
+    ChangeContext, DiffItem, DiffOp, EventContext, FieldContext, Old, ValidationContext,
+};
 use serde_json::{Value, json};
 
 /// Logs one call of a change handler.
-pub(crate) fn note_change(cx: &Change<Value>) {
+pub(crate) fn note_change(cx: &ChangeContext<Value>) {
     // Kopf passes the field to a handler restricted to one; here it has a context of its own. The
     // id ends with the path in both.
     let path = match cx.handler_id().split_once('/') {
@@ -22,13 +24,13 @@ pub(crate) fn note_change(cx: &Change<Value>) {
 }
 
 /// Logs one call of a field handler.
-pub(crate) fn note_field_change(cx: &FieldChange<Value, Value>) {
+pub(crate) fn note_field_change(cx: &FieldContext<Value, Value>) {
     let old = known(cx.old_value()).unwrap_or(&Value::Null);
     note_call(cx, old, cx.new_value().unwrap_or(&Value::Null));
 }
 
 /// Logs one call of an event handler.
-pub(crate) fn note_event(handler: &str, cx: &Seen<Value>) {
+pub(crate) fn note_event(handler: &str, cx: &EventContext<Value>) {
     note_line(&json!({
         "handler": handler,
         "object": cx.name(),
@@ -37,7 +39,7 @@ pub(crate) fn note_event(handler: &str, cx: &Seen<Value>) {
 }
 
 /// Logs one review by a webhook.
-pub(crate) fn note_review(cx: &Validation<Value>) {
+pub(crate) fn note_review(cx: &ValidationContext<Value>) {
     let spec = |state: Option<&Value>| state.map(|state| state["spec"].clone());
     note_line(&json!({
         "operation": cx.operation().to_string(),
@@ -53,7 +55,7 @@ pub(crate) fn note_action(handler: &str, object: &str, what: &str) {
     note_line(&json!({"handler": handler, "object": object, "does": what}));
 }
 
-fn note_call(cx: &Change<Value>, old: &Value, new: &Value) {
+fn note_call(cx: &ChangeContext<Value>, old: &Value, new: &Value) {
     let mut diff: Vec<Value> = cx.diff().iter().map(difference).collect();
     diff.sort_by_key(Value::to_string);
     note_line(&json!({

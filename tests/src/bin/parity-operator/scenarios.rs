@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_runtime::{
-    AdmissionError, AdmissionResult, Change, ChangeHandler, DaemonHandler, ErrorMode, EventHandler,
-    EventSeverity, EventType, FieldHandler, HandlerError, HandlerResult, Mutation, On, Operation,
-    Resource, ResourceHandlers, ResourceSpec, SubHandler, TextTest, TimerHandler, Validation,
-    ValueTest, WebhookHandler,
+    AdmissionError, AdmissionResult, ChangeContext, ChangeHandler, DaemonHandler, ErrorMode,
+    EventHandler, EventSeverity, FieldHandler, HandlerError, HandlerResult, MutationContext, On,
+    Operation, Resource, ResourceHandlers, ResourceSpec, SubHandler, TextTest, TimerHandler,
+    ValidationContext, ValueTest, WatchEventType, WebhookHandler,
 };
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn admission(widgets: Widgets) -> Widgets {
                 .label("tier", gold)
                 .label("old", TextTest::Absent)
                 .operations([Operation::Create]),
-            |(), cx: &mut Validation<Value>| {
+            |(), cx: &mut ValidationContext<Value>| {
                 cx.warn("gold");
                 Box::pin(async { Ok(()) })
             },
@@ -79,14 +79,14 @@ fn admission(widgets: Widgets) -> Widgets {
                 .subresource("status")
                 .side_effects()
                 .ignore_failures(),
-            |(), cx: &mut Validation<Value>| {
+            |(), cx: &mut ValidationContext<Value>| {
                 cx.warn("status");
                 Box::pin(async { Ok(()) })
             },
         )
         .mutate(
             WebhookHandler::new("complete"),
-            |(), cx: &mut Mutation<Value>| {
+            |(), cx: &mut MutationContext<Value>| {
                 Box::pin(async move {
                     let spec = &cx.object()["spec"];
                     if spec["size"].is_null() {
@@ -101,7 +101,7 @@ fn admission(widgets: Widgets) -> Widgets {
         )
 }
 
-async fn check(cx: &mut Validation<Value>) -> AdmissionResult {
+async fn check(cx: &mut ValidationContext<Value>) -> AdmissionResult {
     journal::note_review(cx);
     let spec = &cx.object()["spec"];
     if let Some(warning) = spec["warn"].as_str() {
@@ -214,18 +214,23 @@ fn noted_field(widgets: Widgets, handler: FieldHandler) -> Widgets {
     })
 }
 
-fn note_only(cx: &Change<Value>) -> HandlerResult {
+fn note_only(cx: &ChangeContext<Value>) -> HandlerResult {
     note_change(cx);
     Ok(())
 }
 
-fn note_and_return(cx: &mut Change<Value>, result: &Value) -> HandlerResult {
+fn note_and_return(cx: &mut ChangeContext<Value>, result: &Value) -> HandlerResult {
     note_change(cx);
     Ok(cx.set_result(result)?)
 }
 
 /// Fails the attempts before `success`.
-fn note_and_wait(cx: &Change<Value>, success: u32, message: &str, seconds: f64) -> HandlerResult {
+fn note_and_wait(
+    cx: &ChangeContext<Value>,
+    success: u32,
+    message: &str,
+    seconds: f64,
+) -> HandlerResult {
     note_change(cx);
     if cx.retry() < success {
         return Err(later(message, seconds));
@@ -446,7 +451,7 @@ fn events(widgets: Widgets) -> Widgets {
     widgets
         .event(EventHandler::new("spy"), |(), cx| {
             Box::pin(async move {
-                if cx.name() == "silent" && cx.event_type() != EventType::Listed {
+                if cx.name() == "silent" && cx.event_type() != WatchEventType::Listed {
                     note_event("spy", cx);
                 }
                 Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf_runtime::admission::{ClientVerification, Limits, Protocol, Server, Tunnel, Webhooks};
-use kopf_runtime::{AdmissionResult, Validation, WebhookHandler};
+use kopf_runtime::{AdmissionResult, ValidationContext, WebhookHandler};
 use kopf_tests::pki::{Authority, Certified};
 use kopf_tests::sandbox::eventually;
 use kopf_tests::{TestFailure, TestResult};
@@ -191,7 +191,7 @@ async fn requests_other_than_reviews_get_an_error_response() -> TestResult {
 
 #[tokio::test]
 async fn running_reviews_are_answered_when_the_operator_stops() -> TestResult {
-    async fn slow(recorder: &ReviewRecorder, cx: &mut Validation<Value>) -> AdmissionResult {
+    async fn slow(recorder: &ReviewRecorder, cx: &mut ValidationContext<Value>) -> AdmissionResult {
         recorder.check(cx).await?;
         let port = cx.param().and_then(Value::as_u64).unwrap_or_default();
         let port = u16::try_from(port)?;

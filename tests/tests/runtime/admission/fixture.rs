@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use http::HeaderMap;
 use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::{
-    AdmissionError, AdmissionResult, Mutation, Namespaces, Old, Operation, Operator, Resource,
-    ResourceSpec, Scope, StatusSubresource, UserInfo, Validation, WebhookHandler,
+    AdmissionError, AdmissionResult, MutationContext, Namespaces, Old, Operation, Operator,
+    Resource, ResourceSpec, Scope, StatusSubresource, UserInfo, ValidationContext, WebhookHandler,
 };
 use kopf_tests::sandbox::eventually;
 use kopf_tests::{Objects, Sandbox, TestFailure, TestResult};
@@ -87,7 +87,7 @@ spec:
 
 impl ReviewRecorder {
     /// Records a review; warns, fails or denies as the spec of the object says.
-    pub(crate) async fn check(&self, cx: &mut Validation<Value>) -> AdmissionResult {
+    pub(crate) async fn check(&self, cx: &mut ValidationContext<Value>) -> AdmissionResult {
         self.report(cx);
         let spec = &cx.object()["spec"];
         if let Some(warning) = spec["warn"].as_str() {
@@ -110,7 +110,7 @@ impl ReviewRecorder {
     }
 
     /// Records a review, and mutates the object.
-    pub(crate) async fn complete(&self, cx: &mut Mutation<Value>) -> AdmissionResult {
+    pub(crate) async fn complete(&self, cx: &mut MutationContext<Value>) -> AdmissionResult {
         self.report(cx);
         if cx.object()["spec"]["size"].is_null() {
             cx.patch().set("spec.size", 3).label("completed", "yes");
@@ -124,7 +124,7 @@ impl ReviewRecorder {
         Ok(())
     }
 
-    fn report(&self, cx: &Validation<Value>) {
+    fn report(&self, cx: &ValidationContext<Value>) {
         let changed = cx.diff().iter().map(|item| item.path.to_string());
         let review = RecordedReview {
             webhook: cx.handler_id().to_owned(),

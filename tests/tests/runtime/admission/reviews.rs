@@ -3,7 +3,7 @@
 use http::{Request, header};
 use kopf_runtime::{
     AdmissionError, AdmissionResult, Operation, Resource, ResourceSpec, Scope, StatusSubresource,
-    TextTest, Validation, ValueTest, WebhookHandler,
+    TextTest, ValidationContext, ValueTest, WebhookHandler,
 };
 use kopf_tests::{TestResult, eventually};
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -344,7 +344,7 @@ async fn label_filters_apply_in_the_api_server_and_others_in_the_operator() -> T
 
 #[tokio::test]
 async fn a_connect_request_to_a_pod_can_be_denied() -> TestResult {
-    async fn refuse(_: &ReviewRecorder, cx: &mut Validation<Value>) -> AdmissionResult {
+    async fn refuse(_: &ReviewRecorder, cx: &mut ValidationContext<Value>) -> AdmissionResult {
         let (operation, kind) = (cx.operation(), &cx.object()["kind"]);
         let command = &cx.object()["command"];
         let message = format!("{operation} {kind} {command}");
