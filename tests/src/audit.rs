@@ -1,4 +1,4 @@
-//! The API server's audit log: who asked for what, and how it was answered.
+//! Reads the API server's audit log: every request with its user, verb, object and status.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ pub struct AuditLog {
 /// One request as the API server answered it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedRequest {
-    /// Who asked.
+    /// The authenticated user.
     pub user: String,
-    /// The program that asked, by its own account.
+    /// The `User-Agent` header.
     pub user_agent: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: String,
-    /// The plural of the resource, with its subresource after a slash; none outside of resources.
+    /// The plural of the resource, with its subresource after a slash; none for other paths.
     pub resource: Option<String>,
     /// The API group, empty for the core group.
     pub group: String,
@@ -31,11 +31,11 @@ pub struct AuditedRequest {
     pub name: Option<String>,
     /// Path and query.
     pub uri: String,
-    /// The HTTP status of the answer.
+    /// The HTTP status of the response.
     pub code: u16,
 }
 
-/// How many requests were made per resource and verb.
+/// The number of requests per resource and verb.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RequestCounts {
     counts: BTreeMap<(String, String), usize>,
@@ -43,11 +43,11 @@ pub struct RequestCounts {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct AuditEvent {
     #[serde(rename = "auditID")]
     audit_id: String,
     verb: String,
-    user: User,
+    user: AuditedUser,
     #[serde(default)]
     user_agent: String,
     #[serde(rename = "requestURI")]
@@ -57,7 +57,7 @@ struct Entry {
 }
 
 #[derive(Deserialize)]
-struct User {
+struct AuditedUser {
     #[serde(default)]
     username: String,
 }
@@ -86,10 +86,10 @@ impl AuditLog {
         Self { path }
     }
 
-    /// All requests so far, in the order of their answers; a watch counts when it starts.
+    /// All requests so far, in the order of their responses; a watch counts when it starts.
     ///
-    /// A request is written down just after its answer is sent, so one that has only now been
-    /// answered may be missing; [`crate::Sandbox::requests_of`] waits for it.
+    /// The API server logs a request just after it has sent the response, so the latest request
+    /// may be missing; [`crate::Sandbox::requests_of`] waits for it.
     pub fn requests(&self) -> io::Result<Vec<AuditedRequest>> {
         Ok(parse(&fs::read_to_string(&self.path)?))
     }
@@ -100,11 +100,11 @@ fn parse(log: &str) -> Vec<AuditedRequest> {
     let mut requests: Vec<AuditedRequest> = Vec::new();
     for line in log.lines() {
         // The last line may be only half written.
-        let Ok(entry) = serde_json::from_str::<Entry>(line) else {
+        let Ok(event) = serde_json::from_str::<AuditEvent>(line) else {
             continue;
         };
-        let id = entry.audit_id.clone();
-        let request = AuditedRequest::from(entry);
+        let id = event.audit_id.clone();
+        let request = AuditedRequest::from(event);
         match position_of.get(&id) {
             // A watch that ended is the same request as the one that started.
             Some(&position) => requests[position] = request,
@@ -117,9 +117,9 @@ fn parse(log: &str) -> Vec<AuditedRequest> {
     requests
 }
 
-impl From<Entry> for AuditedRequest {
-    fn from(entry: Entry) -> Self {
-        let (resource, group, namespace, name) = match entry.object_ref {
+impl From<AuditEvent> for AuditedRequest {
+    fn from(event: AuditEvent) -> Self {
+        let (resource, group, namespace, name) = match event.object_ref {
             None => (None, String::new(), None, None),
             Some(it) => {
                 let resource = it.resource.map(|plural| match it.subresource {
@@ -130,15 +130,15 @@ impl From<Entry> for AuditedRequest {
             }
         };
         Self {
-            user: entry.user.username,
-            user_agent: entry.user_agent,
-            verb: entry.verb,
+            user: event.user.username,
+            user_agent: event.user_agent,
+            verb: event.verb,
             resource,
             group,
             namespace,
             name,
-            uri: entry.request_uri,
-            code: entry.response_status.map_or(0, |status| status.code),
+            uri: event.request_uri,
+            code: event.response_status.map_or(0, |status| status.code),
         }
     }
 }
@@ -146,7 +146,7 @@ impl From<Entry> for AuditedRequest {
 // === impl RequestCounts ===
 
 impl RequestCounts {
-    /// How often `verb` was used on `resource`, a plural such as `pods` or `pods/status`.
+    /// The number of requests with `verb` on `resource`, a plural such as `pods` or `pods/status`.
     pub fn of(&self, resource: &str, verb: &str) -> usize {
         self.counts
             .get(&(resource.to_owned(), verb.to_owned()))
@@ -154,7 +154,7 @@ impl RequestCounts {
             .unwrap_or_default()
     }
 
-    /// How many requests were made in all.
+    /// The number of all requests.
     pub fn total(&self) -> usize {
         self.counts.values().sum()
     }
@@ -204,7 +204,7 @@ mod tests {
     );
 
     #[test]
-    fn a_watch_counts_once_and_a_half_written_line_not_at_all() {
+    fn a_watch_counts_once_and_a_partial_line_is_skipped() {
         let requests = parse(LOG);
 
         let counts: RequestCounts = requests.iter().collect();

@@ -1,40 +1,40 @@
-//! A control plane as a test sees it: shared by the whole run, or its own to break.
+//! A running control plane: one that the whole test run shares, or a private one of a test.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::{env, io};
 
-use crate::assets::{self, Assets, Environment};
 use crate::audit::AuditLog;
-use crate::failure::Failure;
-use crate::guard::protocol::{Access, Request};
-use crate::guard::{self, Audience, Component};
-use crate::identity::{self, Identity};
+use crate::binaries::{self, Binaries, Environment};
 use crate::pki::{self, Authority};
+use crate::supervisor::protocol::{ControlPlaneEndpoints, SupervisorRequest};
+use crate::supervisor::{self, Component, Sharing};
+use crate::test_failure::TestFailure;
+use crate::user::{self, User};
 
+mod connection;
 mod etcd;
-mod lease;
 
-use lease::Lease;
+use connection::SupervisorConnection;
 
-/// A control plane that serves.
+/// A control plane whose API server is ready.
 #[derive(Debug)]
 pub struct ControlPlane {
-    origin: Origin,
+    source: ControlPlaneSource,
 }
 
-/// A control plane of one test, which may do to it what it likes. It ends with this value.
+/// A control plane of one test, which may kill, pause and reconfigure it. It ends with this value.
 #[derive(Debug)]
 pub struct PrivateControlPlane {
     plane: Arc<ControlPlane>,
 }
 
 #[derive(Debug)]
-enum Origin {
+enum ControlPlaneSource {
     Started {
-        access: Access,
-        lease: Lease,
+        endpoints: ControlPlaneEndpoints,
+        connection: SupervisorConnection,
     },
     Given {
         kubeconfig: PathBuf,
@@ -42,19 +42,19 @@ enum Origin {
     },
 }
 
-/// Why there is no control plane, or why it did not do as told.
+/// The reasons why a control plane did not start or rejected a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Its binaries are missing.
     #[error(transparent)]
-    Assets(#[from] assets::Error),
-    /// The program that guards it is not there.
+    Binaries(#[from] binaries::Error),
+    /// The supervisor's program is missing.
     #[error(transparent)]
-    NoGuard(#[from] guard::MissingProgram),
-    /// The connection to the guard failed.
+    MissingSupervisor(#[from] supervisor::MissingProgram),
+    /// The connection to the supervisor failed.
     #[error("{0}")]
-    Guard(&'static str, #[source] io::Error),
-    /// The guard reports a failure.
+    Supervisor(&'static str, #[source] io::Error),
+    /// The supervisor reports a failure.
     #[error("{0}")]
     Refused(String),
     /// The certificate authority could not be read.
@@ -62,15 +62,15 @@ pub enum Error {
     Pki(#[from] pki::Error),
     /// No client could be made.
     #[error(transparent)]
-    Identity(#[from] identity::Error),
-    /// The shared control plane is a given cluster, which cannot do this.
-    #[error("{0}: not possible on the cluster given by {kubeconfig}", kubeconfig = assets::KUBECONFIG_VARIABLE)]
+    User(#[from] user::Error),
+    /// The shared control plane is a given cluster, which does not support this operation.
+    #[error("{0}: not possible on the cluster given by {kubeconfig}", kubeconfig = binaries::KUBECONFIG_VARIABLE)]
     Given(&'static str),
-    /// etcd did not do as told.
+    /// A request to etcd failed.
     #[error("{0}")]
     Etcd(String),
-    /// A thread of the harness died.
-    #[error("a thread of the harness died")]
+    /// A thread of the harness panicked.
+    #[error("a thread of the harness panicked")]
     Thread(#[from] tokio::task::JoinError),
 }
 
@@ -85,7 +85,7 @@ impl ControlPlane {
                 .get_or_init(|| {
                     Self::open_shared()
                         .map(Arc::new)
-                        .map_err(|error| Failure::describe(&error))
+                        .map_err(|error| TestFailure::describe(&error))
                 })
                 .clone()
         });
@@ -95,100 +95,108 @@ impl ControlPlane {
     fn open_shared() -> Result<Self, Error> {
         let environment = Environment::from_process();
         if let Some(kubeconfig) =
-            env::var_os(assets::KUBECONFIG_VARIABLE).filter(|it| !it.is_empty())
+            env::var_os(binaries::KUBECONFIG_VARIABLE).filter(|it| !it.is_empty())
         {
             // A shared control plane is never dropped, so a temporary folder would stay for ever;
             // sandboxes remove their own files from this one.
             let scratch = environment.cache.join("run").join("given");
             std::fs::create_dir_all(&scratch)
-                .map_err(|source| Error::Guard("create the folder for kubeconfigs", source))?;
+                .map_err(|source| Error::Supervisor("create the folder for kubeconfigs", source))?;
             return Ok(Self {
-                origin: Origin::Given {
+                source: ControlPlaneSource::Given {
                     kubeconfig: kubeconfig.into(),
                     scratch,
                 },
             });
         }
-        let assets = obtain(&environment)?;
-        let (lease, access) = Lease::join_or_start(&environment, assets)?;
+        let binaries = obtain(&environment)?;
+        let (connection, endpoints) = SupervisorConnection::join_or_start(&environment, binaries)?;
         Ok(Self {
-            origin: Origin::Started { access, lease },
+            source: ControlPlaneSource::Started {
+                endpoints,
+                connection,
+            },
         })
     }
 
     fn open_private(api_server_flags: Vec<String>) -> Result<Self, Error> {
-        let assets = obtain(&Environment::from_process())?;
-        let options = guard::Options {
-            assets,
-            audience: Audience::Private,
+        let binaries = obtain(&Environment::from_process())?;
+        let options = supervisor::SupervisorOptions {
+            binaries,
+            sharing: Sharing::Private,
             api_server_flags,
         };
-        let (lease, access) = Lease::start(&options)?;
+        let (connection, endpoints) = SupervisorConnection::start(&options)?;
         Ok(Self {
-            origin: Origin::Started { access, lease },
+            source: ControlPlaneSource::Started {
+                endpoints,
+                connection,
+            },
         })
     }
 
-    /// Writes a kubeconfig for this identity, for a client or a child process.
-    pub fn kubeconfig(&self, identity: &Identity) -> Result<PathBuf, Error> {
-        Ok(match &self.origin {
-            Origin::Started { access, .. } => {
-                let authority = Authority::open(&access.folder)?;
-                identity.certified(&authority, &access.server, &self.scratch())?
+    /// Writes a kubeconfig for this user, for a client or a child process.
+    pub fn kubeconfig(&self, user: &User) -> Result<PathBuf, Error> {
+        Ok(match &self.source {
+            ControlPlaneSource::Started { endpoints, .. } => {
+                let authority = Authority::open(&endpoints.folder)?;
+                user.certified(&authority, &endpoints.server, &self.scratch())?
             }
-            Origin::Given { kubeconfig, .. } => {
-                identity.impersonated(kubeconfig, &self.scratch())?
+            ControlPlaneSource::Given { kubeconfig, .. } => {
+                user.impersonated(kubeconfig, &self.scratch())?
             }
         })
     }
 
-    /// A client of this identity.
-    pub async fn client(&self, identity: &Identity) -> Result<kube::Client, Error> {
-        Ok(identity::client_from(&self.kubeconfig(identity)?).await?)
+    /// A client that acts as this user.
+    pub async fn client(&self, user: &User) -> Result<kube::Client, Error> {
+        Ok(user::client_from(&self.kubeconfig(user)?).await?)
     }
 
-    /// Every request that was answered, by whom and how.
+    /// The API server's audit log.
     pub fn audit_log(&self) -> Result<AuditLog, Error> {
-        match &self.origin {
-            Origin::Started { access, .. } => Ok(AuditLog::at(access.folder.join("audit.log"))),
-            Origin::Given { .. } => Err(Error::Given("reading the audit log")),
+        match &self.source {
+            ControlPlaneSource::Started { endpoints, .. } => {
+                Ok(AuditLog::at(endpoints.folder.join("audit.log")))
+            }
+            ControlPlaneSource::Given { .. } => Err(Error::Given("reading the audit log")),
         }
     }
 
-    /// Whether it goes on after the test, so that the test must clean up.
+    /// Whether the control plane runs on after the test, so that the test must clean up.
     pub(crate) fn outlives_its_test(&self) -> bool {
-        match &self.origin {
-            Origin::Started { lease, .. } => !lease.is_private(),
-            Origin::Given { .. } => true,
+        match &self.source {
+            ControlPlaneSource::Started { connection, .. } => !connection.is_private(),
+            ControlPlaneSource::Given { .. } => true,
         }
     }
 
-    /// Whether owner references cascade and namespaces go away.
+    /// Whether a controller manager deletes dependents and namespaces.
     pub fn has_controller_manager(&self) -> bool {
-        match &self.origin {
-            Origin::Started { access, .. } => access.has_controller_manager,
-            Origin::Given { .. } => true,
+        match &self.source {
+            ControlPlaneSource::Started { endpoints, .. } => endpoints.has_controller_manager,
+            ControlPlaneSource::Given { .. } => true,
         }
     }
 
-    /// The process that guards this control plane, and the folder that goes away with it.
-    pub fn footprint(&self) -> Result<(u32, &Path), Error> {
-        self.access()
-            .map(|access| (access.guard, access.folder.as_path()))
+    /// The process id of the supervisor, and the folder that it removes at its end.
+    pub fn supervisor_pid_and_folder(&self) -> Result<(u32, &Path), Error> {
+        self.endpoints()
+            .map(|endpoints| (endpoints.supervisor, endpoints.folder.as_path()))
     }
 
-    /// A folder for files of the tests, which goes away with the control plane.
+    /// A folder for files of the tests, removed with the control plane.
     pub(crate) fn scratch(&self) -> PathBuf {
-        match &self.origin {
-            Origin::Started { access, .. } => access.folder.join("scratch"),
-            Origin::Given { scratch, .. } => scratch.clone(),
+        match &self.source {
+            ControlPlaneSource::Started { endpoints, .. } => endpoints.folder.join("scratch"),
+            ControlPlaneSource::Given { scratch, .. } => scratch.clone(),
         }
     }
 
-    fn access(&self) -> Result<&Access, Error> {
-        match &self.origin {
-            Origin::Started { access, .. } => Ok(access),
-            Origin::Given { .. } => Err(Error::Given("reaching its processes")),
+    fn endpoints(&self) -> Result<&ControlPlaneEndpoints, Error> {
+        match &self.source {
+            ControlPlaneSource::Started { endpoints, .. } => Ok(endpoints),
+            ControlPlaneSource::Given { .. } => Err(Error::Given("reaching its processes")),
         }
     }
 }
@@ -196,7 +204,7 @@ impl ControlPlane {
 // === impl PrivateControlPlane ===
 
 impl PrivateControlPlane {
-    /// Starts a control plane that no other test sees.
+    /// Starts a control plane that no other test uses.
     pub async fn start() -> Result<Self, Error> {
         Self::start_with(&[]).await
     }
@@ -214,29 +222,29 @@ impl PrivateControlPlane {
         })
     }
 
-    /// This control plane as a sandbox takes it.
+    /// This control plane for [`crate::Sandbox::open_on`].
     pub fn handle(&self) -> Arc<ControlPlane> {
         Arc::clone(&self.plane)
     }
 
     /// Ends a process at once, as a crash does.
     pub async fn kill(&self, component: Component) -> Result<(), Error> {
-        self.request(Request::Kill(component)).await
+        self.request(SupervisorRequest::Kill(component)).await
     }
 
-    /// Makes a process silent while its connections stay open.
+    /// Stops a process (SIGSTOP): its connections stay open, but it does not answer.
     pub async fn pause(&self, component: Component) -> Result<(), Error> {
-        self.request(Request::Pause(component)).await
+        self.request(SupervisorRequest::Pause(component)).await
     }
 
-    /// Lets a paused process go on.
+    /// Continues a paused process.
     pub async fn resume(&self, component: Component) -> Result<(), Error> {
-        self.request(Request::Resume(component)).await
+        self.request(SupervisorRequest::Resume(component)).await
     }
 
     /// Starts a killed process and waits until it serves.
     pub async fn revive(&self, component: Component) -> Result<(), Error> {
-        self.request(Request::Start(component)).await
+        self.request(SupervisorRequest::Start(component)).await
     }
 
     /// Kills a process and starts it again.
@@ -249,29 +257,30 @@ impl PrivateControlPlane {
     /// ones it had.
     pub async fn restart_api_server_with(&self, flags: &[&str]) -> Result<(), Error> {
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
-        self.request(Request::SetApiServerFlags(flags)).await?;
+        self.request(SupervisorRequest::SetApiServerFlags(flags))
+            .await?;
         self.restart(Component::ApiServer).await
     }
 
-    /// Makes etcd forget every revision but the current one.
+    /// Makes etcd drop every revision but the current one.
     pub async fn compact(&self) -> Result<(), Error> {
-        etcd::compact(&self.access()?.etcd)
+        etcd::compact(&self.endpoints()?.etcd)
             .await
             .map_err(Error::Etcd)
     }
 
-    /// Makes every resource version that a client has seen so far too old to watch from: compacts
-    /// etcd, and restarts the API server, whose watch cache would still have them.
+    /// Makes every resource version so far too old to watch from: compacts etcd, and restarts the
+    /// API server, whose watch cache would still have them.
     pub async fn expire_resource_versions(&self) -> Result<(), Error> {
         self.compact().await?;
         self.restart(Component::ApiServer).await
     }
 
-    async fn request(&self, request: Request) -> Result<(), Error> {
+    async fn request(&self, request: SupervisorRequest) -> Result<(), Error> {
         let plane = Arc::clone(&self.plane);
-        tokio::task::spawn_blocking(move || match &plane.origin {
-            Origin::Started { lease, .. } => lease.request(&request),
-            Origin::Given { .. } => Err(Error::Given("controlling its processes")),
+        tokio::task::spawn_blocking(move || match &plane.source {
+            ControlPlaneSource::Started { connection, .. } => connection.request(&request),
+            ControlPlaneSource::Given { .. } => Err(Error::Given("controlling its processes")),
         })
         .await?
     }
@@ -285,14 +294,14 @@ impl Deref for PrivateControlPlane {
     }
 }
 
-/// Finds the binaries, and says what a control plane of them lacks.
-fn obtain(environment: &Environment) -> Result<Assets, assets::Error> {
-    let assets = assets::obtain(environment)?;
-    if assets.kube_controller_manager.is_none() {
-        assets::say(
+/// Finds the binaries, and prints a warning if there is no controller manager.
+fn obtain(environment: &Environment) -> Result<Binaries, binaries::Error> {
+    let binaries = binaries::obtain(environment)?;
+    if binaries.kube_controller_manager.is_none() {
+        binaries::print_status(
             "there is no kube-controller-manager: owner references do not cascade, namespaces do \
              not go away, and tests that need this fail",
         );
     }
-    Ok(assets)
+    Ok(binaries)
 }

@@ -1,7 +1,6 @@
-//! A proxy between a client and an API server that answers, delays and cuts on request.
+//! A proxy between a client and an API server that injects faults: responses, delays, cut connections.
 //!
-//! It speaks plain HTTP on loopback to its clients, and acts towards the API server as the identity
-//! it was started for.
+//! It serves plain HTTP on loopback, and sends requests to the API server as one user.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,37 +22,37 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::control_plane::{self, ControlPlane};
-use crate::identity::{self, Identity};
+use crate::user::{self, User};
 
 mod truncate;
 
 /// A running proxy, which ends with this value.
 #[derive(Debug)]
 pub struct FaultProxy {
-    shared: Arc<Shared>,
+    state: Arc<ProxyState>,
     address: SocketAddr,
     kubeconfig: PathBuf,
     serving: tokio::task::JoinHandle<()>,
 }
 
-/// What happens to a request.
+/// A fault that the proxy injects into a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Answered with this status and never forwarded.
+    /// The proxy answers with this status and does not forward the request.
     Answer(StatusCode),
-    /// The same, and the client is told when to come back.
+    /// The same with a `Retry-After` header.
     AnswerRetryAfter(StatusCode, Duration),
-    /// Forwarded after this time.
+    /// The proxy forwards the request after this time.
     Delay(Duration),
-    /// The connection is cut before the request is forwarded.
+    /// The proxy closes the connection before it forwards the request.
     CutBefore,
-    /// The request is carried out, and the connection is cut instead of answering.
+    /// The proxy forwards the request, and closes the connection instead of answering.
     CutAfter,
-    /// The answer, usually a watch, is cut in the middle of the event after this many.
+    /// The proxy closes the connection in the middle of the watch event after this many.
     TruncateAfter(usize),
 }
 
-/// Which requests a fault is for: all, until narrowed.
+/// A filter for requests: matches all until narrowed.
 #[derive(Clone, Debug, Default)]
 pub struct RequestMatch {
     method: Option<Method>,
@@ -62,132 +61,131 @@ pub struct RequestMatch {
     watch: Option<bool>,
 }
 
-/// One request that came through, and how it was answered; no status if the connection was cut.
+/// One request through the proxy, and its response; no status if the proxy cut the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxiedRequest {
     /// The HTTP method.
     pub method: Method,
     /// Path and query.
     pub uri: String,
-    /// The status that the client saw.
+    /// The status that the client got.
     pub status: Option<StatusCode>,
-    /// When it came.
+    /// The time of the request.
     pub arrived: Instant,
-    /// When it was answered, which is after it had its effect.
+    /// The time of the response, after the API server has executed the request.
     pub answered: Instant,
 }
 
-/// Why there is no proxy.
+/// The reasons why a proxy did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The identity has no client.
+    /// There is no client for the user.
     #[error(transparent)]
     ControlPlane(#[from] control_plane::Error),
     /// The client's kubeconfig could not be written.
     #[error(transparent)]
-    Identity(#[from] identity::Error),
-    /// No port on loopback.
+    User(#[from] user::Error),
+    /// There is no free port on loopback.
     #[error("listen on loopback")]
     Listen(#[from] io::Error),
 }
 
 #[derive(Debug)]
-struct Rule {
+struct FaultRule {
     matches: RequestMatch,
     fault: Fault,
-    /// How many more requests it is for.
+    /// The number of further requests that get the fault.
     remaining: usize,
 }
 
-struct Shared {
+struct ProxyState {
     upstream: Client,
-    // Both are touched for the length of a lookup, by many connections.
-    rules: Mutex<Vec<Rule>>,
-    seen: Mutex<Vec<ProxiedRequest>>,
-    /// Counts the cuts of everything; a connection ends when it changes.
+    // Many connections lock both, each for the length of a lookup.
+    rules: Mutex<Vec<FaultRule>>,
+    requests: Mutex<Vec<ProxiedRequest>>,
+    /// Counts calls of [`FaultProxy::cut_all`]; a connection ends when it changes.
     cuts: watch::Sender<u64>,
 }
 
-type Body = UnsyncBoxBody<Bytes, BoxError>;
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type ProxyBody = UnsyncBoxBody<Bytes, BodyError>;
+type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Ends the connection without an answer.
+/// Ends the connection without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the fault proxy cuts this connection")]
-struct Cut;
+struct ConnectionCut;
 
 // === impl FaultProxy ===
 
 impl FaultProxy {
-    /// Starts a proxy whose clients are `identity` to the control plane.
-    pub async fn start(plane: &ControlPlane, identity: &Identity) -> Result<Self, Error> {
-        let upstream = plane.client(identity).await?;
+    /// Starts a proxy that acts as `user` towards the control plane.
+    pub async fn start(plane: &ControlPlane, user: &User) -> Result<Self, Error> {
+        let upstream = plane.client(user).await?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let kubeconfig = identity.unauthenticated(address, &plane.scratch())?;
-        let shared = Arc::new(Shared {
+        let kubeconfig = user.unauthenticated(address, &plane.scratch())?;
+        let state = Arc::new(ProxyState {
             upstream,
             rules: Mutex::default(),
-            seen: Mutex::default(),
+            requests: Mutex::default(),
             cuts: watch::Sender::new(0),
         });
-        let serving = tokio::spawn(serve(listener, Arc::clone(&shared)));
+        let serving = tokio::spawn(serve(listener, Arc::clone(&state)));
         Ok(Self {
-            shared,
+            state,
             address,
             kubeconfig,
             serving,
         })
     }
 
-    /// A client that talks through this proxy.
+    /// A client that connects to this proxy.
     pub async fn client(&self) -> Result<Client, Error> {
-        Ok(identity::client_from(&self.kubeconfig).await?)
+        Ok(user::client_from(&self.kubeconfig).await?)
     }
 
-    /// A kubeconfig for a child process that is to talk through this proxy.
+    /// A kubeconfig with which a child process connects to this proxy.
     pub fn kubeconfig(&self) -> &std::path::Path {
         &self.kubeconfig
     }
 
-    /// Where the proxy listens.
+    /// The address on which the proxy listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Does this to the next matching request.
+    /// Injects the fault into the next matching request.
     pub fn once(&self, matches: RequestMatch, fault: Fault) {
         self.times(1, matches, fault);
     }
 
-    /// Does this to the next `count` matching requests. Of several rules, the oldest is used up
-    /// first.
+    /// Injects the fault into the next `count` matching requests. The oldest matching rule wins.
     pub fn times(&self, count: usize, matches: RequestMatch, fault: Fault) {
-        lock(&self.shared.rules).push(Rule {
+        lock(&self.state.rules).push(FaultRule {
             matches,
             fault,
             remaining: count,
         });
     }
 
-    /// Does this to every matching request until [`FaultProxy::heal`].
+    /// Injects the fault into every matching request until [`FaultProxy::clear_faults`].
     pub fn always(&self, matches: RequestMatch, fault: Fault) {
         self.times(usize::MAX, matches, fault);
     }
 
-    /// Forgets all faults.
-    pub fn heal(&self) {
-        lock(&self.shared.rules).clear();
+    /// Removes all faults.
+    pub fn clear_faults(&self) {
+        lock(&self.state.rules).clear();
     }
 
-    /// Cuts every open connection, watches included; new ones are welcome.
+    /// Closes every open connection, watches included; clients may reconnect.
     pub fn cut_all(&self) {
-        self.shared.cuts.send_modify(|cuts| *cuts += 1);
+        self.state.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// Every request that came so far, in the order of their answers.
+    /// Every request so far, in the order of the responses.
     pub fn requests(&self) -> Vec<ProxiedRequest> {
-        lock(&self.shared.seen).clone()
+        lock(&self.state.requests).clone()
     }
 }
 
@@ -197,7 +195,7 @@ impl Drop for FaultProxy {
     }
 }
 
-async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+async fn serve(listener: TcpListener, state: Arc<ProxyState>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -205,13 +203,13 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
                 let Ok((stream, _)) = accepted else {
                     continue;
                 };
-                let (shared, mut cuts) = (Arc::clone(&shared), shared.cuts.subscribe());
+                let (state, mut cuts) = (Arc::clone(&state), state.cuts.subscribe());
                 connections.spawn(async move {
-                    let answer = service_fn(|request| shared.answer(request));
+                    let answer = service_fn(|request| state.answer(request));
                     let connection = hyper::server::conn::http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), answer);
                     tokio::select! {
-                        // Cutting connections is what this server is for.
+                        // An error here is an injected fault.
                         _ = connection => {}
                         _ = cuts.changed() => {}
                     }
@@ -222,15 +220,18 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-// === impl Shared ===
+// === impl ProxyState ===
 
-impl Shared {
-    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+impl ProxyState {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<ProxyBody>, ConnectionCut> {
         let (method, uri) = (request.method().clone(), request.uri().to_string());
         let arrived = Instant::now();
-        let outcome = self.decide_and_forward(request).await;
+        let outcome = self.inject_or_forward(request).await;
         let status = outcome.as_ref().ok().map(Response::status);
-        lock(&self.seen).push(ProxiedRequest {
+        lock(&self.requests).push(ProxiedRequest {
             method,
             uri,
             status,
@@ -240,21 +241,24 @@ impl Shared {
         outcome
     }
 
-    async fn decide_and_forward(&self, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+    async fn inject_or_forward(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<ProxyBody>, ConnectionCut> {
         match self.take_fault(&request) {
             None => self.forward(request).await,
-            Some(Fault::Answer(status)) => Ok(refusal(status, None)),
-            Some(Fault::AnswerRetryAfter(status, after)) => Ok(refusal(status, Some(after))),
+            Some(Fault::Answer(status)) => Ok(error_response(status, None)),
+            Some(Fault::AnswerRetryAfter(status, after)) => Ok(error_response(status, Some(after))),
             Some(Fault::Delay(time)) => {
                 tokio::time::sleep(time).await;
                 self.forward(request).await
             }
-            Some(Fault::CutBefore) => Err(Cut),
+            Some(Fault::CutBefore) => Err(ConnectionCut),
             Some(Fault::CutAfter) => {
                 let response = self.forward(request).await?;
-                // The request has had its effect once its answer is complete.
+                // The API server has executed the request once its response is complete.
                 let _ = response.into_body().collect().await;
-                Err(Cut)
+                Err(ConnectionCut)
             }
             Some(Fault::TruncateAfter(events)) => {
                 let response = self.forward(request).await?;
@@ -265,7 +269,9 @@ impl Shared {
 
     fn take_fault(&self, request: &Request<Incoming>) -> Option<Fault> {
         let mut rules = lock(&self.rules);
-        let position = rules.iter().position(|rule| rule.matches.admits(request))?;
+        let position = rules
+            .iter()
+            .position(|rule| rule.matches.accepts(request))?;
         let rule = &mut rules[position];
         rule.remaining -= 1;
         let fault = rule.fault.clone();
@@ -275,35 +281,42 @@ impl Shared {
         Some(fault)
     }
 
-    async fn forward(&self, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+    async fn forward(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<ProxyBody>, ConnectionCut> {
         let (mut parts, body) = request.into_parts();
-        let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
+        let body = body.collect().await.map_err(|_| ConnectionCut)?.to_bytes();
         // These belong to the connection from the client, not to the request.
         parts.headers.remove(http::header::HOST);
         parts.headers.remove(http::header::CONNECTION);
         let request = Request::from_parts(parts, kube::client::Body::from(body));
-        // To its client, a proxy without a server behind it is a connection that breaks.
-        let response = self.upstream.send(request).await.map_err(|_| Cut)?;
+        // Without an API server, the proxy closes the client's connection.
+        let response = self
+            .upstream
+            .send(request)
+            .await
+            .map_err(|_| ConnectionCut)?;
         let (mut parts, body) = response.into_parts();
         parts.headers.remove(http::header::CONNECTION);
         parts.headers.remove(http::header::TRANSFER_ENCODING);
         let body = body
-            .map_err(|error| Box::new(error) as BoxError)
+            .map_err(|error| Box::new(error) as BodyError)
             .boxed_unsync();
         Ok(Response::from_parts(parts, body))
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ProxyState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("ProxyState")
             .field("rules", &self.rules)
             .finish_non_exhaustive()
     }
 }
 
-/// An answer as the API server would give it.
-fn refusal(status: StatusCode, after: Option<Duration>) -> Response<Body> {
+/// An error response in the API server's format.
+fn error_response(status: StatusCode, after: Option<Duration>) -> Response<ProxyBody> {
     let reason = match status {
         StatusCode::CONFLICT => "Conflict",
         StatusCode::TOO_MANY_REQUESTS => "TooManyRequests",
@@ -377,7 +390,7 @@ impl RequestMatch {
         self
     }
 
-    fn admits<B>(&self, request: &Request<B>) -> bool {
+    fn accepts<B>(&self, request: &Request<B>) -> bool {
         let uri = request.uri();
         let is_watch = uri.query().is_some_and(|query| {
             query
@@ -408,19 +421,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_match_needs_all_of_its_parts() {
+    fn a_match_requires_method_path_and_watch() {
         let matches = RequestMatch::any()
             .method(Method::GET)
             .path("/widgets")
             .watches();
-        let admits = |method: Method, uri: &str| {
+        let accepts = |method: Method, uri: &str| {
             let request = Request::builder().method(method).uri(uri).body(());
-            matches.admits(&request.expect("well formed"))
+            matches.accepts(&request.expect("well formed"))
         };
 
-        assert!(admits(Method::GET, "/apis/g/v1/widgets?limit=1&watch=true"));
-        assert!(!admits(Method::GET, "/apis/g/v1/widgets?limit=1"));
-        assert!(!admits(Method::GET, "/apis/g/v1/gadgets?watch=true"));
-        assert!(!admits(Method::POST, "/apis/g/v1/widgets?watch=true"));
+        assert!(accepts(
+            Method::GET,
+            "/apis/g/v1/widgets?limit=1&watch=true"
+        ));
+        assert!(!accepts(Method::GET, "/apis/g/v1/widgets?limit=1"));
+        assert!(!accepts(Method::GET, "/apis/g/v1/gadgets?watch=true"));
+        assert!(!accepts(Method::POST, "/apis/g/v1/widgets?watch=true"));
     }
 }

@@ -1,4 +1,4 @@
-//! A real control plane under the tests, and what every suite needs to talk to it.
+//! The test harness: a real control plane for tests, and the helpers with which tests use it.
 //!
 //! A cluster test opens a [`Sandbox`] on the control plane that the whole test run shares:
 //!
@@ -16,32 +16,32 @@
 //!
 //! A test that breaks things starts a [`PrivateControlPlane`] instead.
 
-pub mod assets;
 pub mod audit;
-pub mod censor;
+pub mod binaries;
+pub mod child_process;
 pub mod control_plane;
-pub mod failure;
 pub mod fault_proxy;
-pub mod guard;
-pub mod http_get;
-pub mod identity;
-pub mod operator;
+pub mod health_client;
 pub mod peering;
 pub mod pki;
-pub mod program;
 pub mod prometheus;
 pub mod python_kopf;
+pub mod rewriting_webhook;
 pub mod sandbox;
+pub mod supervisor;
+pub mod test_failure;
+pub mod user;
 pub mod webhook;
+pub mod workspace;
 
 pub use audit::RequestCounts;
+pub use child_process::ChildProcess;
 pub use control_plane::{ControlPlane, PrivateControlPlane};
-pub use failure::{Failure, TestResult};
 pub use fault_proxy::{Fault, FaultProxy, RequestMatch};
-pub use guard::Component;
-pub use identity::Identity;
-pub use operator::Operator;
-pub use peering::Peering;
+pub use peering::PeeringObject;
 pub use python_kopf::PythonKopf;
 pub use sandbox::{Objects, Sandbox, eventually, try_eventually};
+pub use supervisor::Component;
+pub use test_failure::{TestFailure, TestResult};
+pub use user::User;
 pub use webhook::AdmissionWebhook;

@@ -5,40 +5,40 @@ use std::collections::BTreeMap;
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::sandbox::{Objects, Sandbox, eventually};
+use crate::test_failure::TestFailure;
 
 /// The API group of peerings.
 pub const GROUP: &str = "kopf.dev";
 
-/// The API group that old versions of Kopf have.
+/// The API group of old versions of Kopf.
 pub const LEGACY_GROUP: &str = "zalando.org";
 
-/// A peering object, in the namespace of a sandbox or of the whole cluster.
+/// A peering object, in the namespace of a sandbox or cluster-wide.
 #[derive(Clone)]
-pub struct Peering {
+pub struct PeeringObject {
     objects: Objects,
     name: String,
 }
 
-impl Peering {
-    /// A peering in the namespace of the sandbox.
-    pub async fn create(sandbox: &Sandbox, name: &str) -> Result<Self, Failure> {
+impl PeeringObject {
+    /// Creates a peering in the namespace of the sandbox.
+    pub async fn create(sandbox: &Sandbox, name: &str) -> Result<Self, TestFailure> {
         Self::create_in(sandbox, GROUP, "KopfPeering", name).await
     }
 
-    /// A peering of the cluster, under a name that no other sandbox uses.
-    pub async fn create_cluster_wide(sandbox: &Sandbox) -> Result<Self, Failure> {
+    /// Creates a cluster-wide peering, under a name that no other sandbox uses.
+    pub async fn create_cluster_wide(sandbox: &Sandbox) -> Result<Self, TestFailure> {
         Self::create_in(sandbox, GROUP, "ClusterKopfPeering", sandbox.namespace()).await
     }
 
-    /// The same in any group, and of either kind.
+    /// Creates a peering of any group and kind.
     pub async fn create_in(
         sandbox: &Sandbox,
         group: &str,
         kind: &str,
         name: &str,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, TestFailure> {
         let api_version = format!("{group}/v1");
         let objects = match sandbox.objects(&api_version, kind).await {
             Ok(objects) => objects,
@@ -54,8 +54,8 @@ impl Peering {
         })
     }
 
-    /// The same name in another namespace.
-    pub async fn create_beside(&self, namespace: &str) -> Result<(), Failure> {
+    /// Creates a peering of the same name in another namespace.
+    pub async fn create_beside(&self, namespace: &str) -> Result<(), TestFailure> {
         let client = self.objects.api().clone().into_client();
         let api: Api<DynamicObject> =
             Api::namespaced_with(client, namespace, self.objects.resource());
@@ -70,7 +70,7 @@ impl Peering {
     }
 
     /// The records in the object, by the identity of the operator.
-    pub async fn records(&self) -> Result<BTreeMap<String, Value>, Failure> {
+    pub async fn records(&self) -> Result<BTreeMap<String, Value>, TestFailure> {
         let object = self.objects.get(&self.name).await?;
         let records = object.data["status"].as_object();
         Ok(records
@@ -81,14 +81,14 @@ impl Peering {
     }
 
     /// Writes records; null removes one.
-    pub async fn write(&self, records: Value) -> Result<(), Failure> {
+    pub async fn write(&self, records: Value) -> Result<(), TestFailure> {
         let patch = json!({"status": records});
         self.objects.merge(&self.name, patch).await?;
         Ok(())
     }
 
-    /// Waits until there are records of just these operators.
-    pub async fn wait_for(&self, identities: &[&str]) -> Result<(), Failure> {
+    /// Waits until the records are those of exactly these operators.
+    pub async fn wait_for(&self, identities: &[&str]) -> Result<(), TestFailure> {
         eventually(&format!("the peers are {identities:?}"), async || {
             let records = self.records().await.ok()?;
             records.keys().eq(identities.iter()).then_some(())
@@ -97,17 +97,17 @@ impl Peering {
     }
 }
 
-/// Defines the kinds of peerings as Kopf's own manifest does.
-pub async fn define(sandbox: &Sandbox, group: &str) -> Result<(), Failure> {
+/// Defines the peering kinds as Kopf's own manifest does.
+pub async fn define(sandbox: &Sandbox, group: &str) -> Result<(), TestFailure> {
     define_as(sandbox, group, "").await
 }
 
-/// Defines them so that the status is written through an endpoint of its own.
-pub async fn define_with_status_endpoint(sandbox: &Sandbox) -> Result<(), Failure> {
+/// Defines the peering kinds with a status subresource.
+pub async fn define_with_status_subresource(sandbox: &Sandbox) -> Result<(), TestFailure> {
     define_as(sandbox, GROUP, "subresources: {status: {}}").await
 }
 
-async fn define_as(sandbox: &Sandbox, group: &str, subresources: &str) -> Result<(), Failure> {
+async fn define_as(sandbox: &Sandbox, group: &str, subresources: &str) -> Result<(), TestFailure> {
     for (kind, scope) in [
         ("ClusterKopfPeering", "Cluster"),
         ("KopfPeering", "Namespaced"),

@@ -1,4 +1,4 @@
-//! The certificates of a control plane: one authority, and what it signs.
+//! The certificates of a control plane: a certificate authority, and server and client certificates.
 
 use std::path::Path;
 use std::{fs, io};
@@ -8,7 +8,7 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose,
 };
 
-/// An authority that a control plane trusts.
+/// A certificate authority.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: String,
@@ -23,7 +23,7 @@ pub struct Certified {
     pub key: String,
 }
 
-/// Why a certificate could not be made.
+/// The reasons why a certificate could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The key or certificate could not be made.
@@ -59,7 +59,7 @@ impl Authority {
         })
     }
 
-    /// An authority that nobody trusts yet, for a server of a test's own.
+    /// A new authority, which no control plane trusts, for a test's own server.
     pub fn fresh() -> Result<Self, Error> {
         let key = KeyPair::generate()?;
         let certificate = authority_params().self_signed(&key)?.pem();
@@ -74,7 +74,7 @@ impl Authority {
         &self.certificate
     }
 
-    /// An authority of this name that nobody trusts yet.
+    /// A new authority of this name, which no control plane trusts.
     pub fn named(name: &str) -> Result<Self, Error> {
         let key = KeyPair::generate()?;
         let mut params = authority_params();

@@ -1,30 +1,30 @@
-//! Reads Prometheus' text format, and refuses what `promtool` would complain about.
+//! Parses Prometheus' text format, and rejects what `promtool` reports as a problem.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a page of metrics says.
+/// A parsed page of metrics.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Metrics {
-    families: BTreeMap<String, Family>,
+pub struct PrometheusText {
+    families: BTreeMap<String, ParsedFamily>,
 }
 
-/// All samples of a name.
+/// A parsed metric family: all samples of one name.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Family {
+pub struct ParsedFamily {
     /// `counter`, `gauge` or `histogram`.
     pub kind: String,
-    /// What it is about.
+    /// The text of its `HELP` line.
     pub help: String,
     /// Labels with values; a histogram's have their suffix as `__name__`.
-    samples: BTreeMap<Labels, f64>,
+    samples: BTreeMap<SampleLabels, f64>,
 }
 
-type Labels = BTreeMap<String, String>;
+type SampleLabels = BTreeMap<String, String>;
 
-/// What is wrong with a page.
+/// A violation of the format.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
-pub struct Invalid {
+pub struct InvalidText {
     line: usize,
     problem: String,
 }
@@ -32,12 +32,12 @@ pub struct Invalid {
 /// The names of the samples of a histogram.
 const SUFFIXES: [&str; 3] = ["_bucket", "_sum", "_count"];
 
-impl Metrics {
-    /// Reads a page.
+impl PrometheusText {
+    /// Parses a page.
     ///
     /// # Errors
     /// If the page breaks a rule of the format or a convention of Prometheus.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, InvalidText> {
         let mut metrics = Self::default();
         let mut current = String::new();
         let mut line = 0;
@@ -75,12 +75,12 @@ impl Metrics {
         let parsed: Result<(), String> = parse();
         match parsed {
             Ok(()) => Ok(metrics),
-            Err(problem) => Err(Invalid { line, problem }),
+            Err(problem) => Err(InvalidText { line, problem }),
         }
     }
 
     /// All families by name.
-    pub fn families(&self) -> &BTreeMap<String, Family> {
+    pub fn families(&self) -> &BTreeMap<String, ParsedFamily> {
         &self.families
     }
 
@@ -95,17 +95,17 @@ impl Metrics {
         };
         let labels = labels.iter().copied();
         let labels = labels.chain(suffix.map(|suffix| ("__name__", suffix)));
-        let labels: Labels = labels.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+        let labels: SampleLabels = labels.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
         family.samples.get(&labels).copied()
     }
 
-    fn family(&mut self, name: &str) -> Result<&mut Family, String> {
+    fn family(&mut self, name: &str) -> Result<&mut ParsedFamily, String> {
         let family = self.families.get_mut(name);
         family.ok_or_else(|| "a sample before its family".to_owned())
     }
 }
 
-impl Family {
+impl ParsedFamily {
     /// The names of the labels; all samples have the same.
     pub fn labels(&self) -> BTreeSet<String> {
         let first = self.samples.keys().next();
@@ -120,7 +120,7 @@ impl Family {
     fn sample(&mut self, family: &str, line: &str) -> Result<(), String> {
         let end = line.find(['{', ' ']).ok_or("a sample without a value")?;
         let (name, rest) = line.split_at(end);
-        let mut labels = Labels::new();
+        let mut labels = SampleLabels::new();
         match name.strip_prefix(family) {
             Some("") => check(self.kind != "histogram", "a histogram without a suffix")?,
             Some(suffix) if self.kind == "histogram" && SUFFIXES.contains(&suffix) => {
@@ -179,8 +179,8 @@ impl Family {
     }
 }
 
-/// Reads labels up to the closing brace, and returns what follows.
-fn read_labels<'a>(mut text: &'a str, labels: &mut Labels) -> Result<&'a str, String> {
+/// Reads labels up to the closing brace, and returns the rest of the line.
+fn read_labels<'a>(mut text: &'a str, labels: &mut SampleLabels) -> Result<&'a str, String> {
     loop {
         let (name, rest) = text.split_once("=\"").ok_or("a label without a value")?;
         check(is_name(name) && !name.contains(':'), "a label that is none")?;
@@ -231,9 +231,9 @@ mod tests {
     const HEAD: &str = "# HELP a_total A.\n# TYPE a_total counter\n";
 
     #[test]
-    fn a_page_is_read() {
+    fn a_page_is_parsed() {
         let text = format!("{HEAD}a_total{{b=\"x\\\"\\n\",c=\"\"}} 2\n");
-        let metrics = Metrics::parse(&text).unwrap();
+        let metrics = PrometheusText::parse(&text).unwrap();
         assert_eq!(
             metrics.value("a_total", &[("b", "x\"\n"), ("c", "")]),
             Some(2.0)
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_rules_is_refused() {
+    fn a_page_that_violates_the_format_is_rejected() {
         for (text, problem) in [
             (format!("{HEAD}a_total 1"), "no end"),
             (format!("{HEAD}a_total 1\na_total 2\n"), "twice"),
@@ -254,13 +254,13 @@ mod tests {
             ("# HELP a A.\n# TYPE a counter\n".to_owned(), "_total"),
             ("a 1\n".to_owned(), "before its family"),
         ] {
-            let error = Metrics::parse(&text).unwrap_err().to_string();
+            let error = PrometheusText::parse(&text).unwrap_err().to_string();
             assert!(error.contains(problem), "{text}: {error}");
         }
     }
 
     #[test]
-    fn the_buckets_of_a_histogram_have_to_add_up() {
+    fn the_last_bucket_of_a_histogram_must_equal_its_count() {
         let page = |inf: u32| {
             format!(
                 "# HELP t_seconds T.\n# TYPE t_seconds histogram\nt_seconds_bucket{{le=\"1\"}} 2\n\
@@ -268,12 +268,12 @@ mod tests {
             )
         };
         assert_eq!(
-            Metrics::parse(&page(3))
+            PrometheusText::parse(&page(3))
                 .unwrap()
                 .value("t_seconds_count", &[]),
             Some(3.0)
         );
-        assert!(Metrics::parse(&page(1)).is_err());
-        assert!(Metrics::parse(&page(4)).is_err());
+        assert!(PrometheusText::parse(&page(1)).is_err());
+        assert!(PrometheusText::parse(&page(4)).is_err());
     }
 }

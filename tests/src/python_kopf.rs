@@ -1,4 +1,4 @@
-//! The real Python Kopf, for tests and benchmarks that hold our operators against it.
+//! Installs and runs the real Python Kopf, for comparisons with our operators.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,46 +7,46 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::assets::Environment;
-use crate::failure::Failure;
-use crate::identity::Identity;
-use crate::operator;
+use crate::binaries::Environment;
+use crate::child_process::ChildProcessBuilder;
 use crate::sandbox::Sandbox;
+use crate::test_failure::TestFailure;
+use crate::user::User;
 
-/// The peer that our behaviour is compared with.
+/// The version that our behaviour is compared with.
 pub const KOPF_VERSION: &str = "1.45.2";
 
 const PYTHON: &str = "python3";
 
-/// An installed Kopf that can run scripts of handlers.
+/// An installed Kopf.
 #[derive(Clone, Debug)]
 pub struct PythonKopf {
     packages: PathBuf,
 }
 
-/// Why there is no Kopf.
+/// The reasons why there is no Kopf.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The cache folder could not be prepared.
     #[error("{action} {}", path.display())]
     Cache {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The operating system's error.
         source: io::Error,
     },
     /// There is no Python.
     #[error("run {PYTHON}, which comparisons with Kopf need (3.11 or newer, with pip)")]
     Python(#[source] io::Error),
-    /// Kopf is not to be had.
+    /// Kopf could not be installed.
     #[error(
         "pip could not install kopf=={KOPF_VERSION}, which comparisons with Kopf need; it takes {PYTHON} 3.11 or newer \
          and a reachable package index (see PIP_INDEX_URL):\n{0}"
     )]
     Pip(String),
-    /// The installation did not end by itself.
+    /// The thread of the installation panicked.
     #[error("wait for the installation of Kopf")]
     Thread(#[from] tokio::task::JoinError),
 }
@@ -72,8 +72,8 @@ impl PythonKopf {
         };
         fs::create_dir_all(&folder).map_err(failed("create", &folder))?;
         let lock = folder.join("lock");
-        let turn = File::create(&lock).map_err(failed("create", &lock))?;
-        turn.lock().map_err(failed("lock", &lock))?;
+        let file_lock = File::create(&lock).map_err(failed("create", &lock))?;
+        file_lock.lock().map_err(failed("lock", &lock))?;
         if packages.exists() {
             return Ok(Self { packages });
         }
@@ -97,18 +97,18 @@ impl PythonKopf {
         Ok(Self { packages })
     }
 
-    /// Lets Python compute something with Kopf: what the code prints.
-    pub fn evaluate(&self, code: &str, argument: &str) -> Result<String, Failure> {
-        let done = Command::new(PYTHON)
+    /// Runs Python code that may import Kopf, and returns its output.
+    pub fn evaluate(&self, code: &str, argument: &str) -> Result<String, TestFailure> {
+        let output = Command::new(PYTHON)
             .env("PYTHONPATH", &self.packages)
             .args(["-c", code, argument])
             .output()
             .map_err(Error::Python)?;
-        if !done.status.success() {
-            let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
-            return Err(Failure::new(complaint));
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(TestFailure::new(errors));
         }
-        Ok(String::from_utf8(done.stdout)?)
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Prepares to run a script that only uses Kopf as a library.
@@ -121,32 +121,32 @@ impl PythonKopf {
         python
     }
 
-    /// Prepares to run the handlers in `script` on the sandbox's namespace, as `identity`, as if
-    /// there was no other operator. The script may import modules beside it.
+    /// Prepares to run the handlers in `script` on the sandbox's namespace, as `user`, without
+    /// peering. The script may import modules from its folder.
     pub fn operator(
         &self,
         sandbox: &Sandbox,
-        identity: &Identity,
+        user: &User,
         script: &Path,
-    ) -> Result<operator::Builder, Failure> {
-        Ok(self.peer(sandbox, identity, script)?.arg("--standalone"))
+    ) -> Result<ChildProcessBuilder, TestFailure> {
+        Ok(self.peer(sandbox, user, script)?.arg("--standalone"))
     }
 
-    /// The same for an operator that looks for others.
+    /// The same with peering.
     pub fn peer(
         &self,
         sandbox: &Sandbox,
-        identity: &Identity,
+        user: &User,
         script: &Path,
-    ) -> Result<operator::Builder, Failure> {
+    ) -> Result<ChildProcessBuilder, TestFailure> {
         let python = env::split_paths(&env::var_os("PATH").unwrap_or_default())
             .map(|folder| folder.join(PYTHON))
             .find(|file| file.is_file())
-            .ok_or_else(|| Failure::from(Error::Python(io::ErrorKind::NotFound.into())))?;
+            .ok_or_else(|| TestFailure::from(Error::Python(io::ErrorKind::NotFound.into())))?;
         let beside = script.parent().unwrap_or(Path::new("."));
         let modules: OsString = env::join_paths([self.packages.as_path(), beside])?;
         Ok(sandbox
-            .operator(python, identity)?
+            .operator(python, user)?
             .env("GROUP", sandbox.group())
             .env("PYTHONPATH", modules)
             .env("PYTHONUNBUFFERED", "1")

@@ -1,4 +1,4 @@
-//! A place of one test on a control plane: its own namespace, API group, client and operators.
+//! A sandbox of one test on a control plane: its own namespace, API group, client and operators.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -14,56 +14,56 @@ use kube::discovery::{self, Scope};
 use serde_json::{Value, json};
 
 use crate::audit::{AuditedRequest, RequestCounts};
+use crate::child_process::{ChildProcess, ChildProcessBuilder, ProcessLog};
 use crate::control_plane::{ControlPlane, PrivateControlPlane};
-use crate::failure::Failure;
-use crate::identity::Identity;
-use crate::operator::{self, Log, Operator};
+use crate::test_failure::TestFailure;
+use crate::user::User;
 
 mod apply;
 mod cleanup;
 mod objects;
 mod wait;
 
-use apply::Stay;
+use apply::DefinitionLifetime;
 pub use objects::Objects;
 pub use wait::{eventually, try_eventually};
 
-/// How long a helper waits unless told otherwise: long, because machines are noisy, and only a
-/// failing test ever waits that long.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The default time limit of waits: long, because machines are noisy, and only a failing test waits
+/// that long.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often something that cannot be watched is asked for.
-const ASK_EVERY: Duration = Duration::from_millis(50);
+/// The interval of polls where there is no watch.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A test's own place on a control plane. Dropping it removes what it made.
+/// A test's own namespace and API group on a control plane. Dropping it deletes both.
 #[derive(Clone)]
 pub struct Sandbox {
-    place: Arc<Place>,
+    state: Arc<SandboxState>,
 }
 
-pub(crate) struct Place {
+pub(crate) struct SandboxState {
     plane: Arc<ControlPlane>,
-    identity: Identity,
+    user: User,
     client: Client,
     namespace: String,
     group: String,
-    /// The definitions to remove at the end.
+    /// The CustomResourceDefinitions to delete at the end.
     definitions: Mutex<BTreeSet<String>>,
-    /// What a failed wait shows.
-    logs: Mutex<Vec<Arc<Log>>>,
+    /// The logs of all operators, which a failed wait shows.
+    logs: Mutex<Vec<Arc<ProcessLog>>>,
 }
 
 // === impl Sandbox ===
 
 impl Sandbox {
     /// Opens a sandbox on the control plane that the test run shares.
-    pub async fn open(name: &str) -> Result<Self, Failure> {
+    pub async fn open(name: &str) -> Result<Self, TestFailure> {
         Self::open_on(ControlPlane::shared().await?, name).await
     }
 
-    /// The same for a test that counts requests: on a control plane of the test's own if the shared
-    /// one is a given cluster, whose audit log is out of reach.
-    pub async fn open_audited(name: &str) -> Result<Self, Failure> {
+    /// The same for a test that counts requests: on a private control plane if the shared one is a
+    /// given cluster, whose audit log cannot be read.
+    pub async fn open_audited(name: &str) -> Result<Self, TestFailure> {
         let shared = ControlPlane::shared().await?;
         if shared.audit_log().is_ok() {
             return Self::open_on(shared, name).await;
@@ -71,19 +71,19 @@ impl Sandbox {
         Self::open_on(PrivateControlPlane::start().await?.handle(), name).await
     }
 
-    /// Opens a sandbox on a control plane of the test's own.
-    pub async fn open_on(plane: Arc<ControlPlane>, name: &str) -> Result<Self, Failure> {
+    /// Opens a sandbox on the given control plane.
+    pub async fn open_on(plane: Arc<ControlPlane>, name: &str) -> Result<Self, TestFailure> {
         let unique = unique(name);
-        let identity = Identity::administrator(unique.clone());
-        let client = plane.client(&identity).await?;
+        let user = User::administrator(unique.clone());
+        let client = plane.client(&user).await?;
         let body = json!({"metadata": {"name": unique}});
         let namespaces: Api<Namespace> = Api::all(client.clone());
         namespaces
             .create(&PostParams::default(), &serde_json::from_value(body)?)
             .await?;
-        let place = Place {
+        let state = SandboxState {
             plane,
-            identity,
+            user,
             client,
             group: format!("{unique}.kopf.test"),
             namespace: unique,
@@ -91,55 +91,55 @@ impl Sandbox {
             logs: Mutex::default(),
         };
         Ok(Self {
-            place: Arc::new(place),
+            state: Arc::new(state),
         })
     }
 
     /// The namespace of this sandbox.
     pub fn namespace(&self) -> &str {
-        &self.place.namespace
+        &self.state.namespace
     }
 
     /// An API group that no other sandbox uses.
     pub fn group(&self) -> &str {
-        &self.place.group
+        &self.state.group
     }
 
-    /// A client that may do everything, under a name of its own.
+    /// A client with all permissions, as [`Sandbox::client_user`].
     pub fn client(&self) -> Client {
-        self.place.client.clone()
+        self.state.client.clone()
     }
 
-    /// As whom [`Sandbox::client`] acts.
-    pub fn identity(&self) -> &Identity {
-        &self.place.identity
+    /// The user as which [`Sandbox::client`] acts.
+    pub fn client_user(&self) -> &User {
+        &self.state.user
     }
 
-    /// The control plane on which this sandbox is.
+    /// The control plane of this sandbox.
     pub fn control_plane(&self) -> &Arc<ControlPlane> {
-        &self.place.plane
+        &self.state.plane
     }
 
-    /// A user name that no other sandbox uses, without any permission.
-    pub fn user(&self, name: &str) -> Identity {
-        Identity::user(format!("{name}.{}", self.place.namespace))
+    /// A user without permissions, under a name that no other sandbox uses.
+    pub fn user(&self, name: &str) -> User {
+        User::new(format!("{name}.{}", self.state.namespace))
     }
 
-    /// An administrator whose requests can be told from all others.
-    pub fn administrator(&self, name: &str) -> Identity {
-        Identity::administrator(format!("{name}.{}", self.place.namespace))
+    /// An administrator under a name that no other sandbox uses.
+    pub fn administrator(&self, name: &str) -> User {
+        User::administrator(format!("{name}.{}", self.state.namespace))
     }
 
-    /// Defines a namespaced kind in version `v1` with a status subresource and any fields, and waits
-    /// until it is served.
-    pub async fn define(&self, kind: &str) -> Result<Objects, Failure> {
+    /// Defines a namespaced kind in version `v1` with a status subresource and arbitrary fields, and
+    /// waits until the API server serves it.
+    pub async fn define(&self, kind: &str) -> Result<Objects, TestFailure> {
         let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let schema = json!({"type": "object", "properties": {"spec": any, "status": any}});
         self.define_with(kind, schema).await
     }
 
-    /// The same with a schema for the whole object.
-    pub async fn define_with(&self, kind: &str, schema: Value) -> Result<Objects, Failure> {
+    /// The same with a schema of the whole object.
+    pub async fn define_with(&self, kind: &str, schema: Value) -> Result<Objects, TestFailure> {
         let (singular, group) = (kind.to_lowercase(), self.group());
         let plural = format!("{singular}s");
         let definition = json!({
@@ -160,24 +160,28 @@ impl Sandbox {
             },
         });
         let definition = serde_json::from_value(definition)?;
-        apply::apply_one(&self.place, definition, Stay::WithTheSandbox).await?;
+        apply::apply_one(&self.state, definition, DefinitionLifetime::Sandbox).await?;
         self.objects(&format!("{group}/v1"), kind).await
     }
 
     /// Applies every document of `yaml`, in order, as `kubectl apply --server-side` does, with
     /// `$NAMESPACE` and `$GROUP` replaced by those of this sandbox. Objects without a namespace go
-    /// into this one's; a definition is waited for until it is served.
-    pub async fn apply(&self, yaml: &str) -> Result<Vec<DynamicObject>, Failure> {
-        self.apply_for(yaml, Stay::WithTheSandbox).await
+    /// into this sandbox's; after a CustomResourceDefinition, waits until it is served.
+    pub async fn apply(&self, yaml: &str) -> Result<Vec<DynamicObject>, TestFailure> {
+        self.apply_for(yaml, DefinitionLifetime::Sandbox).await
     }
 
-    /// The same for definitions that several tests use, maybe at once: they stay as long as the
-    /// control plane.
-    pub async fn apply_shared(&self, yaml: &str) -> Result<Vec<DynamicObject>, Failure> {
-        self.apply_for(yaml, Stay::WithTheControlPlane).await
+    /// The same for CustomResourceDefinitions that several tests share: they are not deleted with
+    /// the sandbox.
+    pub async fn apply_shared(&self, yaml: &str) -> Result<Vec<DynamicObject>, TestFailure> {
+        self.apply_for(yaml, DefinitionLifetime::ControlPlane).await
     }
 
-    async fn apply_for(&self, yaml: &str, stay: Stay) -> Result<Vec<DynamicObject>, Failure> {
+    async fn apply_for(
+        &self,
+        yaml: &str,
+        lifetime: DefinitionLifetime,
+    ) -> Result<Vec<DynamicObject>, TestFailure> {
         let text = yaml
             .replace("$NAMESPACE", self.namespace())
             .replace("$GROUP", self.group());
@@ -185,43 +189,43 @@ impl Sandbox {
         for document in serde_saphyr::from_multiple::<Value>(&text)? {
             if !document.is_null() {
                 let object = serde_json::from_value(document)?;
-                applied.push(apply::apply_one(&self.place, object, stay).await?);
+                applied.push(apply::apply_one(&self.state, object, lifetime).await?);
             }
         }
         Ok(applied)
     }
 
-    /// The objects of a kind: those in this sandbox's namespace, or all if the kind has none.
-    pub async fn objects(&self, api_version: &str, kind: &str) -> Result<Objects, Failure> {
+    /// The objects of a kind: in this sandbox's namespace, or all of a cluster-scoped kind.
+    pub async fn objects(&self, api_version: &str, kind: &str) -> Result<Objects, TestFailure> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind::gvk(group, version, kind);
-        let (resource, capabilities) = discovery::pinned_kind(&self.place.client, &gvk).await?;
+        let (resource, capabilities) = discovery::pinned_kind(&self.state.client, &gvk).await?;
         let namespace = match capabilities.scope {
-            Scope::Namespaced => Some(self.place.namespace.clone()),
+            Scope::Namespaced => Some(self.state.namespace.clone()),
             Scope::Cluster => None,
         };
-        Ok(Objects::new(Arc::clone(&self.place), resource, namespace))
+        Ok(Objects::new(Arc::clone(&self.state), resource, namespace))
     }
 
-    /// Prepares to run an operator against this sandbox's control plane, as `identity`.
+    /// Prepares to run an operator on this sandbox's control plane, as `user`.
     pub fn operator(
         &self,
         program: impl AsRef<Path>,
-        identity: &Identity,
-    ) -> Result<operator::Builder, Failure> {
-        let kubeconfig = self.place.plane.kubeconfig(identity)?;
-        let log = Arc::new(Log::default());
-        lock(&self.place.logs).push(Arc::clone(&log));
-        Ok(Operator::builder(program.as_ref(), log).env("KUBECONFIG", kubeconfig))
+        user: &User,
+    ) -> Result<ChildProcessBuilder, TestFailure> {
+        let kubeconfig = self.state.plane.kubeconfig(user)?;
+        let log = Arc::new(ProcessLog::default());
+        lock(&self.state.logs).push(Arc::clone(&log));
+        Ok(ChildProcess::builder(program.as_ref(), log).env("KUBECONFIG", kubeconfig))
     }
 
-    /// All requests that `identity` has made so far, including those just answered.
-    pub async fn requests_of(&self, identity: &Identity) -> Result<Vec<AuditedRequest>, Failure> {
-        let log = self.place.plane.audit_log()?;
+    /// All requests of `user` so far, including those just answered.
+    pub async fn requests_of(&self, user: &User) -> Result<Vec<AuditedRequest>, TestFailure> {
+        let log = self.state.plane.audit_log()?;
         let mark = format!("/version?mark={}", unique("audit"));
         let request = http::Request::get(&mark).body(Vec::new())?;
-        self.place.client.request_text(request).await?;
-        let mut requests = eventually("the audit log has recorded everything", async || {
+        self.state.client.request_text(request).await?;
+        let mut requests = eventually("the audit log has all requests", async || {
             let requests = log.requests().ok()?;
             requests
                 .iter()
@@ -230,14 +234,14 @@ impl Sandbox {
         })
         .await?;
         requests.retain(|request| {
-            request.user == identity.name() && !request.uri.starts_with("/version?mark=")
+            request.user == user.name() && !request.uri.starts_with("/version?mark=")
         });
         Ok(requests)
     }
 
-    /// How many requests `identity` has made so far, per resource and verb.
-    pub async fn count_requests_of(&self, identity: &Identity) -> Result<RequestCounts, Failure> {
-        Ok(self.requests_of(identity).await?.iter().collect())
+    /// The number of requests of `user` so far, per resource and verb.
+    pub async fn count_requests_of(&self, user: &User) -> Result<RequestCounts, TestFailure> {
+        Ok(self.requests_of(user).await?.iter().collect())
     }
 }
 

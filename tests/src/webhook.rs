@@ -1,4 +1,4 @@
-//! An admission webhook on loopback, for tests that need the API server to call somebody.
+//! An admission webhook on loopback, which the API server calls.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,14 +20,14 @@ use tokio_rustls::rustls::{self, ServerConfig, crypto};
 
 use crate::pki::{self, Authority};
 
-/// What a webhook says to a request.
+/// The reply of a webhook to an admission request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It may pass.
+pub enum WebhookReply {
+    /// The request is allowed.
     Allow,
-    /// It may not, and this is why.
+    /// The request is denied with this message.
     Deny(String),
-    /// It may pass, changed by this JSON patch.
+    /// The request is allowed, changed by this JSON patch.
     Patch(Value),
 }
 
@@ -36,23 +36,23 @@ pub enum Verdict {
 pub struct AdmissionWebhook {
     address: SocketAddr,
     authority: String,
-    seen: Arc<Mutex<Vec<Value>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
     serving: tokio::task::JoinHandle<()>,
 }
 
-/// Why there is no webhook.
+/// The reasons why a webhook did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its certificate could not be made.
+    /// The certificate could not be made.
     #[error("make the webhook's certificate")]
     Certificate(#[from] pki::Error),
-    /// Its certificate could not be read back.
+    /// The certificate could not be read.
     #[error("read the webhook's certificate")]
     Pem(#[from] pem::Error),
-    /// Its certificate cannot be served.
+    /// The certificate cannot be served.
     #[error("serve the webhook's certificate")]
     Tls(#[from] rustls::Error),
-    /// No port on loopback.
+    /// There is no free port on loopback.
     #[error("listen on loopback")]
     Listen(#[from] io::Error),
 }
@@ -60,30 +60,30 @@ pub enum Error {
 // === impl AdmissionWebhook ===
 
 impl AdmissionWebhook {
-    /// Starts a webhook that answers each admission request, given without its envelope.
+    /// Starts a webhook; `decide` gets the `request` of each admission review.
     pub async fn start(
-        decide: impl Fn(&Value) -> Verdict + Send + Sync + 'static,
+        decide: impl Fn(&Value) -> WebhookReply + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let authority = Authority::fresh()?;
         let acceptor = acceptor(&authority)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let seen = Arc::new(Mutex::default());
+        let requests = Arc::new(Mutex::default());
         let serving = tokio::spawn(serve(
             listener,
             acceptor,
             Arc::new(decide),
-            Arc::clone(&seen),
+            Arc::clone(&requests),
         ));
         Ok(Self {
             address,
             authority: authority.certificate().to_owned(),
-            seen,
+            requests,
             serving,
         })
     }
 
-    /// The `clientConfig` of a webhook configuration that leads here.
+    /// The `clientConfig` for a webhook configuration.
     pub fn client_config(&self) -> Value {
         let bundle = ByteString(self.authority.clone().into_bytes());
         json!({"url": format!("https://{}/", self.address), "caBundle": bundle})
@@ -91,7 +91,7 @@ impl AdmissionWebhook {
 
     /// Every admission request so far.
     pub fn requests(&self) -> Vec<Value> {
-        self.seen
+        self.requests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -121,9 +121,9 @@ async fn serve<D>(
     listener: TcpListener,
     acceptor: TlsAcceptor,
     decide: Arc<D>,
-    seen: Arc<Mutex<Vec<Value>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
 ) where
-    D: Fn(&Value) -> Verdict + Send + Sync + 'static,
+    D: Fn(&Value) -> WebhookReply + Send + Sync + 'static,
 {
     let mut connections = JoinSet::new();
     loop {
@@ -132,16 +132,16 @@ async fn serve<D>(
                 let Ok((stream, _)) = accepted else {
                     continue;
                 };
-                let (acceptor, decide, seen) =
-                    (acceptor.clone(), Arc::clone(&decide), Arc::clone(&seen));
+                let (acceptor, decide, requests) =
+                    (acceptor.clone(), Arc::clone(&decide), Arc::clone(&requests));
                 connections.spawn(async move {
-                    // A client that breaks off is its own affair; the test sees what it did.
+                    // A failed handshake is the client's error, which the test gets from it.
                     let Ok(stream) = acceptor.accept(stream).await else {
                         return;
                     };
-                    let answer = service_fn(|request| review(request, &*decide, &seen));
+                    let service = service_fn(|request| review(request, &*decide, &requests));
                     let _ = hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), answer)
+                        .serve_connection(TokioIo::new(stream), service)
                         .await;
                 });
             }
@@ -152,31 +152,32 @@ async fn serve<D>(
 
 async fn review(
     request: Request<Incoming>,
-    decide: &(impl Fn(&Value) -> Verdict + Sync),
-    seen: &Mutex<Vec<Value>>,
+    decide: &(impl Fn(&Value) -> WebhookReply + Sync),
+    requests: &Mutex<Vec<Value>>,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let body = request.into_body().collect().await?.to_bytes();
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
     let request = &review["request"];
-    seen.lock()
+    requests
+        .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(request.clone());
     let mut response = json!({"uid": request["uid"], "allowed": true});
     match decide(request) {
-        Verdict::Allow => {}
-        Verdict::Deny(message) => {
+        WebhookReply::Allow => {}
+        WebhookReply::Deny(message) => {
             response["allowed"] = json!(false);
             response["status"] = json!({"code": 403, "message": message});
         }
-        Verdict::Patch(patch) => {
+        WebhookReply::Patch(patch) => {
             response["patchType"] = json!("JSONPatch");
             response["patch"] = json!(ByteString(patch.to_string().into_bytes()));
         }
     }
-    let answer = json!({
+    let reply = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response,
     });
-    let mut response = Response::new(Full::new(Bytes::from(answer.to_string())));
+    let mut response = Response::new(Full::new(Bytes::from(reply.to_string())));
     response.headers_mut().insert(
         http::header::CONTENT_TYPE,
         http::HeaderValue::from_static("application/json"),

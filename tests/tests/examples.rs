@@ -1,4 +1,4 @@
-//! The examples are up to date, and do what they promise on a real control plane.
+//! Tests that the examples are up to date, and work on a real control plane.
 
 #[path = "examples/admission.rs"]
 mod admission;
@@ -18,6 +18,8 @@ mod events;
 mod exceptions;
 #[path = "examples/filtering.rs"]
 mod filtering;
+#[path = "examples/fixture.rs"]
+mod fixture;
 #[path = "examples/handlers.rs"]
 mod handlers;
 #[path = "examples/hooks.rs"]
@@ -34,8 +36,6 @@ mod presets;
 mod reporting;
 #[path = "examples/selection.rs"]
 mod selection;
-#[path = "examples/stage.rs"]
-mod stage;
 #[path = "examples/subhandlers.rs"]
 mod subhandlers;
 #[path = "examples/testing.rs"]

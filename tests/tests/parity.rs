@@ -1,5 +1,5 @@
-//! The same scenario on Python Kopf and on our runtime: what users and other tools can see on the
-//! objects afterwards must be the same.
+//! Runs the same scenarios on Python Kopf and on our runtime: objects, events and calls of handlers
+//! must be the same.
 
 #[path = "parity/admission.rs"]
 mod admission;
@@ -17,11 +17,11 @@ mod improvements;
 mod peering;
 #[path = "parity/resources.rs"]
 mod resources;
+#[path = "parity/scenario.rs"]
+mod scenario;
 #[path = "parity/scopes.rs"]
 mod scopes;
 #[path = "parity/selection.rs"]
 mod selection;
-#[path = "parity/stage.rs"]
-mod stage;
 #[path = "parity/trace.rs"]
 mod trace;

@@ -1,9 +1,7 @@
-//! The runtime on a real control plane.
+//! Tests of the runtime on a real control plane.
 
 #[path = "runtime/admission.rs"]
 mod admission;
-#[path = "runtime/bench.rs"]
-mod bench;
 #[path = "runtime/change.rs"]
 mod change;
 #[path = "runtime/children.rs"]
@@ -22,8 +20,10 @@ mod embedding;
 mod errors;
 #[path = "runtime/events.rs"]
 mod events;
-#[path = "runtime/granted.rs"]
-mod granted;
+#[path = "runtime/fixture.rs"]
+mod fixture;
+#[path = "runtime/generated_rbac.rs"]
+mod generated_rbac;
 #[path = "runtime/health.rs"]
 mod health;
 #[path = "runtime/hooks.rs"]
@@ -50,8 +50,8 @@ mod posting;
 mod process;
 #[path = "runtime/replicas.rs"]
 mod replicas;
-#[path = "runtime/reverts.rs"]
-mod reverts;
+#[path = "runtime/reverted_writes.rs"]
+mod reverted_writes;
 #[path = "runtime/scopes.rs"]
 mod scopes;
 #[path = "runtime/selection.rs"]

@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Widget is what the reviews are about.
+// Widget is the reviewed kind.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Spec              WidgetSpec `json:"spec"`
 }
 
-// WidgetSpec holds what is checked, and ballast.
+// WidgetSpec has the checked field, and a list that makes the object larger.
 type WidgetSpec struct {
 	Size  int      `json:"size"`
 	Items []string `json:"items,omitempty"`

@@ -1,4 +1,4 @@
-"""One handler of creations, which writes one result."""
+"""One create handler, which writes one result."""
 import os
 
 import kopf

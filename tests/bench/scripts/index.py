@@ -1,4 +1,4 @@
-"""The structure of Kopf's indices, filled, looked into and changed: one line of figures."""
+"""Fills, reads and changes an index of Kopf, and prints memory and CPU time on one line."""
 import gc
 import random
 import sys

@@ -10,16 +10,16 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use kopf_tests::pki::Authority;
 use kopf_tests::sandbox::eventually;
-use kopf_tests::{Failure, Operator, PythonKopf, Sandbox};
+use kopf_tests::{ChildProcess, PythonKopf, Sandbox, TestFailure};
 use serde_json::json;
 
-use self::load::{Load, Target};
+use self::load::{Load, WebhookTarget};
 use crate::process::{resident_megabytes, usage};
 
 /// The options of this benchmark.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Who takes part
+    /// The operators to measure
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [WebhookPeer::Kopf, WebhookPeer::ControllerRuntime, WebhookPeer::Ours])]
     peers: Vec<WebhookPeer>,
     /// Connections at the same time
@@ -31,12 +31,12 @@ pub(crate) struct Options {
     /// How often all peers are measured, one after another
     #[arg(long, default_value_t = 1)]
     rounds: u32,
-    /// Then so many reviews for ours, to see whether its memory grows
+    /// Then this many reviews by ours, to measure the growth of its memory
     #[arg(long, default_value_t = 0)]
     reviews: u64,
 }
 
-/// Whose webhook server runs.
+/// The webhook server to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WebhookPeer {
     /// Python Kopf
@@ -47,22 +47,22 @@ enum WebhookPeer {
     Ours,
 }
 
-/// Where a peer's server is, and what it shows.
-struct Place {
+/// The sandbox and the certificates for all servers.
+struct WebhookSetup {
     sandbox: Sandbox,
     certificates: tempfile::TempDir,
     authority: String,
 }
 
 /// Runs the benchmark.
-pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
-    let place = Place::prepare().await?;
+pub(crate) async fn run(options: &Options) -> Result<(), TestFailure> {
+    let setup = WebhookSetup::prepare().await?;
     println!("| | reviews/s | CPU ms per review | p50 ms at half | p99 ms at half | peak MB |");
     println!("|---|---|---|---|---|---|");
     for _ in 0..options.rounds {
         for peer in &options.peers {
-            let (operator, target) = place.start(*peer).await?;
-            place.ready(&target).await?;
+            let (operator, target) = setup.start(*peer).await?;
+            setup.wait_until_ready(&target).await?;
             let duration = Duration::from_secs(options.seconds);
             let load = Load::new(&target, options.connections)?;
             load.peak(Duration::from_secs(3)).await?;
@@ -82,8 +82,8 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         }
     }
     if options.reviews > 0 {
-        let (operator, target) = place.start(WebhookPeer::Ours).await?;
-        place.ready(&target).await?;
+        let (operator, target) = setup.start(WebhookPeer::Ours).await?;
+        setup.wait_until_ready(&target).await?;
         let load = Load::new(&target, options.connections)?;
         println!("\n| reviews | resident MB |\n|---|---|");
         let part = options.reviews / 10;
@@ -100,8 +100,8 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Place {
-    async fn prepare() -> Result<Self, Failure> {
+impl WebhookSetup {
+    async fn prepare() -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open("admission").await?;
         sandbox.define("Widget").await?;
         let authority = Authority::fresh()?;
@@ -116,7 +116,7 @@ impl Place {
         })
     }
 
-    async fn start(&self, peer: WebhookPeer) -> Result<(Operator, Target), Failure> {
+    async fn start(&self, peer: WebhookPeer) -> Result<(ChildProcess, WebhookTarget), TestFailure> {
         let identity = self.sandbox.administrator("operator");
         let port = std::net::TcpListener::bind(("127.0.0.1", 0))?
             .local_addr()?
@@ -124,7 +124,7 @@ impl Place {
         let group = self.sandbox.group();
         let (builder, path) = match peer {
             WebhookPeer::Kopf => {
-                let script = here().join("scripts/admission.py");
+                let script = bench_folder().join("scripts/admission.py");
                 let kopf = PythonKopf::obtain().await?;
                 let builder = kopf.operator(&self.sandbox, &identity, &script)?;
                 (builder.arg("--quiet"), "/check".to_owned())
@@ -150,7 +150,7 @@ impl Place {
             .env("PORT", port.to_string())
             .env("CERTS", self.certificates.path())
             .start()?;
-        let target = Target {
+        let target = WebhookTarget {
             port,
             path,
             authority: self.authority.clone(),
@@ -159,7 +159,7 @@ impl Place {
         Ok((operator, target))
     }
 
-    async fn ready(&self, target: &Target) -> Result<(), Failure> {
+    async fn wait_until_ready(&self, target: &WebhookTarget) -> Result<(), TestFailure> {
         eventually("the server answers", async || {
             Load::new(target, 1).ok()?.count(1).await.ok().map(drop)
         })
@@ -194,23 +194,23 @@ impl Place {
     }
 }
 
-fn here() -> &'static Path {
+fn bench_folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Builds the peer in Go; the second time that takes no time.
-fn controller_runtime() -> Result<PathBuf, Failure> {
+/// Builds the webhook of controller-runtime; Go caches the build.
+fn controller_runtime() -> Result<PathBuf, TestFailure> {
     let program = env::current_exe()?.with_file_name("controller-runtime-webhook");
     let built = Command::new("go")
         .args(["build", "-o"])
         .arg(&program)
         .arg(".")
-        .current_dir(here().join("controller-runtime"))
+        .current_dir(bench_folder().join("controller-runtime"))
         .status()?;
     if built.success() {
         Ok(program)
     } else {
-        Err(Failure::new(
+        Err(TestFailure::new(
             "`go build` of the controller-runtime webhook failed",
         ))
     }

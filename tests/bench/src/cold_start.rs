@@ -1,21 +1,21 @@
-//! Cold start: objects are there before the operator, one handler of creations writes one result
-//! each; then a second start over the handled objects.
+//! Cold start: the objects exist before the operator, and a create handler writes one result each;
+//! then a second start over the handled objects.
 
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use kopf_tests::{Failure, Identity, Objects, PrivateControlPlane, Sandbox, TestResult};
+use kopf_tests::{Objects, PrivateControlPlane, Sandbox, TestFailure, TestResult, User};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::peer::{Peer, Work};
+use crate::peer::{BenchPeer, Workload};
 use crate::process::{Usage, usage_when_idle, while_running};
-use crate::widgets::{self, Status};
+use crate::widgets::{self, StatusKind};
 
-/// How often the objects are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The interval of polls.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is measured.
+/// The options of this benchmark.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
     /// How many objects there are
@@ -24,17 +24,17 @@ pub(crate) struct Options {
     /// How often everything is repeated; medians are shown
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Whether the status has an endpoint of its own
-    #[arg(long, value_enum, default_value_t = Status::Field)]
-    status: Status,
-    /// Who takes part
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Peer::Kopf, Peer::Controller, Peer::TunedController, Peer::Ours])]
-    peers: Vec<Peer>,
+    /// Whether the kind has a status subresource
+    #[arg(long, value_enum, default_value_t = StatusKind::Field)]
+    status: StatusKind,
+    /// The operators to measure
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [BenchPeer::Kopf, BenchPeer::Controller, BenchPeer::TunedController, BenchPeer::Ours])]
+    peers: Vec<BenchPeer>,
 }
 
-/// What one start has cost.
+/// The cost of one start.
 #[derive(Clone, Copy, Debug)]
-struct Cost {
+struct StartCost {
     usage: Usage,
     seconds: f64,
     writes: usize,
@@ -74,7 +74,7 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     Ok(())
 }
 
-async fn round(options: &Options, peer: Peer) -> Result<(Cost, Cost), Failure> {
+async fn round(options: &Options, peer: BenchPeer) -> Result<(StartCost, StartCost), TestFailure> {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "cold").await?;
     let objects = widgets::define(&sandbox, options.status).await?;
@@ -86,15 +86,15 @@ async fn round(options: &Options, peer: Peer) -> Result<(Cost, Cost), Failure> {
 
 async fn start(
     options: &Options,
-    peer: Peer,
+    peer: BenchPeer,
     sandbox: &Sandbox,
     objects: &Objects,
     name: &str,
-) -> Result<Cost, Failure> {
+) -> Result<StartCost, TestFailure> {
     let identity = sandbox.administrator(name);
     let begun = Instant::now();
     let operator = peer
-        .start(Work::ColdStart, options.status, sandbox, &identity)
+        .start(Workload::ColdStart, options.status, sandbox, &identity)
         .await?;
     while_running(&operator, async {
         loop {
@@ -102,7 +102,7 @@ async fn start(
             if all.iter().all(|it| is_handled(peer, it)) {
                 return Ok(());
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
     })
     .await?;
@@ -110,24 +110,24 @@ async fn start(
     let usage = usage_when_idle(&operator).await?;
     operator.terminate().await?;
     let writes = writes_of(sandbox, &identity).await?;
-    Ok(Cost {
+    Ok(StartCost {
         usage,
         seconds,
         writes,
     })
 }
 
-fn is_handled(peer: Peer, object: &kube::api::DynamicObject) -> bool {
+fn is_handled(peer: BenchPeer, object: &kube::api::DynamicObject) -> bool {
     let has_result = !object.data["status"]["create_fn"].is_null();
     match peer {
-        Peer::Kopf | Peer::Ours => has_result && widgets::is_settled(object),
-        Peer::Controller | Peer::TunedController => has_result,
+        BenchPeer::Kopf | BenchPeer::Ours => has_result && widgets::is_settled(object),
+        BenchPeer::Controller | BenchPeer::TunedController => has_result,
     }
 }
 
-/// How often `identity` has written to widgets.
-pub(crate) async fn writes_of(sandbox: &Sandbox, identity: &Identity) -> Result<usize, Failure> {
-    let requests = sandbox.requests_of(identity).await?;
+/// The number of writes of `user` to widgets.
+pub(crate) async fn writes_of(sandbox: &Sandbox, user: &User) -> Result<usize, TestFailure> {
+    let requests = sandbox.requests_of(user).await?;
     let is_write = |verb: &str| matches!(verb, "create" | "update" | "patch" | "delete");
     Ok(requests
         .iter()

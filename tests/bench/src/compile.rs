@@ -1,5 +1,5 @@
-//! What compiling costs: a new operator of ours beside kube-rs's controller template, from nothing
-//! and after an edit.
+//! Compile cost: a new operator of ours and kube-rs's controller template, from nothing and after
+//! an edit.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,24 +9,24 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use clap::Args;
-use kopf_tests::{Failure, TestResult, program};
+use kopf_tests::{TestFailure, TestResult, workspace};
 use serde_json::Value;
 
 use crate::process::children_cpu;
 
-/// What is measured.
+/// The options of this benchmark.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
-    /// How many edits are compiled, of which the median is told
+    /// How many edits are compiled; the median is shown
     #[arg(long, default_value_t = 5)]
     edits: usize,
-    /// Leave out the template with everything that it comes with
+    /// Leave out the template with its extras
     #[arg(long)]
     bare_only: bool,
 }
 
 /// A crate that is compiled.
-struct Side {
+struct MeasuredCrate {
     title: &'static str,
     folder: PathBuf,
     arguments: &'static [&'static str],
@@ -34,21 +34,21 @@ struct Side {
     edited: &'static str,
 }
 
-/// What a build cost.
+/// The cost of a build.
 #[derive(Clone, Copy, Debug)]
-struct Build {
+struct BuildCost {
     crates: usize,
     cpu: f64,
     wall: f64,
 }
 
-/// Compiles all sides, one after another, and prints a table.
+/// Compiles all crates, one after another, and prints a table.
 pub(crate) fn run(options: &Options) -> TestResult {
     let scratch = tempfile::tempdir()?;
-    let sides = sides(scratch.path(), options)?;
+    let measured_crates = measured_crates(scratch.path(), options)?;
     println!("| | crates | CPU s, cold | CPU s, after an edit | s, after an edit | load |");
     println!("|---|---|---|---|---|---|");
-    for side in &sides {
+    for side in &measured_crates {
         side.cargo(&["fetch"])?;
         let cold = side.build()?;
         let load = load()?;
@@ -68,30 +68,30 @@ pub(crate) fn run(options: &Options) -> TestResult {
     Ok(())
 }
 
-fn sides(scratch: &Path, options: &Options) -> Result<Vec<Side>, Failure> {
-    let generator = program::build("kopf-gen")?;
-    let definition = program::workspace().join("examples/01-minimal/crds/kopfexamples.yaml");
+fn measured_crates(scratch: &Path, options: &Options) -> Result<Vec<MeasuredCrate>, TestFailure> {
+    let generator = workspace::build_program("kopf-gen")?;
+    let definition = workspace::root().join("examples/01-minimal/crds/kopfexamples.yaml");
     let made = Command::new(&generator)
         .args(["-q", "new", "ours", "--crd"])
         .arg(&definition)
         .current_dir(scratch)
         .status()?;
     if !made.success() {
-        return Err(Failure::new("kopf-gen new failed"));
+        return Err(TestFailure::new("kopf-gen new failed"));
     }
     let template = scratch.join("template");
     copy(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("controller-template"),
         &template,
     )?;
-    let mut sides = vec![
-        Side {
+    let mut measured_crates = vec![
+        MeasuredCrate {
             title: "here",
             folder: scratch.join("ours"),
             arguments: &[],
             edited: "src/handlers/kopf_example.rs",
         },
-        Side {
+        MeasuredCrate {
             title: "controller template without its extras",
             folder: template.clone(),
             arguments: &["--no-default-features"],
@@ -99,17 +99,17 @@ fn sides(scratch: &Path, options: &Options) -> Result<Vec<Side>, Failure> {
         },
     ];
     if !options.bare_only {
-        sides.push(Side {
+        measured_crates.push(MeasuredCrate {
             title: "controller template",
             folder: template,
             arguments: &[],
             edited: "src/lib.rs",
         });
     }
-    Ok(sides)
+    Ok(measured_crates)
 }
 
-/// Copies a small crate, without what cargo leaves in it.
+/// Copies a small crate, without its target folder.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -127,20 +127,20 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// How busy the machine was in the last minute.
+/// The load average of the last minute.
 fn load() -> io::Result<String> {
     let text = fs::read_to_string("/proc/loadavg")?;
     Ok(text.split(' ').next().unwrap_or_default().to_owned())
 }
 
-// === impl Side ===
+// === impl MeasuredCrate ===
 
-impl Side {
+impl MeasuredCrate {
     fn target(&self) -> PathBuf {
         self.folder.join("target")
     }
 
-    fn cargo(&self, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
+    fn cargo(&self, arguments: &[&str]) -> Result<Vec<u8>, TestFailure> {
         let output = Command::new("cargo")
             .args(arguments)
             .current_dir(&self.folder)
@@ -151,12 +151,12 @@ impl Side {
         if output.status.success() {
             return Ok(output.stdout);
         }
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        Err(Failure::new(format!("{}: {complaint}", self.title)))
+        let errors = String::from_utf8_lossy(&output.stderr);
+        Err(TestFailure::new(format!("{}: {errors}", self.title)))
     }
 
-    /// A debug build of what is there, dependencies fetched.
-    fn build(&self) -> Result<Build, Failure> {
+    /// Makes a debug build; the dependencies must be fetched.
+    fn build(&self) -> Result<BuildCost, TestFailure> {
         let arguments = ["build", "--offline", "--message-format=json"];
         let (before, started) = (children_cpu()?, Instant::now());
         let messages = self.cargo(&[&arguments[..], self.arguments].concat())?;
@@ -168,14 +168,14 @@ impl Side {
             .filter(|message| message["reason"] == "compiler-artifact")
             .map(|message| message["package_id"].to_string())
             .collect();
-        Ok(Build {
+        Ok(BuildCost {
             crates: packages.len(),
             cpu,
             wall,
         })
     }
 
-    /// Changes what a handler says, as people do all day.
+    /// Changes a log message of a handler.
     fn edit(&self, number: usize) -> io::Result<()> {
         let path = self.folder.join(self.edited);
         let text = fs::read_to_string(&path)?;

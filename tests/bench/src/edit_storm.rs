@@ -1,5 +1,5 @@
-//! The edit storm: objects are edited at random moments while one quick handler and one that needs
-//! a retry are at work on them. An object is stale if its quick handler never saw the final spec.
+//! The edit storm: objects are edited at random times while one quick handler and one that needs a
+//! retry handle them. An object is stale if its quick handler was never called with the final spec.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -7,18 +7,20 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use fastrand::Rng;
 use futures::future::join_all;
-use kopf_tests::{Component, Failure, Objects, Operator, PrivateControlPlane, Sandbox, TestResult};
+use kopf_tests::{
+    ChildProcess, Component, Objects, PrivateControlPlane, Sandbox, TestFailure, TestResult,
+};
 use kube::api::DynamicObject;
 use serde_json::json;
 use tokio::time::{Instant as Moment, sleep, sleep_until};
 
-use crate::peer::{Peer, Work};
-use crate::widgets::{self, Status};
+use crate::peer::{BenchPeer, Workload};
+use crate::widgets::{self, StatusKind};
 
-/// How often something that failed, or is not there yet, is tried again.
-const AGAIN: Duration = Duration::from_millis(200);
+/// The interval of retries and polls.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How the objects are edited, and what else happens meanwhile.
+/// The options of this benchmark.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
     /// How many objects there are
@@ -39,24 +41,24 @@ pub(crate) struct Options {
     /// Kill and start the API server once during each storm
     #[arg(long)]
     restart_api_server: bool,
-    /// How many seconds the operators may take to calm down
+    /// How many seconds the operators may take to handle everything
     #[arg(long, default_value_t = 120)]
     patience: u64,
-    /// Who takes part
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Peer::Kopf, Peer::Ours])]
-    peers: Vec<Peer>,
+    /// The operators to measure
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [BenchPeer::Kopf, BenchPeer::Ours])]
+    peers: Vec<BenchPeer>,
 }
 
-/// When everything happens in one storm, in seconds from its beginning.
-struct Plan {
+/// The times of all edits and faults of one storm, in seconds from its start.
+struct EditSchedule {
     /// For each object its creation, then its edits.
     edits: Vec<Vec<f64>>,
     kills: Vec<f64>,
     restart: Option<f64>,
 }
 
-/// What came of one storm.
-struct Outcome {
+/// The result of one storm.
+struct EditStormResult {
     stale: usize,
     unsettled: usize,
     calls: usize,
@@ -81,13 +83,13 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     for &peer in &options.peers {
         let (mut stale, mut unsettled) = (0, 0);
         for &seed in &options.seeds {
-            let outcome = storm(options, &plane, peer, seed).await?;
+            let result = storm(options, &plane, peer, seed).await?;
             println!(
                 "{peer:<6} seed {seed:>3}: {:>3} stale, {:>3} unsettled; {:>5} calls of the quick handler; calm {:.1} s after the storm",
-                outcome.stale, outcome.unsettled, outcome.calls, outcome.calm_after
+                result.stale, result.unsettled, result.calls, result.calm_after
             );
-            stale += outcome.stale;
-            unsettled += outcome.unsettled;
+            stale += result.stale;
+            unsettled += result.unsettled;
         }
         println!(
             "{peer:<6} in all: {stale} stale and {unsettled} unsettled of {} objects in {} storms",
@@ -101,17 +103,17 @@ pub(crate) async fn run(options: &Options) -> TestResult {
 async fn storm(
     options: &Options,
     plane: &PrivateControlPlane,
-    peer: Peer,
+    peer: BenchPeer,
     seed: u64,
-) -> Result<Outcome, Failure> {
-    let plan = Plan::new(options, seed);
+) -> Result<EditStormResult, TestFailure> {
+    let schedule = EditSchedule::new(options, seed);
     let sandbox = Sandbox::open_on(plane.handle(), "storm").await?;
-    let objects = widgets::define(&sandbox, Status::Subresource).await?;
+    let objects = widgets::define(&sandbox, StatusKind::Subresource).await?;
     let mut operators = vec![start(peer, &sandbox, 0).await?];
     wait_for_watch(&sandbox).await?;
 
     let begin = Moment::now();
-    let editing = join_all(plan.edits.iter().enumerate().map(|(number, moments)| {
+    let editing = join_all(schedule.edits.iter().enumerate().map(|(number, moments)| {
         let name = format!("w{number}");
         let objects = &objects;
         async move {
@@ -122,30 +124,30 @@ async fn storm(
         }
     }));
     let killing = async {
-        for (count, moment) in plan.kills.iter().enumerate() {
+        for (count, moment) in schedule.kills.iter().enumerate() {
             sleep_until(begin + Duration::from_secs_f64(*moment)).await;
             if let Some(operator) = operators.last() {
                 operator.kill().await?;
             }
             operators.push(start(peer, &sandbox, count + 1).await?);
         }
-        Ok::<_, Failure>(())
+        Ok::<_, TestFailure>(())
     };
     let restarting = async {
-        if let Some(moment) = plan.restart {
+        if let Some(moment) = schedule.restart {
             sleep_until(begin + Duration::from_secs_f64(moment)).await;
             plane.restart(Component::ApiServer).await?;
         }
-        Ok::<_, Failure>(())
+        Ok::<_, TestFailure>(())
     };
     let (_, killed, restarted) = tokio::join!(editing, killing, restarting);
     killed?;
     restarted?;
 
-    let calm = Instant::now();
-    let last = calm_down(options, &objects).await?;
-    let calm_after = calm.elapsed().as_secs_f64();
-    let mut seen = BTreeSet::new();
+    let ended = Instant::now();
+    let last = wait_until_settled(options, &objects).await?;
+    let calm_after = ended.elapsed().as_secs_f64();
+    let mut handled = BTreeSet::new();
     let mut calls = 0;
     for operator in &operators {
         for line in operator
@@ -153,18 +155,18 @@ async fn storm(
             .lines()
             .filter_map(|it| it.strip_prefix("SAW "))
         {
-            seen.insert(line.to_owned());
+            handled.insert(line.to_owned());
             calls += 1;
         }
     }
     let is_stale = |object: &&DynamicObject| {
         let name = object.metadata.name.as_deref().unwrap_or_default();
-        !seen.contains(&format!("{name} {}", object.data["spec"]["value"]))
+        !handled.contains(&format!("{name} {}", object.data["spec"]["value"]))
     };
     if let Some(operator) = operators.last() {
         operator.terminate().await?;
     }
-    Ok(Outcome {
+    Ok(EditStormResult {
         stale: last.iter().filter(is_stale).count(),
         unsettled: last.iter().filter(|it| !widgets::is_settled(it)).count(),
         calls,
@@ -172,10 +174,19 @@ async fn storm(
     })
 }
 
-async fn start(peer: Peer, sandbox: &Sandbox, number: usize) -> Result<Operator, Failure> {
+async fn start(
+    peer: BenchPeer,
+    sandbox: &Sandbox,
+    number: usize,
+) -> Result<ChildProcess, TestFailure> {
     let identity = sandbox.administrator(&format!("operator-{number}"));
-    peer.start(Work::EditStorm, Status::Subresource, sandbox, &identity)
-        .await
+    peer.start(
+        Workload::EditStorm,
+        StatusKind::Subresource,
+        sandbox,
+        &identity,
+    )
+    .await
 }
 
 async fn wait_for_watch(sandbox: &Sandbox) -> TestResult {
@@ -187,7 +198,7 @@ async fn wait_for_watch(sandbox: &Sandbox) -> TestResult {
     .await
 }
 
-/// Creates or edits an object, however long that takes.
+/// Creates or edits an object, and retries until it succeeds.
 async fn write(objects: &Objects, name: &str, value: usize) {
     let spec = json!({"spec": {"value": value}});
     loop {
@@ -198,28 +209,31 @@ async fn write(objects: &Objects, name: &str, value: usize) {
         };
         match written {
             Ok(_) => return,
-            // The answer to an earlier attempt was lost.
+            // The response to an earlier attempt was lost.
             Err(kube::Error::Api(status)) if status.is_already_exists() => return,
-            Err(_) => sleep(AGAIN).await,
+            Err(_) => sleep(RETRY_INTERVAL).await,
         }
     }
 }
 
-/// Waits until every object is settled, or patience ends, and returns all objects.
-async fn calm_down(options: &Options, objects: &Objects) -> Result<Vec<DynamicObject>, Failure> {
+/// Waits until every object is settled, at most for the given time, and returns all objects.
+async fn wait_until_settled(
+    options: &Options,
+    objects: &Objects,
+) -> Result<Vec<DynamicObject>, TestFailure> {
     let deadline = Instant::now() + Duration::from_secs(options.patience);
     loop {
         let all = widgets::list(objects).await?;
         if all.iter().all(widgets::is_settled) || Instant::now() > deadline {
             return Ok(all);
         }
-        sleep(AGAIN).await;
+        sleep(RETRY_INTERVAL).await;
     }
 }
 
-// === impl Plan ===
+// === impl EditSchedule ===
 
-impl Plan {
+impl EditSchedule {
     fn new(options: &Options, seed: u64) -> Self {
         let mut random = Rng::with_seed(seed);
         let mut moments = |count: usize| {

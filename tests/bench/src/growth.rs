@@ -1,23 +1,23 @@
-//! Growth: starts over more and more objects, all of them handled before.
+//! Growth: starts of an operator over a growing number of handled objects.
 
 use clap::Args;
 use kopf_tests::{PrivateControlPlane, Sandbox, TestResult};
 use serde_json::json;
 
 use crate::cold_start::writes_of;
-use crate::peer::{Peer, Work};
+use crate::peer::{BenchPeer, Workload};
 use crate::process::usage_when_idle;
-use crate::widgets::{self, Status};
+use crate::widgets::{self, StatusKind};
 
-/// How many objects there are, and for whom.
+/// The options of this benchmark.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
     /// How many objects there are at each start
     #[arg(long, value_delimiter = ',', default_values_t = [0, 25_000, 50_000, 100_000])]
     objects: Vec<usize>,
-    /// Who takes part
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Peer::TunedController, Peer::Ours])]
-    peers: Vec<Peer>,
+    /// The operators to measure
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [BenchPeer::TunedController, BenchPeer::Ours])]
+    peers: Vec<BenchPeer>,
 }
 
 /// Measures and prints a table.
@@ -29,16 +29,16 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     );
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "growth").await?;
-    let objects = widgets::define(&sandbox, Status::Field).await?;
+    let objects = widgets::define(&sandbox, StatusKind::Field).await?;
     let mut present = 0;
-    let mut smallest: Vec<(Peer, usize, f64)> = Vec::new();
+    let mut smallest: Vec<(BenchPeer, usize, f64)> = Vec::new();
     for &count in &options.objects {
         widgets::create_handled(&objects, present..count, &json!({"size": 1})).await?;
         present = present.max(count);
         for &peer in &options.peers {
             let identity = sandbox.administrator(&format!("{peer}-{count}"));
             let operator = peer
-                .start(Work::ColdStart, Status::Field, &sandbox, &identity)
+                .start(Workload::ColdStart, StatusKind::Field, &sandbox, &identity)
                 .await?;
             kopf_tests::eventually("the operator watches", async || {
                 let requests = sandbox.count_requests_of(&identity).await.ok()?;

@@ -1,13 +1,13 @@
-//! Indices: the memory of an entry, and what looking and changing costs, beside Kopf's structure.
+//! Indices: memory per entry, and CPU time of lookups and changes, compared with Kopf's.
 
 use std::env;
 use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
-use kopf_tests::{Failure, PythonKopf, TestResult};
+use kopf_tests::{PythonKopf, TestFailure, TestResult};
 
-/// What is measured.
+/// The options of this benchmark.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
     /// How many objects have one entry each
@@ -48,7 +48,7 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     Ok(())
 }
 
-fn figures(program: &mut Command) -> Result<[f64; 3], Failure> {
+fn figures(program: &mut Command) -> Result<[f64; 3], TestFailure> {
     let output = program.output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let figures: Vec<f64> = text
@@ -56,7 +56,7 @@ fn figures(program: &mut Command) -> Result<[f64; 3], Failure> {
         .filter_map(|figure| figure.parse().ok())
         .collect();
     figures.try_into().map_err(|_| {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        Failure::new(format!("no figures: {complaint}"))
+        let errors = String::from_utf8_lossy(&output.stderr);
+        TestFailure::new(format!("no figures: {errors}"))
     })
 }

@@ -1,20 +1,20 @@
-//! Latency: objects are created at a steady rate, and the time to their persisted results is taken.
+//! Latency: creates objects at a steady rate, and measures the time to their persisted results.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
-use kopf_tests::{Failure, Objects, PrivateControlPlane, Sandbox, TestResult};
+use kopf_tests::{Objects, PrivateControlPlane, Sandbox, TestFailure, TestResult};
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::peer::{Peer, Work};
+use crate::peer::{BenchPeer, Workload};
 use crate::process::{usage_when_idle, while_running};
-use crate::widgets::{self, Status};
+use crate::widgets::{self, StatusKind};
 
-/// How many objects, how fast.
+/// The options of this benchmark.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
     /// Objects created per second
@@ -23,12 +23,12 @@ pub(crate) struct Options {
     /// How many objects are created in all
     #[arg(long, default_value_t = 1200)]
     objects: usize,
-    /// Whether the status has an endpoint of its own
-    #[arg(long, value_enum, default_value_t = Status::Field)]
-    status: Status,
-    /// Who takes part
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Peer::Kopf, Peer::Controller, Peer::TunedController, Peer::Ours])]
-    peers: Vec<Peer>,
+    /// Whether the kind has a status subresource
+    #[arg(long, value_enum, default_value_t = StatusKind::Field)]
+    status: StatusKind,
+    /// The operators to measure
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [BenchPeer::Kopf, BenchPeer::Controller, BenchPeer::TunedController, BenchPeer::Ours])]
+    peers: Vec<BenchPeer>,
 }
 
 /// Measures and prints a table.
@@ -60,13 +60,13 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     Ok(())
 }
 
-async fn measure(options: &Options, peer: Peer) -> Result<Vec<Duration>, Failure> {
+async fn measure(options: &Options, peer: BenchPeer) -> Result<Vec<Duration>, TestFailure> {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "latency").await?;
     let objects = widgets::define(&sandbox, options.status).await?;
     let identity = sandbox.administrator("operator");
     let operator = peer
-        .start(Work::ColdStart, options.status, &sandbox, &identity)
+        .start(Workload::ColdStart, options.status, &sandbox, &identity)
         .await?;
     kopf_tests::eventually("the operator watches", async || {
         let requests = sandbox.count_requests_of(&identity).await.ok()?;
@@ -88,7 +88,7 @@ async fn measure(options: &Options, peer: Peer) -> Result<Vec<Duration>, Failure
 async fn create(
     options: &Options,
     objects: &Objects,
-) -> Result<BTreeMap<String, Instant>, Failure> {
+) -> Result<BTreeMap<String, Instant>, TestFailure> {
     let mut clock = interval(Duration::from_secs(1) / options.rate);
     clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut begun = BTreeMap::new();
@@ -103,7 +103,10 @@ async fn create(
     Ok(begun)
 }
 
-async fn watch(options: &Options, objects: &Objects) -> Result<BTreeMap<String, Instant>, Failure> {
+async fn watch(
+    options: &Options,
+    objects: &Objects,
+) -> Result<BTreeMap<String, Instant>, TestFailure> {
     let list = objects.api().list(&ListParams::default().limit(1)).await?;
     let version = list.metadata.resource_version.unwrap_or_default();
     let params = WatchParams::default().timeout(290);
@@ -120,7 +123,7 @@ async fn watch(options: &Options, objects: &Objects) -> Result<BTreeMap<String, 
             return Ok(finished);
         }
     }
-    Err(Failure::new(
+    Err(TestFailure::new(
         "the watch ended before all objects had their results",
     ))
 }

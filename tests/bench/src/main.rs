@@ -1,4 +1,4 @@
-//! Figures that hold our runtime against its peers, both sides in one run.
+//! Benchmarks that compare our runtime with Kopf, kube's Controller and controller-runtime.
 
 mod admission;
 mod cold_start;

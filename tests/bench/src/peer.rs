@@ -1,20 +1,20 @@
-//! The operators that are compared, as processes on a sandbox.
+//! The compared operators, as processes on a sandbox.
 
 use std::env;
 use std::fmt;
 use std::path::Path;
 
 use clap::ValueEnum;
-use kopf_tests::{Failure, Identity, Operator, PythonKopf, Sandbox};
+use kopf_tests::{ChildProcess, PythonKopf, Sandbox, TestFailure, User};
 
-use crate::widgets::Status;
+use crate::widgets::StatusKind;
 
-/// Whose operator runs.
+/// The implementation of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Peer {
+pub(crate) enum BenchPeer {
     /// Python Kopf
     Kopf,
-    /// kube's Controller as people write it
+    /// kube's Controller with its defaults
     Controller,
     /// The same with a concurrency of 16
     TunedController,
@@ -22,12 +22,12 @@ pub(crate) enum Peer {
     Ours,
 }
 
-/// What an operator is to do.
+/// The handlers of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum Workload {
     /// A quick handler, and one that needs a retry.
     EditStorm,
-    /// One handler of creations, which writes one result.
+    /// One create handler, which writes one result.
     ColdStart,
     /// One timer, which does nothing.
     Timers {
@@ -36,34 +36,34 @@ pub(crate) enum Work {
     },
 }
 
-// === impl Peer ===
+// === impl BenchPeer ===
 
-impl Peer {
-    /// Starts an operator of this peer, as `identity`.
+impl BenchPeer {
+    /// Starts an operator of this implementation, as `user`.
     pub(crate) async fn start(
         self,
-        work: Work,
-        status: Status,
+        workload: Workload,
+        status: StatusKind,
         sandbox: &Sandbox,
-        identity: &Identity,
-    ) -> Result<Operator, Failure> {
+        user: &User,
+    ) -> Result<ChildProcess, TestFailure> {
         let builder = match self {
             Self::Kopf => {
                 let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
-                let script = scripts.join(format!("{}.py", work.name()));
+                let script = scripts.join(format!("{}.py", workload.name()));
                 let kopf = PythonKopf::obtain().await?;
-                kopf.operator(sandbox, identity, &script)?
+                kopf.operator(sandbox, user, &script)?
                     .arg("--quiet")
-                    .env("INTERVAL", work.interval())
+                    .env("INTERVAL", workload.interval())
             }
             Self::Controller | Self::TunedController | Self::Ours => {
                 let program = env::current_exe()?.with_file_name("bench-operator");
                 let builder = sandbox
-                    .operator(program, identity)?
+                    .operator(program, user)?
                     .env("GROUP", sandbox.group())
                     .env("NAMESPACE", sandbox.namespace())
-                    .env("WORK", work.name())
-                    .env("INTERVAL", work.interval())
+                    .env("WORK", workload.name())
+                    .env("INTERVAL", workload.interval())
                     .env("PEER", self.to_string())
                     .env("STATUS", status.name());
                 match self {
@@ -79,7 +79,7 @@ impl Peer {
     }
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for BenchPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Kopf => "kopf",
@@ -90,9 +90,9 @@ impl fmt::Display for Peer {
     }
 }
 
-// === impl Work ===
+// === impl Workload ===
 
-impl Work {
+impl Workload {
     fn name(self) -> &'static str {
         match self {
             Self::EditStorm => "storm",

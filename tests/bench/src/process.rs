@@ -1,21 +1,21 @@
-//! What a process has used, as the kernel tells.
+//! CPU time and memory of a process, from `/proc`.
 
 use std::time::Duration;
 use std::{fs, io};
 
-use kopf_tests::{Failure, Operator};
+use kopf_tests::{ChildProcess, TestFailure};
 use tokio::time::sleep;
 
 /// Linux reports CPU time in hundredths of a second to every program.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// How often, and how many times in a row, a process must be found to have done nothing.
-const QUIET: (Duration, u32) = (Duration::from_millis(500), 4);
+/// The interval of checks, and the number of idle ones in a row after which a process is idle.
+const IDLE_CHECKS: (Duration, u32) = (Duration::from_millis(500), 4);
 
 /// No benchmark takes longer.
 const LONGEST_RUN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a process has used so far.
+/// The resources that a process has used so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     /// User and system time together, in seconds.
@@ -40,13 +40,13 @@ fn cpu(process: &str, first_field: usize) -> io::Result<f64> {
     Ok(ticks / TICKS_PER_SECOND)
 }
 
-/// What all programs that this one has started and waited for have used, in seconds.
+/// The CPU time of all ended child processes, in seconds.
 pub(crate) fn children_cpu() -> io::Result<f64> {
     cpu("self", 13)
 }
 
-/// Reads what an operator has used so far.
-pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
+/// Reads the usage of an operator so far.
+pub(crate) fn usage(operator: &ChildProcess) -> io::Result<Usage> {
     let pid = operator.pid();
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let megabytes = |key: &str| {
@@ -54,7 +54,7 @@ pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
         let line = lines.find_map(|line| line.strip_prefix(key));
         line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok())
             .map(|kilobytes| kilobytes / 1024.0)
-            .ok_or_else(|| io::Error::other(format!("the kernel does not tell {key}")))
+            .ok_or_else(|| io::Error::other(format!("the kernel does not report {key}")))
     };
     Ok(Usage {
         cpu: cpu(&pid.to_string(), 11)?,
@@ -63,26 +63,26 @@ pub(crate) fn usage(operator: &Operator) -> io::Result<Usage> {
     })
 }
 
-/// How much memory an operator has at the moment, in megabytes.
-pub(crate) fn resident_megabytes(operator: &Operator) -> io::Result<f64> {
+/// The resident memory of an operator, in megabytes.
+pub(crate) fn resident_megabytes(operator: &ChildProcess) -> io::Result<f64> {
     let status = fs::read_to_string(format!("/proc/{}/status", operator.pid()))?;
     status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
         .and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok())
         .map(|kilobytes| kilobytes / 1024.0)
-        .ok_or_else(|| io::Error::other("the kernel does not tell VmRSS"))
+        .ok_or_else(|| io::Error::other("the kernel does not report VmRSS"))
 }
 
-/// Waits until an operator has nothing more to do, and tells what it has used.
-pub(crate) async fn usage_when_idle(operator: &Operator) -> io::Result<Usage> {
-    let (pause, times) = QUIET;
+/// Waits until an operator is idle, and returns its usage.
+pub(crate) async fn usage_when_idle(operator: &ChildProcess) -> io::Result<Usage> {
+    let (pause, times) = IDLE_CHECKS;
     let mut last = usage(operator)?;
     let mut quiet = 0;
     while quiet < times {
         sleep(pause).await;
         let now = usage(operator)?;
-        // One tick in half a second is the clockwork of an idle program.
+        // An idle program may use one tick in half a second.
         quiet = if now.cpu - last.cpu <= 0.011 {
             quiet + 1
         } else {
@@ -93,14 +93,14 @@ pub(crate) async fn usage_when_idle(operator: &Operator) -> io::Result<Usage> {
     Ok(last)
 }
 
-/// Waits for what an operator is to bring about, unless it ends before.
+/// Awaits `work`; fails if the operator ends before.
 pub(crate) async fn while_running<T>(
-    operator: &Operator,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    operator: &ChildProcess,
+    work: impl Future<Output = Result<T, TestFailure>>,
+) -> Result<T, TestFailure> {
     tokio::select! {
         done = work => done,
-        ended = operator.wait_within(LONGEST_RUN) => Err(Failure::new(format!(
+        ended = operator.wait_within(LONGEST_RUN) => Err(TestFailure::new(format!(
             "the operator ended before its work was done: {:?}\n{}",
             ended?,
             operator.log()

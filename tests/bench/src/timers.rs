@@ -1,22 +1,21 @@
-//! Timers: one that does nothing for each of many objects, and what that costs beyond an operator
-//! without objects.
+//! Timers: the cost of an empty timer on each of many objects, beyond an operator without objects.
 
 use std::time::Duration;
 
 use clap::Args;
-use kopf_tests::{Failure, Objects, Operator, PrivateControlPlane, Sandbox, TestResult};
+use kopf_tests::{ChildProcess, Objects, PrivateControlPlane, Sandbox, TestFailure, TestResult};
 use kube::api::DynamicObject;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::peer::{Peer, Work};
+use crate::peer::{BenchPeer, Workload};
 use crate::process::{Usage, usage, usage_when_idle};
-use crate::widgets::{self, Status};
+use crate::widgets::{self, StatusKind};
 
-/// How often the objects are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// The interval of polls.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What is measured.
+/// The options of this benchmark.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
     /// How many objects there are for our operator
@@ -31,19 +30,19 @@ pub(crate) struct Options {
     /// How many intervals are measured, after one to settle down
     #[arg(long, default_value_t = 2)]
     intervals: u32,
-    /// Who takes part
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Peer::Kopf, Peer::Ours])]
-    peers: Vec<Peer>,
+    /// The operators to measure
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [BenchPeer::Kopf, BenchPeer::Ours])]
+    peers: Vec<BenchPeer>,
 }
 
-/// What timers have cost.
+/// The cost of timers.
 #[derive(Clone, Copy, Debug)]
-struct Cost {
-    /// Of one core, while nothing but the timers was at work.
+struct TimerCost {
+    /// The share of one core, while only the timers ran.
     cpu_share: f64,
     empty: Usage,
     full: Usage,
-    /// What the objects are as text, in bytes each.
+    /// The mean size of an object as JSON, in bytes.
     body: f64,
 }
 
@@ -66,8 +65,8 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     );
     for &peer in &options.peers {
         let count = match peer {
-            Peer::Kopf => options.kopf_objects,
-            Peer::Controller | Peer::TunedController | Peer::Ours => options.objects,
+            BenchPeer::Kopf => options.kopf_objects,
+            BenchPeer::Controller | BenchPeer::TunedController | BenchPeer::Ours => options.objects,
         };
         let cost = round(options, peer, count).await?;
         let megabytes = cost.full.resident_megabytes - cost.empty.resident_megabytes;
@@ -84,23 +83,24 @@ pub(crate) async fn run(options: &Options) -> TestResult {
     Ok(())
 }
 
-async fn round(options: &Options, peer: Peer, count: usize) -> Result<Cost, Failure> {
+async fn round(options: &Options, peer: BenchPeer, count: usize) -> Result<TimerCost, TestFailure> {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "timers").await?;
-    let objects = widgets::define(&sandbox, Status::Field).await?;
-    let start = async |name: &str| -> Result<Operator, Failure> {
-        let work = Work::Timers {
+    let objects = widgets::define(&sandbox, StatusKind::Field).await?;
+    let start = async |name: &str| -> Result<ChildProcess, TestFailure> {
+        let workload = Workload::Timers {
             interval: options.interval,
         };
         let identity = sandbox.administrator(name);
-        peer.start(work, Status::Field, &sandbox, &identity).await
+        peer.start(workload, StatusKind::Field, &sandbox, &identity)
+            .await
     };
     let operator = start("empty").await?;
     let empty = usage_when_idle(&operator).await?;
     operator.terminate().await?;
 
     widgets::create(&objects, count, &json!({"size": 1})).await?;
-    // The first start puts finalizers on all objects; the second is what an operator is like.
+    // The first start adds finalizers to all objects; the second is the measured one.
     let operator = start("first").await?;
     let all = wait_for_finalizers(&objects, count).await?;
     operator.terminate().await?;
@@ -112,7 +112,7 @@ async fn round(options: &Options, peer: Peer, count: usize) -> Result<Cost, Fail
     sleep(window).await;
     let full = usage(&operator)?;
     operator.terminate().await?;
-    Ok(Cost {
+    Ok(TimerCost {
         cpu_share: (full.cpu - before.cpu) / window.as_secs_f64(),
         empty,
         full,
@@ -123,19 +123,22 @@ async fn round(options: &Options, peer: Peer, count: usize) -> Result<Cost, Fail
 async fn wait_for_finalizers(
     objects: &Objects,
     count: usize,
-) -> Result<Vec<DynamicObject>, Failure> {
+) -> Result<Vec<DynamicObject>, TestFailure> {
     loop {
         let all = widgets::list(objects).await?;
         let is_held = |it: &&DynamicObject| it.metadata.finalizers.is_some();
         if all.iter().filter(is_held).count() == count {
             return Ok(all);
         }
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Waits until a tenth of an interval costs about as much as the one before: starting is over.
-async fn usage_when_steady(operator: &Operator, interval: Duration) -> Result<Usage, Failure> {
+/// Waits until a tenth of an interval costs about as much as the one before: the start is over.
+async fn usage_when_steady(
+    operator: &ChildProcess,
+    interval: Duration,
+) -> Result<Usage, TestFailure> {
     let mut last = usage(operator)?;
     let mut cost = f64::INFINITY;
     loop {

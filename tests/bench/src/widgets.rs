@@ -1,29 +1,29 @@
-//! The objects that are handled: a kind, and many of it.
+//! The handled objects: defines their kind, creates and lists them.
 
 use std::ops::Range;
 
 use clap::ValueEnum;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use kopf_tests::{Objects, Sandbox, TestFailure, TestResult};
 use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 
-/// How many objects are created at once.
-const AT_ONCE: usize = 16;
+/// The number of concurrent creations.
+const CONCURRENCY: usize = 16;
 
-/// Whether the status of the kind has an endpoint of its own.
+/// Whether the kind has a status subresource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Status {
+pub(crate) enum StatusKind {
     /// One write brings the result and the record of success
     Field,
     /// The result needs a write of its own
     Subresource,
 }
 
-// === impl Status ===
+// === impl StatusKind ===
 
-impl Status {
-    /// As the operators of the benchmarks are told.
+impl StatusKind {
+    /// The value of the variable `STATUS` of the operators.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Field => "field",
@@ -33,7 +33,7 @@ impl Status {
 }
 
 /// Defines the kind in a sandbox.
-pub(crate) async fn define(sandbox: &Sandbox, status: Status) -> Result<Objects, Failure> {
+pub(crate) async fn define(sandbox: &Sandbox, status: StatusKind) -> Result<Objects, TestFailure> {
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"type": "object", "properties": {"spec": any, "status": any}});
     let mut version = json!({
@@ -42,7 +42,7 @@ pub(crate) async fn define(sandbox: &Sandbox, status: Status) -> Result<Objects,
         "storage": true,
         "schema": {"openAPIV3Schema": schema},
     });
-    if status == Status::Subresource {
+    if status == StatusKind::Subresource {
         version["subresources"] = json!({"status": {}});
     }
     let definition = json!({
@@ -66,7 +66,7 @@ pub(crate) async fn create(objects: &Objects, count: usize, spec: &Value) -> Tes
     create_each(objects, 0..count, &json!({"spec": spec})).await
 }
 
-/// Creates objects as an operator leaves them when it has handled their creation.
+/// Creates objects in the state that an operator leaves after their creation is handled.
 pub(crate) async fn create_handled(
     objects: &Objects,
     numbers: Range<usize>,
@@ -87,14 +87,14 @@ async fn create_each(objects: &Objects, numbers: Range<usize>, body: &Value) -> 
             let name = format!("w{number}");
             objects.create(&name, body.clone()).await.map(drop)
         })
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(CONCURRENCY)
         .try_collect::<Vec<()>>()
         .await?;
     Ok(())
 }
 
-/// All objects as they are now.
-pub(crate) async fn list(objects: &Objects) -> Result<Vec<DynamicObject>, Failure> {
+/// Lists all objects.
+pub(crate) async fn list(objects: &Objects) -> Result<Vec<DynamicObject>, TestFailure> {
     let mut all = Vec::new();
     let mut page = ListParams::default().limit(500);
     loop {
@@ -107,7 +107,7 @@ pub(crate) async fn list(objects: &Objects) -> Result<Vec<DynamicObject>, Failur
     }
 }
 
-/// Whether everything about an object is handled: its last handled state is its present one.
+/// Whether an object is handled: its last handled state is the current one, and no progress is left.
 pub(crate) fn is_settled(object: &DynamicObject) -> bool {
     let Some(annotations) = &object.metadata.annotations else {
         return false;

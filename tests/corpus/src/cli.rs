@@ -1,10 +1,10 @@
 //! The command line: one command per figure.
 
-mod crates;
+mod kopium;
+mod new;
 mod operator;
-mod ours;
-mod peer;
 mod roots;
+mod types;
 mod versus;
 
 use std::env;
@@ -16,11 +16,13 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::corpus::{Missing, Part};
-use crate::generated::Which;
-use crate::meter;
-use crate::roundtrip::{Case, Program, Tally};
-use crate::scratch::{Judge, Module, Scratch, Supply, Verdict};
+use crate::command_cost;
+use crate::corpus::{MissingCorpus, Subset};
+use crate::generated::VersionSubset;
+use crate::roundtrip::{RoundtripCase, RoundtripCounts, RoundtripProgram};
+use crate::scratch_crate::{
+    CargoCommand, CheckReport, CrateDependencies, GeneratedModule, ScratchCrate,
+};
 
 /// Measures the generated types over a folder of real CustomResourceDefinitions.
 #[derive(Debug, Parser)]
@@ -32,33 +34,33 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make synthetic objects of every version, and tell which schemas have none
+    /// Make synthetic objects of every version, and list the schemas without a valid one
     Synthesise(Selection),
     /// Make the types of every file in one process: failures, lines, CPU seconds, memory
     Generate(Selection),
     /// Make the types of every file twice, in opposite orders, and compare the bytes
     Determinism(Selection),
-    /// Compile the types of all files together and tell which files are complained of
+    /// Compile the types of all files together and list the files with errors
     Check(CheckArgs),
-    /// Send samples and synthetic objects through the types and back
+    /// Decode and encode samples and synthetic objects with the types
     Roundtrip(Selection),
     /// Run kopium over the same files: failures, lines, CPU seconds, and with --judge compile cost
     Kopium(KopiumArgs),
-    /// Make an operator for each file, and tell which are refused and why
-    New(NewArgs),
+    /// Make an operator for each file, and list those with errors
+    New(NewCratesArgs),
     /// Make an operator for ten definitions, then again with nothing to do: CPU seconds
     Operator,
     /// Compile the type of whole objects with its traits written out, and derived by kube
     Roots,
-    /// Both sides in one run: lines, CPU seconds to generate, and what compiling a part of them costs
+    /// kopf-gen and kopium in one run: lines, CPU seconds to generate, cost of compiling a subset
     Versus(VersusArgs),
     #[command(hide = true)]
     Write(WriteArgs),
-    #[command(name = meter::SUBCOMMAND, hide = true)]
+    #[command(name = command_cost::SUBCOMMAND, hide = true)]
     Metered(MeteredArgs),
 }
 
-/// Which files to look at; all of them unless said otherwise.
+/// The files to use; all by default.
 #[derive(Clone, Copy, Debug, Args)]
 struct Selection {
     /// Each N-th file
@@ -79,12 +81,12 @@ struct KopiumArgs {
     /// Where kopium is installed, or will be
     #[arg(long, value_name = "FOLDER", env = "KOPIUM_ROOT")]
     root: Option<PathBuf>,
-    /// Also send objects through its types
+    /// Also decode and encode objects with its types
     #[arg(long)]
     roundtrip: bool,
     /// Also compile what it wrote
-    #[arg(long, value_name = "JUDGE")]
-    judge: Option<Judge>,
+    #[arg(long = "judge", value_name = "JUDGE")]
+    cargo: Option<CargoCommand>,
 }
 
 #[derive(Debug, Args)]
@@ -101,13 +103,13 @@ struct VersusArgs {
 struct CheckArgs {
     #[command(flatten)]
     selection: Selection,
-    /// Who judges
-    #[arg(long, value_name = "JUDGE", default_value = "check")]
-    judge: Judge,
+    /// The cargo command to run
+    #[arg(long = "judge", value_name = "JUDGE", default_value = "check")]
+    cargo: CargoCommand,
 }
 
 #[derive(Debug, Args)]
-struct NewArgs {
+struct NewCratesArgs {
     #[command(flatten)]
     selection: Selection,
     /// One preset for each file, in turn, instead of all of them
@@ -132,11 +134,11 @@ struct MeteredArgs {
     command: Vec<OsString>,
 }
 
-/// Why a command could not finish.
+/// The reasons why a command failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
-    Missing(#[from] Missing),
+    MissingCorpus(#[from] MissingCorpus),
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(
@@ -146,9 +148,9 @@ enum Error {
     Unbuilt,
     #[error("{0} files have no types")]
     Failures(usize),
-    #[error("{0} files have types with complaints")]
-    Complaints(usize),
-    #[error("objects of {0} versions do not come back as they were")]
+    #[error("the types of {0} files do not compile")]
+    CompilerErrors(usize),
+    #[error("the types change objects of {0} versions")]
     Changed(usize),
     #[error("the types of {0} files are not the same twice")]
     Different(usize),
@@ -162,13 +164,13 @@ fn generator() -> Result<PathBuf, Error> {
     program.exists().then_some(program).ok_or(Error::Unbuilt)
 }
 
-/// Parses the arguments, runs the command, and says how it ended.
+/// Parses the arguments, runs the command, and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(code) => code,
         Err(error) => {
-            // Nothing is left to do if the terminal is gone as well.
+            // There is nowhere else to report to.
             let _ = writeln!(io::stderr(), "kopf-corpus: {error}");
             ExitCode::FAILURE
         }
@@ -177,19 +179,19 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode, Error> {
     match command {
-        Command::Synthesise(selection) => ours::synthesise(selection)?,
-        Command::Generate(selection) => ours::generate(selection)?,
-        Command::Determinism(selection) => ours::determinism(selection)?,
-        Command::Check(arguments) => ours::check(&arguments)?,
-        Command::Roundtrip(selection) => ours::roundtrip(selection)?,
-        Command::Kopium(arguments) => peer::kopium(&arguments)?,
-        Command::New(arguments) => crates::new(&arguments)?,
+        Command::Synthesise(selection) => types::synthesise(selection)?,
+        Command::Generate(selection) => types::generate(selection)?,
+        Command::Determinism(selection) => types::determinism(selection)?,
+        Command::Check(arguments) => types::check(&arguments)?,
+        Command::Roundtrip(selection) => types::roundtrip(selection)?,
+        Command::Kopium(arguments) => kopium::kopium(&arguments)?,
+        Command::New(arguments) => new::new(&arguments)?,
         Command::Operator => operator::operator()?,
         Command::Roots => roots::roots()?,
         Command::Versus(arguments) => versus::versus(&arguments)?,
-        Command::Write(arguments) => ours::write(&arguments)?,
+        Command::Write(arguments) => types::write(&arguments)?,
         Command::Metered(arguments) => {
-            let status = meter::run_inner(&arguments.report, &arguments.command)?;
+            let status = command_cost::run_inner(&arguments.report, &arguments.command)?;
             return Ok(status
                 .code()
                 .and_then(|code| u8::try_from(code).ok())
@@ -199,25 +201,36 @@ fn run(command: Command) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compiles the cases, sends their objects through, and tells what became of them.
-fn travel(supply: &Supply, modules: &[Module], cases: Vec<Case>) -> Result<(), Error> {
-    let scratch = Scratch::create("roundtrip", supply)?;
-    let program = Program::build(&scratch, modules, cases)?;
+/// Compiles the cases, decodes and encodes their objects, and prints the results.
+fn run_roundtrip(
+    dependencies: &CrateDependencies,
+    modules: &[GeneratedModule],
+    cases: Vec<RoundtripCase>,
+) -> Result<(), Error> {
+    let scratch = ScratchCrate::create("roundtrip", dependencies)?;
+    let program = RoundtripProgram::build(&scratch, modules, cases)?;
     let results = program.run()?;
     for (case, outcomes) in &results {
-        for outcome in outcomes.iter().filter(|outcome| !outcome.fate.is_kept()) {
-            say(format_args!(
+        for outcome in outcomes
+            .iter()
+            .filter(|outcome| !outcome.result.is_identical())
+        {
+            print(format_args!(
                 "{} {} {}: {}",
-                case.stem, case.version.name, outcome.label, outcome.fate
+                case.stem, case.version.name, outcome.origin, outcome.result
             ))?;
         }
     }
-    for (title, tally) in Tally::of(&results) {
-        say(format_args!("{title}: {tally}"))?;
+    for (title, counts) in RoundtripCounts::of(&results) {
+        print(format_args!("{title}: {counts}"))?;
     }
     let changed = results
         .iter()
-        .filter(|(_, outcomes)| outcomes.iter().any(|outcome| !outcome.fate.is_kept()))
+        .filter(|(_, outcomes)| {
+            outcomes
+                .iter()
+                .any(|outcome| !outcome.result.is_identical())
+        })
         .count();
     if changed == 0 {
         Ok(())
@@ -226,25 +239,22 @@ fn travel(supply: &Supply, modules: &[Module], cases: Vec<Case>) -> Result<(), E
     }
 }
 
-fn pronounce(verdict: &Verdict, modules: usize) -> Result<(), Error> {
-    for (module, complaints) in &verdict.complaints {
-        for complaint in complaints.iter().take(3) {
-            say(format_args!(
-                "{module}: {}\n{}",
-                complaint.code, complaint.rendered
-            ))?;
+fn print_report(report: &CheckReport, modules: usize) -> Result<(), Error> {
+    for (module, errors) in &report.errors {
+        for error in errors.iter().take(3) {
+            print(format_args!("{module}: {}\n{}", error.code, error.rendered))?;
         }
     }
-    say(format_args!(
+    print(format_args!(
         "{} of {modules} modules pass; {:.1} CPU s, {:.1} s on the wall, {} MB at the peak",
-        modules - verdict.complaints.len().min(modules),
-        verdict.cost.cpu.as_secs_f64(),
-        verdict.cost.wall.as_secs_f64(),
-        verdict.cost.megabytes(),
+        modules - report.errors.len().min(modules),
+        report.cost.cpu.as_secs_f64(),
+        report.cost.wall.as_secs_f64(),
+        report.cost.megabytes(),
     ))
 }
 
-fn say(line: fmt::Arguments<'_>) -> Result<(), Error> {
+fn print(line: fmt::Arguments<'_>) -> Result<(), Error> {
     writeln!(io::stdout(), "{line}")?;
     Ok(())
 }
@@ -252,27 +262,27 @@ fn say(line: fmt::Arguments<'_>) -> Result<(), Error> {
 // === impl Selection ===
 
 impl Selection {
-    fn part(self) -> Part {
+    fn subset(self) -> Subset {
         match (self.every, self.drawn) {
-            (Some(step), _) => Part::Every(step),
-            (None, Some(count)) => Part::Drawn(count),
-            (None, None) => Part::All,
+            (Some(step), _) => Subset::Every(step),
+            (None, Some(count)) => Subset::Drawn(count),
+            (None, None) => Subset::All,
         }
     }
 
-    fn which(self) -> Which {
+    fn choice(self) -> VersionSubset {
         if self.one_version {
-            Which::Preferred
+            VersionSubset::Preferred
         } else {
-            Which::Served
+            VersionSubset::Served
         }
     }
 
     fn arguments(self) -> Vec<String> {
-        let mut arguments = match self.part() {
-            Part::All => Vec::new(),
-            Part::Every(step) => vec![format!("--every={step}")],
-            Part::Drawn(count) => vec![format!("--drawn={count}")],
+        let mut arguments = match self.subset() {
+            Subset::All => Vec::new(),
+            Subset::Every(step) => vec![format!("--every={step}")],
+            Subset::Drawn(count) => vec![format!("--drawn={count}")],
         };
         if self.one_version {
             arguments.push("--one-version".to_owned());

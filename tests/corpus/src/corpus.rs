@@ -1,4 +1,4 @@
-//! The folder of real CustomResourceDefinitions: where it is, what is in it, fair parts of it.
+//! The folder of real CustomResourceDefinitions: its location, files, samples and fixed subsets.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -17,51 +17,51 @@ pub struct Corpus {
 /// A file with one CustomResourceDefinition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionFile {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
     /// Its name without the extension.
     pub stem: String,
-    /// Its place in the sorted folder.
+    /// Its index in the sorted folder.
     pub index: usize,
 }
 
-/// Which of the files to look at.
+/// A selection of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Subset {
     /// All of them.
     All,
     /// Each n-th one.
     Every(usize),
-    /// So many, drawn by a fixed seed.
+    /// This many, drawn by a fixed seed.
     Drawn(usize),
 }
 
-/// Why there is no corpus.
+/// There is no corpus at the given path.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "there is no corpus of CustomResourceDefinitions at {}: put one there, or name its folder in KOPF_CORPUS ({source})",
     path.display()
 )]
-pub struct Missing {
+pub struct MissingCorpus {
     path: PathBuf,
     source: io::Error,
 }
 
-/// What a corpus has for one object: as it was applied, and as the server gave it back.
+/// A sample object of a definition.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Which of the two it is.
-    pub origin: Origin,
+    /// As applied, or as served.
+    pub form: SampleForm,
     /// The object.
     pub object: Value,
 }
 
-/// Which side of the API server a sample was seen on.
+/// The form of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
-    /// As somebody applied it.
+pub enum SampleForm {
+    /// As a client applied it.
     Applied,
-    /// As the server gave it back.
+    /// As the API server returned it.
     Served,
 }
 
@@ -82,10 +82,10 @@ impl Corpus {
     ///
     /// # Errors
     /// If the folder cannot be listed.
-    pub fn locate() -> Result<Self, Missing> {
+    pub fn locate() -> Result<Self, MissingCorpus> {
         let root = env::var_os("KOPF_CORPUS")
             .map_or_else(|| repository().join("../shared/corpus"), PathBuf::from);
-        Self::open(&root).map_err(|source| Missing { path: root, source })
+        Self::open(&root).map_err(|source| MissingCorpus { path: root, source })
     }
 
     /// Lists a corpus.
@@ -120,13 +120,13 @@ impl Corpus {
         })
     }
 
-    /// The files of a part, in the order of the folder.
+    /// The files of a subset, in the order of the folder.
     #[must_use]
-    pub fn files(&self, part: Part) -> Vec<&DefinitionFile> {
-        match part {
-            Part::All => self.files.iter().collect(),
-            Part::Every(step) => self.files.iter().step_by(step.max(1)).collect(),
-            Part::Drawn(count) => {
+    pub fn files(&self, subset: Subset) -> Vec<&DefinitionFile> {
+        match subset {
+            Subset::All => self.files.iter().collect(),
+            Subset::Every(step) => self.files.iter().step_by(step.max(1)).collect(),
+            Subset::Drawn(count) => {
                 let mut drawn: Vec<&DefinitionFile> = self.files.iter().collect();
                 drawn.sort_by_key(|file| scatter(file.index));
                 drawn.truncate(count);
@@ -142,16 +142,16 @@ impl Corpus {
     /// If a sample is there but cannot be read.
     pub fn samples(&self, file: &DefinitionFile) -> io::Result<Vec<Sample>> {
         let mut samples = Vec::new();
-        for (origin, folder, extension) in [
-            (Origin::Applied, "applied", "sample.yaml"),
-            (Origin::Served, "served", "served.json"),
+        for (form, folder, extension) in [
+            (SampleForm::Applied, "applied", "sample.yaml"),
+            (SampleForm::Served, "served", "served.json"),
         ] {
             let folder = self.root.join("samples").join(folder);
             let path = folder.join(format!("{}.{extension}", file.stem));
             if path.exists() {
                 let text = fs::read_to_string(&path)?;
                 let objects = definition::documents(&path.display().to_string(), &text);
-                samples.extend(objects.into_iter().map(|object| Sample { origin, object }));
+                samples.extend(objects.into_iter().map(|object| Sample { form, object }));
             }
         }
         Ok(samples)
@@ -203,23 +203,23 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_fixed_and_in_order() {
+    fn subsets_are_fixed_and_in_order() {
         let root = toy(20);
         let corpus = Corpus::open(root.path()).expect("the corpus is there");
         let indices =
-            |part| -> Vec<usize> { corpus.files(part).iter().map(|file| file.index).collect() };
-        assert_eq!(indices(Part::All).len(), 20);
-        assert_eq!(indices(Part::Every(7)), [0, 7, 14]);
-        let drawn = indices(Part::Drawn(5));
-        assert_eq!(drawn, indices(Part::Drawn(5)));
+            |subset| -> Vec<usize> { corpus.files(subset).iter().map(|file| file.index).collect() };
+        assert_eq!(indices(Subset::All).len(), 20);
+        assert_eq!(indices(Subset::Every(7)), [0, 7, 14]);
+        let drawn = indices(Subset::Drawn(5));
+        assert_eq!(drawn, indices(Subset::Drawn(5)));
         assert!(drawn.is_sorted() && drawn.len() == 5, "{drawn:?}");
         assert_ne!(drawn, [0, 1, 2, 3, 4]);
     }
 
     #[test]
-    fn a_missing_corpus_is_told_with_its_place_and_its_variable() {
+    fn the_error_of_a_missing_corpus_has_its_path_and_variable() {
         let missing = Corpus::open(Path::new("/nowhere"))
-            .map_err(|source| Missing {
+            .map_err(|source| MissingCorpus {
                 path: PathBuf::from("/nowhere"),
                 source,
             })

@@ -1,11 +1,11 @@
-//! What the API server fills in: structural defaulting, as apiextensions does it.
+//! Structural defaulting, as the API server does it for CustomResourceDefinitions.
 
 use serde_json::Value;
 
-use crate::schema::Schema;
+use crate::schema::SchemaNode;
 
 /// Fills in the defaults below a value, and replaces `null` where it is not allowed but has one.
-pub fn fill(schema: &Schema, value: &mut Value) {
+pub fn fill(schema: &SchemaNode, value: &mut Value) {
     match value {
         Value::Object(members) => {
             for (name, property) in &schema.properties {
@@ -36,7 +36,7 @@ pub fn fill(schema: &Schema, value: &mut Value) {
     }
 }
 
-fn replace_null(schema: &Schema, value: &mut Value) {
+fn replace_null(schema: &SchemaNode, value: &mut Value) {
     if value.is_null()
         && !schema.nullable
         && let Some(default) = &schema.default
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     fn filled(schema: &Value, mut value: Value) -> Value {
-        fill(&Schema::from_json(schema), &mut value);
+        fill(&SchemaNode::from_json(schema), &mut value);
         value
     }
 

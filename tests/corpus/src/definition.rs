@@ -4,11 +4,11 @@ use kopf_gen::diagnostic::{Diagnostics, Sources};
 use kopf_gen::load::yaml::{self, Dialect};
 use serde_json::Value;
 
-use crate::schema::Schema;
+use crate::schema::SchemaNode;
 
 /// One version of a CustomResourceDefinition.
 #[derive(Clone, Debug)]
-pub struct Version {
+pub struct DefinitionVersion {
     /// The API group.
     pub group: String,
     /// The kind.
@@ -19,12 +19,12 @@ pub struct Version {
     pub scope: Scope,
     /// The name of the version.
     pub name: String,
-    /// Whether the API server offers it.
+    /// Whether the API server serves it.
     pub served: bool,
-    /// Whether status is written apart.
+    /// Whether there is a status subresource.
     pub status_subresource: bool,
     /// The schema of the whole object.
-    pub schema: Schema,
+    pub schema: SchemaNode,
 }
 
 /// Whether objects live in namespaces.
@@ -54,14 +54,14 @@ pub fn documents(name: &str, text: &str) -> Vec<Value> {
 
 /// The versions of a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
 #[must_use]
-pub fn versions(definition: &Value) -> Vec<Version> {
+pub fn versions(definition: &Value) -> Vec<DefinitionVersion> {
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     spec["versions"]
         .as_array()
         .into_iter()
         .flatten()
-        .map(|version| Version {
+        .map(|version| DefinitionVersion {
             group: text(&spec["group"]),
             kind: text(&spec["names"]["kind"]),
             plural: text(&spec["names"]["plural"]),
@@ -72,14 +72,14 @@ pub fn versions(definition: &Value) -> Vec<Version> {
             name: text(&version["name"]),
             served: version["served"].as_bool().unwrap_or(false),
             status_subresource: version["subresources"]["status"].is_object(),
-            schema: Schema::from_json(&version["schema"]["openAPIV3Schema"]),
+            schema: SchemaNode::from_json(&version["schema"]["openAPIV3Schema"]),
         })
         .collect()
 }
 
 /// The name of the version that clients prefer: stable before beta before alpha, newer first.
 #[must_use]
-pub fn preferred(versions: &[Version]) -> Option<&str> {
+pub fn preferred(versions: &[DefinitionVersion]) -> Option<&str> {
     versions
         .iter()
         .map(|version| version.name.as_str())
@@ -105,9 +105,9 @@ fn priority(name: &str) -> (u8, u64, u64) {
     parts.unwrap_or((0, 0, 0))
 }
 
-// === impl Version ===
+// === impl DefinitionVersion ===
 
-impl Version {
+impl DefinitionVersion {
     /// Group and version, as objects name them.
     #[must_use]
     pub fn api_version(&self) -> String {

@@ -1,4 +1,4 @@
-//! How two JSON values differ, member by member, numbers compared by value.
+//! The differences of two JSON values, member by member; numbers are compared by value.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use crate::validation::same;
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Where, as a JSON path.
+    /// The JSON path.
     pub path: String,
-    /// What became of the value.
-    pub change: Change,
+    /// The change of the value.
+    pub change: ValueChange,
 }
 
-/// What became of a value.
+/// The change of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum ValueChange {
     /// It is gone.
     Gone(Value),
     /// It appeared.
@@ -43,7 +43,7 @@ fn collect(path: String, before: &Value, after: &Value, found: &mut Vec<Differen
                     Some(other) => collect(path, value, other, found),
                     None => found.push(Difference {
                         path,
-                        change: Change::Gone(value.clone()),
+                        change: ValueChange::Gone(value.clone()),
                     }),
                 }
             }
@@ -51,7 +51,7 @@ fn collect(path: String, before: &Value, after: &Value, found: &mut Vec<Differen
                 let path = format!("{path}.{name}");
                 found.push(Difference {
                     path,
-                    change: Change::Added(value.clone()),
+                    change: ValueChange::Added(value.clone()),
                 });
             }
         }
@@ -63,7 +63,7 @@ fn collect(path: String, before: &Value, after: &Value, found: &mut Vec<Differen
         _ if same(before, after) => {}
         _ => found.push(Difference {
             path,
-            change: Change::Other(before.clone(), after.clone()),
+            change: ValueChange::Other(before.clone(), after.clone()),
         }),
     }
 }
@@ -71,10 +71,10 @@ fn collect(path: String, before: &Value, after: &Value, found: &mut Vec<Differen
 // === impl Difference ===
 
 impl Difference {
-    /// Whether a `null` merely became absent, which a reader of an optional member takes for the same.
+    /// Whether a `null` became absent, which is the same to a reader of an optional member.
     #[must_use]
     pub fn is_dropped_null(&self) -> bool {
-        self.change == Change::Gone(Value::Null)
+        self.change == ValueChange::Gone(Value::Null)
     }
 }
 
@@ -82,9 +82,9 @@ impl fmt::Display for Difference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, change } = self;
         match change {
-            Change::Gone(value) => write!(formatter, "{path}: {} is gone", short(value)),
-            Change::Added(value) => write!(formatter, "{path}: {} appeared", short(value)),
-            Change::Other(before, after) => {
+            ValueChange::Gone(value) => write!(formatter, "{path}: {} is gone", short(value)),
+            ValueChange::Added(value) => write!(formatter, "{path}: {} appeared", short(value)),
+            ValueChange::Other(before, after) => {
                 write!(
                     formatter,
                     "{path}: {} became {}",
@@ -111,15 +111,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_told_with_path_and_change() {
+    fn differences_have_a_path_and_a_change() {
         let before = json!({"a": [1, {"b": null}], "c": "x", "d": 2});
         let after = json!({"a": [1.0, {}], "c": "y", "d": 2.0, "e": true});
-        let told: Vec<String> = between(&before, &after)
+        let found: Vec<String> = between(&before, &after)
             .iter()
             .map(Difference::to_string)
             .collect();
         assert_eq!(
-            told,
+            found,
             [
                 ".a[1].b: null is gone",
                 ".c: \"x\" became \"y\"",

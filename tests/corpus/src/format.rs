@@ -1,8 +1,8 @@
-//! String formats: spellings of each, and whether a text has one that the server checks.
+//! String formats: examples of each, and a check of those that the API server validates.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Spellings of a format; the server keeps each of them as it is. None for an unknown format.
+/// Example texts of a format, which the API server stores unchanged; none for an unknown format.
 #[must_use]
 pub fn spellings(format: &str) -> &'static [&'static str] {
     match format {
@@ -36,7 +36,7 @@ pub fn spellings(format: &str) -> &'static [&'static str] {
     }
 }
 
-/// Whether a text has the format, as far as unions in the wild tell alternatives by it.
+/// Whether a text has the format; checks only formats that distinguish branches of real unions.
 #[must_use]
 pub fn holds(format: &str, text: &str) -> bool {
     match format {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_told_apart() {
+    fn ip_versions_and_cidrs_are_distinguished() {
         assert!(holds("ipv4", "10.0.0.1") && !holds("ipv6", "10.0.0.1"));
         assert!(holds("cidr", "fd00::/64") && !holds("cidr", "fd00::1"));
     }

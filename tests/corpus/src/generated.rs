@@ -1,4 +1,4 @@
-//! The files of the corpus through our generator, all in one run as a user gives a folder to it.
+//! Generates the types of the corpus with kopf-gen, all files in one run.
 
 use std::path::Path;
 use std::{fs, io};
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use crate::corpus::{Corpus, DefinitionFile};
 use crate::definition;
-use crate::roundtrip::{self, Case};
-use crate::scratch::{Module, SourceFile, Supply};
+use crate::roundtrip::{self, RoundtripCase};
+use crate::scratch_crate::{CrateDependencies, GeneratedModule, ModuleFile};
 
-/// What our modules need.
-pub const SUPPLY: Supply = Supply {
+/// The dependencies of our modules.
+pub const DEPENDENCIES: CrateDependencies = CrateDependencies {
     generator: "kopf-gen",
     dependencies: r#"k8s-openapi = { version = "0.29", default-features = false, features = ["latest", "std"] }
 serde = { version = "1", features = ["derive"] }
@@ -22,50 +22,50 @@ serde_json = "1"
 "#,
 };
 
-/// Which versions of a definition to make types of.
+/// The versions of a definition that get types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum VersionSubset {
     /// All that are served.
     Served,
     /// The one that clients prefer, as kopium does.
     Preferred,
 }
 
-/// What became of the files.
+/// The generated modules and errors.
 #[derive(Clone, Debug, Default)]
 pub struct Generated {
     /// One module per definition.
-    pub modules: Vec<Module>,
+    pub modules: Vec<GeneratedModule>,
     /// The type of whole objects, for every version of every definition.
-    pub roots: Vec<Root>,
-    /// What the generator refuses, with its reasons.
+    pub roots: Vec<RootType>,
+    /// The generator's errors.
     pub failures: Vec<String>,
 }
 
 /// The type of whole objects of one version.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Root {
-    /// The place of the file in the corpus.
+pub struct RootType {
+    /// The index of the file in the corpus.
     pub index: usize,
     /// The name of the version.
     pub version: String,
     /// The path of the type within the crate.
     pub path: String,
-    /// The definition that the types give back.
+    /// The definition that the types contain.
     pub definition: Value,
 }
 
-/// Makes the types of files, in the order given.
+/// Generates the types of files, in the given order.
 ///
 /// # Errors
 /// If a file cannot be read.
-pub fn generate(files: &[&DefinitionFile], which: Which) -> io::Result<Generated> {
+pub fn generate(files: &[&DefinitionFile], choice: VersionSubset) -> io::Result<Generated> {
     let mut sources = Sources::new();
     let mut origins: Vec<(SourceId, usize)> = Vec::new();
     for file in files {
-        let text = match which {
-            Which::Served => file.read()?,
-            Which::Preferred => preferred_only(file.definition()?).to_string(),
+        let text = match choice {
+            VersionSubset::Served => file.read()?,
+            VersionSubset::Preferred => preferred_only(file.definition()?).to_string(),
         };
         origins.push((
             sources.add(file.path.display().to_string(), text),
@@ -86,11 +86,11 @@ pub fn generate(files: &[&DefinitionFile], which: Which) -> io::Result<Generated
     };
     for resource in &resources {
         let files = types::files(resource, &sources, &request.options);
-        generated.modules.push(Module {
+        generated.modules.push(GeneratedModule {
             name: resource.module.to_string(),
             files: files
                 .into_iter()
-                .map(|file| SourceFile {
+                .map(|file| ModuleFile {
                     path: file.path,
                     text: file.text,
                 })
@@ -103,8 +103,8 @@ pub fn generate(files: &[&DefinitionFile], which: Which) -> io::Result<Generated
     Ok(generated)
 }
 
-fn roots(resource: &Resource, index: usize) -> impl Iterator<Item = Root> {
-    resource.versions.iter().map(move |version| Root {
+fn roots(resource: &Resource, index: usize) -> impl Iterator<Item = RootType> {
+    resource.versions.iter().map(move |version| RootType {
         index,
         version: version.name.clone(),
         path: format!(
@@ -129,11 +129,11 @@ fn preferred_only(mut definition: Value) -> Value {
     definition
 }
 
-/// Writes the modules into a folder, as the command does.
+/// Writes the modules into a folder, as `kopf-gen` does.
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write(modules: &[Module], folder: &Path) -> io::Result<()> {
+pub fn write(modules: &[GeneratedModule], folder: &Path) -> io::Result<()> {
     for file in modules.iter().flat_map(|module| &module.files) {
         let path = folder.join(&file.path);
         if let Some(around) = path.parent() {
@@ -144,7 +144,7 @@ pub fn write(modules: &[Module], folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The generated versions with the objects to send through their types.
+/// The generated versions with the objects to decode and encode.
 ///
 /// # Errors
 /// If a definition or a sample cannot be read.
@@ -152,7 +152,7 @@ pub fn cases(
     corpus: &Corpus,
     files: &[&DefinitionFile],
     generated: &Generated,
-) -> io::Result<Vec<Case>> {
+) -> io::Result<Vec<RoundtripCase>> {
     let mut cases = Vec::new();
     for file in files {
         for version in definition::versions(&file.definition()?) {
@@ -161,7 +161,7 @@ pub fn cases(
                 .iter()
                 .find(|root| root.index == file.index && root.version == version.name);
             if let Some(root) = root {
-                cases.push(Case {
+                cases.push(RoundtripCase {
                     stem: file.stem.clone(),
                     objects: roundtrip::objects(corpus, file, &version)?,
                     version,

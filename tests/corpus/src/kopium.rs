@@ -1,18 +1,18 @@
-//! The same files through kopium, side by side with ours.
+//! Generates the types of the corpus with kopium, for comparison.
 
 use std::io;
 use std::path::Path;
 use std::process::Command;
 
+use crate::command_cost::{self, CommandCost};
 use crate::corpus::DefinitionFile;
-use crate::meter::{self, Cost};
-use crate::scratch::{Module, SourceFile, Supply};
+use crate::scratch_crate::{CrateDependencies, GeneratedModule, ModuleFile};
 
-/// The version that the figures are about.
+/// The measured version.
 pub const VERSION: &str = "0.24.1";
 
-/// What its modules need: the traits that its derives name.
-pub const SUPPLY: Supply = Supply {
+/// The dependencies of its modules: the crates that its derives name.
+pub const DEPENDENCIES: CrateDependencies = CrateDependencies {
     generator: "kopium",
     dependencies: r#"k8s-openapi = { version = "0.29", default-features = false, features = ["latest", "schemars", "std"] }
 kube = { version = "5.0", default-features = false, features = ["derive"] }
@@ -33,17 +33,17 @@ pub fn root(text: &str) -> Option<String> {
     quoted("root").or_else(|| quoted("kind"))
 }
 
-/// What kopium made of the files.
+/// The modules and errors of kopium.
 #[derive(Clone, Debug, Default)]
-pub struct Harvest {
+pub struct KopiumOutput {
     /// A module for each file that it could read.
-    pub modules: Vec<Module>,
-    /// The files that it could not, with the first line of its complaint.
+    pub modules: Vec<GeneratedModule>,
+    /// The files that it could not read, with the first line of its error.
     pub failures: Vec<(String, String)>,
     /// The modules in which no type is a custom resource.
     pub rootless: Vec<String>,
     /// CPU time of all its processes, one per file.
-    pub cost: Cost,
+    pub cost: CommandCost,
 }
 
 /// Installs kopium into a folder, unless it is there already.
@@ -76,9 +76,9 @@ pub fn install(folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// If kopium cannot be started.
-pub fn harvest(folder: &Path, files: &[&DefinitionFile]) -> io::Result<Harvest> {
-    let mut harvest = Harvest::default();
-    let before = meter::children()?;
+pub fn generate(folder: &Path, files: &[&DefinitionFile]) -> io::Result<KopiumOutput> {
+    let mut generated = KopiumOutput::default();
+    let before = command_cost::children()?;
     for file in files {
         let output = Command::new(folder.join("bin/kopium"))
             .args(["--auto", "--filename"])
@@ -88,27 +88,27 @@ pub fn harvest(folder: &Path, files: &[&DefinitionFile]) -> io::Result<Harvest> 
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let name = module_name(file);
             if root(&text).is_none() {
-                harvest.rootless.push(file.stem.clone());
+                generated.rootless.push(file.stem.clone());
             }
-            let files = vec![SourceFile {
+            let files = vec![ModuleFile {
                 path: format!("{name}.rs"),
                 text,
             }];
-            harvest.modules.push(Module { name, files });
+            generated.modules.push(GeneratedModule { name, files });
         } else {
-            let complaint = String::from_utf8_lossy(&output.stderr);
-            harvest.failures.push((
+            let error = String::from_utf8_lossy(&output.stderr);
+            generated.failures.push((
                 file.stem.clone(),
-                complaint.lines().next().unwrap_or_default().to_owned(),
+                error.lines().next().unwrap_or_default().to_owned(),
             ));
         }
     }
-    let after = meter::children()?;
-    harvest.cost = Cost {
+    let after = command_cost::children()?;
+    generated.cost = CommandCost {
         cpu: after.cpu.saturating_sub(before.cpu),
         ..after
     };
-    Ok(harvest)
+    Ok(generated)
 }
 
 /// The name of the module for a file.

@@ -1,7 +1,7 @@
 //! Measures the generated types over a folder of real CustomResourceDefinitions.
 
-pub mod amend;
 pub mod cli;
+pub mod command_cost;
 pub mod corpus;
 pub mod defaulting;
 pub mod definition;
@@ -9,10 +9,10 @@ pub mod difference;
 pub mod format;
 pub mod generated;
 pub mod kopium;
-pub mod meter;
 pub mod pattern;
+pub mod rejected_fields;
 pub mod roundtrip;
 pub mod schema;
-pub mod scratch;
+pub mod scratch_crate;
 pub mod synthesis;
 pub mod validation;

@@ -1,4 +1,4 @@
-//! Regular expressions of schemas: matching, and strings that match.
+//! Regular expressions of schemas: matches texts, and makes examples that match.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use regex::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// The most repetitions beyond the demanded ones that are tried for every repeated part.
+/// The most repetitions beyond the required ones to try for every repeated part.
 const MOST_REPETITIONS: u32 = 64;
 
 /// No example grows much longer than this, whatever repeats inside of what.
@@ -37,7 +37,7 @@ pub fn examples(pattern: &str, salt: usize) -> impl Iterator<Item = String> {
             (0..MOST_REPETITIONS).flat_map(move |more| {
                 let hir = hir.clone();
                 (salt..salt + 6).map(move |pick| {
-                    let mut writer = Writer {
+                    let mut writer = ExampleWriter {
                         text: String::new(),
                         more,
                         pick,
@@ -49,15 +49,15 @@ pub fn examples(pattern: &str, salt: usize) -> impl Iterator<Item = String> {
         })
 }
 
-struct Writer {
+struct ExampleWriter {
     text: String,
     more: u32,
     pick: usize,
 }
 
-// === impl Writer ===
+// === impl ExampleWriter ===
 
-impl Writer {
+impl ExampleWriter {
     fn write(&mut self, hir: &Hir) {
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => {}
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_pattern_is_no_verdict() {
+    fn an_unsupported_pattern_neither_matches_nor_fails() {
         assert_eq!(matches("(?=x)", "x"), None);
         assert_eq!(examples("(?=x)", 0).count(), 0);
     }

@@ -1,76 +1,76 @@
-//! Objects through the generated types and back: what is identical, what is lost, what is refused.
+//! Decodes and encodes objects with the generated types, and compares the result with the original.
 
+mod counts;
 mod locate;
 mod program;
-mod tally;
 
 use std::io;
 
 use serde_json::Value;
 
-use crate::corpus::{Corpus, DefinitionFile, Origin};
+use crate::corpus::{Corpus, DefinitionFile, SampleForm};
 use crate::defaulting;
-use crate::definition::Version;
+use crate::definition::DefinitionVersion;
 use crate::difference::{self, Difference};
 use crate::synthesis;
 
-pub use program::{Program, Refusal, Session};
-pub use tally::Tally;
+pub use counts::RoundtripCounts;
+pub use program::{DecodeError, RoundtripProcess, RoundtripProgram};
 
-/// One version of a definition, its types, and the objects to send through them.
+/// One version of a definition, its types, and the objects to decode and encode.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct RoundtripCase {
     /// The file of the definition, without its extension.
     pub stem: String,
     /// The version.
-    pub version: Version,
+    pub version: DefinitionVersion,
     /// The path of the type of the whole object, within the crate of the modules.
     pub path: String,
     /// The objects.
-    pub objects: Vec<Labelled>,
+    pub objects: Vec<TestObject>,
 }
 
-/// An object and where it came from.
+/// An object and its origin.
 #[derive(Clone, Debug)]
-pub struct Labelled {
+pub struct TestObject {
     /// `served`, `applied`, or a filling and its turn.
-    pub label: Label,
+    pub origin: ObjectOrigin,
     /// The object.
     pub object: Value,
 }
 
-/// Where an object came from.
+/// The origin of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Label {
+pub enum ObjectOrigin {
     /// A sample.
-    Sample(Origin),
+    Sample(SampleForm),
     /// A synthetic object.
     Synthetic(synthesis::Filling, usize),
 }
 
-/// What became of one object.
+/// The result for one object.
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Where the object came from.
-    pub label: Label,
-    /// What became of it.
-    pub fate: Fate,
+pub struct ObjectResult {
+    /// The origin of the object.
+    pub origin: ObjectOrigin,
+    /// The result.
+    pub result: RoundtripResult,
 }
 
-/// What became of an object.
+/// The result of decoding and encoding an object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fate {
-    /// After the server's defaulting it is equal to what it was.
+pub enum RoundtripResult {
+    /// After the API server's defaulting it is equal to the original.
     Identical,
     /// Only `null` became absent.
     NullDropped(Difference),
-    /// Something else differs.
+    /// Other values differ.
     Lossy(Vec<Difference>),
     /// It could not be decoded.
     Refused {
         /// The path up to which it was decoded.
         path: String,
-        /// Why not further.
+        /// The decoder's message.
         message: String,
     },
 }
@@ -82,37 +82,41 @@ pub enum Fate {
 pub fn objects(
     corpus: &Corpus,
     file: &DefinitionFile,
-    version: &Version,
-) -> io::Result<Vec<Labelled>> {
-    let mut objects: Vec<Labelled> = corpus
+    version: &DefinitionVersion,
+) -> io::Result<Vec<TestObject>> {
+    let mut objects: Vec<TestObject> = corpus
         .samples(file)?
         .into_iter()
         .filter(|sample| sample.object["apiVersion"] == version.api_version().as_str())
-        .map(|sample| Labelled {
-            label: Label::Sample(sample.origin),
+        .map(|sample| TestObject {
+            origin: ObjectOrigin::Sample(sample.form),
             object: sample.object,
         })
         .collect();
     objects.extend(
         synthesis::objects(version)
             .into_iter()
-            .map(|synthetic| Labelled {
-                label: Label::Synthetic(synthetic.filling, synthetic.turn),
+            .map(|synthetic| TestObject {
+                origin: ObjectOrigin::Synthetic(synthetic.filling, synthetic.turn),
                 object: synthetic.object,
             }),
     );
     Ok(objects)
 }
 
-/// Compares an object with what the types made of it.
+/// Compares an object with the encoded one.
 #[must_use]
-pub fn compare(version: &Version, before: &Value, answer: &Result<Value, Refusal>) -> Fate {
-    let after = match answer {
+pub fn compare(
+    version: &DefinitionVersion,
+    before: &Value,
+    encoded: &Result<Value, DecodeError>,
+) -> RoundtripResult {
+    let after = match encoded {
         Ok(after) => after,
-        Err(refusal) => {
-            return Fate::Refused {
-                path: locate::path_at(&before.to_string(), refusal.column),
-                message: refusal.message.clone(),
+        Err(error) => {
+            return RoundtripResult::Refused {
+                path: locate::path_at(&before.to_string(), error.column),
+                message: error.message.clone(),
             };
         }
     };
@@ -122,16 +126,18 @@ pub fn compare(version: &Version, before: &Value, answer: &Result<Value, Refusal
     defaulting::fill(&version.schema, &mut after);
     let mut differences = difference::between(&before, &after);
     if differences.is_empty() {
-        Fate::Identical
+        RoundtripResult::Identical
     } else if differences.iter().all(Difference::is_dropped_null) {
-        differences.pop().map_or(Fate::Identical, Fate::NullDropped)
+        differences
+            .pop()
+            .map_or(RoundtripResult::Identical, RoundtripResult::NullDropped)
     } else {
         differences.retain(|difference| !difference.is_dropped_null());
-        Fate::Lossy(differences)
+        RoundtripResult::Lossy(differences)
     }
 }
 
-/// Drops what is `null` in the metadata, as the server does with the metadata of every object.
+/// Drops `null` members of the metadata, as the API server does.
 fn drop_null_metadata(object: &mut Value) {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(metadata) = metadata {
@@ -139,28 +145,28 @@ fn drop_null_metadata(object: &mut Value) {
     }
 }
 
-// === impl Label ===
+// === impl ObjectOrigin ===
 
-impl std::fmt::Display for Label {
+impl std::fmt::Display for ObjectOrigin {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Sample(Origin::Applied) => formatter.write_str("applied"),
-            Self::Sample(Origin::Served) => formatter.write_str("served"),
+            Self::Sample(SampleForm::Applied) => formatter.write_str("applied"),
+            Self::Sample(SampleForm::Served) => formatter.write_str("served"),
             Self::Synthetic(filling, turn) => write!(formatter, "{filling} {turn}"),
         }
     }
 }
 
-// === impl Fate ===
+// === impl RoundtripResult ===
 
-impl Fate {
-    /// Whether the object came back as it was.
+impl RoundtripResult {
+    /// Whether the object is unchanged.
     #[must_use]
-    pub const fn is_kept(&self) -> bool {
+    pub const fn is_identical(&self) -> bool {
         matches!(self, Self::Identical)
     }
 
-    /// How bad it is, best first.
+    /// The severity; identical is 0.
     #[must_use]
     pub const fn rank(&self) -> usize {
         match self {
@@ -172,7 +178,7 @@ impl Fate {
     }
 }
 
-impl std::fmt::Display for Fate {
+impl std::fmt::Display for RoundtripResult {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Identical => formatter.write_str("identical"),
@@ -196,7 +202,7 @@ mod tests {
     use super::*;
     use crate::definition;
 
-    fn version() -> Version {
+    fn version() -> DefinitionVersion {
         definition::versions(&json!({"spec": {"versions": [{"name": "v1", "schema": {
             "openAPIV3Schema": {"properties": {
                 "a": {"type": "integer", "default": 5},
@@ -210,30 +216,30 @@ mod tests {
     fn a_default_makes_no_difference() {
         assert_eq!(
             compare(&version(), &json!({}), &Ok(json!({"a": 5}))),
-            Fate::Identical
+            RoundtripResult::Identical
         );
     }
 
     #[test]
-    fn a_dropped_null_is_told_apart_from_a_loss() {
+    fn a_dropped_null_is_not_a_loss() {
         let before = json!({"a": 1, "n": null});
         assert!(matches!(
             compare(&version(), &before, &Ok(json!({"a": 1}))),
-            Fate::NullDropped(_)
+            RoundtripResult::NullDropped(_)
         ));
         assert!(matches!(
             compare(&version(), &before, &Ok(json!({"n": null}))),
-            Fate::Lossy(_)
+            RoundtripResult::Lossy(_)
         ));
     }
 
     #[test]
-    fn a_refusal_names_the_path() {
-        let refusal = Refusal {
+    fn a_decode_error_names_the_path() {
+        let error = DecodeError {
             message: "invalid type".to_owned(),
             column: 12,
         };
-        let fate = compare(&version(), &json!({"a": 1, "n": 7}), &Err(refusal));
-        assert_eq!(fate.to_string(), "refused at .n: invalid type");
+        let result = compare(&version(), &json!({"a": 1, "n": 7}), &Err(error));
+        assert_eq!(result.to_string(), "refused at .n: invalid type");
     }
 }

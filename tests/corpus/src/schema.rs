@@ -1,26 +1,26 @@
-//! The part of a structural schema that decides which objects exist, with `allOf` folded in.
+//! The parts of a structural schema that restrict objects, with `allOf` merged in.
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 /// A schema node. Descriptions and rules in CEL are left out.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Schema {
-    /// The JSON type; none means any, unless another keyword tells.
-    pub kind: Option<Kind>,
+pub struct SchemaNode {
+    /// The JSON type; none means any, unless another keyword implies one.
+    pub kind: Option<NodeType>,
     /// The format of a string or number.
     pub format: Option<String>,
     /// The declared members of an object.
-    pub properties: IndexMap<String, Schema>,
+    pub properties: IndexMap<String, SchemaNode>,
     /// The members that must be present, declared or not.
     pub required: Vec<String>,
-    /// What an array holds.
-    pub items: Option<Box<Schema>>,
-    /// What the undeclared members of an object hold.
-    pub additional: Option<Additional>,
+    /// The schema of array items.
+    pub items: Option<Box<SchemaNode>>,
+    /// The schema of undeclared members.
+    pub additional: Option<UndeclaredMembers>,
     /// The only allowed values.
     pub values: Option<Vec<Value>>,
-    /// What the server puts where nothing is.
+    /// The value that the API server fills in.
     pub default: Option<Value>,
     /// Whether `null` is allowed.
     pub nullable: bool,
@@ -31,20 +31,20 @@ pub struct Schema {
     /// Sets of alternatives, each of which must be satisfied.
     pub unions: Vec<Union>,
     /// Schemas which the value must not satisfy.
-    pub nots: Vec<Schema>,
+    pub nots: Vec<SchemaNode>,
     /// `x-kubernetes-preserve-unknown-fields`.
     pub preserve_unknown: bool,
     /// `x-kubernetes-int-or-string`.
     pub int_or_string: bool,
     /// `x-kubernetes-embedded-resource`.
     pub embedded_resource: bool,
-    /// What makes two items of an array the same one.
-    pub identity: Identity,
+    /// The rule by which two items of an array are duplicates.
+    pub identity: ItemIdentity,
 }
 
 /// A JSON type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeType {
     /// `object`.
     Object,
     /// `array`.
@@ -59,18 +59,18 @@ pub enum Kind {
     Boolean,
 }
 
-/// What the undeclared members of an object hold.
+/// The schema of undeclared members.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Additional {
+pub enum UndeclaredMembers {
     /// `additionalProperties: true`.
     Any,
     /// `additionalProperties: false`.
     None,
     /// A map.
-    Of(Box<Schema>),
+    Of(Box<SchemaNode>),
 }
 
-/// Inclusive bounds, unless said otherwise.
+/// Bounds, inclusive except where a flag excludes them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bounds {
     /// Characters of a string.
@@ -85,7 +85,7 @@ pub struct Bounds {
     pub above: bool,
     /// Whether the highest number is excluded.
     pub below: bool,
-    /// What a number must be a multiple of.
+    /// The number must be a multiple of this.
     pub multiple_of: Option<f64>,
 }
 
@@ -101,24 +101,24 @@ pub struct Range<T> {
 /// Alternatives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Union {
-    /// How many of them may hold.
-    pub holds: Holds,
+    /// The number of branches that must match.
+    pub mode: UnionMode,
     /// The alternatives.
-    pub branches: Vec<Schema>,
+    pub branches: Vec<SchemaNode>,
 }
 
-/// How many alternatives of a union hold.
+/// The number of branches of a union that must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
+pub enum UnionMode {
     /// `oneOf`.
     One,
     /// `anyOf`.
     Any,
 }
 
-/// What makes two items of an array the same one, which the server refuses.
+/// The rule by which two items of an array are duplicates, which the API server rejects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Identity {
+pub enum ItemIdentity {
     /// Nothing: items may repeat.
     #[default]
     Position,
@@ -128,10 +128,10 @@ pub enum Identity {
     Keys(Vec<String>),
 }
 
-// === impl Schema ===
+// === impl SchemaNode ===
 
-impl Schema {
-    /// Reads a schema as it stands in a CustomResourceDefinition; what is malformed is left out.
+impl SchemaNode {
+    /// Reads a schema of a CustomResourceDefinition; skips malformed parts.
     #[must_use]
     pub fn from_json(json: &Value) -> Self {
         let Some(node) = json.as_object() else {
@@ -143,7 +143,7 @@ impl Schema {
             kind: node
                 .get("type")
                 .and_then(Value::as_str)
-                .and_then(Kind::named),
+                .and_then(NodeType::named),
             format: string(node, "format"),
             properties: node
                 .get("properties")
@@ -156,15 +156,17 @@ impl Schema {
             items: node
                 .get("items")
                 .map(|items| Box::new(Self::from_json(items))),
-            additional: node.get("additionalProperties").map(Additional::from_json),
+            additional: node
+                .get("additionalProperties")
+                .map(UndeclaredMembers::from_json),
             values: node.get("enum").and_then(Value::as_array).cloned(),
             default: node.get("default").cloned(),
             nullable: flag("nullable"),
             patterns: string(node, "pattern").into_iter().collect(),
             bounds: Bounds::from_json(node),
-            unions: [("oneOf", Holds::One), ("anyOf", Holds::Any)]
+            unions: [("oneOf", UnionMode::One), ("anyOf", UnionMode::Any)]
                 .into_iter()
-                .filter_map(|(key, holds)| {
+                .filter_map(|(key, mode)| {
                     let branches = schemas(node, key);
                     let spells_int_or_string = int_or_string
                         && branches.iter().all(|branch| {
@@ -175,14 +177,14 @@ impl Schema {
                                 }
                         });
                     (!branches.is_empty() && !spells_int_or_string)
-                        .then_some(Union { holds, branches })
+                        .then_some(Union { mode, branches })
                 })
                 .collect(),
             nots: node.get("not").map(Self::from_json).into_iter().collect(),
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
             int_or_string,
             embedded_resource: flag("x-kubernetes-embedded-resource"),
-            identity: Identity::from_json(node),
+            identity: ItemIdentity::from_json(node),
         };
         for part in schemas(node, "allOf") {
             schema.restrict(&part);
@@ -190,7 +192,7 @@ impl Schema {
         schema
     }
 
-    /// Adds what another schema demands, so that only values which satisfy both are left.
+    /// Adds the restrictions of another schema, so that only values that satisfy both are valid.
     pub fn restrict(&mut self, other: &Self) {
         if self.int_or_string && other.kind.is_some() {
             self.int_or_string = false;
@@ -200,7 +202,7 @@ impl Schema {
         for (name, property) in &other.properties {
             match self.properties.get_mut(name) {
                 Some(own) => own.restrict(property),
-                // Demands on a member that is not declared hold for a map or for unknown members.
+                // Restrictions of an undeclared member apply to a map or to unknown members.
                 None if self.preserve_unknown || self.kind.is_none() => {
                     self.properties.insert(name.clone(), property.clone());
                 }
@@ -217,7 +219,7 @@ impl Schema {
             (own @ None, Some(items)) => *own = Some(items.clone()),
             _ => {}
         }
-        if let (Some(Additional::Of(own)), Some(Additional::Of(of))) =
+        if let (Some(UndeclaredMembers::Of(own)), Some(UndeclaredMembers::Of(of))) =
             (&mut self.additional, &other.additional)
         {
             own.restrict(of);
@@ -236,17 +238,17 @@ impl Schema {
         self.nots.extend(other.nots.iter().cloned());
     }
 
-    /// The JSON type, also where only other keywords tell it.
+    /// The JSON type, also where only other keywords imply it.
     #[must_use]
-    pub fn effective_kind(&self) -> Option<Kind> {
+    pub fn effective_kind(&self) -> Option<NodeType> {
         self.kind.or_else(|| {
             if !self.properties.is_empty()
                 || self.embedded_resource
-                || matches!(self.additional, Some(Additional::Of(_)))
+                || matches!(self.additional, Some(UndeclaredMembers::Of(_)))
             {
-                Some(Kind::Object)
+                Some(NodeType::Object)
             } else if self.items.is_some() {
-                Some(Kind::Array)
+                Some(NodeType::Array)
             } else {
                 None
             }
@@ -257,21 +259,21 @@ impl Schema {
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(match &self.additional {
-            Some(Additional::Of(schema)) => Some(schema),
+            Some(UndeclaredMembers::Of(schema)) => Some(schema),
             _ => None,
         })
     }
 
-    /// Whether members that nobody declared stay in the object.
+    /// Whether the API server keeps undeclared members.
     #[must_use]
     pub fn keeps_unknown(&self) -> bool {
-        self.preserve_unknown || matches!(self.additional, Some(Additional::Any))
+        self.preserve_unknown || matches!(self.additional, Some(UndeclaredMembers::Any))
     }
 }
 
-// === impl Kind ===
+// === impl NodeType ===
 
-impl Kind {
+impl NodeType {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "object" => Self::Object,
@@ -285,14 +287,14 @@ impl Kind {
     }
 }
 
-// === impl Additional ===
+// === impl UndeclaredMembers ===
 
-impl Additional {
+impl UndeclaredMembers {
     fn from_json(json: &Value) -> Self {
         match json {
             Value::Bool(true) => Self::Any,
             Value::Bool(false) => Self::None,
-            schema => Self::Of(Box::new(Schema::from_json(schema))),
+            schema => Self::Of(Box::new(SchemaNode::from_json(schema))),
         }
     }
 }
@@ -355,9 +357,9 @@ impl<T: Copy + PartialOrd> Range<T> {
     }
 }
 
-// === impl Identity ===
+// === impl ItemIdentity ===
 
-impl Identity {
+impl ItemIdentity {
     fn from_json(node: &Map<String, Value>) -> Self {
         match node.get("x-kubernetes-list-type").and_then(Value::as_str) {
             Some("set") => Self::Value,
@@ -381,12 +383,12 @@ fn strings(node: &Map<String, Value>, key: &str) -> Vec<String> {
         .collect()
 }
 
-fn schemas(node: &Map<String, Value>, key: &str) -> Vec<Schema> {
+fn schemas(node: &Map<String, Value>, key: &str) -> Vec<SchemaNode> {
     node.get(key)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
-        .map(Schema::from_json)
+        .map(SchemaNode::from_json)
         .collect()
 }
 
@@ -397,8 +399,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_of_is_folded_into_the_node() {
-        let schema = Schema::from_json(&json!({
+    fn all_of_is_merged_into_the_node() {
+        let schema = SchemaNode::from_json(&json!({
             "type": "object",
             "properties": {"a": {"type": "string", "maxLength": 9}},
             "allOf": [
@@ -415,8 +417,8 @@ mod tests {
     }
 
     #[test]
-    fn the_spelling_of_int_or_string_is_no_union() {
-        let schema = Schema::from_json(&json!({
+    fn the_any_of_of_int_or_string_is_no_union() {
+        let schema = SchemaNode::from_json(&json!({
             "x-kubernetes-int-or-string": true,
             "anyOf": [{"type": "integer"}, {"type": "string"}],
         }));
@@ -426,18 +428,18 @@ mod tests {
 
     #[test]
     fn restricting_values_leaves_the_common_ones() {
-        let mut schema = Schema::from_json(&json!({"type": "string", "enum": ["a", "b", "c"]}));
-        schema.restrict(&Schema::from_json(&json!({"enum": ["c", "b", "z"]})));
+        let mut schema = SchemaNode::from_json(&json!({"type": "string", "enum": ["a", "b", "c"]}));
+        schema.restrict(&SchemaNode::from_json(&json!({"enum": ["c", "b", "z"]})));
         assert_eq!(schema.values, Some(vec![json!("b"), json!("c")]));
     }
 
     #[test]
-    fn a_branch_that_names_a_type_settles_int_or_string() {
-        let mut schema = Schema::from_json(&json!({"x-kubernetes-int-or-string": true}));
-        schema.restrict(&Schema::from_json(
+    fn a_branch_with_a_type_decides_int_or_string() {
+        let mut schema = SchemaNode::from_json(&json!({"x-kubernetes-int-or-string": true}));
+        schema.restrict(&SchemaNode::from_json(
             &json!({"type": "integer", "minimum": 3}),
         ));
-        assert_eq!(schema.effective_kind(), Some(Kind::Integer));
+        assert_eq!(schema.effective_kind(), Some(NodeType::Integer));
         assert_eq!(schema.bounds.number.min, Some(3.0));
     }
 }

@@ -1,8 +1,8 @@
-//! Objects made from a schema: as full, as small, as hollow and as null as it allows.
+//! Makes objects from a schema: maximal, minimal, hollow and null-filled ones.
 //!
-//! The same schema always gives the same objects. Whatever can vary (values of an enum, branches
-//! of a union, spellings of a format) takes turns from one object to the next, so that together
-//! the objects reach every alternative.
+//! The same schema always gives the same objects. Values of an enum, branches of a union and
+//! examples of a format alternate from one object to the next, so that all objects together have
+//! every alternative.
 
 mod node;
 mod scalar;
@@ -11,24 +11,24 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use crate::definition::{Scope, Version};
-use crate::schema::{Additional, Schema};
-use crate::validation::{self, Violation};
+use crate::definition::{DefinitionVersion, Scope};
+use crate::schema::{SchemaNode, UndeclaredMembers};
+use crate::validation::{self, InvalidValue};
 
-/// An object and what it was made for.
+/// A synthetic object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Synthetic {
-    /// How the object was filled.
+    /// The filling of the object.
     pub filling: Filling,
-    /// The turn: which of the alternatives it holds.
+    /// The turn, which selects among alternatives.
     pub turn: usize,
     /// The object.
     pub object: Value,
-    /// Why no object of this filling satisfies the schema, as far as is known.
-    pub violation: Option<Violation>,
+    /// The violation, if the object does not satisfy the schema.
+    pub violation: Option<InvalidValue>,
 }
 
-/// How an object is filled.
+/// A way to fill an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Filling {
     /// Every member, several items, unknown members wherever they are allowed.
@@ -41,32 +41,32 @@ pub enum Filling {
     Null,
 }
 
-/// The most objects of one filling; no enum in the wild has more values.
+/// The most objects of one filling; no enum of the corpus has more values.
 const MOST_TURNS: usize = 80;
 
 /// Makes all objects for a version of a CustomResourceDefinition.
 #[must_use]
-pub fn objects(version: &Version) -> Vec<Synthetic> {
+pub fn objects(version: &DefinitionVersion) -> Vec<Synthetic> {
     let turns = breadth(&version.schema).clamp(4, MOST_TURNS);
-    let mut recipes: Vec<(Filling, usize)> =
+    let mut variants: Vec<(Filling, usize)> =
         (0..turns).map(|turn| (Filling::Maximal, turn)).collect();
-    recipes.extend([
+    variants.extend([
         (Filling::Minimal, 0),
         (Filling::Minimal, 1),
         (Filling::Hollow, 0),
     ]);
-    if knows_null(&version.schema) {
-        recipes.extend([(Filling::Null, 0), (Filling::Null, 1)]);
+    if allows_null(&version.schema) {
+        variants.extend([(Filling::Null, 0), (Filling::Null, 1)]);
     }
-    recipes
+    variants
         .into_iter()
         .map(|(filling, turn)| object(version, filling, turn))
         .collect()
 }
 
-fn object(version: &Version, filling: Filling, turn: usize) -> Synthetic {
+fn object(version: &DefinitionVersion, filling: Filling, turn: usize) -> Synthetic {
     let schema = &version.schema;
-    let members = node::root(schema, node::Recipe { filling, turn });
+    let members = node::root(schema, node::ObjectVariant { filling, turn });
     let unsatisfied = members.is_none();
     let mut object = Map::new();
     object.insert("apiVersion".to_owned(), json!(version.api_version()));
@@ -75,7 +75,7 @@ fn object(version: &Version, filling: Filling, turn: usize) -> Synthetic {
     object.extend(members.unwrap_or_default());
     let object = Value::Object(object);
     let violation = validation::check(schema, &object).err().or_else(|| {
-        unsatisfied.then(|| Violation {
+        unsatisfied.then(|| InvalidValue {
             path: String::new(),
             keyword: "unsatisfiable",
         })
@@ -88,7 +88,7 @@ fn object(version: &Version, filling: Filling, turn: usize) -> Synthetic {
     }
 }
 
-fn metadata(version: &Version, filling: Filling) -> Value {
+fn metadata(version: &DefinitionVersion, filling: Filling) -> Value {
     let name = version
         .schema
         .properties
@@ -115,7 +115,7 @@ fn metadata(version: &Version, filling: Filling) -> Value {
 }
 
 /// The largest number of alternatives that one node has.
-fn breadth(schema: &Schema) -> usize {
+fn breadth(schema: &SchemaNode) -> usize {
     let own = [
         schema.values.as_ref().map_or(0, Vec::len),
         schema
@@ -132,13 +132,13 @@ fn breadth(schema: &Schema) -> usize {
     children(schema).map(breadth).chain(own).max().unwrap_or(0)
 }
 
-fn knows_null(schema: &Schema) -> bool {
-    schema.nullable || children(schema).any(knows_null)
+fn allows_null(schema: &SchemaNode) -> bool {
+    schema.nullable || children(schema).any(allows_null)
 }
 
-fn children(schema: &Schema) -> impl Iterator<Item = &Schema> {
+fn children(schema: &SchemaNode) -> impl Iterator<Item = &SchemaNode> {
     let of_map = match &schema.additional {
-        Some(Additional::Of(of)) => Some(&**of),
+        Some(UndeclaredMembers::Of(of)) => Some(&**of),
         _ => None,
     };
     schema

@@ -1,16 +1,16 @@
-//! Whether the API server's schema validation would let a value in; rules in CEL are not looked at.
+//! Validates values against a schema as the API server does, without rules in CEL.
 
 use std::fmt;
 
 use serde_json::Value;
 
-use crate::schema::{Additional, Bounds, Holds, Identity, Kind, Schema};
+use crate::schema::{Bounds, ItemIdentity, NodeType, SchemaNode, UndeclaredMembers, UnionMode};
 use crate::{format, pattern};
 
-/// The first thing that is wrong with a value.
+/// The first violation of a schema by a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// Where, as a JSON path.
+pub struct InvalidValue {
+    /// The JSON path.
     pub path: String,
     /// The keyword that is not satisfied.
     pub keyword: &'static str,
@@ -18,7 +18,7 @@ pub struct Violation {
 
 /// Whether the value satisfies the schema.
 #[must_use]
-pub fn accepts(schema: &Schema, value: &Value) -> bool {
+pub fn accepts(schema: &SchemaNode, value: &Value) -> bool {
     check(schema, value).is_ok()
 }
 
@@ -26,7 +26,7 @@ pub fn accepts(schema: &Schema, value: &Value) -> bool {
 ///
 /// # Errors
 /// The violation.
-pub fn check(schema: &Schema, value: &Value) -> Result<(), Violation> {
+pub fn check(schema: &SchemaNode, value: &Value) -> Result<(), InvalidValue> {
     if value.is_null() && schema.nullable && schema.values.is_none() {
         return Ok(());
     }
@@ -50,7 +50,7 @@ pub fn check(schema: &Schema, value: &Value) -> Result<(), Violation> {
         }
         Value::Null | Value::Bool(_) => {}
     }
-    junctions(schema, value)
+    unions(schema, value)
 }
 
 /// Whether a number lies within the bounds.
@@ -88,19 +88,19 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-fn kind(schema: &Schema, value: &Value) -> Result<(), Violation> {
+fn kind(schema: &SchemaNode, value: &Value) -> Result<(), InvalidValue> {
     let fits = if schema.int_or_string {
         value.is_i64() || value.is_u64() || value.is_string()
     } else {
         match schema.kind {
             _ if value.is_null() && schema.nullable => true,
             None => !value.is_null() || schema.keeps_unknown() || schema.values.is_some(),
-            Some(Kind::Object) => value.is_object(),
-            Some(Kind::Array) => value.is_array(),
-            Some(Kind::String) => value.is_string(),
-            Some(Kind::Boolean) => value.is_boolean(),
-            Some(Kind::Number) => value.is_number(),
-            Some(Kind::Integer) => match value.as_number() {
+            Some(NodeType::Object) => value.is_object(),
+            Some(NodeType::Array) => value.is_array(),
+            Some(NodeType::String) => value.is_string(),
+            Some(NodeType::Boolean) => value.is_boolean(),
+            Some(NodeType::Number) => value.is_number(),
+            Some(NodeType::Integer) => match value.as_number() {
                 Some(number) if number.is_f64() => {
                     number.as_f64().is_some_and(|number| number.fract() == 0.0)
                 }
@@ -111,14 +111,14 @@ fn kind(schema: &Schema, value: &Value) -> Result<(), Violation> {
     if fits { Ok(()) } else { violation("type") }
 }
 
-fn object(schema: &Schema, value: &Value) -> Result<(), Violation> {
+fn object(schema: &SchemaNode, value: &Value) -> Result<(), InvalidValue> {
     let members = value.as_object().expect("the caller matched an object");
     if let Some(missing) = schema
         .required
         .iter()
         .find(|name| !members.contains_key(*name))
     {
-        return violation("required").map_err(|violation: Violation| violation.below(missing));
+        return violation("required").map_err(|violation: InvalidValue| violation.below(missing));
     }
     if !schema.bounds.members.contains(members.len() as u64) {
         return violation("minProperties or maxProperties");
@@ -126,7 +126,7 @@ fn object(schema: &Schema, value: &Value) -> Result<(), Violation> {
     for (name, member) in members {
         match schema.member(name) {
             Some(of) => check(of, member).map_err(|violation| violation.below(name))?,
-            None if schema.additional == Some(Additional::None) => {
+            None if schema.additional == Some(UndeclaredMembers::None) => {
                 return violation("additionalProperties");
             }
             None => {}
@@ -135,7 +135,7 @@ fn object(schema: &Schema, value: &Value) -> Result<(), Violation> {
     Ok(())
 }
 
-fn array(schema: &Schema, items: &[Value]) -> Result<(), Violation> {
+fn array(schema: &SchemaNode, items: &[Value]) -> Result<(), InvalidValue> {
     if !schema.bounds.items.contains(items.len() as u64) {
         return violation("minItems or maxItems");
     }
@@ -155,13 +155,13 @@ fn array(schema: &Schema, items: &[Value]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Whether two items of an array count as the same one.
+/// Whether two items of an array are duplicates.
 #[must_use]
-pub fn identical(identity: &Identity, left: &Value, right: &Value) -> bool {
+pub fn identical(identity: &ItemIdentity, left: &Value, right: &Value) -> bool {
     match identity {
-        Identity::Position => false,
-        Identity::Value => same(left, right),
-        Identity::Keys(keys) => keys
+        ItemIdentity::Position => false,
+        ItemIdentity::Value => same(left, right),
+        ItemIdentity::Keys(keys) => keys
             .iter()
             .all(|key| match (left.get(key), right.get(key)) {
                 (Some(left), Some(right)) => same(left, right),
@@ -171,11 +171,11 @@ pub fn identical(identity: &Identity, left: &Value, right: &Value) -> bool {
     }
 }
 
-fn string(schema: &Schema, text: &str) -> Result<(), Violation> {
+fn string(schema: &SchemaNode, text: &str) -> Result<(), InvalidValue> {
     if !schema.bounds.length.contains(text.chars().count() as u64) {
         return violation("minLength or maxLength");
     }
-    // A pattern that this engine cannot read is left to the server.
+    // A pattern that this engine does not support is left to the API server.
     let matches = |pattern: &String| pattern::matches(pattern, text).unwrap_or(true);
     if !schema.patterns.iter().all(matches) {
         return violation("pattern");
@@ -190,17 +190,17 @@ fn string(schema: &Schema, text: &str) -> Result<(), Violation> {
     Ok(())
 }
 
-fn junctions(schema: &Schema, value: &Value) -> Result<(), Violation> {
+fn unions(schema: &SchemaNode, value: &Value) -> Result<(), InvalidValue> {
     for union in &schema.unions {
-        let holding = union
+        let matching = union
             .branches
             .iter()
             .filter(|branch| accepts(branch, value))
             .count();
-        match (union.holds, holding) {
-            (Holds::One, 1) | (Holds::Any, 1..) => {}
-            (Holds::One, _) => return violation("oneOf"),
-            (Holds::Any, _) => return violation("anyOf"),
+        match (union.mode, matching) {
+            (UnionMode::One, 1) | (UnionMode::Any, 1..) => {}
+            (UnionMode::One, _) => return violation("oneOf"),
+            (UnionMode::Any, _) => return violation("anyOf"),
         }
     }
     if schema.nots.iter().any(|not| accepts(not, value)) {
@@ -209,16 +209,16 @@ fn junctions(schema: &Schema, value: &Value) -> Result<(), Violation> {
     Ok(())
 }
 
-fn violation(keyword: &'static str) -> Result<(), Violation> {
-    Err(Violation {
+fn violation(keyword: &'static str) -> Result<(), InvalidValue> {
+    Err(InvalidValue {
         path: String::new(),
         keyword,
     })
 }
 
-// === impl Violation ===
+// === impl InvalidValue ===
 
-impl Violation {
+impl InvalidValue {
     fn below(self, name: &str) -> Self {
         Self {
             path: format!(".{name}{}", self.path),
@@ -227,7 +227,7 @@ impl Violation {
     }
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for InvalidValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "`{}`: {}", self.path, self.keyword)
     }
@@ -239,56 +239,56 @@ mod tests {
 
     use super::*;
 
-    fn verdict(schema: &Value, value: &Value) -> String {
-        match check(&Schema::from_json(schema), value) {
+    fn result(schema: &Value, value: &Value) -> String {
+        match check(&SchemaNode::from_json(schema), value) {
             Ok(()) => "ok".to_owned(),
             Err(violation) => violation.to_string(),
         }
     }
 
     #[test]
-    fn the_path_and_keyword_of_the_first_violation_are_told() {
+    fn the_first_violation_has_a_path_and_a_keyword() {
         let schema = json!({
             "type": "object",
             "properties": {"a": {"type": "array", "items": {"type": "integer", "maximum": 3}}},
         });
         assert_eq!(
-            verdict(&schema, &json!({"a": [1, 4]})),
+            result(&schema, &json!({"a": [1, 4]})),
             "`.a.1`: minimum or maximum"
         );
-        assert_eq!(verdict(&schema, &json!({"a": ["x"]})), "`.a.0`: type");
-        assert_eq!(verdict(&schema, &json!({"b": null})), "ok");
+        assert_eq!(result(&schema, &json!({"a": ["x"]})), "`.a.0`: type");
+        assert_eq!(result(&schema, &json!({"b": null})), "ok");
     }
 
     #[test]
-    fn exactly_one_branch_of_one_of_holds() {
+    fn exactly_one_branch_of_one_of_must_match() {
         let schema = json!({
             "type": "object",
             "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
         });
-        assert_eq!(verdict(&schema, &json!({"a": 1})), "ok");
-        assert_eq!(verdict(&schema, &json!({"a": 1, "b": 1})), "``: oneOf");
-        assert_eq!(verdict(&schema, &json!({})), "``: oneOf");
+        assert_eq!(result(&schema, &json!({"a": 1})), "ok");
+        assert_eq!(result(&schema, &json!({"a": 1, "b": 1})), "``: oneOf");
+        assert_eq!(result(&schema, &json!({})), "``: oneOf");
     }
 
     #[test]
-    fn sets_and_maps_refuse_the_same_item_twice() {
+    fn sets_and_maps_reject_duplicate_items() {
         let set = json!({"type": "array", "x-kubernetes-list-type": "set"});
-        assert_eq!(verdict(&set, &json!([1, 1.0])), "``: uniqueItems");
+        assert_eq!(result(&set, &json!([1, 1.0])), "``: uniqueItems");
         let map = json!({
             "type": "array",
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name", "port"],
         });
         assert_eq!(
-            verdict(
+            result(
                 &map,
                 &json!([{"name": "a", "port": 1}, {"name": "a", "port": 2}])
             ),
             "ok"
         );
         assert_eq!(
-            verdict(&map, &json!([{"name": "a"}, {"name": "a"}])),
+            result(&map, &json!([{"name": "a"}, {"name": "a"}])),
             "``: uniqueItems"
         );
     }

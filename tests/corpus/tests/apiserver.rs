@@ -1,40 +1,40 @@
-//! Synthetic objects on a real API server, before and after their way through the types.
+//! Synthetic objects on a real API server, before and after decoding and encoding by the types.
 //!
 //! By default a few definitions; `KOPF_CORPUS_EVERY=1` takes all of them.
 
-#[path = "apiserver/ledger.rs"]
-mod ledger;
 #[path = "apiserver/server.rs"]
 mod server;
+#[path = "apiserver/summary.rs"]
+mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::io::{self, Write as _};
 
 use futures::future::join_all;
-use kopf_corpus::amend::amend;
-use kopf_corpus::corpus::{Corpus, Part};
+use kopf_corpus::corpus::{Corpus, Subset};
 use kopf_corpus::defaulting;
-use kopf_corpus::definition::{self, Version};
+use kopf_corpus::definition::{self, DefinitionVersion};
 use kopf_corpus::difference;
-use kopf_corpus::generated::{self, Which};
-use kopf_corpus::roundtrip::{Case, Label, Labelled, Program};
-use kopf_corpus::scratch::Scratch;
-use kopf_tests::{Failure, Identity, PrivateControlPlane, TestResult};
+use kopf_corpus::generated::{self, VersionSubset};
+use kopf_corpus::rejected_fields::remove_rejected_field;
+use kopf_corpus::roundtrip::{ObjectOrigin, RoundtripCase, RoundtripProgram, TestObject};
+use kopf_corpus::scratch_crate::ScratchCrate;
+use kopf_tests::{PrivateControlPlane, TestFailure, TestResult, User};
 use kube::Client;
 use serde_json::Value;
 
-use ledger::{Entry, Ledger};
-use server::Answer;
+use server::DryRunResponse;
+use summary::{DefinitionResult, Summary};
 
-/// So many definitions are installed at the same time.
+/// The number of definitions that are installed at the same time.
 const AT_ONCE: usize = 8;
 
-/// So often an object is amended before it is given up.
-const MOST_AMENDMENTS: usize = 400;
+/// The number of fields to remove from an object before the test gives it up.
+const MOST_REMOVALS: usize = 400;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_takes_objects_before_and_after_the_types() -> TestResult {
+async fn the_api_server_accepts_objects_before_and_after_the_types() -> TestResult {
     let corpus = match Corpus::locate() {
         Ok(corpus) => corpus,
         Err(missing) => {
@@ -48,48 +48,48 @@ async fn the_server_takes_objects_before_and_after_the_types() -> TestResult {
         .unwrap_or(80);
     let definitions = definitions(&corpus, every)?;
     let program = program(&corpus, every)?;
-    let mut cases: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
+    let mut cases: BTreeMap<&str, Vec<&RoundtripCase>> = BTreeMap::new();
     for case in program.cases() {
         cases.entry(&case.stem).or_default().push(case);
     }
     let plane = PrivateControlPlane::start().await?;
-    let client = plane.client(&Identity::administrator("corpus")).await?;
-    let mut ledger = Ledger::default();
+    let client = plane.client(&User::administrator("corpus")).await?;
+    let mut summary = Summary::default();
     for batch in batches(&definitions) {
-        let visits = batch
+        let checks = batch
             .definitions
             .into_iter()
-            .map(|Named { stem, definition }| {
+            .map(|NamedDefinition { stem, definition }| {
                 let cases = cases.get(stem.as_str()).map_or(&[][..], Vec::as_slice);
-                visit(&client, definition, &program, cases)
+                check_definition(&client, definition, &program, cases)
             });
-        for entry in join_all(visits).await {
-            writeln!(io::stderr(), "{entry}")?;
-            ledger.add(entry);
+        for result in join_all(checks).await {
+            writeln!(io::stderr(), "{result}")?;
+            summary.add(result);
         }
     }
-    writeln!(io::stderr(), "{ledger}")?;
+    writeln!(io::stderr(), "{summary}")?;
     assert_eq!(
-        ledger.changed(),
+        summary.changed(),
         0,
-        "objects that the server took were changed by the types"
+        "the types changed objects that the API server accepts"
     );
     Ok(())
 }
 
 /// A definition under the name of its file.
-struct Named {
+struct NamedDefinition {
     stem: String,
     definition: Value,
 }
 
-fn definitions(corpus: &Corpus, every: usize) -> io::Result<Vec<Named>> {
+fn definitions(corpus: &Corpus, every: usize) -> io::Result<Vec<NamedDefinition>> {
     corpus
-        .files(Part::Every(every))
+        .files(Subset::Every(every))
         .into_iter()
         .map(|file| {
             let definition = server::prepared(&file.definition()?);
-            Ok(Named {
+            Ok(NamedDefinition {
                 stem: file.stem.clone(),
                 definition,
             })
@@ -97,30 +97,34 @@ fn definitions(corpus: &Corpus, every: usize) -> io::Result<Vec<Named>> {
         .collect()
 }
 
-fn program(corpus: &Corpus, every: usize) -> Result<Program, Failure> {
-    let files = corpus.files(Part::Every(every));
-    let generated = generated::generate(&files, Which::Served)?;
+fn program(corpus: &Corpus, every: usize) -> Result<RoundtripProgram, TestFailure> {
+    let files = corpus.files(Subset::Every(every));
+    let generated = generated::generate(&files, VersionSubset::Served)?;
     let cases = generated::cases(corpus, &files, &generated)?;
-    let scratch = Scratch::create("roundtrip", &generated::SUPPLY)?;
-    Ok(Program::build(&scratch, &generated.modules, cases)?)
+    let scratch = ScratchCrate::create("roundtrip", &generated::DEPENDENCIES)?;
+    Ok(RoundtripProgram::build(
+        &scratch,
+        &generated.modules,
+        cases,
+    )?)
 }
 
-/// Definitions that can be installed side by side, because each has a group of its own.
+/// Definitions that can be installed at the same time, because each has a group of its own.
 #[derive(Default)]
-struct Batch<'a> {
+struct InstallBatch<'a> {
     groups: BTreeSet<String>,
-    definitions: Vec<&'a Named>,
+    definitions: Vec<&'a NamedDefinition>,
 }
 
-fn batches(definitions: &[Named]) -> Vec<Batch<'_>> {
-    let mut batches: Vec<Batch<'_>> = Vec::new();
+fn batches(definitions: &[NamedDefinition]) -> Vec<InstallBatch<'_>> {
+    let mut batches: Vec<InstallBatch<'_>> = Vec::new();
     for named in definitions {
         let group = named.definition["spec"]["group"].to_string();
         let fitting = batches
             .iter()
             .position(|batch| batch.definitions.len() < AT_ONCE && !batch.groups.contains(&group));
         let at = fitting.unwrap_or_else(|| {
-            batches.push(Batch::default());
+            batches.push(InstallBatch::default());
             batches.len() - 1
         });
         batches[at].groups.insert(group);
@@ -129,63 +133,73 @@ fn batches(definitions: &[Named]) -> Vec<Batch<'_>> {
     batches
 }
 
-async fn visit(client: &Client, definition: &Value, program: &Program, cases: &[&Case]) -> Entry {
+async fn check_definition(
+    client: &Client,
+    definition: &Value,
+    program: &RoundtripProgram,
+    cases: &[&RoundtripCase],
+) -> DefinitionResult {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-    let mut entry = Entry::new(name);
+    let mut result = DefinitionResult::new(name);
     let versions = definition::versions(definition);
     if let Err(problem) = server::install(client, definition, &versions).await {
-        entry.refuse(problem);
+        result.refuse(problem);
     } else {
         for case in cases {
-            if let Err(error) = exchange(client, case, program, &mut entry).await {
-                entry.break_off(error.to_string());
+            if let Err(error) = check_case(client, case, program, &mut result).await {
+                result.break_off(error.to_string());
             }
         }
     }
     if let Err(problem) = server::uninstall(client, name).await {
-        entry.break_off(problem);
+        result.break_off(problem);
     }
-    entry
+    result
 }
 
-async fn exchange(
+async fn check_case(
     client: &Client,
-    case: &Case,
-    program: &Program,
-    entry: &mut Entry,
+    case: &RoundtripCase,
+    program: &RoundtripProgram,
+    result: &mut DefinitionResult,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let mut session = program.start()?;
-    for labelled in case
+    for test_object in case
         .objects
         .iter()
-        .filter(|one| matches!(one.label, Label::Synthetic(..)))
+        .filter(|one| matches!(one.origin, ObjectOrigin::Synthetic(..)))
     {
-        let Some((object, before)) = persuade(client, &case.version, labelled, entry).await? else {
+        let Some((object, before)) =
+            send_until_accepted(client, &case.version, test_object, result).await?
+        else {
             continue;
         };
         let after = match session.pass(case, &object)? {
             Ok(after) => after,
-            Err(refusal) => {
-                entry.change(labelled.label, format!("not decoded: {}", refusal.message));
+            Err(error) => {
+                result.change(
+                    test_object.origin,
+                    format!("not decoded: {}", error.message),
+                );
                 continue;
             }
         };
-        match server::ask(client, &case.version, &after).await? {
-            Answer::Refused { message, .. } => {
-                entry.change(
-                    labelled.label,
+        match server::dry_run(client, &case.version, &after).await? {
+            DryRunResponse::Refused { message, .. } => {
+                result.change(
+                    test_object.origin,
                     format!("refused after the types: {message}"),
                 );
             }
-            Answer::Accepted(stored) => {
+            DryRunResponse::Accepted(stored) => {
                 let (before, stored) = (
-                    settled(&case.version, before),
-                    settled(&case.version, stored),
+                    without_server_fields(&case.version, before),
+                    without_server_fields(&case.version, stored),
                 );
                 let changes = difference::between(&before, &stored);
                 match changes.first() {
-                    Some(first) => entry.change(labelled.label, first.to_string()),
-                    None => entry.keep(),
+                    Some(first) => result.change(test_object.origin, first.to_string()),
+                    None => result.keep(),
                 }
             }
         }
@@ -193,29 +207,31 @@ async fn exchange(
     Ok(())
 }
 
-/// Amends an object until the server takes it; gives it with what the server would store.
-async fn persuade(
+/// Removes rejected fields until the API server accepts the object; the object, and the stored one.
+async fn send_until_accepted(
     client: &Client,
-    version: &Version,
-    labelled: &Labelled,
-    entry: &mut Entry,
+    version: &DefinitionVersion,
+    test_object: &TestObject,
+    result: &mut DefinitionResult,
 ) -> kube::Result<Option<(Value, Value)>> {
-    let mut object = labelled.object.clone();
-    let mut amended = 0;
+    let mut object = test_object.object.clone();
+    let mut removed = 0;
     loop {
-        match server::ask(client, version, &object).await? {
-            Answer::Accepted(stored) => {
-                entry.take(amended);
+        match server::dry_run(client, version, &object).await? {
+            DryRunResponse::Accepted(stored) => {
+                result.accept(removed);
                 return Ok(Some((object, stored)));
             }
-            Answer::Refused { message, causes } => {
+            DryRunResponse::Refused { message, causes } => {
                 let helped = causes
                     .iter()
-                    .filter(|cause| amend(&version.schema, &mut object, cause).is_some())
+                    .filter(|cause| {
+                        remove_rejected_field(&version.schema, &mut object, cause).is_some()
+                    })
                     .count();
-                amended += helped;
-                if helped == 0 || amended > MOST_AMENDMENTS {
-                    entry.give_up(labelled.label, message);
+                removed += helped;
+                if helped == 0 || removed > MOST_REMOVALS {
+                    result.give_up(test_object.origin, message);
                     return Ok(None);
                 }
             }
@@ -223,8 +239,8 @@ async fn persuade(
     }
 }
 
-/// What the server would store, without what it makes up anew for each request.
-fn settled(version: &Version, mut stored: Value) -> Value {
+/// The stored object without the fields that the API server sets anew for each request.
+fn without_server_fields(version: &DefinitionVersion, mut stored: Value) -> Value {
     if let Some(metadata) = stored["metadata"].as_object_mut() {
         for name in [
             "creationTimestamp",

@@ -1,12 +1,12 @@
-//! A fair part of the corpus, on every run: types for all of it, and no object changes on its way.
+//! A fixed subset of the corpus on every run: types for every definition, and unchanged objects.
 
 use std::io::{self, Write as _};
 use std::process::Command;
 
-use kopf_corpus::corpus::{Corpus, Part};
-use kopf_corpus::generated::{Which, generate};
+use kopf_corpus::corpus::{Corpus, Subset};
+use kopf_corpus::generated::{VersionSubset, generate};
 
-/// The corpus, or a banner that nobody can overlook: output of a passing test is usually hidden.
+/// The corpus; without one, prints a banner to standard error, which cargo does not hide.
 fn corpus() -> Option<Corpus> {
     match Corpus::locate() {
         Ok(corpus) => Some(corpus),
@@ -37,19 +37,19 @@ fn run(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn every_definition_has_types_whatever_the_order() {
+fn every_definition_has_the_same_types_in_any_order() {
     if let Some(corpus) = corpus() {
-        let files = corpus.files(Part::Every(4)).len();
-        let told = run(&["determinism", "--every=4"]);
-        assert_eq!(told, format!("{files} modules twice, 0 different\n"));
+        let files = corpus.files(Subset::Every(4)).len();
+        let output = run(&["determinism", "--every=4"]);
+        assert_eq!(output, format!("{files} modules twice, 0 different\n"));
     }
 }
 
 #[test]
-fn the_definition_inside_the_types_is_the_original() {
+fn the_types_contain_the_original_definition() {
     let Some(corpus) = corpus() else { return };
-    let files = corpus.files(Part::Every(4));
-    let generated = generate(&files, Which::Served).expect("the files can be read");
+    let files = corpus.files(Subset::Every(4));
+    let generated = generate(&files, VersionSubset::Served).expect("the files can be read");
     for file in files {
         let root = generated.roots.iter().find(|root| root.index == file.index);
         let original = file.definition().expect("it can be read");
@@ -63,18 +63,22 @@ fn the_definition_inside_the_types_is_the_original() {
 }
 
 #[test]
-fn no_object_changes_on_its_way_through_the_types() {
+fn no_object_changes_when_the_types_decode_and_encode_it() {
     if corpus().is_some() {
-        let told = run(&["roundtrip", "--every=40"]);
-        assert!(told.contains("0 lossy, 0 refused"), "{told}");
+        let output = run(&["roundtrip", "--every=40"]);
+        assert!(output.contains("0 lossy, 0 refused"), "{output}");
     }
 }
 
 #[test]
-fn every_definition_becomes_an_operator_or_is_refused_with_a_reason() {
+fn kopf_gen_new_makes_an_operator_or_reports_an_error_for_every_definition() {
     if corpus().is_some() {
-        kopf_tests::program::build("kopf-gen").expect("it can be built");
-        let told = run(&["new", "--every=20"]);
-        assert_eq!(told.matches(" 0 break the program").count(), 3, "{told}");
+        kopf_tests::workspace::build_program("kopf-gen").expect("it can be built");
+        let output = run(&["new", "--every=20"]);
+        assert_eq!(
+            output.matches(" 0 break the program").count(),
+            3,
+            "{output}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Prepares, measures and holds the control planes of the tests.
+//! The command `control-plane`: builds, measures and runs control planes for tests.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,29 +6,30 @@ use std::io::{self, Write as _};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use kopf_tests::assets::{self, Environment};
-use kopf_tests::guard::{self, leash};
-use kopf_tests::{Failure, Identity, PrivateControlPlane, TestResult, program};
+use kopf_tests::binaries::{self, Environment};
+use kopf_tests::child_process::wrapper;
+use kopf_tests::supervisor;
+use kopf_tests::{PrivateControlPlane, TestFailure, TestResult, User, workspace};
 
 const USAGE: &str = "\
 usage: control-plane <command>
   prepare             find or build the binaries of the control plane
   ready-time [COUNT]  start COUNT (5) control planes one after another; print the median time
-  run                 hold a control plane and print its kubeconfig until standard input closes
-  with COMMAND…       run a command with the kubeconfig of a control plane, and end as it does
-Two more commands, guard and leash, belong to the tests.";
+  run                 run a control plane until standard input closes; print its kubeconfig
+  with COMMAND…       run a command with the kubeconfig of a new control plane
+Two more commands, supervise and run-child, are for the tests.";
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
     let command = arguments.next().unwrap_or_default();
     let outcome = match command.to_str() {
-        Some("guard") => guard::run(arguments).map_err(Failure::from),
-        Some("leash") => leash::run(arguments).map_err(Failure::from),
+        Some(supervisor::SUBCOMMAND) => supervisor::run(arguments).map_err(TestFailure::from),
+        Some(wrapper::SUBCOMMAND) => wrapper::run(arguments).map_err(TestFailure::from),
         Some("prepare") => prepare(),
         Some("ready-time") => ready_time(arguments.next()),
         Some("run") => run(),
         Some("with") => with(arguments),
-        _ => Err(Failure::new(USAGE)),
+        _ => Err(TestFailure::new(USAGE)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,15 +42,15 @@ fn main() -> ExitCode {
 }
 
 fn prepare() -> TestResult {
-    let assets = assets::obtain(&Environment::from_process())?;
+    let binaries = binaries::obtain(&Environment::from_process())?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", assets.etcd.display())?;
-    writeln!(out, "{}", assets.kube_apiserver.display())?;
-    match assets.kube_controller_manager {
+    writeln!(out, "{}", binaries.etcd.display())?;
+    writeln!(out, "{}", binaries.kube_apiserver.display())?;
+    match binaries.kube_controller_manager {
         Some(manager) => writeln!(out, "{}", manager.display())?,
         None => writeln!(
             out,
-            "no kube-controller-manager: owner references do not cascade, namespaces do not go away"
+            "no kube-controller-manager: owner references do not cascade, namespaces are not deleted"
         )?,
     }
     Ok(())
@@ -60,7 +61,7 @@ fn ready_time(count: Option<OsString>) -> TestResult {
         None => 5,
         Some(text) => text.to_string_lossy().parse::<usize>()?.max(1),
     };
-    assets::obtain(&Environment::from_process())?;
+    binaries::obtain(&Environment::from_process())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -85,21 +86,23 @@ fn ready_time(count: Option<OsString>) -> TestResult {
 }
 
 fn with(mut command: impl Iterator<Item = OsString>) -> TestResult {
-    let name = command.next().ok_or_else(|| Failure::new(USAGE))?;
+    let name = command.next().ok_or_else(|| TestFailure::new(USAGE))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     let plane = runtime.block_on(PrivateControlPlane::start())?;
-    let kubeconfig = plane.kubeconfig(&Identity::administrator("developer"))?;
+    let kubeconfig = plane.kubeconfig(&User::administrator("developer"))?;
     let mut process = Command::new(&name);
-    program::forget_package(&mut process);
+    workspace::clear_cargo_variables(&mut process);
     let process = process.args(command).env("KUBECONFIG", kubeconfig);
     let status = process.status()?;
     if status.success() {
         return Ok(());
     }
-    let told = name.to_string_lossy();
-    Err(Failure::new(format!("{told} has ended: {status}")))
+    Err(TestFailure::new(format!(
+        "{} ended: {status}",
+        name.to_string_lossy()
+    )))
 }
 
 fn run() -> TestResult {
@@ -107,7 +110,7 @@ fn run() -> TestResult {
         .enable_all()
         .build()?;
     let plane = runtime.block_on(PrivateControlPlane::start())?;
-    let kubeconfig = plane.kubeconfig(&Identity::administrator("developer"))?;
+    let kubeconfig = plane.kubeconfig(&User::administrator("developer"))?;
     writeln!(io::stdout(), "export KUBECONFIG={}", kubeconfig.display())?;
     io::copy(&mut io::stdin(), &mut io::sink())?;
     Ok(())

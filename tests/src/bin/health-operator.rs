@@ -1,9 +1,9 @@
-//! An operator that can be made to misbehave, for tests of its health checks.
+//! An operator for tests of health endpoints; objects and variables make it block or fail.
 //!
 //! `HEALTH_GROUP` is the API group of the widgets. `HEALTH_STUCK_AFTER`, `HEALTH_PROBE_CACHE` and
-//! `HEALTH_CONNECT_TIMEOUT` are settings in seconds. `HEALTH_SICK` names a file: while it is there, a probe handler fails.
-//! `HEALTH_WEBHOOK` makes the operator serve a webhook, on loopback or, if it is `auto`, as it sees
-//! fit; `HEALTH_LEASE` names a lease.
+//! `HEALTH_CONNECT_TIMEOUT` are settings in seconds. While the file `HEALTH_FAILURE_FILE` exists, a probe handler
+//! fails. `HEALTH_WEBHOOK` makes the operator serve a webhook, on loopback or, if it is `auto`, on the
+//! detected host; `HEALTH_LEASE` names a lease.
 
 use std::env;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use kopf_runtime::admission::{Server, Webhooks};
 use kopf_runtime::prelude::*;
 use kopf_runtime::{
     ChangeHandler, DaemonHandler, EventHandler, HookHandler, Hooks, Index, IndexHandler,
-    LeaderElectionSettings, On, Operator, ProbeContext, Resource, ResourceSpec, Scope, Settings,
-    StatusSubresource, TextTest, TimerHandler, WebhookHandler,
+    LeaderElectionSettings, On, Operator, ProbeContext, Resource, ResourceHandlers, ResourceSpec,
+    Scope, Settings, StatusSubresource, TextTest, TimerHandler, WebhookHandler,
 };
 
 /// More tasks than the runtime has threads.
-const HOGS: usize = 16;
+const BLOCKING_TASKS: usize = 16;
 
 /// Widgets by their names.
 struct ByName;
@@ -31,13 +31,13 @@ impl Index for ByName {
     const NAME: &'static str = "by_name";
 }
 
-struct Patient {
-    sick: Option<PathBuf>,
-    asked: AtomicU64,
+struct HealthHandlers {
+    failure_file: Option<PathBuf>,
+    calls: AtomicU64,
 }
 
-impl Patient {
-    /// Does what `spec.do` says.
+impl HealthHandlers {
+    /// Waits, blocks or fails as `spec.do` says.
     async fn work(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
         let seconds = Duration::from_secs(cx.raw()["spec"]["seconds"].as_u64().unwrap_or(1));
         match cx.raw()["spec"]["do"].as_str() {
@@ -47,7 +47,7 @@ impl Patient {
             }
             Some("block") => {
                 info!("blocking all threads");
-                for _ in 0..HOGS {
+                for _ in 0..BLOCKING_TASKS {
                     tokio::spawn(async move { std::thread::sleep(seconds) });
                 }
             }
@@ -61,13 +61,13 @@ impl Patient {
     }
 
     async fn count(&self, cx: &mut ProbeContext) -> HandlerResult {
-        cx.set_result(&self.asked.fetch_add(1, Ordering::Relaxed))?;
+        cx.set_result(&self.calls.fetch_add(1, Ordering::Relaxed))?;
         Ok(())
     }
 
-    async fn well(&self) -> HandlerResult {
-        match &self.sick {
-            Some(file) if file.exists() => Err(HandlerError::permanent("I do not feel well")),
+    async fn fail_if_file_exists(&self) -> HandlerResult {
+        match &self.failure_file {
+            Some(file) if file.exists() => Err(HandlerError::permanent("the failure file exists")),
             _ => Ok(()),
         }
     }
@@ -83,21 +83,50 @@ fn main() -> ExitCode {
         scope: Scope::Namespaced,
         status: StatusSubresource::Present,
     };
-    let patient = Arc::new(Patient {
-        sick: env::var_os("HEALTH_SICK").map(PathBuf::from),
-        asked: AtomicU64::new(0),
+    let handlers = Arc::new(HealthHandlers {
+        failure_file: env::var_os("HEALTH_FAILURE_FILE").map(PathBuf::from),
+        calls: AtomicU64::new(0),
     });
-    let attended = ("attended", TextTest::Present);
-    let mut widgets = Resource::<Value, Patient>::new(spec, &patient)
-        .change(ChangeHandler::new("work", On::create()), |patient, cx| {
-            Box::pin(patient.work(cx))
+    let probes = Hooks::new(&handlers)
+        .probe(HookHandler::new("count"), |handlers, cx| {
+            Box::pin(handlers.count(cx))
         })
-        .event(EventHandler::new("seen"), |_, _| Box::pin(async { Ok(()) }))
+        .probe(HookHandler::new("file_check"), |handlers, _| {
+            Box::pin(handlers.fail_if_file_exists())
+        });
+    let mut webhooks = Webhooks::default().managed(spec.group);
+    if env::var("HEALTH_WEBHOOK").is_ok_and(|it| it != "auto") {
+        webhooks = webhooks.server(Server::local("localhost"));
+    }
+    let mut operator = Operator::new("health-operator")
+        .resource(widgets(spec, &handlers))
+        .webhooks(webhooks)
+        .settings(settings())
+        .handlers(probes.build());
+    if let Ok(lease) = env::var("HEALTH_LEASE") {
+        operator = operator.leader_election(LeaderElectionSettings {
+            name: Some(lease),
+            ..LeaderElectionSettings::default()
+        });
+    }
+    operator.main()
+}
+
+/// Widgets with one handler of each kind.
+fn widgets(spec: ResourceSpec, handlers: &Arc<HealthHandlers>) -> ResourceHandlers {
+    let labelled = ("background", TextTest::Present);
+    let mut widgets = Resource::<Value, HealthHandlers>::new(spec, handlers)
+        .change(ChangeHandler::new("work", On::create()), |handlers, cx| {
+            Box::pin(handlers.work(cx))
+        })
+        .event(EventHandler::new("observe"), |_, _| {
+            Box::pin(async { Ok(()) })
+        })
         .index(ByName, IndexHandler::new(), |_, cx| {
             Box::pin(async move { Ok(vec![(cx.name().to_owned(), ())]) })
         })
         .daemon(
-            DaemonHandler::new("guard").label(attended.0, attended.1.clone()),
+            DaemonHandler::new("wait").label(labelled.0, labelled.1.clone()),
             |_, cx| {
                 Box::pin(async move {
                     cx.stop().wait().await;
@@ -106,7 +135,7 @@ fn main() -> ExitCode {
             },
         )
         .timer(
-            TimerHandler::every("tick", Duration::from_secs(1)).label(attended.0, attended.1),
+            TimerHandler::every("tick", Duration::from_secs(1)).label(labelled.0, labelled.1),
             |_, _| Box::pin(async { Ok(()) }),
         );
     if env::var_os("HEALTH_WEBHOOK").is_some() {
@@ -119,6 +148,11 @@ fn main() -> ExitCode {
             })
         });
     }
+    widgets.build()
+}
+
+/// The default settings with the values of environment variables.
+fn settings() -> Settings {
     let mut settings = Settings::default();
     let tuned = [
         ("HEALTH_STUCK_AFTER", &mut settings.health.stuck_after),
@@ -133,27 +167,5 @@ fn main() -> ExitCode {
             *setting = Duration::from_secs(seconds);
         }
     }
-    let probes = Hooks::new(&patient)
-        .probe(HookHandler::new("count"), |patient, cx| {
-            Box::pin(patient.count(cx))
-        })
-        .probe(HookHandler::new("well"), |patient, _| {
-            Box::pin(patient.well())
-        });
-    let mut webhooks = Webhooks::default().managed(spec.group);
-    if env::var("HEALTH_WEBHOOK").is_ok_and(|it| it != "auto") {
-        webhooks = webhooks.server(Server::local("localhost"));
-    }
-    let mut operator = Operator::new("health-operator")
-        .resource(widgets.build())
-        .webhooks(webhooks)
-        .settings(settings)
-        .handlers(probes.build());
-    if let Ok(lease) = env::var("HEALTH_LEASE") {
-        operator = operator.leader_election(LeaderElectionSettings {
-            name: Some(lease),
-            ..LeaderElectionSettings::default()
-        });
-    }
-    operator.main()
+    settings
 }

@@ -1,9 +1,9 @@
-//! An operator for tests with several of them: its handler works in small steps and tells the log
-//! when each was made, so that it can be seen afterwards who did what when.
+//! An operator for tests with several replicas: its handler works in small steps and logs the time of
+//! each.
 //!
 //! `REPLICA_GROUP` is the API group of the widgets. `REPLICA_LEASE` names the lease, if any.
-//! `REPLICA_LIFETIME`, `REPLICA_TIES`, `REPLICA_STEALTH` and `REPLICA_CLOCK` are about the peering
-//! and the clock.
+//! `REPLICA_LIFETIME`, `REPLICA_TIES`, `REPLICA_STEALTH` and `REPLICA_CLOCK` are settings of
+//! peering and of the clock.
 
 use std::env;
 use std::process::ExitCode;
@@ -16,33 +16,33 @@ use kopf_runtime::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-struct Replica {
+struct ReplicaHandlers {
     name: String,
 }
 
-/// Tells when a piece of work ends, however it ends.
-struct Piece {
+/// Logs the start and the end of the work on an object, also of cancelled work.
+struct WorkLog {
     object: String,
     finished: bool,
 }
 
-impl Replica {
+impl ReplicaHandlers {
     /// Works for `spec.steps` times ten milliseconds.
     async fn work(&self, cx: &mut ChangeContext<Value>) -> HandlerResult {
-        let mut piece = Piece::begin(cx.name());
+        let mut work_log = WorkLog::begin(cx.name());
         for _ in 0..cx.raw()["spec"]["steps"].as_u64().unwrap_or(1) {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            tell("STEP", &piece.object);
+            log_step("STEP", &work_log.object);
         }
-        piece.finished = true;
+        work_log.finished = true;
         cx.patch().status(json!({"by": self.name}));
         Ok(())
     }
 }
 
-impl Piece {
+impl WorkLog {
     fn begin(object: &str) -> Self {
-        tell("BEGIN", object);
+        log_step("BEGIN", object);
         Self {
             object: object.to_owned(),
             finished: false,
@@ -50,16 +50,15 @@ impl Piece {
     }
 }
 
-impl Drop for Piece {
+impl Drop for WorkLog {
     fn drop(&mut self) {
-        tell(if self.finished { "FINISH" } else { "CUT" }, &self.object);
+        log_step(if self.finished { "FINISH" } else { "CUT" }, &self.object);
     }
 }
 
-/// One line for the test: what, about which object, and when on the clock that all processes of
-/// the machine share and that never jumps.
+/// Logs a line for the test: the step, the object, and the time of the machine's monotonic clock.
 #[expect(clippy::print_stderr, reason = "the log of the operator is for people")]
-fn tell(what: &str, object: &str) {
+fn log_step(what: &str, object: &str) {
     let now = clock_gettime(ClockId::Monotonic);
     eprintln!("NOTE {what} {object} {}.{:09}", now.tv_sec, now.tv_nsec);
 }
@@ -79,21 +78,21 @@ fn main() -> ExitCode {
         status: StatusSubresource::Present,
     };
     let name = env::var("REPLICA_NAME").unwrap_or_else(|_| "ours".to_owned());
-    let replica = Arc::new(Replica { name: name.clone() });
-    let widgets = Resource::<Value, Replica>::new(spec, &replica)
+    let handlers = Arc::new(ReplicaHandlers { name: name.clone() });
+    let widgets = Resource::<Value, ReplicaHandlers>::new(spec, &handlers)
         .change(
             ChangeHandler::new("work", On::create().or(On::update())),
-            |replica, cx| Box::pin(replica.work(cx)),
+            |handlers, cx| Box::pin(handlers.work(cx)),
         )
         .change(ChangeHandler::new("resumed", On::resume()), |_, cx| {
             Box::pin(async move {
-                tell("RESUME", cx.name());
+                log_step("RESUME", cx.name());
                 Ok(())
             })
         })
-        .event(EventHandler::new("seen"), |_, cx| {
+        .event(EventHandler::new("observe"), |_, cx| {
             Box::pin(async move {
-                tell(&cx.event_type().to_string(), cx.name());
+                log_step(&cx.event_type().to_string(), cx.name());
                 Ok(())
             })
         })

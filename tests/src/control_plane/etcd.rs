@@ -1,4 +1,4 @@
-//! The two things that a test asks etcd itself, through its JSON gateway.
+//! Compacts etcd through its JSON gateway.
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -11,7 +11,7 @@ pub(super) async fn compact(url: &str) -> Result<(), String> {
     let status = post(url, "/v3/maintenance/status", &json!({})).await?;
     let revision = &status["header"]["revision"];
     if !revision.is_string() {
-        return Err(format!("etcd tells no revision: {status}"));
+        return Err(format!("etcd reports no revision: {status}"));
     }
     post(
         url,
@@ -23,7 +23,7 @@ pub(super) async fn compact(url: &str) -> Result<(), String> {
 }
 
 async fn post(url: &str, path: &str, body: &Value) -> Result<Value, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("ask etcd for {path}: {error}");
+    let failed = |error: &dyn std::fmt::Display| format!("request {path} from etcd: {error}");
     let authority = url.trim_start_matches("http://");
     let stream = TcpStream::connect(authority)
         .await
@@ -42,7 +42,7 @@ async fn post(url: &str, path: &str, body: &Value) -> Result<Value, String> {
         .await
         .map_err(|error| failed(&error))?;
     let status = response.status();
-    let answer = response
+    let response = response
         .into_body()
         .collect()
         .await
@@ -52,8 +52,8 @@ async fn post(url: &str, path: &str, body: &Value) -> Result<Value, String> {
     if !status.is_success() {
         return Err(failed(&format!(
             "{status}: {}",
-            String::from_utf8_lossy(&answer)
+            String::from_utf8_lossy(&response)
         )));
     }
-    serde_json::from_slice(&answer).map_err(|error| failed(&error))
+    serde_json::from_slice(&response).map_err(|error| failed(&error))
 }

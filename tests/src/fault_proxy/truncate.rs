@@ -1,4 +1,4 @@
-//! A body that breaks in the middle of a line.
+//! A response body that ends with an error in the middle of a line.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,16 +6,16 @@ use std::task::{Context, Poll, ready};
 use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Frame};
 
-use super::{Body, BoxError, Cut};
+use super::{BodyError, ConnectionCut, ProxyBody};
 
 enum Truncated {
-    Passing { body: Body, lines_left: usize },
+    Passing { body: ProxyBody, lines_left: usize },
     Cutting,
     Over,
 }
 
 /// Passes this many lines and half of the next one, and then fails.
-pub(super) fn after_lines(body: Body, lines: usize) -> Body {
+pub(super) fn after_lines(body: ProxyBody, lines: usize) -> ProxyBody {
     Truncated::Passing {
         body,
         lines_left: lines,
@@ -23,7 +23,7 @@ pub(super) fn after_lines(body: Body, lines: usize) -> Body {
     .boxed_unsync()
 }
 
-/// How much of `data` is passed on, and whether that is all that ever is.
+/// The part of `data` to pass on, and whether the body ends after it.
 fn split(data: &Bytes, lines_left: &mut usize) -> (Bytes, bool) {
     let mut start = 0;
     while *lines_left > 0 {
@@ -48,17 +48,17 @@ fn split(data: &Bytes, lines_left: &mut usize) -> (Bytes, bool) {
 
 impl hyper::body::Body for Truncated {
     type Data = Bytes;
-    type Error = BoxError;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut *self {
             Self::Over => Poll::Ready(None),
             Self::Cutting => {
                 *self = Self::Over;
-                Poll::Ready(Some(Err(Box::new(Cut))))
+                Poll::Ready(Some(Err(Box::new(ConnectionCut))))
             }
             Self::Passing { body, lines_left } => {
                 let Some(frame) = ready!(Pin::new(body).poll_frame(context)?) else {
@@ -84,14 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_after_the_last_whole_one_is_cut_in_its_middle() {
+    fn the_line_after_the_last_complete_one_is_cut_in_its_middle() {
         let mut left = 1;
         let (passed, cut) = split(&Bytes::from("first\nsecond\n"), &mut left);
         assert_eq!((&passed[..], cut), (&b"first\nsec"[..], true));
     }
 
     #[test]
-    fn whole_lines_pass_even_in_pieces() {
+    fn complete_lines_pass_even_in_several_frames() {
         let mut left = 1;
         assert_eq!(
             split(&Bytes::from("fir"), &mut left),

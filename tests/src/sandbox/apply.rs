@@ -1,4 +1,4 @@
-//! Applying one object, and waiting for a definition to be served.
+//! Applies one object, and waits until a CustomResourceDefinition is served.
 
 use std::sync::Arc;
 
@@ -7,30 +7,33 @@ use kube::core::GroupVersionKind;
 use kube::discovery::{self, Scope};
 use serde_json::Value;
 
-use super::{Objects, Place, eventually, lock};
-use crate::failure::Failure;
+use super::{Objects, SandboxState, eventually, lock};
+use crate::test_failure::TestFailure;
 
-/// Who owns the fields that tests apply.
+/// The field manager of applied objects.
 const FIELD_MANAGER: &str = "kopf-tests";
 
-/// How long an applied definition stays.
+/// The lifetime of an applied CustomResourceDefinition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stay {
-    WithTheSandbox,
-    WithTheControlPlane,
+pub(super) enum DefinitionLifetime {
+    /// Deleted with the sandbox.
+    Sandbox,
+    /// Kept as long as the control plane runs.
+    ControlPlane,
 }
 
-/// Applies an object, and waits until it is served if it is a definition.
+/// Applies an object, and waits until it is served if it is a CustomResourceDefinition.
 pub(super) async fn apply_one(
-    place: &Arc<Place>,
+    state: &Arc<SandboxState>,
     object: DynamicObject,
-    stay: Stay,
-) -> Result<DynamicObject, Failure> {
-    let nameless = || Failure::new("an applied object needs apiVersion, kind and metadata.name");
+    lifetime: DefinitionLifetime,
+) -> Result<DynamicObject, TestFailure> {
+    let nameless =
+        || TestFailure::new("an applied object needs apiVersion, kind and metadata.name");
     let types = object.types.clone().ok_or_else(nameless)?;
     let name = object.metadata.name.clone().ok_or_else(nameless)?;
     let gvk = GroupVersionKind::try_from(&types)?;
-    let (resource, capabilities) = discovery::pinned_kind(&place.client, &gvk).await?;
+    let (resource, capabilities) = discovery::pinned_kind(&state.client, &gvk).await?;
     let namespace = match capabilities.scope {
         Scope::Cluster => None,
         Scope::Namespaced => Some(
@@ -38,18 +41,18 @@ pub(super) async fn apply_one(
                 .metadata
                 .namespace
                 .clone()
-                .unwrap_or_else(|| place.namespace.clone()),
+                .unwrap_or_else(|| state.namespace.clone()),
         ),
     };
-    let objects = Objects::new(Arc::clone(place), resource, namespace);
+    let objects = Objects::new(Arc::clone(state), resource, namespace);
     let is_definition = gvk.kind == "CustomResourceDefinition";
-    if is_definition && stay == Stay::WithTheSandbox {
-        lock(&place.definitions).insert(name.clone());
+    if is_definition && lifetime == DefinitionLifetime::Sandbox {
+        lock(&state.definitions).insert(name.clone());
     }
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let patch = Patch::Apply(&object);
     let applied = match objects.api().patch(&name, &params, &patch).await {
-        // Somebody else has just created it.
+        // Another process has just created it.
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
             objects.api().patch(&name, &params, &patch).await?
         }
@@ -59,7 +62,7 @@ pub(super) async fn apply_one(
         let established = objects
             .wait_until(&name, "it is established", is_established)
             .await?;
-        until_served(place, &established.data).await?;
+        until_served(state, &established.data).await?;
         return Ok(established);
     }
     Ok(applied)
@@ -75,9 +78,9 @@ fn is_established(definition: &DynamicObject) -> bool {
         })
 }
 
-/// Waits until discovery tells of every served version and its objects can be listed, which comes
-/// a moment after the definition is established.
-async fn until_served(place: &Place, definition: &Value) -> Result<(), Failure> {
+/// Waits until discovery has every served version and its objects can be listed, a moment after
+/// the definition is established.
+async fn until_served(state: &SandboxState, definition: &Value) -> Result<(), TestFailure> {
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
@@ -86,17 +89,16 @@ async fn until_served(place: &Place, definition: &Value) -> Result<(), Failure> 
             continue;
         }
         let gvk = GroupVersionKind::gvk(&group, &text(&version["name"]), &kind);
-        eventually(
-            "a definition that is established is also served",
-            async || list_one(place, &gvk).await.ok(),
-        )
+        eventually("an established definition is served", async || {
+            list_one(state, &gvk).await.ok()
+        })
         .await?;
     }
     Ok(())
 }
 
-async fn list_one(place: &Place, gvk: &GroupVersionKind) -> kube::Result<()> {
-    let (resource, _) = discovery::pinned_kind(&place.client, gvk).await?;
-    let all: Api<DynamicObject> = Api::all_with(place.client.clone(), &resource);
+async fn list_one(state: &SandboxState, gvk: &GroupVersionKind) -> kube::Result<()> {
+    let (resource, _) = discovery::pinned_kind(&state.client, gvk).await?;
+    let all: Api<DynamicObject> = Api::all_with(state.client.clone(), &resource);
     all.list(&ListParams::default().limit(1)).await.map(drop)
 }

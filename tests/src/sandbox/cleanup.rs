@@ -1,4 +1,4 @@
-//! Removing what a sandbox made, also when its test panics.
+//! Deletes a sandbox's namespace, definitions and files, also when its test panics.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,23 +13,23 @@ use kube::core::GroupVersionKind;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{Place, lock};
+use super::{SandboxState, lock};
 use crate::control_plane::ControlPlane;
-use crate::failure::Failure;
-use crate::identity::Identity;
+use crate::test_failure::TestFailure;
+use crate::user::User;
 
-/// A control plane that the test has broken must not hold up the others.
-const CLEAN_WITHIN: Duration = Duration::from_secs(10);
+/// Short, because the test may have broken the control plane.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Drop for Place {
+impl Drop for SandboxState {
     fn drop(&mut self) {
         if !self.plane.outlives_its_test() {
             return;
         }
         let definitions = std::mem::take(&mut *lock(&self.definitions));
-        let (plane, identity, namespace) = (
+        let (plane, user, namespace) = (
             self.plane.clone(),
-            self.identity.clone(),
+            self.user.clone(),
             self.namespace.clone(),
         );
         // The runtime of the test is busy with this very drop, and may be ending.
@@ -40,17 +40,17 @@ impl Drop for Place {
             else {
                 return;
             };
-            // What is left here goes with the control plane.
+            // On an error, the rest is removed with the control plane.
             let _ = runtime.block_on(async {
                 timeout(
-                    CLEAN_WITHIN,
-                    clean(&plane, &identity, &namespace, &definitions),
+                    CLEANUP_TIMEOUT,
+                    clean(&plane, &user, &namespace, &definitions),
                 )
                 .await
             });
         });
         let _ = cleaning.join();
-        // Only now, because the cleaning itself needs a kubeconfig.
+        // Last, because the cleaning itself needs a kubeconfig.
         let _ = remove_files_of(&self.namespace, &self.plane.scratch());
     }
 }
@@ -67,12 +67,12 @@ fn remove_files_of(namespace: &str, folder: &Path) -> io::Result<()> {
 
 async fn clean(
     plane: &ControlPlane,
-    identity: &Identity,
+    user: &User,
     namespace: &str,
     definitions: &BTreeSet<String>,
-) -> Result<(), Failure> {
+) -> Result<(), TestFailure> {
     // The client of the test belongs to a runtime that may have ended.
-    let client = plane.client(identity).await?;
+    let client = plane.client(user).await?;
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces
         .delete(namespace, &DeleteParams::background())
@@ -83,7 +83,7 @@ async fn clean(
     Ok(())
 }
 
-/// Removes a definition and its objects, whatever finalizers they still have.
+/// Deletes a definition and its objects, and removes the finalizers of those.
 async fn remove_definition(client: &Client, name: &str) -> kube::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let definition = definitions.get(name).await?;
@@ -109,8 +109,10 @@ async fn remove_definition(client: &Client, name: &str) -> kube::Result<()> {
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
                 None => objects.clone(),
             };
-            let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-            objects.patch(&name, &PatchParams::default(), &free).await?;
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            objects
+                .patch(&name, &PatchParams::default(), &patch)
+                .await?;
         }
     }
     Ok(())

@@ -7,39 +7,43 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParam
 use serde_json::{Value, json};
 
 use super::wait::{self, Wait};
-use super::{PATIENCE, Place};
-use crate::failure::Failure;
+use super::{DEFAULT_TIMEOUT, SandboxState};
+use crate::test_failure::TestFailure;
 
-/// The objects of one kind, in the sandbox's namespace unless the kind has none.
+/// The objects of one kind, in the sandbox's namespace unless the kind is cluster-scoped.
 #[derive(Clone)]
 pub struct Objects {
-    place: Arc<Place>,
+    state: Arc<SandboxState>,
     resource: ApiResource,
     api: Api<DynamicObject>,
-    patience: Duration,
+    limit: Duration,
 }
 
 // === impl Objects ===
 
 impl Objects {
-    pub(super) fn new(place: Arc<Place>, resource: ApiResource, namespace: Option<String>) -> Self {
-        let client = place.client.clone();
+    pub(super) fn new(
+        state: Arc<SandboxState>,
+        resource: ApiResource,
+        namespace: Option<String>,
+    ) -> Self {
+        let client = state.client.clone();
         let api = match namespace {
             Some(namespace) => Api::namespaced_with(client, &namespace, &resource),
             None => Api::all_with(client, &resource),
         };
         Self {
-            place,
+            state,
             resource,
             api,
-            patience: PATIENCE,
+            limit: DEFAULT_TIMEOUT,
         }
     }
 
-    /// The same objects, waited for at most this long.
+    /// The same objects with another time limit of waits.
     #[must_use]
-    pub fn within(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.limit = limit;
         self
     }
 
@@ -53,7 +57,7 @@ impl Objects {
         self
     }
 
-    /// The client's view, for whatever this type does not offer.
+    /// The underlying API of kube.
     pub fn api(&self) -> &Api<DynamicObject> {
         &self.api
     }
@@ -98,7 +102,7 @@ impl Objects {
             .await
     }
 
-    /// Asks for the deletion of an object.
+    /// Requests the deletion of an object.
     pub async fn delete(&self, name: &str) -> kube::Result<()> {
         self.api
             .delete(name, &DeleteParams::background())
@@ -106,62 +110,62 @@ impl Objects {
             .map(drop)
     }
 
-    /// Waits until the object is there and `holds` says so. A failure shows the object, its events
-    /// and the logs of the operators.
+    /// Waits until the object exists and `holds` is true. A failure shows the object, its events and
+    /// the logs of the operators.
     #[track_caller]
     pub fn wait_until(
         &self,
         name: &str,
         what: &str,
         holds: impl FnMut(&DynamicObject) -> bool,
-    ) -> impl Future<Output = Result<DynamicObject, Failure>> {
-        let failure = Failure::here();
+    ) -> impl Future<Output = Result<DynamicObject, TestFailure>> {
+        let failure = TestFailure::at_caller();
         async move {
             let wait = self.wait_for(name);
             self.wait(failure, &wait, what, holds).await
         }
     }
 
-    /// The same for a state that may last a moment only: none from `earlier` on is missed.
+    /// The same for a state that may be short: checks every state from `earlier` on.
     #[track_caller]
     pub fn wait_from(
         &self,
         earlier: DynamicObject,
         what: &str,
         holds: impl FnMut(&DynamicObject) -> bool,
-    ) -> impl Future<Output = Result<DynamicObject, Failure>> {
-        let failure = Failure::here();
+    ) -> impl Future<Output = Result<DynamicObject, TestFailure>> {
+        let failure = TestFailure::at_caller();
         async move {
             let name = earlier.metadata.name.clone().unwrap_or_default();
             let mut wait = self.wait_for(&name);
-            wait.from = wait::From::Earlier(Box::new(earlier));
+            wait.from = wait::WaitStart::Earlier(Box::new(earlier));
             self.wait(failure, &wait, what, holds).await
         }
     }
 
     async fn wait(
         &self,
-        failure: Failure,
+        failure: TestFailure,
         wait: &Wait<'_>,
         what: &str,
         mut holds: impl FnMut(&DynamicObject) -> bool,
-    ) -> Result<DynamicObject, Failure> {
+    ) -> Result<DynamicObject, TestFailure> {
         let name = wait.name;
         match wait::until(wait, |object| object.is_some_and(&mut holds)).await {
             Ok(Some(object)) => Ok(object),
-            Ok(None) => Err(failure.saying(format!("`{name}` was there and is gone"))),
-            Err(seen) => Err(failure.saying(self.report(name, what, seen).await)),
+            Ok(None) => Err(failure.with_message(format!("`{name}` existed and is gone"))),
+            Err(last) => Err(failure.with_message(self.report(name, what, last).await)),
         }
     }
 
-    /// Waits until there is no such object.
+    /// Waits until the object does not exist.
     #[track_caller]
-    pub fn wait_gone(&self, name: &str) -> impl Future<Output = Result<(), Failure>> {
-        let failure = Failure::here();
+    pub fn wait_gone(&self, name: &str) -> impl Future<Output = Result<(), TestFailure>> {
+        let failure = TestFailure::at_caller();
         async move {
             match wait::until(&self.wait_for(name), |object| object.is_none()).await {
                 Ok(_) => Ok(()),
-                Err(seen) => Err(failure.saying(self.report(name, "it is gone", seen).await)),
+                Err(last) => Err(failure.with_message(self.report(name, "it is gone", last).await)),
             }
         }
     }
@@ -170,17 +174,17 @@ impl Objects {
         Wait {
             api: &self.api,
             name,
-            patience: self.patience,
-            from: wait::From::Now,
+            limit: self.limit,
+            from: wait::WaitStart::Now,
         }
     }
 
-    async fn report(&self, name: &str, what: &str, seen: wait::Seen) -> String {
+    async fn report(&self, name: &str, what: &str, last: wait::LastObserved) -> String {
         let kind = &self.resource.kind;
         let title = format!(
             "{kind} `{name}`: still waiting after {} s until {what}",
-            self.patience.as_secs()
+            self.limit.as_secs()
         );
-        wait::describe(&self.place, title, name, seen).await
+        wait::describe(&self.state, title, name, last).await
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting on one object by watching it, and telling what was seen when the time is over.
+//! Waits for a condition on one object by watching it, and reports its last state at the time limit.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,114 +8,113 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
 use tokio::time::{sleep, timeout};
 
-use super::{ASK_EVERY, PATIENCE, Place, lock};
-use crate::failure::Failure;
+use super::{DEFAULT_TIMEOUT, POLL_INTERVAL, SandboxState, lock};
+use crate::test_failure::TestFailure;
 
-/// How many lines of an operator's log a failure shows.
+/// The number of log lines that a failure shows.
 const LOG_LINES: usize = 60;
 
-/// How long a failed wait may still take to collect its report.
-const REPORT_WITHIN: Duration = Duration::from_secs(5);
+/// The time limit for collecting the events of a failed wait.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Wait<'a> {
     pub(super) api: &'a Api<DynamicObject>,
     pub(super) name: &'a str,
-    pub(super) patience: Duration,
-    pub(super) from: From,
+    pub(super) limit: Duration,
+    pub(super) from: WaitStart,
 }
 
-/// Which states of the object a wait is about.
-pub(super) enum From {
-    /// The present one and those to come.
+/// The first state of the object that a wait checks.
+pub(super) enum WaitStart {
+    /// The current one.
     Now,
-    /// This one and all that came after it, however short they lasted.
+    /// This one; the wait also checks every state since.
     Earlier(Box<DynamicObject>),
 }
 
-/// What a wait had seen when its time was over.
+/// The last object and error that a wait got.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct LastObserved {
     object: Option<DynamicObject>,
     error: Option<String>,
 }
 
-/// Asks again and again until there is an answer, for what no watch tells.
+/// Polls until the result is not none, where there is no watch.
 #[track_caller]
 pub fn eventually<T>(
     what: &str,
-    mut ask: impl AsyncFnMut() -> Option<T>,
-) -> impl Future<Output = Result<T, Failure>> {
-    try_eventually(what, async move || Ok(ask().await))
+    mut poll: impl AsyncFnMut() -> Option<T>,
+) -> impl Future<Output = Result<T, TestFailure>> {
+    try_eventually(what, async move || Ok(poll().await))
 }
 
-/// The same, but a question that fails is not asked again.
+/// The same, but an error ends the polling.
 #[track_caller]
 pub fn try_eventually<T>(
     what: &str,
-    mut ask: impl AsyncFnMut() -> Result<Option<T>, Failure>,
-) -> impl Future<Output = Result<T, Failure>> {
-    let failure = Failure::here();
+    mut poll: impl AsyncFnMut() -> Result<Option<T>, TestFailure>,
+) -> impl Future<Output = Result<T, TestFailure>> {
+    let failure = TestFailure::at_caller();
     async move {
-        let asking = async {
+        let polling = async {
             loop {
-                if let Some(answer) = ask().await? {
-                    return Ok(answer);
+                if let Some(result) = poll().await? {
+                    return Ok(result);
                 }
-                sleep(ASK_EVERY).await;
+                sleep(POLL_INTERVAL).await;
             }
         };
         let over = |_| {
-            failure.saying(format!(
+            failure.with_message(format!(
                 "still waiting after {} s until {what}",
-                PATIENCE.as_secs()
+                DEFAULT_TIMEOUT.as_secs()
             ))
         };
-        timeout(PATIENCE, asking).await.map_err(over)?
+        timeout(DEFAULT_TIMEOUT, polling).await.map_err(over)?
     }
 }
 
-/// Waits until `holds`, which is asked about every state of the object, none meaning that there is
-/// no such object.
+/// Waits until `holds` is true of a state of the object; none means that the object does not exist.
 pub(super) async fn until(
     wait: &Wait<'_>,
     mut holds: impl FnMut(Option<&DynamicObject>) -> bool,
-) -> Result<Option<DynamicObject>, Seen> {
-    let mut seen = Seen::default();
-    let mut missed_none = match &wait.from {
-        From::Now => None,
-        From::Earlier(earlier) => {
-            seen.object = Some((**earlier).clone());
-            if holds(seen.object.as_ref()) {
-                return Ok(seen.object);
+) -> Result<Option<DynamicObject>, LastObserved> {
+    let mut last = LastObserved::default();
+    let mut from_version = match &wait.from {
+        WaitStart::Now => None,
+        WaitStart::Earlier(earlier) => {
+            last.object = Some((**earlier).clone());
+            if holds(last.object.as_ref()) {
+                return Ok(last.object);
             }
             earlier.metadata.resource_version.clone()
         }
     };
     let watching = async {
         loop {
-            let followed = match missed_none.take() {
-                Some(version) => watch(wait, &version, &mut seen.object, &mut holds).await,
-                None => follow(wait, &mut seen.object, &mut holds).await,
+            let followed = match from_version.take() {
+                Some(version) => watch(wait, &version, &mut last.object, &mut holds).await,
+                None => list_and_watch(wait, &mut last.object, &mut holds).await,
             };
             match followed {
                 Ok(true) => return,
-                // The server ended the watch, which it may do at any time.
-                Ok(false) => seen.error = None,
+                // The API server may end a watch at any time.
+                Ok(false) => last.error = None,
                 Err(error) => {
-                    seen.error = Some(error.to_string());
-                    sleep(ASK_EVERY).await;
+                    last.error = Some(error.to_string());
+                    sleep(POLL_INTERVAL).await;
                 }
             }
         }
     };
-    match timeout(wait.patience, watching).await {
-        Ok(()) => Ok(seen.object),
-        Err(_) => Err(seen),
+    match timeout(wait.limit, watching).await {
+        Ok(()) => Ok(last.object),
+        Err(_) => Err(last),
     }
 }
 
-/// Lists and then watches the object; says whether the condition held before the watch ended.
-async fn follow(
+/// Lists and then watches the object; whether the condition held before the watch ended.
+async fn list_and_watch(
     wait: &Wait<'_>,
     current: &mut Option<DynamicObject>,
     holds: &mut impl FnMut(Option<&DynamicObject>) -> bool,
@@ -133,7 +132,7 @@ async fn follow(
     watch(wait, &version, current, holds).await
 }
 
-/// Watches the object from a version on; says whether the condition held before the watch ended.
+/// Watches the object from a resource version on; whether the condition held before the watch ended.
 async fn watch(
     wait: &Wait<'_>,
     version: &str,
@@ -157,39 +156,44 @@ async fn watch(
     Ok(false)
 }
 
-/// Everything that helps to see why a wait failed.
-pub(super) async fn describe(place: &Place, title: String, name: &str, seen: Seen) -> String {
+/// The report of a failed wait: the object, the last error, its events, the logs of the operators.
+pub(super) async fn describe(
+    state: &SandboxState,
+    title: String,
+    name: &str,
+    last: LastObserved,
+) -> String {
     let mut text = title;
     // Writing to a string cannot fail.
-    let _ = match seen.object {
-        None => write!(text, "\n--- the object: there is none"),
+    let _ = match last.object {
+        None => write!(text, "\n--- the object does not exist"),
         Some(mut object) => {
             object.metadata.managed_fields = None;
             let yaml = serde_saphyr::to_string(&object).unwrap_or_else(|error| error.to_string());
             write!(text, "\n--- the object:\n{}", yaml.trim_end())
         }
     };
-    if let Some(error) = seen.error {
+    if let Some(error) = last.error {
         let _ = write!(text, "\n--- the last error: {error}");
     }
-    let events = timeout(REPORT_WITHIN, events_of(place, name)).await;
+    let events = timeout(REPORT_TIMEOUT, events_of(state, name)).await;
     let _ = match events {
         Ok(Ok(lines)) if lines.is_empty() => write!(text, "\n--- its events: none"),
         Ok(Ok(lines)) => write!(text, "\n--- its events:\n{}", lines.join("\n")),
-        Ok(Err(error)) => write!(text, "\n--- its events are not to be had: {error}"),
+        Ok(Err(error)) => write!(text, "\n--- its events cannot be listed: {error}"),
         Err(_) => write!(
             text,
-            "\n--- its events are not to be had: the server does not answer"
+            "\n--- its events cannot be listed: the API server does not answer"
         ),
     };
-    for log in lock(&place.logs).iter() {
+    for log in lock(&state.logs).iter() {
         let _ = write!(text, "\n--- the operator's log:\n{}", log.tail(LOG_LINES));
     }
     text
 }
 
-async fn events_of(place: &Place, name: &str) -> kube::Result<Vec<String>> {
-    let events: Api<Event> = Api::namespaced(place.client.clone(), &place.namespace);
+async fn events_of(state: &SandboxState, name: &str) -> kube::Result<Vec<String>> {
+    let events: Api<Event> = Api::namespaced(state.client.clone(), &state.namespace);
     let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
     let list = events.list(&about).await?;
     Ok(list

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kopf_tests::{Failure, TestResult, program};
+use kopf_tests::{TestFailure, TestResult, workspace};
 use tempfile::TempDir;
 
 /// A user may have to write this many times the lines of the original, and not more.
@@ -169,8 +169,8 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Counts an example; the original's side is as the page has it.
-fn count(generator: &Path, stated: &Row) -> Result<Row, Failure> {
-    let example = program::workspace().join("examples").join(&stated.example);
+fn count(generator: &Path, stated: &Row) -> Result<Row, TestFailure> {
+    let example = workspace::root().join("examples").join(&stated.example);
     let manifest = example.join("kopf.yaml");
     let folder = TempDir::new()?;
     let (given, stubs) = (folder.path().join("given"), folder.path().join("stubs"));
@@ -227,8 +227,8 @@ fn count(generator: &Path, stated: &Row) -> Result<Row, Failure> {
 
 #[test]
 fn an_operator_takes_hardly_more_lines_than_its_python_original() -> TestResult {
-    let generator = program::build("kopf-gen")?;
-    let page = fs::read_to_string(program::workspace().join(PAGE))?;
+    let generator = workspace::build_program("kopf-gen")?;
+    let page = fs::read_to_string(workspace::root().join(PAGE))?;
     let stated: Vec<&str> = page
         .lines()
         .filter(|line| Row::parse(line).is_some())
@@ -237,7 +237,7 @@ fn an_operator_takes_hardly_more_lines_than_its_python_original() -> TestResult 
         .iter()
         .filter_map(|line| Row::parse(line))
         .map(|row| count(&generator, &row))
-        .collect::<Result<_, Failure>>()?;
+        .collect::<Result<_, TestFailure>>()?;
     let counted: Vec<String> = rows.iter().map(Row::to_string).collect();
     let total = Total::of(&rows).to_string();
     assert!(
@@ -245,7 +245,7 @@ fn an_operator_takes_hardly_more_lines_than_its_python_original() -> TestResult 
         "{PAGE} should say:\n{}\n{total}",
         counted.join("\n")
     );
-    for entry in fs::read_dir(program::workspace().join("examples"))? {
+    for entry in fs::read_dir(workspace::root().join("examples"))? {
         let name = entry?.file_name();
         let has_original = name != "18-selection";
         let has_row = rows.iter().any(|row| name == *row.example);

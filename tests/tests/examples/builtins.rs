@@ -1,27 +1,27 @@
-//! `10-builtins`: Pods live for a while, except those of the system.
+//! `10-builtins`: Pods are deleted after a while, except in `kube-system`.
 
 use k8s_openapi::api::core::v1::Pod;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kopf_tests::{TestResult, eventually};
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
-use crate::stage::{Stage, count};
+use crate::fixture::{ExampleFixture, count};
 
 #[tokio::test]
-async fn pods_live_for_a_while_and_those_of_the_system_are_left_alone() -> TestResult {
-    let stage = Stage::open("10-builtins", "builtins-operator").await?;
+async fn pods_are_deleted_after_a_while_except_in_kube_system() -> TestResult {
+    let fixture = ExampleFixture::open("10-builtins", "builtins-operator").await?;
     let spec = json!({"containers": [{"name": "the-only-one", "image": "busybox"}]});
-    let system: Api<Pod> = Api::namespaced(stage.sandbox.client(), "kube-system");
-    let metadata = json!({"name": stage.sandbox.namespace()});
+    let system: Api<Pod> = Api::namespaced(fixture.sandbox.client(), "kube-system");
+    let metadata = json!({"name": fixture.sandbox.namespace()});
     let protected: Pod = serde_json::from_value(json!({"metadata": metadata, "spec": spec}))?;
     let protected = system.create(&PostParams::default(), &protected).await?;
-    let pods = stage.sandbox.objects("v1", "Pod").await?;
+    let pods = fixture.sandbox.objects("v1", "Pod").await?;
     pods.create("before", json!({"spec": spec})).await?;
 
     let start = || {
-        stage.start_with(
+        fixture.start_with(
             &["--namespace", "kube-system"],
             &[("POD_LIFE_SECONDS", "3")],
         )
@@ -38,10 +38,10 @@ async fn pods_live_for_a_while_and_those_of_the_system_are_left_alone() -> TestR
     );
 
     let operator = start()?;
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     pods.wait_gone("before").await?;
     pods.wait_gone("kopf-pod-1").await?;
-    eventually("both killings are told", async || {
+    eventually("both deletions are logged", async || {
         (count(&operator, "=== Pod killing happens NOW!") == 2).then_some(())
     })
     .await?;

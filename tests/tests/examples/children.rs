@@ -1,21 +1,21 @@
-//! `02-children`: a Pod for each object, which goes when the object goes.
+//! `02-children`: a Pod for each object, deleted with the object.
 
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kopf_tests::{TestResult, eventually};
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage, is_handled};
+use crate::fixture::{EXAMPLE, ExampleFixture, is_handled};
 
 #[tokio::test]
-async fn a_pod_is_made_for_an_object_and_collected_with_it() -> TestResult {
-    let stage = Stage::open("02-children", "children-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let pods = stage.sandbox.objects("v1", "Pod").await?;
-    let operator = stage.start()?;
+async fn a_pod_is_created_for_an_object_and_garbage_collected_with_it() -> TestResult {
+    let fixture = ExampleFixture::open("02-children", "children-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let pods = fixture.sandbox.objects("v1", "Pod").await?;
+    let operator = fixture.start()?;
 
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     let parent = examples
         .wait_until(EXAMPLE, "it is handled", is_handled)
         .await?;
@@ -42,7 +42,7 @@ async fn a_pod_is_made_for_an_object_and_collected_with_it() -> TestResult {
     );
 
     examples.delete(EXAMPLE).await?;
-    eventually("the Pod is collected", async || {
+    eventually("the Pod is garbage-collected", async || {
         let left = pods.api().list(&ListParams::default()).await.ok()?;
         left.items.is_empty().then_some(())
     })

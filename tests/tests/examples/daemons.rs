@@ -1,17 +1,17 @@
-//! `14-daemons`: tasks and threads beside an object, and how each of them stops.
+//! `14-daemons`: daemons as tasks and threads, and how each stops.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage, count};
+use crate::fixture::{EXAMPLE, ExampleFixture, count};
 
 #[tokio::test]
-async fn daemons_accompany_an_object_until_it_is_deleted() -> TestResult {
-    let stage = Stage::open("14-daemons", "daemons-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let operator = stage.start()?;
-    stage.apply_object().await?;
+async fn daemons_run_until_the_object_is_deleted() -> TestResult {
+    let fixture = ExampleFixture::open("14-daemons", "daemons-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
     for ping in [
         "=> Ping from a thread beside kopf-example-1",
         "=> Ping from a task: field=\"value\", retry=0",
@@ -21,11 +21,11 @@ async fn daemons_accompany_an_object_until_it_is_deleted() -> TestResult {
     examples
         .merge(EXAMPLE, json!({"spec": {"field": "fail"}}))
         .await?;
-    for told in [
+    for line in [
         "Daemon 'background_async' failed temporarily: Trying once more!",
         "=> Ping from a task: field=\"fail\", retry=1",
     ] {
-        operator.wait_for_log(told).await?;
+        operator.wait_for_log(line).await?;
     }
     assert_eq!(count(&operator, "does not listen"), 0);
     let label = json!({"metadata": {"labels": {"endless": "yes"}}});
@@ -46,11 +46,11 @@ async fn daemons_accompany_an_object_until_it_is_deleted() -> TestResult {
     examples.delete(EXAMPLE).await?;
     farewell.await?;
     examples.wait_gone(EXAMPLE).await?;
-    for told in [
+    for line in [
         "=> The thread has ended: resource deleted",
         "is interrupted: resource deleted, cancelled",
     ] {
-        operator.wait_for_log(told).await?;
+        operator.wait_for_log(line).await?;
     }
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())

@@ -1,14 +1,13 @@
-//! What examples are deployed with: a workload that the API server accepts, with probes that are
-//! answered.
+//! The Deployments of the examples: accepted by the API server, with probes on the health endpoint.
 
 use kopf_runtime::HealthEndpoint;
-use kopf_tests::{Failure, Sandbox, TestResult};
+use kopf_tests::{Sandbox, TestFailure, TestResult};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-/// The workload of every example, by the example's name.
-fn deployments() -> Result<Vec<(String, Value)>, Failure> {
+/// The Deployment of every example, by the example's name.
+fn deployments() -> Result<Vec<(String, Value)>, TestFailure> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -18,21 +17,22 @@ fn deployments() -> Result<Vec<(String, Value)>, Failure> {
         let documents = serde_saphyr::from_multiple::<Value>(&text)?;
         let deployment = documents.into_iter().find(|it| it["kind"] == "Deployment");
         let name = entry.file_name().to_string_lossy().into_owned();
-        let deployment = deployment.ok_or_else(|| Failure::new(format!("{name} has none")))?;
+        let deployment =
+            deployment.ok_or_else(|| TestFailure::new(format!("{name} has no Deployment")))?;
         found.push((name, deployment));
     }
     Ok(found)
 }
 
 #[test]
-fn probes_ask_where_the_operator_answers() -> TestResult {
+fn probes_use_the_address_of_the_health_endpoint() -> TestResult {
     for (name, deployment) in deployments()? {
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         let arguments = container["args"].as_array().cloned().unwrap_or_default();
         let address = arguments
             .iter()
             .find_map(|it| it.as_str()?.strip_prefix("--liveness="))
-            .ok_or_else(|| Failure::new(format!("{name} tells nobody how it is")))?;
+            .ok_or_else(|| TestFailure::new(format!("{name} has no health endpoint")))?;
         let endpoint: HealthEndpoint = address.parse()?;
         let port = &container["ports"][0];
         assert_eq!(port["name"], "health", "{name}");
@@ -46,15 +46,15 @@ fn probes_ask_where_the_operator_answers() -> TestResult {
             ("livenessProbe", endpoint.path()),
             ("readinessProbe", "/readyz"),
         ] {
-            let asked = json!({"path": path, "port": "health"});
-            assert_eq!(container[probe]["httpGet"], asked, "{name}");
+            let expected = json!({"path": path, "port": "health"});
+            assert_eq!(container[probe]["httpGet"], expected, "{name}");
         }
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn the_api_server_accepts_every_workload_to_the_last_field() -> TestResult {
+async fn the_api_server_accepts_every_deployment_with_strict_validation() -> TestResult {
     let sandbox = Sandbox::open("deployments").await?;
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
     let api: Api<DynamicObject> =
@@ -69,7 +69,7 @@ async fn the_api_server_accepts_every_workload_to_the_last_field() -> TestResult
         deployment["metadata"]["namespace"] = json!(sandbox.namespace());
         let named = deployment["metadata"]["name"].as_str().unwrap_or_default();
         let applied = api.patch(named, &params, &Patch::Apply(&deployment)).await;
-        applied.map_err(|error| Failure::new(format!("{name}: {error}")))?;
+        applied.map_err(|error| TestFailure::new(format!("{name}: {error}")))?;
     }
     Ok(())
 }

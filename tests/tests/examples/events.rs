@@ -1,22 +1,22 @@
-//! `08-events`: spies that see everything, fail without harm, and leave no trace.
+//! `08-events`: event handlers get all watch events, may fail, and write nothing.
 
 use k8s_openapi::api::core::v1::Event;
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
-use crate::stage::{Stage, lines_with};
+use crate::fixture::{ExampleFixture, lines_with};
 
 #[tokio::test]
-async fn spies_see_everything_and_leave_no_trace() -> TestResult {
-    let stage = Stage::open("08-events", "events-operator").await?;
-    let examples = stage.kopf_examples().await?;
+async fn event_handlers_get_everything_and_write_nothing() -> TestResult {
+    let fixture = ExampleFixture::open("08-events", "events-operator").await?;
+    let examples = fixture.kopf_examples().await?;
     examples
         .create("old", json!({"spec": {"field": "there before"}}))
         .await?;
-    let operator = stage.start()?;
+    let operator = fixture.start()?;
     operator.wait_for_log("Event received: Listed").await?;
     examples
         .create("new", json!({"spec": {"field": "value"}}))
@@ -42,9 +42,9 @@ async fn spies_see_everything_and_leave_no_trace() -> TestResult {
         ["Listed", "Added", "Modified", "Deleted"].map(|it| format!("Event received: {it}"))
     );
     assert_eq!(lines_with(&operator, &["Oops!"]).len(), 4);
-    let events: Api<Event> = Api::namespaced(stage.sandbox.client(), stage.sandbox.namespace());
-    let told = events.list(&ListParams::default()).await?.items;
-    assert!(told.is_empty(), "{told:#?}");
+    let events: Api<Event> = Api::namespaced(fixture.sandbox.client(), fixture.sandbox.namespace());
+    let posted = events.list(&ListParams::default()).await?.items;
+    assert!(posted.is_empty(), "{posted:#?}");
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
 }

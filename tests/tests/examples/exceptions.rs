@@ -1,19 +1,19 @@
-//! `03-exceptions`: each sort of error, until success or until patience ends.
+//! `03-exceptions`: each kind of error, until success or the last retry.
 
 use k8s_openapi::api::core::v1::Event;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kopf_tests::{TestResult, eventually};
 use kube::Api;
 use kube::api::ListParams;
 
-use crate::stage::{EXAMPLE, Stage, count, is_handled};
+use crate::fixture::{EXAMPLE, ExampleFixture, count, is_handled};
 
 #[tokio::test]
-async fn errors_are_retried_as_far_as_it_makes_sense() -> TestResult {
-    let stage = Stage::open("03-exceptions", "exceptions-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let operator = stage.start()?;
-    stage.apply_object().await?;
+async fn each_kind_of_error_is_retried_as_declared() -> TestResult {
+    let fixture = ExampleFixture::open("03-exceptions", "exceptions-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
     examples
         .wait_until(EXAMPLE, "every handler is done", is_handled)
         .await?;
@@ -44,10 +44,10 @@ async fn errors_are_retried_as_far_as_it_makes_sense() -> TestResult {
     ] {
         assert_eq!(count(&operator, line), times, "{line}\n{}", operator.log());
     }
-    let events: Api<Event> = Api::namespaced(stage.sandbox.client(), stage.sandbox.namespace());
-    eventually("the failures are told on the object", async || {
-        let told = events.list(&ListParams::default()).await.ok()?.items;
-        let about_it = told
+    let events: Api<Event> = Api::namespaced(fixture.sandbox.client(), fixture.sandbox.namespace());
+    eventually("the failures are posted on the object", async || {
+        let posted = events.list(&ListParams::default()).await.ok()?.items;
+        let about_it = posted
             .iter()
             .filter(|it| it.involved_object.name.as_deref() == Some(EXAMPLE));
         let failures: i32 = about_it
@@ -56,7 +56,7 @@ async fn errors_are_retried_as_far_as_it_makes_sense() -> TestResult {
                     .as_deref()
                     .is_some_and(|it| it.contains("' failed "))
             })
-            // What is said again is counted, not repeated.
+            // Repeated events are counted, not posted again.
             .map(|it| it.count.unwrap_or(1))
             .sum();
         (failures == 8).then_some(())

@@ -1,17 +1,17 @@
-//! `11-filtering`: handlers are called for the objects that they ask for, and no others.
+//! `11-filtering`: handlers are called exactly for the objects that match their filters.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage, is_handled, is_handled_with, lines_with};
+use crate::fixture::{EXAMPLE, ExampleFixture, is_handled, is_handled_with, lines_with};
 
 #[tokio::test]
-async fn handlers_are_called_for_what_they_ask_for() -> TestResult {
-    let stage = Stage::open("11-filtering", "filtering-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let operator = stage.start()?;
-    stage.apply_object().await?;
+async fn handlers_are_called_for_objects_that_match_their_filters() -> TestResult {
+    let fixture = ExampleFixture::open("11-filtering", "filtering-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
     examples
         .wait_until(EXAMPLE, "its creation is handled", is_handled)
         .await?;
@@ -43,7 +43,7 @@ async fn handlers_are_called_for_what_they_ask_for() -> TestResult {
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
 
     // Present, but with other values.
-    let operator = stage.start()?;
+    let operator = fixture.start()?;
     let metadata = json!({
         "labels": {"somelabel": "else", "otherlabel": "x"},
         "annotations": {"otherannotation": "x"},

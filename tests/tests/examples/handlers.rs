@@ -1,19 +1,19 @@
 //! `05-handlers`: several handlers for each cause, in order, and one for a field.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage, is_handled, is_handled_with, lines_with};
+use crate::fixture::{EXAMPLE, ExampleFixture, is_handled, is_handled_with, lines_with};
 
 const MARKERS: [&str; 5] = ["CREATED", "UPDATED", "FIELD CHANGED", "RESUMED", "DELETED"];
 
 #[tokio::test]
-async fn every_handler_is_called_in_order_and_fields_tell_old_and_new() -> TestResult {
-    let stage = Stage::open("05-handlers", "handlers-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let operator = stage.start()?;
-    stage.apply_object().await?;
+async fn handlers_are_called_in_order_and_field_handlers_get_old_and_new_values() -> TestResult {
+    let fixture = ExampleFixture::open("05-handlers", "handlers-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
     examples
         .wait_until(EXAMPLE, "its creation is handled", is_handled)
         .await?;
@@ -45,7 +45,7 @@ async fn every_handler_is_called_in_order_and_fields_tell_old_and_new() -> TestR
     );
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
 
-    let operator = stage.start()?;
+    let operator = fixture.start()?;
     operator.wait_for_log("RESUMED 2nd").await?;
     examples.delete(EXAMPLE).await?;
     examples.wait_gone(EXAMPLE).await?;

@@ -1,32 +1,33 @@
-//! `13-hooks`: startup before everything, a task for every Pod, and cleanup at the end.
+//! `13-hooks`: startup and cleanup handlers, and a task for every Pod.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::{Ending, Signal};
+use kopf_tests::child_process::{Ending, Signal};
 use serde_json::json;
 
-use crate::stage::{Stage, count};
+use crate::fixture::{ExampleFixture, count};
 
 #[tokio::test]
-async fn tasks_come_after_the_startup_and_end_with_their_pods_or_the_operator() -> TestResult {
-    let stage = Stage::open("13-hooks", "hooks-operator").await?;
-    let pods = stage.sandbox.objects("v1", "Pod").await?;
+async fn tasks_start_after_the_startup_handler_and_end_with_their_pods_or_the_operator()
+-> TestResult {
+    let fixture = ExampleFixture::open("13-hooks", "hooks-operator").await?;
+    let pods = fixture.sandbox.objects("v1", "Pod").await?;
     let spec = json!({"containers": [{"name": "the-only-one", "image": "busybox"}]});
     pods.create("short-lived", json!({"spec": spec})).await?;
-    let operator = stage.start()?;
-    for told in [
+    let operator = fixture.start()?;
+    for line in [
         "=> Ready in a second",
         "Activity 'get_ready' succeeded.",
         "Activity 'get_lucky' failed temporarily: no luck yet",
         "=> Lucky at attempt 3",
         "=> The task of short-lived is there",
     ] {
-        operator.wait_for_log(told).await?;
+        operator.wait_for_log(line).await?;
     }
     let log = operator.log();
-    let place = |text: &str| log.find(text).expect("it was told");
-    assert!(place("=> Lucky at attempt 3") < place("=> The task of short-lived is there"));
+    let position = |text: &str| log.find(text).expect("it was logged");
+    assert!(position("=> Lucky at attempt 3") < position("=> The task of short-lived is there"));
 
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     operator
         .wait_for_log("=> The task of kopf-pod-1 is there")
         .await?;
@@ -36,12 +37,12 @@ async fn tasks_come_after_the_startup_and_end_with_their_pods_or_the_operator() 
         .await?;
     operator.signal(Signal::INT)?;
     assert_eq!(operator.wait().await?, Ending::Exit(0));
-    for told in [
+    for line in [
         "=> The task of kopf-pod-1 says goodbye",
         "=> All tasks have ended",
         "Activity 'end_tasks' succeeded.",
     ] {
-        assert_eq!(count(&operator, told), 1, "{}", operator.log());
+        assert_eq!(count(&operator, line), 1, "{}", operator.log());
     }
     assert_eq!(count(&operator, "The task of short-lived says goodbye"), 0);
     let untouched = pods.get("kopf-pod-1").await?;

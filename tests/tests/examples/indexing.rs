@@ -1,15 +1,15 @@
-//! `16-indexing`: a timer knows the Pods without asking for them.
+//! `16-indexing`: a timer reads Pods from indices, without requests.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage};
+use crate::fixture::{EXAMPLE, ExampleFixture};
 
 #[tokio::test]
-async fn a_timer_finds_pods_by_label_and_by_whether_they_run() -> TestResult {
-    let stage = Stage::open("16-indexing", "indexing-operator").await?;
-    let pods = stage.sandbox.objects("v1", "Pod").await?;
+async fn a_timer_reads_pods_by_label_and_by_phase_from_indices() -> TestResult {
+    let fixture = ExampleFixture::open("16-indexing", "indexing-operator").await?;
+    let pods = fixture.sandbox.objects("v1", "Pod").await?;
     let pod = json!({
         "metadata": {"labels": {"somelabel": "somevalue"}},
         "spec": {"containers": [{"name": "the-only-one", "image": "busybox"}]},
@@ -17,8 +17,8 @@ async fn a_timer_finds_pods_by_label_and_by_whether_they_run() -> TestResult {
     pods.create("before", pod.clone()).await?;
     let runs = json!({"phase": "Running"});
     pods.merge_status("before", runs.clone()).await?;
-    stage.apply_object().await?;
-    let operator = stage.start()?;
+    fixture.apply_object().await?;
+    let operator = fixture.start()?;
     operator.wait_for_log("running here: [\"before\"]").await?;
     let first = operator.wait_for_log("with one of the same labels").await?;
     assert!(first.ends_with(": {\"before\"}"), "{first}");
@@ -27,7 +27,7 @@ async fn a_timer_finds_pods_by_label_and_by_whether_they_run() -> TestResult {
     pods.merge_status("after", runs).await?;
     let label = json!({"metadata": {"labels": {"somelabel": "another"}}});
     pods.merge("before", label).await?;
-    let examples = stage.kopf_examples().await?;
+    let examples = fixture.kopf_examples().await?;
     examples
         .wait_until(EXAMPLE, "both Pods run, and one is alike", |it| {
             it.data["status"]["running-pods"] == json!(["after", "before"])
@@ -46,15 +46,15 @@ async fn a_timer_finds_pods_by_label_and_by_whether_they_run() -> TestResult {
 }
 
 #[tokio::test]
-async fn without_the_permission_to_list_it_says_what_it_waits_for() -> TestResult {
-    let stage = Stage::open("16-indexing", "indexing-operator").await?;
-    let nobody = stage.sandbox.user("nobody");
-    let operator = stage.start_as(&nobody, &[], &[])?;
-    let told = operator
+async fn without_permission_to_list_the_operator_logs_the_missing_index() -> TestResult {
+    let fixture = ExampleFixture::open("16-indexing", "indexing-operator").await?;
+    let unprivileged = fixture.sandbox.user("unprivileged");
+    let operator = fixture.start_as(&unprivileged, &[], &[])?;
+    let line = operator
         .wait_for_log("no handler is called before the indices are complete; missing: ")
         .await?;
-    assert!(told.contains("pods"), "{told}");
-    assert!(told.contains("forbidden"), "{told}");
+    assert!(line.contains("pods"), "{line}");
+    assert!(line.contains("forbidden"), "{line}");
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
 }

@@ -1,19 +1,19 @@
-//! `01-minimal`: one kind, one handler, with the permissions that come with it and no others.
+//! `01-minimal`: one kind, one handler, with exactly the generated permissions.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::fixture::ExampleFixture;
 
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
 #[tokio::test]
 async fn an_object_is_handled_once_and_a_restart_does_not_repeat_it() -> TestResult {
-    let stage = Stage::open("01-minimal", "minimal-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let operator = stage.start()?;
+    let fixture = ExampleFixture::open("01-minimal", "minimal-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let operator = fixture.start()?;
     examples
         .create("one", json!({"spec": {"duration": "1m", "field": "value"}}))
         .await?;
@@ -31,7 +31,7 @@ async fn an_object_is_handled_once_and_a_restart_does_not_repeat_it() -> TestRes
     );
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
 
-    let operator = stage.start()?;
+    let operator = fixture.start()?;
     examples.create("two", json!({"spec": {}})).await?;
     operator
         .wait_for_log("create_fn was called: create")

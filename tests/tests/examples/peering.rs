@@ -1,13 +1,13 @@
-//! `06-peering`: a deployed operator, a spare one, and a developer, of which one at a time acts.
+//! `06-peering`: a deployed operator, a spare one, and one with `--dev`; one at a time is active.
 
-use kopf_tests::operator::{Ending, Operator};
-use kopf_tests::{Peering, TestResult, eventually};
+use kopf_tests::child_process::{ChildProcess, Ending};
+use kopf_tests::{PeeringObject, TestResult, eventually};
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage};
+use crate::fixture::{EXAMPLE, ExampleFixture};
 
-/// Waits until an operator has handled the object so many times.
-async fn handled(operator: &Operator, times: usize) -> TestResult {
+/// Waits until an operator has handled the object this many times.
+async fn handled(operator: &ChildProcess, times: usize) -> TestResult {
     let text = format!("{EXAMPLE} is handled here");
     eventually(&format!("{times} times handled"), async || {
         (operator.log().matches(&text).count() == times).then_some(())
@@ -16,24 +16,24 @@ async fn handled(operator: &Operator, times: usize) -> TestResult {
 }
 
 #[tokio::test]
-async fn development_pauses_what_is_deployed_and_the_next_in_line_takes_over() -> TestResult {
-    let stage = Stage::open("06-peering", "peering-operator").await?;
-    let peering = Peering::create(&stage.sandbox, "peering-example").await?;
-    let examples = stage.kopf_examples().await?;
+async fn a_dev_operator_pauses_the_deployed_one_and_the_next_priority_takes_over() -> TestResult {
+    let fixture = ExampleFixture::open("06-peering", "peering-operator").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "peering-example").await?;
+    let examples = fixture.kopf_examples().await?;
     let change = async |value: &str| {
         examples
             .merge(EXAMPLE, json!({"spec": {"field": value}}))
             .await
     };
-    let deployed = stage.start_with(&["--priority", "10"], &[("POD_ID", "deployed")])?;
-    stage.apply_object().await?;
+    let deployed = fixture.start_with(&["--priority", "10"], &[("POD_ID", "deployed")])?;
+    fixture.apply_object().await?;
     handled(&deployed, 1).await?;
-    let spare = stage.start_with(&[], &[("POD_ID", "spare")])?;
+    let spare = fixture.start_with(&[], &[("POD_ID", "spare")])?;
     spare
         .wait_for_log("Pausing operations: in favour of deployed (priority 10).")
         .await?;
 
-    let developer = stage.start_with(&["--dev"], &[("POD_ID", "developer")])?;
+    let developer = fixture.start_with(&["--dev"], &[("POD_ID", "developer")])?;
     deployed
         .wait_for_log("Pausing operations: in favour of developer (priority 666).")
         .await?;
@@ -59,24 +59,24 @@ async fn development_pauses_what_is_deployed_and_the_next_in_line_takes_over() -
 }
 
 #[tokio::test]
-async fn operators_are_paused_and_resumed_by_hand() -> TestResult {
-    let stage = Stage::open("06-peering", "peering-operator").await?;
-    Peering::create(&stage.sandbox, "peering-example").await?;
-    let deployed = stage.start()?;
-    stage.apply_object().await?;
+async fn freeze_and_resume_pause_and_resume_the_operator() -> TestResult {
+    let fixture = ExampleFixture::open("06-peering", "peering-operator").await?;
+    PeeringObject::create(&fixture.sandbox, "peering-example").await?;
+    let deployed = fixture.start()?;
+    fixture.apply_object().await?;
     handled(&deployed, 1).await?;
-    let namespace = stage.sandbox.namespace();
+    let namespace = fixture.sandbox.namespace();
     let freeze = ["freeze", "--lifetime", "600", "--namespace", namespace];
-    assert_eq!(stage.command(&freeze)?.wait().await?, Ending::Exit(0));
+    assert_eq!(fixture.command(&freeze)?.wait().await?, Ending::Exit(0));
     deployed
         .wait_for_log("Pausing operations: in favour of")
         .await?;
-    let examples = stage.kopf_examples().await?;
+    let examples = fixture.kopf_examples().await?;
     examples
         .merge(EXAMPLE, json!({"spec": {"field": "x"}}))
         .await?;
     let resume = ["resume", "--namespace", namespace];
-    assert_eq!(stage.command(&resume)?.wait().await?, Ending::Exit(0));
+    assert_eq!(fixture.command(&resume)?.wait().await?, Ending::Exit(0));
     handled(&deployed, 2).await?;
     deployed.terminate().await.map(drop)
 }

@@ -1,23 +1,23 @@
-//! What `kopf-gen new --preset` makes does its work before anybody has written a line.
+//! The operators that `kopf-gen new --preset` makes work without changes.
 
-use kopf_tests::operator::Ending;
-use kopf_tests::{TestResult, eventually, program};
+use kopf_tests::child_process::Ending;
+use kopf_tests::{TestResult, eventually, workspace};
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::stage::{Stage, is_handled};
+use crate::fixture::{ExampleFixture, is_handled};
 
-async fn stage(preset: &str) -> Result<Stage, kopf_tests::Failure> {
+async fn open_preset(preset: &str) -> Result<ExampleFixture, kopf_tests::TestFailure> {
     let name = format!("preset-{preset}");
-    Stage::open_in(program::workspace().join("tests/golden").join(&name), &name).await
+    ExampleFixture::open_in(workspace::root().join("tests/golden").join(&name), &name).await
 }
 
 #[tokio::test]
-async fn a_child_is_made_kept_in_step_and_collected() -> TestResult {
-    let stage = stage("child").await?;
-    let examples = stage.kopf_examples().await?;
-    let children = stage.sandbox.objects("v1", "ConfigMap").await?;
-    let operator = stage.start()?;
+async fn a_child_is_created_updated_and_garbage_collected() -> TestResult {
+    let fixture = open_preset("child").await?;
+    let examples = fixture.kopf_examples().await?;
+    let children = fixture.sandbox.objects("v1", "ConfigMap").await?;
+    let operator = fixture.start()?;
 
     let object = json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {"field": "first"}});
     let parent = examples.create("one", object).await?;
@@ -32,7 +32,7 @@ async fn a_child_is_made_kept_in_step_and_collected() -> TestResult {
     );
     assert_eq!(child.labels()["tier"], "gold");
     examples
-        .wait_until("one", "it tells of its child", |it| {
+        .wait_until("one", "the status names the child", |it| {
             it.data["status"]["sync_child"]["child"] == "kopfexample-one"
         })
         .await?;
@@ -41,7 +41,7 @@ async fn a_child_is_made_kept_in_step_and_collected() -> TestResult {
         .merge("one", json!({"spec": {"field": "second"}}))
         .await?;
     children
-        .wait_until("kopfexample-one", "it follows", |child| {
+        .wait_until("kopfexample-one", "it is updated", |child| {
             child.data["data"]["spec.json"] == r#"{"field":"second"}"#
         })
         .await?;
@@ -53,13 +53,13 @@ async fn a_child_is_made_kept_in_step_and_collected() -> TestResult {
 }
 
 #[tokio::test]
-async fn one_handler_of_each_sort_runs_beside_the_others() -> TestResult {
-    let stage = stage("full").await?;
-    let exhibits = stage
+async fn one_handler_of_each_kind_is_called() -> TestResult {
+    let fixture = open_preset("full").await?;
+    let exhibits = fixture
         .sandbox
         .objects("presets.kopf.dev/v1", "Exhibit")
         .await?;
-    let operator = stage.start()?;
+    let operator = fixture.start()?;
     for function in ["startup_fn", "login_fn"] {
         let line = format!("{function} was called");
         operator.wait_for_log(&line).await?;
@@ -67,7 +67,7 @@ async fn one_handler_of_each_sort_runs_beside_the_others() -> TestResult {
     operator
         .wait_for_log("the webhooks are configured in")
         .await?;
-    eventually("the API server asks the operator", async || {
+    eventually("the API server calls the webhooks", async || {
         exhibits.create("early", json!({"spec": {}})).await.ok()?;
         exhibits.delete("early").await.ok()?;
         exhibits.wait_gone("early").await.ok()?;

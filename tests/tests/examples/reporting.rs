@@ -1,18 +1,18 @@
-//! `04-events`: what handlers and the operator say about objects in Kubernetes events.
+//! `04-events`: Kubernetes events of handlers and of the operator.
 
 use k8s_openapi::api::core::v1::Event;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kopf_tests::{TestResult, eventually};
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage, is_handled, is_handled_with};
+use crate::fixture::{EXAMPLE, ExampleFixture, is_handled, is_handled_with};
 
-/// The events of a namespace: whom they are about, how often, and what they say.
+/// The events of a namespace: kind of the object, count, type, reason and message.
 async fn events(api: &Api<Event>) -> Vec<String> {
     let events = api.list(&ListParams::default()).await;
-    let mut told: Vec<String> = events
+    let mut lines: Vec<String> = events
         .map(|list| list.items)
         .unwrap_or_default()
         .into_iter()
@@ -27,17 +27,17 @@ async fn events(api: &Api<Event>) -> Vec<String> {
             )
         })
         .collect();
-    told.sort();
-    told
+    lines.sort();
+    lines
 }
 
 #[tokio::test]
-async fn handlers_and_the_operator_tell_about_objects() -> TestResult {
-    let stage = Stage::open("04-events", "reporting-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let api = Api::namespaced(stage.sandbox.client(), stage.sandbox.namespace());
-    let operator = stage.start()?;
-    stage.apply_object().await?;
+async fn handlers_and_the_operator_post_events() -> TestResult {
+    let fixture = ExampleFixture::open("04-events", "reporting-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let api = Api::namespaced(fixture.sandbox.client(), fixture.sandbox.namespace());
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
     examples
         .wait_until(EXAMPLE, "its creation is handled", is_handled)
         .await?;
@@ -50,7 +50,7 @@ async fn handlers_and_the_operator_tell_about_objects() -> TestResult {
         "KopfExample 1x SomeType SomeReason Some message",
         "KopfExample 1x Warning SomeReason Some message",
     ];
-    eventually("all is told", async || {
+    eventually("all events are posted", async || {
         (events(&api).await == created).then_some(())
     })
     .await?;
@@ -64,8 +64,8 @@ async fn handlers_and_the_operator_tell_about_objects() -> TestResult {
         .await?;
     eventually("repeats are counted", async || {
         let repeated = "KopfExample 100x Warning Repeated Said a hundred times";
-        let told = events(&api).await;
-        told.iter().any(|event| event == repeated).then_some(())
+        let posted = events(&api).await;
+        posted.iter().any(|event| event == repeated).then_some(())
     })
     .await?;
     assert_eq!(operator.terminate().await?, Ending::Exit(0));

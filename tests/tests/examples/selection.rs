@@ -1,37 +1,37 @@
-//! `18-selection`: all kinds of toys are noticed, also those that come later.
+//! `18-selection`: all kinds of a category are watched, also those defined later.
 
-use kopf_tests::operator::Ending;
-use kopf_tests::{TestResult, program};
+use kopf_tests::child_process::Ending;
+use kopf_tests::{TestResult, workspace};
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::stage::{Stage, count};
+use crate::fixture::{ExampleFixture, count};
 
 #[tokio::test]
-async fn toys_of_all_kinds_are_seen_and_only_those_with_an_owner_are_touched() -> TestResult {
-    let stage = Stage::open("18-selection", "selection-operator").await?;
-    let folder = program::workspace().join("examples/18-selection");
+async fn all_selected_kinds_are_watched_and_only_labelled_objects_are_written() -> TestResult {
+    let fixture = ExampleFixture::open("18-selection", "selection-operator").await?;
+    let folder = workspace::root().join("examples/18-selection");
     let define = async |file: &str| {
         let yaml = std::fs::read_to_string(folder.join(file))?;
-        stage.sandbox.apply(&yaml).await
+        fixture.sandbox.apply(&yaml).await
     };
     define("dolls.yaml").await?;
-    let operator = stage.start()?;
+    let operator = fixture.start()?;
     operator
         .wait_for_log("matches dolls.toys.kopf.dev")
         .await?;
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     operator
         .wait_for_log("create of a doll: {\"dress\":\"red\"}")
         .await?;
-    // Whether the list or the watch brings it depends on who was faster.
+    // The list or the watch reports it, depending on timing.
     operator.wait_for_log("Doll ann; there are 1").await?;
 
     define("kites.yaml").await?;
     operator
         .wait_for_log("matches dolls.toys.kopf.dev, kites.toys.kopf.dev")
         .await?;
-    let kites = stage.sandbox.objects("toys.kopf.dev/v1", "Kite").await?;
+    let kites = fixture.sandbox.objects("toys.kopf.dev/v1", "Kite").await?;
     kites.create("red", json!({})).await?;
     operator.wait_for_log("Kite red; there are 1").await?;
     kites.create("blue", json!({})).await?;

@@ -1,16 +1,16 @@
 //! `07-subhandlers`: one sub-handler for each item, each recorded on its own.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 
-use crate::stage::{EXAMPLE, Stage, count, is_handled};
+use crate::fixture::{EXAMPLE, ExampleFixture, count, is_handled};
 
 #[tokio::test]
-async fn every_item_is_handled_once() -> TestResult {
-    let stage = Stage::open("07-subhandlers", "subhandlers-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let operator = stage.start()?;
-    stage.apply_object().await?;
+async fn every_item_is_handled_once_by_a_sub_handler() -> TestResult {
+    let fixture = ExampleFixture::open("07-subhandlers", "subhandlers-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
     examples
         .wait_until(EXAMPLE, "all items are handled", is_handled)
         .await?;

@@ -1,11 +1,11 @@
-//! `09-testing`: the tests that an operator has for clusters, on a cluster and without one.
+//! `09-testing`: the cluster tests of an operator, with and without a cluster.
 
-use kopf_tests::{Failure, Sandbox, TestResult, program};
+use kopf_tests::{Sandbox, TestFailure, TestResult, workspace};
 
-/// Runs the tests of the example, and tells whether they passed, and what they said.
-async fn run(kubeconfig: Option<std::path::PathBuf>) -> Result<(bool, String), Failure> {
+/// Runs the tests of the example; returns whether they passed, and their output.
+async fn run(kubeconfig: Option<std::path::PathBuf>) -> Result<(bool, String), TestFailure> {
     let tests = tokio::task::spawn_blocking(move || {
-        let mut cargo = program::cargo();
+        let mut cargo = workspace::cargo();
         cargo
             .args(["test", "--package", "testing-operator"])
             .args(["--features", "cluster", "--test", "cluster"])
@@ -16,22 +16,22 @@ async fn run(kubeconfig: Option<std::path::PathBuf>) -> Result<(bool, String), F
         cargo.output()
     });
     let output = tests.await??;
-    let said = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
-    Ok((output.status.success(), said.concat()))
+    let text = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+    Ok((output.status.success(), text.concat()))
 }
 
 #[tokio::test]
-async fn tests_for_clusters_pass_on_one_and_say_what_is_missing_without() -> TestResult {
+async fn cluster_tests_pass_on_a_cluster_and_name_the_missing_variable_without_one() -> TestResult {
     let sandbox = Sandbox::open("testing-operator").await?;
     let administrator = sandbox.administrator("tester");
     let kubeconfig = sandbox.control_plane().kubeconfig(&administrator)?;
-    let (passed, said) = run(Some(kubeconfig)).await?;
-    assert!(passed, "{said}");
-    assert!(said.contains("2 passed"), "{said}");
+    let (passed, output) = run(Some(kubeconfig)).await?;
+    assert!(passed, "{output}");
+    assert!(output.contains("2 passed"), "{output}");
 
-    let (passed, said) = run(None).await?;
-    assert!(!passed, "{said}");
-    assert!(said.contains("KUBECONFIG is not set"), "{said}");
-    assert!(said.contains("kind create cluster"), "{said}");
+    let (passed, output) = run(None).await?;
+    assert!(!passed, "{output}");
+    assert!(output.contains("KUBECONFIG is not set"), "{output}");
+    assert!(output.contains("kind create cluster"), "{output}");
     Ok(())
 }

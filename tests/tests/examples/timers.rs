@@ -1,22 +1,22 @@
-//! `15-timers`: ticks at an interval, in quiet times, and until an error is final.
+//! `15-timers`: timers at an interval, when idle, and until a permanent error.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use serde_json::json;
 
-use crate::stage::{EXAMPLE, Stage, count};
+use crate::fixture::{EXAMPLE, ExampleFixture, count};
 
 #[tokio::test]
-async fn timers_tick_as_they_are_told_to() -> TestResult {
-    let stage = Stage::open("15-timers", "timers-operator").await?;
-    let examples = stage.kopf_examples().await?;
-    let operator = stage.start()?;
-    stage.apply_object().await?;
-    for told in [
+async fn timers_run_at_intervals_when_idle_and_until_a_permanent_error() -> TestResult {
+    let fixture = ExampleFixture::open("15-timers", "timers-operator").await?;
+    let examples = fixture.kopf_examples().await?;
+    let operator = fixture.start()?;
+    fixture.apply_object().await?;
+    for line in [
         "=> Ping from a thread: field=\"value\"",
         "=> Settled: field=Some(\"value\")",
     ] {
-        operator.wait_for_log(told).await?;
+        operator.wait_for_log(line).await?;
     }
     examples
         .merge(EXAMPLE, json!({"spec": {"field": "changed"}}))

@@ -1,13 +1,13 @@
-//! `20-walkthrough`: a claim is made, resized, relabelled and taken away with its owner.
+//! `20-walkthrough`: a claim is created, resized, relabelled and deleted with its owner.
 
 use kopf_tests::TestResult;
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::stage::{Stage, is_handled};
+use crate::fixture::{ExampleFixture, is_handled};
 
-/// The only class of the example, of a sort that can grow.
+/// The storage class of the example, which allows expansion.
 const STORAGE_CLASS: &str = "
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
@@ -17,17 +17,20 @@ allowVolumeExpansion: true
 ";
 
 #[tokio::test]
-async fn a_claim_follows_its_owner_from_the_first_to_the_last_day() -> TestResult {
-    let stage = Stage::open("20-walkthrough", "evc-operator").await?;
-    stage.sandbox.apply(STORAGE_CLASS).await?;
-    let evcs = stage
+async fn a_claim_is_created_resized_relabelled_and_deleted_with_its_owner() -> TestResult {
+    let fixture = ExampleFixture::open("20-walkthrough", "evc-operator").await?;
+    fixture.sandbox.apply(STORAGE_CLASS).await?;
+    let evcs = fixture
         .sandbox
         .objects("kopf.dev/v1", "EphemeralVolumeClaim")
         .await?;
-    let pvcs = stage.sandbox.objects("v1", "PersistentVolumeClaim").await?;
-    let operator = stage.start()?;
+    let pvcs = fixture
+        .sandbox
+        .objects("v1", "PersistentVolumeClaim")
+        .await?;
+    let operator = fixture.start()?;
 
-    stage.apply_object().await?;
+    fixture.apply_object().await?;
     let evc = evcs
         .wait_until("my-claim", "it is handled", is_handled)
         .await?;
@@ -36,7 +39,7 @@ async fn a_claim_follows_its_owner_from_the_first_to_the_last_day() -> TestResul
     assert_eq!(pvc.data["spec"]["resources"]["requests"]["storage"], "1G");
     assert_eq!(pvc.labels()["application"], "some-app");
 
-    // Only a bound claim can grow, and nobody here binds it.
+    // Only a bound claim can grow, and no controller here binds it.
     pvcs.merge_status("my-claim", json!({"phase": "Bound"}))
         .await?;
     pvcs.merge("my-claim", json!({"metadata": {"labels": {"own": "kept"}}}))

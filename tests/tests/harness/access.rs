@@ -1,6 +1,6 @@
-//! Who may do what, who is asked, and who did what.
+//! Permissions of users, calls of webhooks, and the audit log.
 
-use kopf_tests::webhook::Verdict;
+use kopf_tests::webhook::WebhookReply;
 use kopf_tests::{AdmissionWebhook, Sandbox, TestResult, eventually};
 use kube::api::{ListParams, WatchParams};
 use serde_json::json;
@@ -47,14 +47,14 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
 }
 
 #[tokio::test]
-async fn an_admission_webhook_on_loopback_is_really_called() -> TestResult {
+async fn the_api_server_calls_an_admission_webhook_on_loopback() -> TestResult {
     let sandbox = Sandbox::open("webhook").await?;
     let widgets = sandbox.define("Widget").await?;
     let webhook = AdmissionWebhook::start(|request| {
         if request["object"]["spec"]["size"] == 13 {
-            Verdict::Deny("13 is unlucky".to_owned())
+            WebhookReply::Deny("13 is unlucky".to_owned())
         } else {
-            Verdict::Allow
+            WebhookReply::Allow
         }
     })
     .await?;
@@ -77,8 +77,8 @@ async fn an_admission_webhook_on_loopback_is_really_called() -> TestResult {
     }]});
     configurations.create(name, hook).await?;
 
-    // The API server learns of a configuration a moment after it is stored.
-    let refused = eventually("the webhook refuses an object", async || {
+    // The API server reads a configuration a moment after it is stored.
+    let refused = eventually("the webhook denies an object", async || {
         let created = widgets
             .create("unlucky", json!({"spec": {"size": 13}}))
             .await;
@@ -94,12 +94,12 @@ async fn an_admission_webhook_on_loopback_is_really_called() -> TestResult {
     configurations.delete(name).await?;
 
     assert!(refused.to_string().contains("13 is unlucky"), "{refused}");
-    let asked_about: Vec<_> = webhook
+    let reviewed: Vec<_> = webhook
         .requests()
         .iter()
         .map(|it| it["object"]["metadata"]["name"].clone())
         .collect();
-    assert!(asked_about.contains(&json!("lucky")), "{asked_about:?}");
+    assert!(reviewed.contains(&json!("lucky")), "{reviewed:?}");
     Ok(())
 }
 
@@ -120,7 +120,7 @@ async fn the_requests_of_one_client_are_counted_exactly() -> TestResult {
     through_it
         .merge_status("one", json!({"ready": true}))
         .await?;
-    assert_eq!(code(through_it.get("nobody").await)?, 404);
+    assert_eq!(code(through_it.get("missing").await)?, 404);
     let watch = through_it.api().watch(&WatchParams::default(), "0").await?;
     widgets.delete("three").await?;
 

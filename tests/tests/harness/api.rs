@@ -1,4 +1,4 @@
-//! What a real API server does that a fake one only claims.
+//! Behaviour of the real API server that the other suites rely on.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ spec: {size: 3}
 }
 
 #[tokio::test]
-async fn a_watch_sees_an_object_come_change_and_go() -> TestResult {
+async fn a_watch_reports_an_object_added_modified_and_deleted() -> TestResult {
     let sandbox = Sandbox::open("watch").await?;
     let widgets = sandbox.define("Widget").await?;
     let start = widgets.api().list(&ListParams::default()).await?;
@@ -150,7 +150,7 @@ async fn two_sandboxes_do_not_see_each_other() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_sandbox_takes_everything_with_it_even_what_a_finalizer_holds() -> TestResult {
+async fn a_dropped_sandbox_deletes_everything_also_objects_with_finalizers() -> TestResult {
     let (observer, sandbox) = (
         Sandbox::open("observer").await?,
         Sandbox::open("brief").await?,

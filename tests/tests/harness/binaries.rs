@@ -1,15 +1,15 @@
-//! How the binaries are obtained, with a stand-in for Go that is quick or fails.
+//! Building the binaries, with a script in place of Go that succeeds, fails or hangs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use kopf_tests::{Failure, TestResult, eventually};
+use kopf_tests::{TestFailure, TestResult, eventually};
 
-use super::leak::lives;
+use super::leak::is_running;
 
-/// Writes the file after `-o`, and notes that it ran.
+/// Writes the file after `-o`, and records the run.
 const BUILDS: &str = "#!/bin/sh
 echo run >> \"$XDG_CACHE_HOME/runs\"
 while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done
@@ -21,14 +21,14 @@ echo 'dial tcp: lookup proxy.golang.org: no such host' >&2
 exit 1
 ";
 
-/// Tells its process id, and never ends.
+/// Writes its process id to a file, and never ends.
 const HANGS: &str = "#!/bin/sh
 echo $$ > \"$XDG_CACHE_HOME/pid.new\"
 /bin/mv \"$XDG_CACHE_HOME/pid.new\" \"$XDG_CACHE_HOME/pid\"
 exec /bin/sleep 1000
 ";
 
-const WAYS: [&str; 3] = ["1. Go", "2. KUBEBUILDER_ASSETS", "3. KOPF_TEST_KUBECONFIG"];
+const ALTERNATIVES: [&str; 3] = ["1. Go", "2. KUBEBUILDER_ASSETS", "3. KOPF_TEST_KUBECONFIG"];
 
 fn prepare(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_control-plane"));
@@ -50,7 +50,7 @@ fn install_go(home: &Path, script: &str) -> TestResult {
     Ok(())
 }
 
-fn assert_says(output: &Output, parts: &[&str]) {
+fn assert_contains(output: &Output, parts: &[&str]) {
     let text = String::from_utf8_lossy(&output.stderr);
     for part in parts {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
@@ -58,30 +58,30 @@ fn assert_says(output: &Output, parts: &[&str]) {
 }
 
 #[test]
-fn without_go_one_message_says_what_is_missing_and_how_to_provide_it() -> TestResult {
+fn without_go_the_message_names_what_is_missing_and_how_to_provide_it() -> TestResult {
     let home = tempfile::tempdir()?;
 
     let output = prepare(home.path()).output()?;
 
     assert!(!output.status.success());
-    assert_says(&output, &["`go` is not in PATH"]);
-    assert_says(&output, &WAYS);
+    assert_contains(&output, &["`go` is not in PATH"]);
+    assert_contains(&output, &ALTERNATIVES);
     Ok(())
 }
 
 #[test]
-fn without_network_the_same_message_shows_what_go_said() -> TestResult {
+fn without_network_the_message_shows_the_output_of_go() -> TestResult {
     let home = tempfile::tempdir()?;
     install_go(home.path(), FAILS)?;
 
     let output = prepare(home.path()).output()?;
 
     assert!(!output.status.success());
-    assert_says(
+    assert_contains(
         &output,
         &["building etcd", "proxy.golang.org: no such host"],
     );
-    assert_says(&output, &WAYS);
+    assert_contains(&output, &ALTERNATIVES);
     Ok(())
 }
 
@@ -91,23 +91,23 @@ fn processes_that_start_together_build_once() -> TestResult {
     install_go(home.path(), BUILDS)?;
 
     let both = [prepare(home.path()).spawn()?, prepare(home.path()).spawn()?];
-    let mut answers = Vec::new();
+    let mut outputs = Vec::new();
     for process in both {
         let output = process.wait_with_output()?;
         if !output.status.success() {
-            return Err(Failure::new(String::from_utf8_lossy(&output.stderr)));
+            return Err(TestFailure::new(String::from_utf8_lossy(&output.stderr)));
         }
-        answers.push(output.stdout);
+        outputs.push(output.stdout);
     }
 
-    assert_eq!(answers[0], answers[1], "both use the same binaries");
+    assert_eq!(outputs[0], outputs[1], "both use the same binaries");
     let runs = fs::read_to_string(home.path().join("runs"))?;
     assert_eq!(runs.lines().count(), 3, "one run of Go per binary");
     Ok(())
 }
 
 #[tokio::test]
-async fn an_interrupted_build_leaves_no_compiler_behind_and_is_done_anew() -> TestResult {
+async fn an_interrupted_build_leaves_no_process_and_is_repeated() -> TestResult {
     let home = tempfile::tempdir()?;
     install_go(home.path(), HANGS)?;
     let mut interrupted = prepare(home.path()).spawn()?;
@@ -119,12 +119,12 @@ async fn an_interrupted_build_leaves_no_compiler_behind_and_is_done_anew() -> Te
             .ok()
     })
     .await?;
-    assert!(lives(pid));
+    assert!(is_running(pid));
 
     interrupted.kill()?;
     interrupted.wait()?;
 
-    eventually("Go is gone", async || (!lives(pid)).then_some(())).await?;
+    eventually("Go has ended", async || (!is_running(pid)).then_some(())).await?;
     install_go(home.path(), BUILDS)?;
     assert!(prepare(home.path()).output()?.status.success());
     Ok(())

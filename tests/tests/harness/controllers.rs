@@ -1,4 +1,4 @@
-//! What only a controller manager does.
+//! Behaviour of the controller manager: garbage collection, namespaces, service accounts.
 
 use kopf_tests::{Sandbox, TestResult, eventually};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::code;
 
 #[tokio::test]
-async fn the_garbage_collector_removes_what_a_deleted_owner_owned() -> TestResult {
+async fn the_garbage_collector_deletes_dependents_of_a_deleted_owner() -> TestResult {
     let sandbox = Sandbox::open("owner").await?;
     let widgets = sandbox.define("Widget").await?;
     let maps = sandbox.objects("v1", "ConfigMap").await?;
@@ -42,7 +42,7 @@ async fn a_finalizer_blocks_deletion_until_it_is_removed() -> TestResult {
     let marked = widgets.get("held").await?;
     assert!(
         marked.metadata.deletion_timestamp.is_some(),
-        "it is marked and still there"
+        "it is marked and still exists"
     );
     let revived = widgets
         .merge(

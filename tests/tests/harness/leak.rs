@@ -1,7 +1,7 @@
-//! Nothing outlives the test process, however that ends, and what may be shared is.
+//! No process or folder outlives the test process, however it ends; and control planes are shared.
 //!
-//! The test process that ends badly is this very test binary, run once more with one of its tests
-//! and told through a variable how to end.
+//! The failing test process is this test binary, run once more with one of its tests; a variable says
+//! how it ends.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
-use kopf_tests::assets::{self, Environment};
-use kopf_tests::{ControlPlane, Failure, Identity, Operator, PrivateControlPlane, TestResult};
+use kopf_tests::binaries::{self, Environment};
+use kopf_tests::{ChildProcess, ControlPlane, PrivateControlPlane, TestFailure, TestResult, User};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 
-/// Tells the victim how to end.
-const ENDING_VARIABLE: &str = "KOPF_TEST_VICTIM";
+/// The variable with the way in which the started test process ends.
+const ENDING_VARIABLE: &str = "KOPF_TEST_ENDING";
 
-/// The issue of every leak: after this time nothing may be left.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
+/// The time limit after which nothing may be left.
+const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 
-const MARK: &str = "footprint: ";
+const MARK: &str = "started: ";
 
-/// What a test process has started.
+/// The processes and the folder that a test process has started.
 #[derive(Debug, Serialize, Deserialize)]
-struct Footprint {
+struct StartedProcesses {
     processes: Vec<i32>,
     folder: PathBuf,
 }
@@ -32,25 +32,28 @@ struct Footprint {
 #[tokio::test]
 async fn a_control_plane_and_an_operator_end_with_their_values() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
-    let operator = Operator::of("sleep").arg("1000").start()?;
-    let footprint = Footprint::of(&plane, Some(&operator))?;
-    assert!(footprint.processes.len() >= 4, "{footprint:?}");
-    end_as_told(&footprint)?;
+    let operator = ChildProcess::command("sleep").arg("1000").start()?;
+    let started = StartedProcesses::of(&plane, Some(&operator))?;
+    assert!(started.processes.len() >= 4, "{started:?}");
+    end_as_requested(&started)?;
 
     drop((plane, operator));
 
-    assert!(footprint.is_gone(), "{:?}", footprint.left());
+    assert!(started.is_gone(), "{:?}", started.left());
     Ok(())
 }
 
 #[tokio::test]
 async fn test_processes_share_one_control_plane() -> TestResult {
     if env::var_os(ENDING_VARIABLE).is_some() {
-        return end_as_told(&Footprint::of(&*ControlPlane::shared().await?, None)?);
+        return end_as_requested(&StartedProcesses::of(
+            &*ControlPlane::shared().await?,
+            None,
+        )?);
     }
     let cache = tempfile::tempdir()?;
-    let (mut first, ours) = start_sharing_victim(cache.path())?;
-    let (mut second, theirs) = start_sharing_victim(cache.path())?;
+    let (mut first, ours) = start_sharing_process(cache.path())?;
+    let (mut second, theirs) = start_sharing_process(cache.path())?;
 
     first.kill()?;
     first.wait()?;
@@ -59,27 +62,27 @@ async fn test_processes_share_one_control_plane() -> TestResult {
         theirs.folder, ours.folder,
         "the second uses what the first has started"
     );
-    let (mut third, still) = start_sharing_victim(cache.path())?;
+    let (mut third, still) = start_sharing_process(cache.path())?;
     assert_eq!(
         still.folder, ours.folder,
-        "and keeps it alive for the third"
+        "and keeps it running for the third"
     );
-    for victim in [&mut second, &mut third] {
-        victim.kill()?;
-        victim.wait()?;
+    for process in [&mut second, &mut third] {
+        process.kill()?;
+        process.wait()?;
     }
     ours.assert_gone_soon()
 }
 
 #[tokio::test]
-async fn a_given_kubeconfig_is_used_instead() -> TestResult {
+async fn a_given_kubeconfig_is_used_as_the_shared_control_plane() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
-    let giver = Identity::administrator("giver");
+    let giver = User::administrator("giver");
 
     let output = Command::new(env::current_exe()?)
         .args(["--exact", "api::two_sandboxes_do_not_see_each_other"])
-        .env(assets::KUBECONFIG_VARIABLE, plane.kubeconfig(&giver)?)
-        .env(assets::ASSETS_VARIABLE, "/nonexistent")
+        .env(binaries::KUBECONFIG_VARIABLE, plane.kubeconfig(&giver)?)
+        .env(binaries::ASSETS_VARIABLE, "/nonexistent")
         .output()?;
 
     let text = String::from_utf8_lossy(&output.stdout);
@@ -96,32 +99,33 @@ async fn a_given_kubeconfig_is_used_instead() -> TestResult {
 
 #[test]
 fn nothing_is_left_after_kill_9() -> TestResult {
-    nothing_is_left_after("hold", |victim| signal(victim, Signal::KILL))
+    assert_nothing_is_left_after("hold", |process| signal(process, Signal::KILL))
 }
 
 #[test]
 fn nothing_is_left_after_ctrl_c() -> TestResult {
-    nothing_is_left_after("hold", |victim| signal(victim, Signal::INT))
+    assert_nothing_is_left_after("hold", |process| signal(process, Signal::INT))
 }
 
 #[test]
 fn nothing_is_left_after_a_panic() -> TestResult {
-    nothing_is_left_after("panic", |_| Ok(()))
+    assert_nothing_is_left_after("panic", |_| Ok(()))
 }
 
 #[test]
-fn a_registration_whose_guard_is_dead_is_replaced() -> TestResult {
+fn the_registration_of_a_dead_supervisor_is_replaced() -> TestResult {
     let cache = tempfile::tempdir()?;
-    let (mut first, dead) = start_sharing_victim(cache.path())?;
-    let guard = Pid::from_raw(dead.processes[0]).ok_or_else(|| Failure::new("no guard"))?;
-    // The guard leads the group of everything it has started.
-    kill_process_group(guard, Signal::KILL)?;
+    let (mut first, dead) = start_sharing_process(cache.path())?;
+    let supervisor =
+        Pid::from_raw(dead.processes[0]).ok_or_else(|| TestFailure::new("no supervisor"))?;
+    // The supervisor leads the process group of everything it has started.
+    kill_process_group(supervisor, Signal::KILL)?;
     fs::remove_dir_all(&dead.folder)?;
 
-    let (mut second, alive) = start_sharing_victim(cache.path())?;
-    for victim in [&mut first, &mut second] {
-        victim.kill()?;
-        victim.wait()?;
+    let (mut second, alive) = start_sharing_process(cache.path())?;
+    for process in [&mut first, &mut second] {
+        process.kill()?;
+        process.wait()?;
     }
 
     assert_ne!(alive.folder, dead.folder);
@@ -129,90 +133,92 @@ fn a_registration_whose_guard_is_dead_is_replaced() -> TestResult {
     alive.assert_gone_soon()
 }
 
-/// Starts a test process whose control plane is shared by those with the same cache only.
-fn start_sharing_victim(cache: &Path) -> Result<(Child, Footprint), Failure> {
-    let assets = assets::obtain(&Environment::from_process())?;
-    let binaries = assets.etcd.parent().unwrap_or(Path::new("/")).to_owned();
+/// Starts a test process that shares its control plane with processes of the same cache folder.
+fn start_sharing_process(cache: &Path) -> Result<(Child, StartedProcesses), TestFailure> {
+    let found = binaries::obtain(&Environment::from_process())?;
+    let binaries = found.etcd.parent().unwrap_or(Path::new("/")).to_owned();
     let name = "leak::test_processes_share_one_control_plane";
-    start_victim(name, "hold", |command| {
+    start_test_process(name, "hold", |command| {
         command
             .env("XDG_CACHE_HOME", cache)
-            .env(assets::ASSETS_VARIABLE, &binaries);
+            .env(binaries::ASSETS_VARIABLE, &binaries);
     })
 }
 
-fn nothing_is_left_after(
+fn assert_nothing_is_left_after(
     ending: &str,
     end: impl FnOnce(&mut Child) -> io::Result<()>,
 ) -> TestResult {
     let name = "leak::a_control_plane_and_an_operator_end_with_their_values";
-    let (mut victim, footprint) = start_victim(name, ending, |_| {})?;
-    end(&mut victim)?;
-    let status = victim.wait()?;
-    assert!(!status.success(), "the victim was to end badly");
-    footprint.assert_gone_soon()
+    let (mut process, started) = start_test_process(name, ending, |_| {})?;
+    end(&mut process)?;
+    let status = process.wait()?;
+    assert!(!status.success(), "the process fails");
+    started.assert_gone_soon()
 }
 
 /// Runs one test of this binary in a process of its own, up to the point where it ends.
-fn start_victim(
+fn start_test_process(
     test: &str,
     ending: &str,
     configure: impl FnOnce(&mut Command),
-) -> Result<(Child, Footprint), Failure> {
+) -> Result<(Child, StartedProcesses), TestFailure> {
     let mut command = Command::new(env::current_exe()?);
     command
         .args(["--exact", test])
         .env(ENDING_VARIABLE, ending)
-        .env_remove(assets::KUBECONFIG_VARIABLE);
+        .env_remove(binaries::KUBECONFIG_VARIABLE);
     configure(&mut command);
-    let mut victim = command
+    let mut process = command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    let output = victim
+    let output = process
         .stdout
         .take()
-        .ok_or_else(|| Failure::new("the victim has no output"))?;
-    let mut seen = String::new();
+        .ok_or_else(|| TestFailure::new("the process has no output"))?;
+    let mut printed = String::new();
     for line in BufReader::new(output).lines() {
         let line = line?;
         if let Some((_, text)) = line.split_once(MARK) {
-            return Ok((victim, serde_json::from_str(text)?));
+            return Ok((process, serde_json::from_str(text)?));
         }
-        seen.push_str(&line);
-        seen.push('\n');
+        printed.push_str(&line);
+        printed.push('\n');
     }
-    victim.wait()?;
-    Err(Failure::new(format!("the victim ended too early:\n{seen}")))
+    process.wait()?;
+    Err(TestFailure::new(format!(
+        "the process ended too early:\n{printed}"
+    )))
 }
 
-/// In the victim, tells what it has started and ends as it was told; elsewhere, does nothing.
-fn end_as_told(footprint: &Footprint) -> TestResult {
+/// In the started process, prints what it has started and ends as requested; else does nothing.
+fn end_as_requested(started: &StartedProcesses) -> TestResult {
     let Some(ending) = env::var_os(ENDING_VARIABLE) else {
         return Ok(());
     };
-    writeln!(io::stdout(), "{MARK}{}", serde_json::to_string(footprint)?)?;
+    writeln!(io::stdout(), "{MARK}{}", serde_json::to_string(started)?)?;
     io::stdout().flush()?;
     if ending == "panic" {
-        panic!("as told");
+        panic!("as requested");
     }
     loop {
         thread::park();
     }
 }
 
-fn signal(victim: &mut Child, signal: Signal) -> io::Result<()> {
-    Ok(kill_process(Pid::from_child(victim), signal)?)
+fn signal(process: &mut Child, signal: Signal) -> io::Result<()> {
+    Ok(kill_process(Pid::from_child(process), signal)?)
 }
 
-/// Whether the process exists and is not merely waiting to be noticed as dead.
-pub(super) fn lives(pid: i32) -> bool {
+/// Whether the process exists and is no zombie.
+pub(super) fn is_running(pid: i32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| state != "Z" && state != "X")
 }
 
 fn state_and_parent(pid: i32) -> Option<(String, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it is in parentheses and may contain anything.
+    // The name before it is in parentheses and may contain spaces.
     let mut fields = stat.rsplit_once(") ")?.1.split_whitespace();
     Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
 }
@@ -230,15 +236,15 @@ fn children_of(parent: i32) -> io::Result<Vec<i32>> {
     Ok(children)
 }
 
-// === impl Footprint ===
+// === impl StartedProcesses ===
 
-impl Footprint {
-    fn of(plane: &ControlPlane, operator: Option<&Operator>) -> Result<Self, Failure> {
-        let (guard, folder) = plane.footprint()?;
-        let guard = i32::try_from(guard)?;
-        let mut processes = vec![guard];
-        processes.extend(children_of(guard)?);
-        processes.extend(operator.map(Operator::pid));
+impl StartedProcesses {
+    fn of(plane: &ControlPlane, operator: Option<&ChildProcess>) -> Result<Self, TestFailure> {
+        let (supervisor, folder) = plane.supervisor_pid_and_folder()?;
+        let supervisor = i32::try_from(supervisor)?;
+        let mut processes = vec![supervisor];
+        processes.extend(children_of(supervisor)?);
+        processes.extend(operator.map(ChildProcess::pid));
         Ok(Self {
             processes,
             folder: folder.to_owned(),
@@ -253,17 +259,17 @@ impl Footprint {
         self.processes
             .iter()
             .copied()
-            .filter(|&pid| lives(pid))
+            .filter(|&pid| is_running(pid))
             .collect()
     }
 
     #[track_caller]
     fn assert_gone_soon(&self) -> TestResult {
-        let deadline = Instant::now() + GONE_WITHIN;
+        let deadline = Instant::now() + GONE_TIMEOUT;
         while !self.is_gone() {
             if Instant::now() > deadline {
                 let (left, folder) = (self.left(), self.folder.exists());
-                return Err(Failure::new(format!(
+                return Err(TestFailure::new(format!(
                     "left: {left:?}; the folder exists: {folder}"
                 )));
             }

@@ -1,12 +1,12 @@
-//! Child processes, and what a failed wait tells.
+//! Child processes, and the report of a failed wait.
 
 use std::time::Duration;
 
-use kopf_tests::operator::{Ending, Signal};
-use kopf_tests::{Operator, Sandbox, TestResult};
+use kopf_tests::child_process::{Ending, Signal};
+use kopf_tests::{ChildProcess, Sandbox, TestResult};
 use serde_json::json;
 
-/// A stand-in for an operator: says where it would connect, and ends politely.
+/// A script in place of an operator: prints its kubeconfig, and exits on SIGTERM.
 const SCRIPT: &str = "echo started with $KUBECONFIG for $0; echo to stderr >&2; \
                       trap 'echo bye; exit 7' TERM; while :; do sleep 0.05; done";
 
@@ -22,7 +22,7 @@ async fn an_operator_gets_its_kubeconfig_and_its_log_is_captured() -> TestResult
     operator.wait_for_log("to stderr").await?;
     assert!(line.ends_with("for me"), "{line}");
     let kubeconfig = line.split_whitespace().nth(2).unwrap_or_default();
-    let client = kopf_tests::identity::client_from(kubeconfig.as_ref()).await?;
+    let client = kopf_tests::user::client_from(kubeconfig.as_ref()).await?;
     client.apiserver_version().await?;
 
     assert_eq!(operator.terminate().await?, Ending::Exit(7));
@@ -32,21 +32,21 @@ async fn an_operator_gets_its_kubeconfig_and_its_log_is_captured() -> TestResult
 
 #[tokio::test]
 async fn an_operator_can_be_paused_and_killed_and_ends_with_its_value() -> TestResult {
-    let operator = Operator::of("sh").arg("-c").arg(SCRIPT).start()?;
+    let operator = ChildProcess::command("sh").arg("-c").arg(SCRIPT).start()?;
     operator.wait_for_log("started").await?;
     operator.signal(Signal::STOP)?;
     assert_eq!(operator.kill().await?, Ending::Signal(9));
 
-    let operator = Operator::of("sh").arg("-c").arg(SCRIPT).start()?;
+    let operator = ChildProcess::command("sh").arg("-c").arg(SCRIPT).start()?;
     let pid = operator.pid();
     drop(operator);
-    assert!(!super::leak::lives(pid), "{pid} still lives");
+    assert!(!super::leak::is_running(pid), "{pid} is still running");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
-    let failure = Operator::of("/nonexistent/operator")
+async fn a_missing_program_is_named_in_the_error() {
+    let failure = ChildProcess::command("/nonexistent/operator")
         .start()
         .expect_err("there is none");
     assert!(

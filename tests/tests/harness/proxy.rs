@@ -1,10 +1,10 @@
-//! The faults of the proxy as a kube client sees them.
+//! Faults of the fault proxy, observed by a kube client.
 
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _, future};
 use http::{Method, StatusCode};
-use kopf_tests::sandbox::PATIENCE;
+use kopf_tests::sandbox::DEFAULT_TIMEOUT;
 use kopf_tests::{Fault, FaultProxy, Objects, RequestMatch, Sandbox, TestResult};
 use kube::api::{ListParams, WatchParams};
 use serde_json::json;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::code;
 
-async fn proxied(name: &str) -> Result<(Sandbox, FaultProxy, Objects), kopf_tests::Failure> {
+async fn proxied(name: &str) -> Result<(Sandbox, FaultProxy, Objects), kopf_tests::TestFailure> {
     let sandbox = Sandbox::open(name).await?;
     let widgets = sandbox.define("Widget").await?;
     let proxy =
@@ -22,7 +22,7 @@ async fn proxied(name: &str) -> Result<(Sandbox, FaultProxy, Objects), kopf_test
 }
 
 #[tokio::test]
-async fn injected_answers_reach_the_client_as_often_as_asked_for() -> TestResult {
+async fn injected_responses_reach_the_client_the_requested_number_of_times() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("answers").await?;
     let creations = || RequestMatch::any().method(Method::POST).path("/widgets");
     proxy.times(2, creations(), Fault::Answer(StatusCode::TOO_MANY_REQUESTS));
@@ -58,7 +58,7 @@ async fn injected_answers_reach_the_client_as_often_as_asked_for() -> TestResult
 }
 
 #[tokio::test]
-async fn a_cut_before_has_no_effect_and_a_cut_after_has_one() -> TestResult {
+async fn cut_before_prevents_the_request_and_cut_after_does_not() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("cuts").await?;
     proxy.once(RequestMatch::any().method(Method::POST), Fault::CutBefore);
     proxy.once(RequestMatch::any().method(Method::POST), Fault::CutAfter);
@@ -72,7 +72,7 @@ async fn a_cut_before_has_no_effect_and_a_cut_after_has_one() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_delay_holds_a_request_back() -> TestResult {
+async fn a_delay_fault_delays_a_request() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("delay").await?;
     let time = Duration::from_millis(700);
     proxy.once(RequestMatch::any().not_watches(), Fault::Delay(time));
@@ -85,7 +85,7 @@ async fn a_delay_holds_a_request_back() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_truncated_watch_gives_its_whole_events_and_then_breaks() -> TestResult {
+async fn a_truncated_watch_delivers_complete_events_and_then_ends() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("truncated").await?;
     let start = widgets.api().list(&ListParams::default()).await?;
     let version = start.metadata.resource_version.unwrap_or_default();
@@ -99,7 +99,7 @@ async fn a_truncated_watch_gives_its_whole_events_and_then_breaks() -> TestResul
         widgets.create(name, json!({})).await?;
     }
 
-    // A kube client takes a broken stream for an ended one, and drops the half event.
+    // A kube client treats a broken stream as ended, and drops the partial event.
     let seen: Vec<_> = events
         .filter_map(|event| future::ready(event.ok()))
         .collect()
@@ -110,21 +110,21 @@ async fn a_truncated_watch_gives_its_whole_events_and_then_breaks() -> TestResul
         .watch(&WatchParams::default(), &version)
         .await?;
     let whole: Vec<_> = events.take(3).try_collect().await?;
-    assert_eq!(whole.len(), 3, "the next watch is whole");
+    assert_eq!(whole.len(), 3, "the next watch is complete");
     Ok(())
 }
 
 #[tokio::test]
-async fn cutting_all_ends_open_watches_and_healing_forgets_faults() -> TestResult {
+async fn cut_all_ends_open_watches_and_clear_faults_removes_faults() -> TestResult {
     let (_sandbox, proxy, widgets) = proxied("cutting").await?;
     let events = widgets.api().watch(&WatchParams::default(), "0").await?;
 
     proxy.always(RequestMatch::any(), Fault::CutBefore);
     proxy.cut_all();
-    timeout(PATIENCE, events.collect::<Vec<_>>()).await?;
+    timeout(DEFAULT_TIMEOUT, events.collect::<Vec<_>>()).await?;
     assert!(widgets.api().list(&ListParams::default()).await.is_err());
 
-    proxy.heal();
+    proxy.clear_faults();
     widgets.api().list(&ListParams::default()).await?;
     Ok(())
 }

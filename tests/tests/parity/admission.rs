@@ -1,32 +1,35 @@
-//! Webhooks: the same requests to the API server come out the same.
+//! Webhooks: the same requests to the API server have the same results.
 
 use http::{Request, header};
 use kopf_tests::pki::Authority;
-use kopf_tests::{Failure, TestResult, eventually};
+use kopf_tests::{TestFailure, TestResult, eventually};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::stage::{Side, Stage};
+use crate::scenario::{Implementation, ScenarioRun};
 
-/// What became of the same steps on one side.
+/// The responses, calls and configurations of one implementation.
 #[derive(Debug, PartialEq)]
-struct Outcome {
-    answers: Vec<Value>,
+struct RecordedResponses {
+    responses: Vec<Value>,
     calls: Vec<Value>,
     configurations: Vec<Value>,
 }
 
 #[tokio::test]
-async fn the_same_requests_are_refused_changed_and_commented_on() -> TestResult {
-    let (kopf, ours) = tokio::try_join!(play(Side::Kopf), play(Side::Ours))?;
-    assert_eq!(kopf.answers, ours.answers);
+async fn the_same_requests_are_denied_mutated_and_warned_about() -> TestResult {
+    let (kopf, ours) = tokio::try_join!(
+        run_scenario(Implementation::Kopf),
+        run_scenario(Implementation::Ours)
+    )?;
+    assert_eq!(kopf.responses, ours.responses);
     assert_eq!(kopf.calls, ours.calls);
     assert_eq!(kopf.configurations, ours.configurations);
     Ok(())
 }
 
-async fn play(side: Side) -> Result<Outcome, Failure> {
-    let mut stage = Stage::open("admission", side).await?;
+async fn run_scenario(implementation: Implementation) -> Result<RecordedResponses, TestFailure> {
+    let mut run = ScenarioRun::open("admission", implementation).await?;
     let certificates = tempfile::tempdir()?;
     let authority = Authority::fresh()?;
     let pair = authority.loopback_server()?;
@@ -37,25 +40,25 @@ async fn play(side: Side) -> Result<Outcome, Failure> {
     ] {
         std::fs::write(certificates.path().join(name), text)?;
     }
-    let managed = format!("hooks.{}", stage.sandbox.group());
-    stage.set("MANAGED", &managed);
-    stage.set("CERTS", &certificates.path().display().to_string());
-    stage.start().await?;
+    let managed = format!("hooks.{}", run.sandbox.group());
+    run.set("MANAGED", &managed);
+    run.set("CERTS", &certificates.path().display().to_string());
+    run.start().await?;
     let dry_run = PostParams {
         dry_run: true,
         ..PostParams::default()
     };
-    eventually("the API server asks the webhooks", async || {
-        let widgets = stage.widgets.api();
-        let mut widget = kube::api::DynamicObject::new("probe", stage.widgets.resource());
+    eventually("the API server calls the webhooks", async || {
+        let widgets = run.widgets.api();
+        let mut widget = kube::api::DynamicObject::new("probe", run.widgets.resource());
         widget.data = json!({"spec": {"warn": "ready"}});
         let made = widgets.create(&dry_run, &widget).await.ok()?;
         (made.data["spec"]["size"] == 3).then_some(())
     })
     .await?;
-    let called_before = calls(&stage).len();
+    let called_before = calls(&run).len();
 
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     let gold = json!({"labels": {"tier": "gold"}});
     let both = json!({"labels": {"tier": "gold", "old": "yes"}});
     for (name, metadata, spec) in [
@@ -75,57 +78,57 @@ async fn play(side: Side) -> Result<Outcome, Failure> {
         ("both", both, json!({})),
     ] {
         let body = json!({"metadata": metadata, "spec": spec});
-        answers.push(stage_request(&stage, "POST", name, "", body).await?);
+        responses.push(send_request(&run, "POST", name, "", body).await?);
     }
     let edit = json!({"spec": {"size": 2}});
-    answers.push(stage_request(&stage, "PATCH", "plain", "?dryRun=All", edit.clone()).await?);
-    answers.push(stage_request(&stage, "PATCH", "plain", "", edit).await?);
+    responses.push(send_request(&run, "PATCH", "plain", "?dryRun=All", edit.clone()).await?);
+    responses.push(send_request(&run, "PATCH", "plain", "", edit).await?);
     let status = json!({"status": {"phase": "Ready"}});
-    answers.push(stage_request(&stage, "PATCH", "plain", "/status", status).await?);
-    answers.push(stage_request(&stage, "DELETE", "completed", "", json!({})).await?);
+    responses.push(send_request(&run, "PATCH", "plain", "/status", status).await?);
+    responses.push(send_request(&run, "DELETE", "completed", "", json!({})).await?);
 
     let mut configurations = Vec::new();
     for kind in [
         "ValidatingWebhookConfiguration",
         "MutatingWebhookConfiguration",
     ] {
-        let objects = stage
+        let objects = run
             .sandbox
             .objects("admissionregistration.k8s.io/v1", kind)
             .await?;
         let object = objects.get(&managed).await?;
         for webhook in object.data["webhooks"].as_array().into_iter().flatten() {
-            configurations.push(comparable(webhook.clone(), &stage));
+            configurations.push(comparable(webhook.clone(), &run));
         }
         objects.delete(&managed).await?;
     }
     configurations.sort_by_key(|webhook| webhook["name"].to_string());
-    let calls = calls(&stage).split_off(called_before);
-    Ok(Outcome {
-        answers,
+    let calls = calls(&run).split_off(called_before);
+    Ok(RecordedResponses {
+        responses,
         calls,
         configurations,
     })
 }
 
-/// What the validating webhook noted.
-fn calls(stage: &Stage) -> Vec<Value> {
-    let log = stage.operator().log();
+/// The calls of the validating webhook.
+fn calls(run: &ScenarioRun) -> Vec<Value> {
+    let log = run.operator().log();
     let noted = log.lines().filter_map(|line| line.strip_prefix("CALL "));
     noted
         .filter_map(|call| serde_json::from_str(call).ok())
         .collect()
 }
 
-/// What the API server says to a request, as far as it is the same on both sides.
-async fn stage_request(
-    stage: &Stage,
+/// Sends a request; returns the parts of the response that must be the same on both sides.
+async fn send_request(
+    run: &ScenarioRun,
     method: &str,
     name: &str,
     rest: &str,
     mut body: Value,
-) -> Result<Value, Failure> {
-    let (group, namespace) = (stage.sandbox.group(), stage.sandbox.namespace());
+) -> Result<Value, TestFailure> {
+    let (group, namespace) = (run.sandbox.group(), run.sandbox.namespace());
     let mut uri = format!("/apis/{group}/v1/namespaces/{namespace}/widgets");
     if method == "POST" {
         body["apiVersion"] = format!("{group}/v1").into();
@@ -147,7 +150,7 @@ async fn stage_request(
         .uri(format!("{uri}{rest}"))
         .header(header::CONTENT_TYPE, content_type)
         .body(kube::client::Body::from(body))?;
-    let response = stage.sandbox.client().send(request).await?;
+    let response = run.sandbox.client().send(request).await?;
     let status = response.status().as_u16();
     let headers = response.headers().get_all(header::WARNING).iter();
     let mut warnings: Vec<String> = headers
@@ -155,18 +158,18 @@ async fn stage_request(
         .collect();
     warnings.sort();
     let text = response.into_body().collect_bytes().await?;
-    let answer: Value = serde_json::from_slice(&text)?;
-    let message = answer["message"]
+    let response: Value = serde_json::from_slice(&text)?;
+    let message = response["message"]
         .as_str()
         .map(|text| text.replace(group, "GROUP"));
     Ok(json!({
         "name": name, "status": status, "warnings": warnings,
-        "message": message, "spec": answer["spec"],
+        "message": message, "spec": response["spec"],
     }))
 }
 
-/// A configured webhook without what belongs to one side only.
-fn comparable(mut webhook: Value, stage: &Stage) -> Value {
+/// A configured webhook without the fields that differ between the implementations.
+fn comparable(mut webhook: Value, run: &ScenarioRun) -> Value {
     let ours_alone = ["clientConfig", "namespaceSelector"];
     for key in ours_alone {
         webhook[key] = Value::Null;
@@ -175,6 +178,6 @@ fn comparable(mut webhook: Value, stage: &Stage) -> Value {
     if let Some(labels) = webhook["objectSelector"]["matchExpressions"].as_array_mut() {
         labels.sort_by_key(|label| label["key"].to_string());
     }
-    let text = webhook.to_string().replace(stage.sandbox.group(), "GROUP");
+    let text = webhook.to_string().replace(run.sandbox.group(), "GROUP");
     serde_json::from_str(&text).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
-//! Daemons and timers: when they run, what they leave on objects, and when objects are let go.
+//! Daemons and timers: when they run, what they write, and when finalizers are removed.
 
 use kopf_tests::TestResult;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::stage::{compare, is_held};
+use crate::scenario::{compare, is_held};
 
 fn widget(role: &str) -> Value {
     json!({"metadata": {"labels": {"role": role}}, "spec": {"size": 1}})
@@ -14,57 +14,53 @@ fn is_released(object: &DynamicObject) -> bool {
     !is_held(object)
 }
 
-/// Something to notice: Kopf lets an object go only when it is told of a change after the end of
-/// its daemons.
+/// An unrelated change: Kopf removes the finalizer only at a watch event after the end of its daemons.
 fn poke() -> Value {
     json!({"metadata": {"labels": {"poked": "yes"}}})
 }
 
 #[tokio::test]
-async fn daemons_and_timers_run_fail_and_let_go_in_the_same_way() -> TestResult {
-    // One object after another, so that the calls come in the same order on both sides.
-    compare("background", async |stage| {
-        stage.start().await?;
-        stage.create("steady", widget("steady")).await?;
-        stage.note("steady", "held", is_held).await?;
-        stage.wait_for_calls(1).await?;
+async fn daemons_and_timers_run_fail_and_remove_finalizers_in_the_same_way() -> TestResult {
+    // One object after another, so that the calls have the same order on both sides.
+    compare("background", async |run| {
+        run.start().await?;
+        run.create("steady", widget("steady")).await?;
+        run.note("steady", "held", is_held).await?;
+        run.wait_for_calls(1).await?;
         let unlabelled = json!({"metadata": {"labels": {"role": null}}});
-        stage.merge("steady", unlabelled).await?;
-        stage.note("steady", "released", is_released).await?;
+        run.merge("steady", unlabelled).await?;
+        run.note("steady", "released", is_released).await?;
         let labelled = json!({"metadata": {"labels": {"role": "steady"}}});
-        stage.merge("steady", labelled).await?;
-        stage.note("steady", "held again", is_held).await?;
-        stage.wait_for_calls(3).await?;
-        stage.widgets.delete("steady").await?;
-        stage.note_gone("steady").await?;
+        run.merge("steady", labelled).await?;
+        run.note("steady", "held again", is_held).await?;
+        run.wait_for_calls(3).await?;
+        run.widgets.delete("steady").await?;
+        run.note_gone("steady").await?;
 
-        stage.create("shaky", widget("shaky")).await?;
+        run.create("shaky", widget("shaky")).await?;
         let done = |it: &DynamicObject| it.data["status"]["shaky"]["done"] == 2;
-        stage
-            .widgets
-            .wait_until("shaky", "it is done", done)
-            .await?;
-        stage.merge("shaky", poke()).await?;
-        stage.note("shaky", "released", is_released).await?;
+        run.widgets.wait_until("shaky", "it is done", done).await?;
+        run.merge("shaky", poke()).await?;
+        run.note("shaky", "released", is_released).await?;
 
-        stage.create("hopeless", widget("hopeless")).await?;
-        stage.note("hopeless", "held", is_held).await?;
-        stage.wait_for_calls(8).await?;
-        stage.merge("hopeless", poke()).await?;
-        stage.note("hopeless", "released", is_released).await?;
+        run.create("hopeless", widget("hopeless")).await?;
+        run.note("hopeless", "held", is_held).await?;
+        run.wait_for_calls(8).await?;
+        run.merge("hopeless", poke()).await?;
+        run.note("hopeless", "released", is_released).await?;
 
-        stage.create("timed", widget("timed")).await?;
-        // Kopf may tick before it holds the object.
+        run.create("timed", widget("timed")).await?;
+        // Kopf may call the timer before it adds the finalizer.
         let delivered = |it: &DynamicObject| it.data["status"]["timed"]["size"] == 1 && is_held(it);
-        stage.note("timed", "delivered", delivered).await?;
-        stage.widgets.delete("timed").await?;
-        stage.note_gone("timed").await?;
+        run.note("timed", "delivered", delivered).await?;
+        run.widgets.delete("timed").await?;
+        run.note_gone("timed").await?;
 
-        stage.create("idle", widget("idle")).await?;
-        stage.merge("idle", json!({"spec": {"size": 2}})).await?;
-        stage.wait_for_calls(10).await?;
-        stage.widgets.delete("idle").await?;
-        stage.note_gone("idle").await
+        run.create("idle", widget("idle")).await?;
+        run.merge("idle", json!({"spec": {"size": 2}})).await?;
+        run.wait_for_calls(10).await?;
+        run.widgets.delete("idle").await?;
+        run.note_gone("idle").await
     })
     .await
 }

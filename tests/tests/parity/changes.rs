@@ -1,111 +1,103 @@
-//! Creations, updates and deletions, and what handlers leave on objects.
+//! Creations, updates and deletions, and what handlers write to objects.
 
 use k8s_openapi::api::core::v1::Event;
 use kopf_tests::{TestResult, eventually};
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
-use crate::stage::{both, compare, is_settled, last_handled, waits_after};
+use crate::scenario::{both, compare, is_settled, last_handled, waits_after};
 use crate::trace::{Trace, assert_same};
 
 #[tokio::test]
-async fn results_of_create_handlers_are_in_the_status_and_the_handled_state_is_kept() -> TestResult
-{
-    compare("create_with_result", async |stage| {
-        stage.start().await?;
+async fn results_of_create_handlers_and_the_last_handled_state_are_written() -> TestResult {
+    compare("create_with_result", async |run| {
+        run.start().await?;
         let body = json!({
             "metadata": {"labels": {"app": "parity"}, "annotations": {"note": "kept ✓"}},
             "spec": {"size": 1, "text": "größe \"quoted\" \\ </tag>", "list": [1, 2.5, null, {"b": 1, "a": 2}], "empty": {}},
         });
-        stage.create("one", body).await?;
-        stage.note_results("one", &["create_map", "create_text"]).await
+        run.create("one", body).await?;
+        run.note_results("one", &["create_map", "create_text"]).await
     })
     .await
 }
 
 #[tokio::test]
-async fn an_update_is_told_with_its_diff_and_field_handlers_with_their_part() -> TestResult {
-    compare("update_with_diff", async |stage| {
-        stage.start().await?;
+async fn update_handlers_get_the_diff_and_field_handlers_their_field() -> TestResult {
+    compare("update_with_diff", async |run| {
+        run.start().await?;
         let spec = json!({"size": 1, "colour": "red", "list": [1, 2], "map": {"a": 1, "b": 2}});
-        stage.create("one", json!({"spec": spec})).await?;
-        stage.note_settled_with("one", 1).await?;
+        run.create("one", json!({"spec": spec})).await?;
+        run.note_settled_with("one", 1).await?;
         let change =
             json!({"size": 2, "colour": null, "list": [2], "map": {"a": null, "b": 3, "c": 4}});
-        stage
-            .merge(
-                "one",
-                json!({"spec": change, "metadata": {"labels": {"new": "label"}}}),
-            )
-            .await?;
-        stage.note_settled_with("one", 2).await?;
-        stage.note_results("one", &["update_fn"]).await?;
-        stage.merge("one", json!({"spec": {"size": 3}})).await?;
-        stage.note_settled_with("one", 3).await
+        run.merge(
+            "one",
+            json!({"spec": change, "metadata": {"labels": {"new": "label"}}}),
+        )
+        .await?;
+        run.note_settled_with("one", 2).await?;
+        run.note_results("one", &["update_fn"]).await?;
+        run.merge("one", json!({"spec": {"size": 3}})).await?;
+        run.note_settled_with("one", 3).await
     })
     .await
 }
 
 #[tokio::test]
-async fn a_deletion_waits_for_its_handler_and_spares_the_finalizers_of_others() -> TestResult {
-    compare("delete_with_finalizer", async |stage| {
-        stage.start().await?;
+async fn a_deletion_waits_for_its_handler_and_keeps_other_finalizers() -> TestResult {
+    compare("delete_with_finalizer", async |run| {
+        run.start().await?;
         let foreign =
             json!({"metadata": {"finalizers": ["kopf.test/foreign"]}, "spec": {"size": 1}});
-        stage.create("one", foreign).await?;
-        stage.note_settled("one").await?;
-        stage.widgets.delete("one").await?;
-        stage
-            .note("one", "waiting", waits_after("delete_fn", 1))
+        run.create("one", foreign).await?;
+        run.note_settled("one").await?;
+        run.widgets.delete("one").await?;
+        run.note("one", "waiting", waits_after("delete_fn", 1))
             .await?;
-        stage
-            .note("one", "released", |object| {
-                object.metadata.finalizers.as_deref() == Some(&["kopf.test/foreign".to_owned()])
-            })
+        run.note("one", "released", |object| {
+            object.metadata.finalizers.as_deref() == Some(&["kopf.test/foreign".to_owned()])
+        })
+        .await?;
+        run.merge("one", json!({"metadata": {"finalizers": null}}))
             .await?;
-        stage
-            .merge("one", json!({"metadata": {"finalizers": null}}))
-            .await?;
-        stage.note_gone("one").await
+        run.note_gone("one").await
     })
     .await
 }
 
 #[tokio::test]
-async fn an_optional_deletion_handler_holds_nothing_up_but_runs_where_another_does() -> TestResult {
-    compare("optional_delete", async |stage| {
-        stage.start().await?;
-        stage.create("free", json!({"spec": {"size": 1}})).await?;
-        stage.note_settled("free").await?;
-        stage.widgets.delete("free").await?;
-        stage.note_gone("free").await?;
+async fn an_optional_delete_handler_adds_no_finalizer_but_runs_beside_another_handler() -> TestResult
+{
+    compare("optional_delete", async |run| {
+        run.start().await?;
+        run.create("free", json!({"spec": {"size": 1}})).await?;
+        run.note_settled("free").await?;
+        run.widgets.delete("free").await?;
+        run.note_gone("free").await?;
         let held = json!({"metadata": {"labels": {"hold": "yes"}}, "spec": {"size": 1}});
-        stage.create("held", held).await?;
-        stage.note_settled("held").await?;
-        stage.widgets.delete("held").await?;
-        stage.note_gone("held").await
+        run.create("held", held).await?;
+        run.note_settled("held").await?;
+        run.widgets.delete("held").await?;
+        run.note_gone("held").await
     })
     .await
 }
 
 #[tokio::test]
-async fn handlers_run_in_declared_order_and_each_success_is_kept_before_the_next_starts()
--> TestResult {
-    compare("two_handlers", async |stage| {
-        stage.start().await?;
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        stage
-            .note("one", "second waits", waits_after("second", 1))
+async fn handlers_run_in_order_and_each_success_is_written_before_the_next_starts() -> TestResult {
+    compare("two_handlers", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note("one", "second waits", waits_after("second", 1))
             .await?;
-        stage
-            .note_results("one", &["first", "second", "third"])
-            .await
+        run.note_results("one", &["first", "second", "third"]).await
     })
     .await
 }
 
 #[tokio::test]
-async fn ids_that_are_long_or_odd_make_the_same_annotations() -> TestResult {
+async fn long_and_unusual_handler_ids_make_the_same_annotations() -> TestResult {
     let ids = [
         "main.<locals>.create_fn".to_owned(),
         "a_rather_long_handler_name_for_testing_the_cut.spec.some.field".to_owned(),
@@ -113,20 +105,20 @@ async fn ids_that_are_long_or_odd_make_the_same_annotations() -> TestResult {
         "x".repeat(64),
     ];
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    compare("long_ids", async |stage| {
-        stage.start().await?;
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
+    compare("long_ids", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
         let last = format!("{}-SItAqA", "x".repeat(56));
-        stage.note("one", "all wait", waits_after(&last, 1)).await?;
-        stage.note_results("one", &ids).await
+        run.note("one", "all wait", waits_after(&last, 1)).await?;
+        run.note_results("one", &ids).await
     })
     .await
 }
 
 #[tokio::test]
-async fn annotations_of_other_operators_and_of_kubectl_are_no_changes() -> TestResult {
-    compare("down", async |stage| {
-        stage.start().await?;
+async fn annotations_of_other_operators_and_kubectl_are_ignored_in_the_diff() -> TestResult {
+    compare("down", async |run| {
+        run.start().await?;
         let annotations = json!({
             "other.example/kopf-managed": "yes",
             "other.example/progress": "1",
@@ -135,111 +127,97 @@ async fn annotations_of_other_operators_and_of_kubectl_are_no_changes() -> TestR
             "plain": "kept",
         });
         let body = json!({"metadata": {"annotations": annotations}, "spec": {"size": 1}});
-        stage.create("one", body).await?;
-        stage.note_results("one", &["create_fn"]).await?;
+        run.create("one", body).await?;
+        run.note_results("one", &["create_fn"]).await?;
         let changed = json!({
             "other.example/progress": "2",
             "sub.kopf.zalando.org/progress": null,
             "kubectl.kubernetes.io/last-applied-configuration": "{} ",
         });
-        stage
-            .merge("one", json!({"metadata": {"annotations": changed}}))
+        run.merge("one", json!({"metadata": {"annotations": changed}}))
             .await?;
-        stage.merge("one", json!({"spec": {"size": 2}})).await?;
-        stage.note_results("one", &["update_fn"]).await
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.note_results("one", &["update_fn"]).await
     })
     .await
 }
 
 #[tokio::test]
-async fn a_field_handler_sees_its_field_come_change_and_go() -> TestResult {
-    compare("fields", async |stage| {
-        stage.start().await?;
-        stage
-            .create("one", json!({"spec": {"size": 1, "other": 1}}))
+async fn a_field_handler_is_called_when_its_field_is_added_changed_and_removed() -> TestResult {
+    compare("fields", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1, "other": 1}}))
             .await?;
-        stage.note_settled_with("one", 1).await?;
-        stage.merge("one", json!({"spec": {"size": 2}})).await?;
-        stage.note_settled_with("one", 2).await?;
-        stage
-            .merge("one", json!({"spec": {"size": null, "other": 2}}))
+        run.note_settled_with("one", 1).await?;
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.note_settled_with("one", 2).await?;
+        run.merge("one", json!({"spec": {"size": null, "other": 2}}))
             .await?;
-        stage
-            .note("one", "size removed", |it| {
-                let handled = last_handled(it);
-                is_settled(it) && handled["spec"] == json!({"other": 2})
-            })
+        run.note("one", "size removed", |it| {
+            let handled = last_handled(it);
+            is_settled(it) && handled["spec"] == json!({"other": 2})
+        })
+        .await?;
+        run.merge("one", json!({"spec": {"size": 5}})).await?;
+        run.note_settled_with("one", 5).await?;
+        run.merge("one", json!({"metadata": {"labels": {"a": "1", "b": "2"}}}))
             .await?;
-        stage.merge("one", json!({"spec": {"size": 5}})).await?;
-        stage.note_settled_with("one", 5).await?;
-        stage
-            .merge("one", json!({"metadata": {"labels": {"a": "1", "b": "2"}}}))
-            .await?;
-        stage
-            .note("one", "labelled", |it| {
-                let handled = last_handled(it);
-                is_settled(it) && handled["metadata"]["labels"]["b"] == "2"
-            })
-            .await?;
-        stage
-            .merge(
-                "one",
-                json!({"metadata": {"labels": {"a": "3", "b": null}}}),
-            )
-            .await?;
-        stage
-            .note("one", "relabelled", |it| {
-                let handled = last_handled(it);
-                is_settled(it) && handled["metadata"]["labels"] == json!({"a": "3"})
-            })
-            .await?;
-        stage
-            .widgets
+        run.note("one", "labelled", |it| {
+            let handled = last_handled(it);
+            is_settled(it) && handled["metadata"]["labels"]["b"] == "2"
+        })
+        .await?;
+        run.merge(
+            "one",
+            json!({"metadata": {"labels": {"a": "3", "b": null}}}),
+        )
+        .await?;
+        run.note("one", "relabelled", |it| {
+            let handled = last_handled(it);
+            is_settled(it) && handled["metadata"]["labels"] == json!({"a": "3"})
+        })
+        .await?;
+        run.widgets
             .merge_status("one", json!({"phase": "Ready", "other": 1}))
             .await?;
-        stage
-            .note("one", "status changed", |it| {
-                let handled = last_handled(it);
-                is_settled(it) && handled["status"]["phase"] == "Ready"
-            })
-            .await
+        run.note("one", "status changed", |it| {
+            let handled = last_handled(it);
+            is_settled(it) && handled["status"]["phase"] == "Ready"
+        })
+        .await
     })
     .await
 }
 
 #[tokio::test]
-async fn what_a_handler_patches_is_written_even_if_it_fails() -> TestResult {
-    compare("patches", async |stage| {
-        stage.start().await?;
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        stage
-            .note("one", "after the first attempt", |it| {
-                // The two writes of an attempt come in one order here and in another there.
-                waits_after("create_fn", 1)(it) && it.data["status"]["phase"] == "attempt 0"
-            })
-            .await?;
-        stage
-            .note("one", "settled", |it| {
-                is_settled(it) && it.data["status"]["phase"] == "attempt 1"
-            })
-            .await
+async fn the_patch_of_a_failed_handler_is_written() -> TestResult {
+    compare("patches", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note("one", "after the first attempt", |it| {
+            // The implementations write progress and status in different order.
+            waits_after("create_fn", 1)(it) && it.data["status"]["phase"] == "attempt 0"
+        })
+        .await?;
+        run.note("one", "settled", |it| {
+            is_settled(it) && it.data["status"]["phase"] == "attempt 1"
+        })
+        .await
     })
     .await
 }
 
 #[tokio::test]
-async fn sub_handlers_are_tracked_one_by_one_and_do_not_use_up_the_attempts_of_their_parent()
--> TestResult {
-    let (mut kopf, mut ours) = both("subhandlers", async |stage| {
-        stage.start().await?;
-        stage
-            .create("one", json!({"spec": {"items": ["a", "b", "c"]}}))
+async fn each_sub_handler_has_its_own_progress_and_does_not_use_retries_of_its_parent() -> TestResult
+{
+    let (mut kopf, mut ours) = both("subhandlers", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"items": ["a", "b", "c"]}}))
             .await?;
-        stage
-            .note("one", "b waits", waits_after("create_fn.b", 1))
+        run.note("one", "b waits", waits_after("create_fn.b", 1))
             .await?;
         let results = ["create_fn", "create_fn/a", "create_fn/b", "create_fn/c"];
-        stage.note_results("one", &results).await
+        run.note_results("one", &results).await
     })
     .await?;
 
@@ -258,7 +236,7 @@ async fn sub_handlers_are_tracked_one_by_one_and_do_not_use_up_the_attempts_of_t
     assert_eq!(
         attempts(&mut ours),
         [0, 0, 0, 0],
-        "waiting for its parts is no failure"
+        "waiting for sub-handlers is no failure"
     );
 
     let record = |trace: &mut Trace| {
@@ -270,7 +248,7 @@ async fn sub_handlers_are_tracked_one_by_one_and_do_not_use_up_the_attempts_of_t
     assert_eq!(our_record["subrefs"], kopf_record["subrefs"]);
     assert_eq!(
         kopf_record["message"], "None",
-        "Kopf notes the text of an error without one"
+        "Kopf records the text of an error without a message"
     );
     assert_eq!(our_record["message"], Value::Null);
     assert_same("subhandlers", &kopf, &ours);
@@ -279,11 +257,11 @@ async fn sub_handlers_are_tracked_one_by_one_and_do_not_use_up_the_attempts_of_t
 
 #[tokio::test]
 async fn events_posted_by_handlers_look_the_same() -> TestResult {
-    compare("posted", async |stage| {
-        stage.start().await?;
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        stage.note_settled("one").await?;
-        let (client, namespace) = (stage.sandbox.client(), stage.sandbox.namespace());
+    compare("posted", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note_settled("one").await?;
+        let (client, namespace) = (run.sandbox.client(), run.sandbox.namespace());
         let events: Api<Event> = Api::namespaced(client, namespace);
         eventually("the events are posted", async || {
             let posted = events.list(&ListParams::default()).await.ok()?;

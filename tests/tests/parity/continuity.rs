@@ -1,95 +1,93 @@
-//! Operators that stop, crash, and are replaced by one another.
+//! Operators that stop, crash, and continue each other's progress.
 
-use kopf_tests::{Failure, TestResult};
+use kopf_tests::{TestFailure, TestResult};
 use serde_json::json;
 
-use crate::stage::{Side, Stage, compare, waits_after};
+use crate::scenario::{Implementation, ScenarioRun, compare, waits_after};
 use crate::trace::{Trace, assert_same};
 
 #[tokio::test]
-async fn an_object_is_resumed_once_after_a_restart_and_with_its_changes() -> TestResult {
-    compare("resume", async |stage| {
-        stage.start().await?;
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        stage.note_results("one", &["up"]).await?;
-        stage.stop().await?;
-        stage.start().await?;
-        stage.operator().wait_for_log(r#""resume_fn""#).await?;
-        stage.note_settled("one").await?;
-        stage.merge("one", json!({"spec": {"size": 2}})).await?;
-        stage.note_settled_with("one", 2).await?;
-        stage.stop().await?;
-        stage.merge("one", json!({"spec": {"size": 3}})).await?;
-        stage.start().await?;
-        stage.note_settled_with("one", 3).await
+async fn an_object_is_resumed_once_after_a_restart_together_with_its_changes() -> TestResult {
+    compare("resume", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note_results("one", &["up"]).await?;
+        run.stop().await?;
+        run.start().await?;
+        run.operator().wait_for_log(r#""resume_fn""#).await?;
+        run.note_settled("one").await?;
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.note_settled_with("one", 2).await?;
+        run.stop().await?;
+        run.merge("one", json!({"spec": {"size": 3}})).await?;
+        run.start().await?;
+        run.note_settled_with("one", 3).await
     })
     .await
 }
 
 #[tokio::test]
-async fn an_object_created_while_the_operator_is_down_is_created_when_it_is_up() -> TestResult {
-    compare("down", async |stage| {
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        stage.merge("one", json!({"spec": {"size": 2}})).await?;
-        stage.start().await?;
-        stage.note_results("one", &["create_fn"]).await
+async fn an_object_created_during_downtime_is_handled_as_a_creation() -> TestResult {
+    compare("down", async |run| {
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.start().await?;
+        run.note_results("one", &["create_fn"]).await
     })
     .await
 }
 
 #[tokio::test]
-async fn changes_made_while_the_operator_is_down_are_one_update() -> TestResult {
-    compare("down", async |stage| {
-        stage.start().await?;
-        stage
-            .create("one", json!({"spec": {"size": 1, "text": "a"}}))
+async fn changes_made_during_downtime_are_handled_as_one_update() -> TestResult {
+    compare("down", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1, "text": "a"}}))
             .await?;
-        stage.note_results("one", &["create_fn"]).await?;
-        stage.kill().await?;
-        stage.merge("one", json!({"spec": {"size": 2}})).await?;
-        stage.merge("one", json!({"spec": {"text": "b"}})).await?;
-        stage.merge("one", json!({"spec": {"size": 3}})).await?;
-        stage.start().await?;
-        stage.note_results("one", &["update_fn"]).await
+        run.note_results("one", &["create_fn"]).await?;
+        run.kill().await?;
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.merge("one", json!({"spec": {"text": "b"}})).await?;
+        run.merge("one", json!({"spec": {"size": 3}})).await?;
+        run.start().await?;
+        run.note_results("one", &["update_fn"]).await
     })
     .await
 }
 
 #[tokio::test]
-async fn an_object_deleted_while_the_operator_is_down_still_runs_its_deletion() -> TestResult {
-    compare("down", async |stage| {
-        stage.start().await?;
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        stage.note_results("one", &["create_fn"]).await?;
-        stage.kill().await?;
-        stage.widgets.delete("one").await?;
-        stage
-            .note("one", "held", |it| it.metadata.deletion_timestamp.is_some())
+async fn an_object_deleted_during_downtime_still_runs_its_delete_handlers() -> TestResult {
+    compare("down", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note_results("one", &["create_fn"]).await?;
+        run.kill().await?;
+        run.widgets.delete("one").await?;
+        run.note("one", "held", |it| it.metadata.deletion_timestamp.is_some())
             .await?;
-        stage.start().await?;
-        stage.note_gone("one").await
+        run.start().await?;
+        run.note_gone("one").await
     })
     .await
 }
 
 #[tokio::test]
-async fn an_object_found_in_deletion_is_resumed_only_by_handlers_that_ask_for_it() -> TestResult {
-    compare("resume_deleted", async |stage| {
-        stage.start().await?;
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        stage.note_settled("one").await?;
-        stage.kill().await?;
-        stage.widgets.delete("one").await?;
-        stage.start().await?;
-        stage.note_gone("one").await
+async fn an_object_in_deletion_is_resumed_only_by_handlers_declared_for_it() -> TestResult {
+    compare("resume_deleted", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note_settled("one").await?;
+        run.kill().await?;
+        run.widgets.delete("one").await?;
+        run.start().await?;
+        run.note_gone("one").await
     })
     .await
 }
 
 #[tokio::test]
-async fn progress_that_old_versions_kept_in_the_status_is_taken_over_and_removed() -> TestResult {
-    compare("takeover", async |stage| {
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
+async fn progress_in_the_status_of_old_versions_is_continued_and_removed() -> TestResult {
+    compare("takeover", async |run| {
+        run.create("one", json!({"spec": {"size": 1}})).await?;
         let record = |retries: u32, success: bool| {
             json!({
                 "started": "2020-01-01T00:00:00.000000+00:00",
@@ -104,40 +102,42 @@ async fn progress_that_old_versions_kept_in_the_status_is_taken_over_and_removed
             })
         };
         let progress = json!({"first": record(1, true), "second": record(1, false)});
-        stage
-            .widgets
+        run.widgets
             .merge_status("one", json!({"kopf": {"progress": progress}}))
             .await?;
-        stage.start().await?;
-        stage.note_results("one", &["second"]).await
+        run.start().await?;
+        run.note_results("one", &["second"]).await
     })
     .await
 }
 
-/// Lets one side do the first half of a creation, an update and a deletion, and the other go on.
-async fn take_over(first: Side, second: Side) -> Result<(Trace, Stage), Failure> {
-    let mut stage = Stage::open("takeover", second).await?;
+/// Runs the first half of a creation, an update and a deletion on one implementation, the rest on the other.
+async fn take_over(
+    first: Implementation,
+    second: Implementation,
+) -> Result<(Trace, ScenarioRun), TestFailure> {
+    let mut run = ScenarioRun::open("takeover", second).await?;
     for waiting in ["second", "update_second", "delete_second"] {
-        stage.start_as(first).await?;
+        run.start_as(first).await?;
         match waiting {
-            "second" => stage.create("one", json!({"spec": {"size": 1}})).await?,
-            "update_second" => stage.merge("one", json!({"spec": {"size": 2}})).await?,
-            _ => stage.widgets.delete("one").await?,
+            "second" => run.create("one", json!({"spec": {"size": 1}})).await?,
+            "update_second" => run.merge("one", json!({"spec": {"size": 2}})).await?,
+            _ => run.widgets.delete("one").await?,
         }
-        stage.note("one", waiting, waits_after(waiting, 1)).await?;
-        stage.kill().await?;
-        stage.start_as(second).await?;
+        run.note("one", waiting, waits_after(waiting, 1)).await?;
+        run.kill().await?;
+        run.start_as(second).await?;
         match waiting {
-            "second" => stage.note_results("one", &["first", "second"]).await?,
-            "update_second" => stage.note_settled_with("one", 2).await?,
-            _ => stage.note_gone("one").await?,
+            "second" => run.note_results("one", &["first", "second"]).await?,
+            "update_second" => run.note_settled_with("one", 2).await?,
+            _ => run.note_gone("one").await?,
         }
-        stage.stop().await?;
+        run.stop().await?;
     }
-    let mut trace = stage.trace().await?;
-    // Whether the event of the last failure was posted before the end is a matter of luck.
+    let mut trace = run.trace().await?;
+    // The event of the last failure may or may not be posted before the end.
     trace.events.clear();
-    Ok((trace, stage))
+    Ok((trace, run))
 }
 
 /// The handlers called, with their number of earlier attempts.
@@ -150,12 +150,12 @@ fn attempts(trace: &Trace) -> Vec<(&str, u64)> {
 }
 
 #[tokio::test]
-async fn either_side_goes_on_where_the_other_was_killed_without_repeating_a_success() -> TestResult
-{
+async fn each_implementation_continues_the_progress_of_the_other_without_repeating_a_success()
+-> TestResult {
     let ((python, _kept), (to_ours, _too), (to_kopf, _as_well)) = tokio::try_join!(
-        take_over(Side::Kopf, Side::Kopf),
-        take_over(Side::Kopf, Side::Ours),
-        take_over(Side::Ours, Side::Kopf),
+        take_over(Implementation::Kopf, Implementation::Kopf),
+        take_over(Implementation::Kopf, Implementation::Ours),
+        take_over(Implementation::Ours, Implementation::Kopf),
     )?;
 
     let each_once = [
@@ -175,8 +175,8 @@ async fn either_side_goes_on_where_the_other_was_killed_without_repeating_a_succ
         .collect();
     assert_eq!(attempts(&to_ours), expected, "Kopf first, ours second");
     assert_eq!(attempts(&to_kopf), expected, "ours first, Kopf second");
-    for (who, trace) in [("Kopf to ours", &to_ours), ("ours to Kopf", &to_kopf)] {
-        assert_same(who, &python, trace);
+    for (title, trace) in [("Kopf to ours", &to_ours), ("ours to Kopf", &to_kopf)] {
+        assert_same(title, &python, trace);
     }
     Ok(())
 }

@@ -1,41 +1,40 @@
-//! Where Kopf falls short and we do better: each test asserts both.
+//! Differences from Kopf that are improvements: each test asserts both behaviours.
 
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Event;
-use kopf_tests::censor::{Censor, without_records};
-use kopf_tests::{Failure, TestResult, eventually};
+use kopf_tests::rewriting_webhook::{RewritingWebhook, strip_kopf_annotations};
+use kopf_tests::{TestFailure, TestResult, eventually};
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
-use crate::stage::{Side, Stage, both, is_held, is_settled, waits_after};
+use crate::scenario::{Implementation, ScenarioRun, both, is_held, is_settled, waits_after};
 use crate::trace::Trace;
 
-/// The sizes that a handler saw, call by call.
+/// The sizes with which a handler was called.
 fn sizes(trace: &Trace, handler: &str) -> Vec<Value> {
     let calls = trace.calls.iter().filter(|it| it["handler"] == handler);
     calls.map(|it| it["new"]["spec"]["size"].clone()).collect()
 }
 
 #[tokio::test]
-async fn an_edit_in_the_middle_of_an_update_reaches_the_handlers_that_were_done() -> TestResult {
-    let (kopf, ours) = both("mid_cycle", async |stage| {
-        stage.start().await?;
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        stage.note_settled_with("one", 1).await?;
-        stage.merge("one", json!({"spec": {"size": 2}})).await?;
-        stage
-            .note("one", "slow waits", waits_after("slow", 1))
+async fn an_edit_during_an_update_calls_finished_handlers_again() -> TestResult {
+    let (kopf, ours) = both("mid_cycle", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note_settled_with("one", 1).await?;
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.note("one", "slow waits", waits_after("slow", 1))
             .await?;
-        stage.merge("one", json!({"spec": {"size": 3}})).await?;
-        stage.note_settled_with("one", 3).await
+        run.merge("one", json!({"spec": {"size": 3}})).await?;
+        run.note_settled_with("one", 3).await
     })
     .await?;
 
     assert_eq!(
         sizes(&kopf, "quick"),
         [2],
-        "Kopf never tells the quick handler"
+        "Kopf never calls the quick handler again"
     );
     assert_eq!(sizes(&ours, "quick"), [2, 3]);
     let last = ours.calls.iter().rfind(|it| it["handler"] == "quick");
@@ -43,27 +42,26 @@ async fn an_edit_in_the_middle_of_an_update_reaches_the_handlers_that_were_done(
     assert_eq!(
         diff,
         json!([["change", ["spec", "size"], 2, 3]]),
-        "from what it had seen"
+        "from the state that the handler knew"
     );
     assert_eq!(
         sizes(&ours, "slow"),
         sizes(&kopf, "slow"),
-        "what saw everything is not repeated"
+        "a handler that had the newest state is not called again"
     );
-    assert_eq!(kopf.states, ours.states, "and the objects look the same");
+    assert_eq!(kopf.states, ours.states, "the objects are the same");
     Ok(())
 }
 
 #[tokio::test]
-async fn an_edit_in_the_middle_of_a_creation_becomes_an_update() -> TestResult {
-    let (kopf, ours) = both("takeover", async |stage| {
-        stage.start().await?;
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        stage
-            .note("one", "second waits", waits_after("second", 1))
+async fn an_edit_during_a_creation_is_handled_as_an_update() -> TestResult {
+    let (kopf, ours) = both("takeover", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        run.note("one", "second waits", waits_after("second", 1))
             .await?;
-        stage.merge("one", json!({"spec": {"size": 2}})).await?;
-        stage.note_settled_with("one", 2).await
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.note_settled_with("one", 2).await
     })
     .await?;
 
@@ -71,7 +69,7 @@ async fn an_edit_in_the_middle_of_a_creation_becomes_an_update() -> TestResult {
     assert_eq!(
         sizes(&kopf, "update_first"),
         [] as [i32; 0],
-        "Kopf takes it for a part of the creation"
+        "Kopf includes the edit in the creation"
     );
     assert_eq!(sizes(&ours, "first"), [1], "a creation is not repeated");
     assert_eq!(sizes(&ours, "update_first"), [2]);
@@ -80,19 +78,19 @@ async fn an_edit_in_the_middle_of_a_creation_becomes_an_update() -> TestResult {
     assert_eq!(
         diff,
         json!([["change", ["spec", "size"], 1, 2]]),
-        "from what the creation saw"
+        "from the state that the create handler knew"
     );
     Ok(())
 }
 
 #[tokio::test]
 async fn a_timeout_interrupts_a_handler_that_hangs() -> TestResult {
-    let (kopf, ours) = both("timeout", async |stage| {
-        stage.start().await?;
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        match stage.side {
-            Side::Kopf => stage.note_results("one", &["stuck"]).await,
-            Side::Ours => stage.note_settled("one").await,
+    let (kopf, ours) = both("timeout", async |run| {
+        run.start().await?;
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        match run.implementation {
+            Implementation::Kopf => run.note_results("one", &["stuck"]).await,
+            Implementation::Ours => run.note_settled("one").await,
         }
     })
     .await?;
@@ -104,45 +102,46 @@ async fn a_timeout_interrupts_a_handler_that_hangs() -> TestResult {
     assert_eq!(
         ours.events.len(),
         1,
-        "the end of its time is told: {:?}",
+        "the timeout is posted: {:?}",
         ours.events
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn records_that_a_webhook_takes_away_make_no_hot_loop() -> TestResult {
-    let (kopf, ours) = both("create_with_result", async |stage| {
-        let censor = Censor::of(&stage.sandbox, &stage.widgets, without_records).await?;
-        stage.start().await?;
+async fn annotations_that_a_webhook_removes_cause_no_hot_loop() -> TestResult {
+    let (kopf, ours) = both("create_with_result", async |run| {
+        let webhook =
+            RewritingWebhook::register(&run.sandbox, &run.widgets, strip_kopf_annotations).await?;
+        run.start().await?;
         let begun = Instant::now();
-        stage.create("one", json!({"spec": {"size": 1}})).await?;
-        let rounds = match stage.side {
-            Side::Kopf => 30,
-            Side::Ours => 4,
+        run.create("one", json!({"spec": {"size": 1}})).await?;
+        let rounds = match run.implementation {
+            Implementation::Kopf => 30,
+            Implementation::Ours => 4,
         };
         eventually(&format!("it is written to {rounds} times"), async || {
-            (censor.updates_of("one") >= rounds).then_some(())
+            (webhook.updates_of("one") >= rounds).then_some(())
         })
         .await?;
-        if stage.side == Side::Ours {
+        if run.implementation == Implementation::Ours {
             let pauses = begun.elapsed();
             assert!(pauses >= Duration::from_secs(4), "1, 1 and 2 s: {pauses:?}");
         }
-        stage.stop().await
+        run.stop().await
     })
     .await?;
 
-    let told = |trace: &Trace| {
+    let is_posted = |trace: &Trace| {
         let mut events = trace.events.iter().map(|event| event.to_string());
         events.any(|event| event.contains("admission webhook"))
     };
-    assert!(told(&ours), "the cause is told: {:?}", ours.events);
-    assert!(!told(&kopf));
+    assert!(is_posted(&ours), "the cause is posted: {:?}", ours.events);
+    assert!(!is_posted(&kopf));
     Ok(())
 }
 
-/// How often a handler was called.
+/// The number of calls of a handler.
 fn calls(trace: &Trace, handler: &str) -> usize {
     let calls = trace.calls.iter().filter(|it| it["handler"] == handler);
     calls.count()
@@ -150,42 +149,39 @@ fn calls(trace: &Trace, handler: &str) -> usize {
 
 #[tokio::test]
 async fn a_permanent_error_stops_a_timer() -> TestResult {
-    let (kopf, ours) = both("background_pains", async |stage| {
-        stage.start().await?;
+    let (kopf, ours) = both("background_errors", async |run| {
+        run.start().await?;
         let body = json!({"metadata": {"labels": {"role": "refused"}}, "spec": {}});
-        stage.create("one", body).await?;
-        stage.wait_for_calls(1).await?;
-        match stage.side {
-            Side::Kopf => stage.wait_for_calls(3).await,
-            Side::Ours => {
+        run.create("one", body).await?;
+        run.wait_for_calls(1).await?;
+        match run.implementation {
+            Implementation::Kopf => run.wait_for_calls(3).await,
+            Implementation::Ours => {
                 let held = |it: &DynamicObject| it.metadata.finalizers.is_some();
-                stage.note("one", "held", held).await?;
-                stage.note("one", "released", |it| !held(it)).await
+                run.note("one", "held", held).await?;
+                run.note("one", "released", |it| !held(it)).await
             }
         }
     })
     .await?;
-    assert!(calls(&kopf, "refused") >= 3, "Kopf goes on");
+    assert!(calls(&kopf, "refused") >= 3, "Kopf continues");
     assert_eq!(calls(&ours, "refused"), 1);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_deletion_that_a_daemon_holds_up_is_handled_once() -> TestResult {
-    let (kopf, ours) = both("background_pains", async |stage| {
-        stage.start().await?;
+async fn delete_handlers_run_once_while_a_daemon_blocks_the_deletion() -> TestResult {
+    let (kopf, ours) = both("background_errors", async |run| {
+        run.start().await?;
         let body = json!({"metadata": {"labels": {"role": "slow"}}, "spec": {}});
-        stage.create("one", body).await?;
-        stage.wait_for_calls(1).await?;
-        // Kopf may start the daemon before it holds the object.
-        stage
-            .widgets
-            .wait_until("one", "it is held", is_held)
-            .await?;
-        stage.widgets.delete("one").await?;
-        stage.wait_for_calls(2).await?;
-        stage.merge("one", json!({"spec": {"size": 2}})).await?;
-        stage.note_gone("one").await
+        run.create("one", body).await?;
+        run.wait_for_calls(1).await?;
+        // Kopf may start the daemon before it adds the finalizer.
+        run.widgets.wait_until("one", "it is held", is_held).await?;
+        run.widgets.delete("one").await?;
+        run.wait_for_calls(2).await?;
+        run.merge("one", json!({"spec": {"size": 2}})).await?;
+        run.note_gone("one").await
     })
     .await?;
     assert!(calls(&kopf, "release") > 1, "Kopf repeats it");
@@ -193,22 +189,24 @@ async fn a_deletion_that_a_daemon_holds_up_is_handled_once() -> TestResult {
     Ok(())
 }
 
-/// How many writes the operators of a side have made on the object `one`.
-async fn writes(side: Side) -> Result<usize, Failure> {
-    let mut stage = Stage::open("create_with_result", side).await?;
-    stage.start().await?;
-    stage.create("one", json!({"spec": {"size": 1}})).await?;
-    stage
-        .note_results("one", &["create_map", "create_text"])
+/// The number of writes of an implementation to the object `one`.
+async fn writes(implementation: Implementation) -> Result<usize, TestFailure> {
+    let mut run = ScenarioRun::open("create_with_result", implementation).await?;
+    run.start().await?;
+    run.create("one", json!({"spec": {"size": 1}})).await?;
+    run.note_results("one", &["create_map", "create_text"])
         .await?;
-    let writes = stage.writes("one").await?;
-    assert!(is_settled(&stage.widgets.get("one").await?));
+    let writes = run.writes("one").await?;
+    assert!(is_settled(&run.widgets.get("one").await?));
     Ok(writes)
 }
 
 #[tokio::test]
-async fn the_same_work_takes_no_more_writes() -> TestResult {
-    let (kopf, ours) = (writes(Side::Kopf).await?, writes(Side::Ours).await?);
+async fn the_same_handlers_need_no_more_writes() -> TestResult {
+    let (kopf, ours) = (
+        writes(Implementation::Kopf).await?,
+        writes(Implementation::Ours).await?,
+    );
 
     assert_eq!(
         ours, 5,
@@ -218,22 +216,21 @@ async fn the_same_work_takes_no_more_writes() -> TestResult {
     Ok(())
 }
 
-/// How many requests it takes to post 10,000 events, of which Kopf's are counted up to a thousand.
-async fn flood(side: Side) -> Result<usize, Failure> {
-    let mut stage = Stage::open("flood", side).await?;
-    stage.start().await?;
-    stage.create("one", json!({"spec": {"size": 1}})).await?;
-    match side {
-        Side::Kopf => {
+/// The number of requests for 10,000 events; Kopf's are counted up to a thousand.
+async fn flood(implementation: Implementation) -> Result<usize, TestFailure> {
+    let mut run = ScenarioRun::open("flood", implementation).await?;
+    run.start().await?;
+    run.create("one", json!({"spec": {"size": 1}})).await?;
+    match implementation {
+        Implementation::Kopf => {
             eventually("Kopf has sent a thousand requests", async || {
-                let requests = stage.event_requests().await.ok()?;
+                let requests = run.event_requests().await.ok()?;
                 (requests >= 1000).then_some(())
             })
             .await?;
         }
-        Side::Ours => {
-            let events: Api<Event> =
-                Api::namespaced(stage.sandbox.client(), stage.sandbox.namespace());
+        Implementation::Ours => {
+            let events: Api<Event> = Api::namespaced(run.sandbox.client(), run.sandbox.namespace());
             eventually("all are counted", async || {
                 let events = events.list(&ListParams::default()).await.ok()?.items;
                 let counted = events.iter().any(|event| event.count == Some(10_000));
@@ -242,12 +239,15 @@ async fn flood(side: Side) -> Result<usize, Failure> {
             .await?;
         }
     }
-    stage.event_requests().await
+    run.event_requests().await
 }
 
 #[tokio::test]
 async fn a_flood_of_events_is_counted_and_not_sent_one_by_one() -> TestResult {
-    let (kopf, ours) = (flood(Side::Kopf).await?, flood(Side::Ours).await?);
+    let (kopf, ours) = (
+        flood(Implementation::Kopf).await?,
+        flood(Implementation::Ours).await?,
+    );
     assert!(kopf >= 1000, "{kopf}");
     assert!(
         ours <= 3,

@@ -1,37 +1,38 @@
-//! Operators of both kinds on the same objects: each respects the other, and goes on after its end.
+//! Peering of Kopf and our operator: each pauses for the other, and resumes after its end.
 
 use std::path::Path;
 
-use kopf_tests::operator::{Builder, Operator, Signal};
+use kopf_tests::child_process::{ChildProcess, ChildProcessBuilder, Signal};
 use kopf_tests::{
-    Failure, Objects, Peering, PrivateControlPlane, PythonKopf, Sandbox, TestResult, eventually,
+    Objects, PeeringObject, PrivateControlPlane, PythonKopf, Sandbox, TestFailure, TestResult,
+    eventually,
 };
 use serde_json::json;
 
-use crate::stage::Side;
+use crate::scenario::Implementation;
 
-/// How both sides say that they go on.
+/// The log text of both implementations when they resume.
 const RESUMING: &str = "Resuming operations";
 
-/// How many seconds a record counts after its operator died.
+/// The lifetime of records, in seconds.
 const LIFETIME: &str = "5";
 
-/// A sandbox with a peering for operators of both sides.
-struct Stage {
+/// A sandbox with a peering for operators of both implementations.
+struct PeeringRun {
     sandbox: Sandbox,
     widgets: Objects,
-    peering: Peering,
+    peering: PeeringObject,
     kopf: PythonKopf,
 }
 
-impl Stage {
-    async fn open(name: &str) -> Result<Self, Failure> {
+impl PeeringRun {
+    async fn open(name: &str) -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open(name).await?;
-        let peering = Peering::create(&sandbox, "shared").await?;
+        let peering = PeeringObject::create(&sandbox, "shared").await?;
         Self::with(sandbox, peering).await
     }
 
-    async fn with(sandbox: Sandbox, peering: Peering) -> Result<Self, Failure> {
+    async fn with(sandbox: Sandbox, peering: PeeringObject) -> Result<Self, TestFailure> {
         Ok(Self {
             widgets: sandbox.define("Widget").await?,
             kopf: PythonKopf::obtain().await?,
@@ -40,10 +41,14 @@ impl Stage {
         })
     }
 
-    fn start(&self, side: Side, arguments: &[&str]) -> Result<Operator, Failure> {
-        let identity = self.sandbox.administrator(name(side));
-        let builder: Builder = match side {
-            Side::Kopf => {
+    fn start(
+        &self,
+        implementation: Implementation,
+        arguments: &[&str],
+    ) -> Result<ChildProcess, TestFailure> {
+        let identity = self.sandbox.administrator(name(implementation));
+        let builder: ChildProcessBuilder = match implementation {
+            Implementation::Kopf => {
                 let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/scripts");
                 let script = folder.join("peering.py");
                 self.kopf
@@ -51,7 +56,7 @@ impl Stage {
                     .env("POD_ID", "python")
                     .env("LIFETIME", LIFETIME)
             }
-            Side::Ours => self
+            Implementation::Ours => self
                 .sandbox
                 .operator(env!("CARGO_BIN_EXE_replica-operator"), &identity)?
                 .env("REPLICA_GROUP", self.sandbox.group())
@@ -63,10 +68,10 @@ impl Stage {
         Ok(builder.args(peering).args(arguments).start()?)
     }
 
-    /// Creates an object and demands that this side handles it.
-    async fn expect(&self, object: &str, side: Side) -> TestResult {
+    /// Creates an object and expects that this implementation handles it.
+    async fn create_and_expect(&self, object: &str, implementation: Implementation) -> TestResult {
         self.create(object).await?;
-        self.handled(object, side).await
+        self.handled(object, implementation).await
     }
 
     async fn create(&self, object: &str) -> TestResult {
@@ -74,132 +79,136 @@ impl Stage {
         Ok(())
     }
 
-    async fn handled(&self, object: &str, side: Side) -> TestResult {
+    async fn handled(&self, object: &str, implementation: Implementation) -> TestResult {
         let handled = self
             .widgets
-            .wait_until(object, "somebody has handled it", |it| {
+            .wait_until(object, "an operator has handled it", |it| {
                 it.data["status"]["by"].is_string()
             })
             .await?;
         assert_eq!(
             handled.data["status"]["by"],
-            name(side),
-            "who handled {object}"
+            name(implementation),
+            "the operator that handled {object}"
         );
         Ok(())
     }
 }
 
-fn name(side: Side) -> &'static str {
-    match side {
-        Side::Kopf => "python",
-        Side::Ours => "ours",
+fn name(implementation: Implementation) -> &'static str {
+    match implementation {
+        Implementation::Kopf => "python",
+        Implementation::Ours => "ours",
     }
 }
 
-/// Waits until an operator does not look at its objects. Kopf says so at its start, too, when it must
-/// find its peering first.
-async fn paused(side: Side, operator: &Operator) -> TestResult {
-    let (pausing, resuming) = match side {
-        Side::Kopf => (
+/// Waits until an operator is paused. Kopf also logs a pause at its start, before it finds its peering.
+async fn wait_until_paused(implementation: Implementation, operator: &ChildProcess) -> TestResult {
+    let (pausing, resuming) = match implementation {
+        Implementation::Kopf => (
             "Pausing the watch-stream for widgets",
             "Resuming the watch-stream for widgets",
         ),
-        Side::Ours => ("Pausing operations: ", "Resuming operations."),
+        Implementation::Ours => ("Pausing operations: ", "Resuming operations."),
     };
-    eventually(&format!("{} is paused", name(side)), async || {
+    eventually(&format!("{} is paused", name(implementation)), async || {
         let log = operator.log();
         (log.matches(pausing).count() > log.matches(resuming).count()).then_some(())
     })
     .await
 }
 
-/// Waits until the log has a text so many times.
-async fn told(operator: &Operator, text: &str, times: usize) -> TestResult {
+/// Waits until a text is in the log this many times.
+async fn wait_for_log_count(operator: &ChildProcess, text: &str, times: usize) -> TestResult {
     eventually(&format!("{times} times {text:?}"), async || {
         (operator.log().matches(text).count() >= times).then_some(())
     })
     .await
 }
 
-/// A developer's operator of one side goes ahead of a deployed one of the other, twice: once it
-/// exits, once it dies.
-async fn development(stage: &Stage, deployed: Side, developing: Side) -> TestResult {
-    let first = stage.start(deployed, &["--priority", "100"])?;
-    stage.expect("before", deployed).await?;
+/// An operator with `--dev` of one implementation pauses a deployed one of the other twice: until it
+/// exits, and until it is killed.
+async fn developer_pauses_deployed(
+    run: &PeeringRun,
+    deployed: Implementation,
+    developing: Implementation,
+) -> TestResult {
+    let first = run.start(deployed, &["--priority", "100"])?;
+    run.create_and_expect("before", deployed).await?;
     let resumed = first.log().matches(RESUMING).count();
 
-    let second = stage.start(developing, &["--dev"])?;
-    paused(deployed, &first).await?;
-    stage.expect("exiting", developing).await?;
+    let second = run.start(developing, &["--dev"])?;
+    wait_until_paused(deployed, &first).await?;
+    run.create_and_expect("exiting", developing).await?;
     assert_eq!(
-        stage.peering.records().await?[name(developing)]["priority"],
+        run.peering.records().await?[name(developing)]["priority"],
         666
     );
     second.terminate().await?;
-    stage.peering.wait_for(&[name(deployed)]).await?;
-    told(&first, RESUMING, resumed + 1).await?;
-    stage.expect("exited", deployed).await?;
+    run.peering.wait_for(&[name(deployed)]).await?;
+    wait_for_log_count(&first, RESUMING, resumed + 1).await?;
+    run.create_and_expect("exited", deployed).await?;
 
-    let second = stage.start(developing, &["--dev"])?;
-    paused(deployed, &first).await?;
-    stage.expect("dying", developing).await?;
+    let second = run.start(developing, &["--dev"])?;
+    wait_until_paused(deployed, &first).await?;
+    run.create_and_expect("dying", developing).await?;
     second.signal(Signal::KILL)?;
-    told(&first, RESUMING, resumed + 2).await?;
-    stage.expect("dead", deployed).await?;
-    stage.peering.wait_for(&[name(deployed)]).await
+    wait_for_log_count(&first, RESUMING, resumed + 2).await?;
+    run.create_and_expect("dead", deployed).await?;
+    run.peering.wait_for(&[name(deployed)]).await
 }
 
 #[tokio::test]
-async fn our_developers_operator_pauses_a_deployed_kopf() -> TestResult {
-    let stage = Stage::open("peer-ours").await?;
-    development(&stage, Side::Kopf, Side::Ours).await
+async fn our_operator_with_dev_priority_pauses_a_deployed_kopf() -> TestResult {
+    let run = PeeringRun::open("peer-ours").await?;
+    developer_pauses_deployed(&run, Implementation::Kopf, Implementation::Ours).await
 }
 
 #[tokio::test]
-async fn a_developers_kopf_pauses_our_deployed_operator() -> TestResult {
-    let stage = Stage::open("peer-kopf").await?;
-    development(&stage, Side::Ours, Side::Kopf).await
+async fn kopf_with_dev_priority_pauses_our_deployed_operator() -> TestResult {
+    let run = PeeringRun::open("peer-kopf").await?;
+    developer_pauses_deployed(&run, Implementation::Ours, Implementation::Kopf).await
 }
 
 #[tokio::test]
-async fn equals_of_both_kinds_pause_until_one_is_gone() -> TestResult {
-    let stage = Stage::open("peer-equals").await?;
-    for (stays, goes) in [(Side::Ours, Side::Kopf), (Side::Kopf, Side::Ours)] {
+async fn kopf_and_our_operator_of_equal_priority_pause_until_one_ends() -> TestResult {
+    let run = PeeringRun::open("peer-equals").await?;
+    for (stays, goes) in [
+        (Implementation::Ours, Implementation::Kopf),
+        (Implementation::Kopf, Implementation::Ours),
+    ] {
         let priority = ["--priority", "7"];
-        let (first, second) = (
-            stage.start(stays, &priority)?,
-            stage.start(goes, &priority)?,
-        );
-        for (side, operator) in [(stays, &first), (goes, &second)] {
+        let (first, second) = (run.start(stays, &priority)?, run.start(goes, &priority)?);
+        for (implementation, operator) in [(stays, &first), (goes, &second)] {
             operator
                 .wait_for_log("Possibly conflicting operators with the same priority")
                 .await?;
-            paused(side, operator).await?;
+            wait_until_paused(implementation, operator).await?;
         }
         let object = format!("kept-by-{}", name(stays));
-        stage.create(&object).await?;
+        run.create(&object).await?;
         second.terminate().await?;
-        stage.handled(&object, stays).await?;
+        run.handled(&object, stays).await?;
         first.terminate().await?;
-        stage.peering.wait_for(&[]).await?;
+        run.peering.wait_for(&[]).await?;
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn both_kinds_write_the_same_records_and_meet_in_the_old_group_too() -> TestResult {
+async fn kopf_and_our_operator_write_the_same_records_also_in_the_legacy_group() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "peer-old").await?;
     let legacy = kopf_tests::peering::LEGACY_GROUP;
-    let peering = Peering::create_in(&sandbox, legacy, "KopfPeering", "shared").await?;
-    let stage = Stage::with(sandbox, peering).await?;
-    let deployed = stage.start(Side::Kopf, &["--priority", "100"])?;
-    stage.expect("before", Side::Kopf).await?;
-    let developing = stage.start(Side::Ours, &["--dev"])?;
-    paused(Side::Kopf, &deployed).await?;
-    stage.expect("one", Side::Ours).await?;
-    let records = stage.peering.records().await?;
+    let peering = PeeringObject::create_in(&sandbox, legacy, "KopfPeering", "shared").await?;
+    let run = PeeringRun::with(sandbox, peering).await?;
+    let deployed = run.start(Implementation::Kopf, &["--priority", "100"])?;
+    run.create_and_expect("before", Implementation::Kopf)
+        .await?;
+    let developing = run.start(Implementation::Ours, &["--dev"])?;
+    wait_until_paused(Implementation::Kopf, &deployed).await?;
+    run.create_and_expect("one", Implementation::Ours).await?;
+    let records = run.peering.records().await?;
     let shape = |identity: &str| {
         let record = records[identity].as_object().cloned().unwrap_or_default();
         let plain = |(key, value): (&String, &serde_json::Value)| {
@@ -217,5 +226,5 @@ async fn both_kinds_write_the_same_records_and_meet_in_the_old_group_too() -> Te
     assert_eq!(shape("ours"), shape("python"), "{records:?}");
     assert_eq!(records["ours"]["lifetime"], records["python"]["lifetime"]);
     developing.terminate().await?;
-    stage.expect("two", Side::Kopf).await
+    run.create_and_expect("two", Implementation::Kopf).await
 }

@@ -1,4 +1,4 @@
-//! Selections of resources mean the same kinds as in Kopf.
+//! Selectors of resources select the same kinds as in Kopf.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,31 +10,31 @@ use kopf_runtime::{
     DynamicObject, EventContext, EventHandler, Namespaces, Operator, Resource, ResourceHandlers,
     RunningOperator, Selector,
 };
-use kopf_tests::operator::Operator as Process;
-use kopf_tests::{Failure, PythonKopf, Sandbox, TestResult, eventually};
+use kopf_tests::child_process::ChildProcess;
+use kopf_tests::{PythonKopf, Sandbox, TestFailure, TestResult, eventually};
 use serde_json::json;
 
-/// What was seen by whom.
+/// The objects that each handler got.
 #[derive(Default)]
-struct Journal(Mutex<BTreeSet<String>>);
+struct EventJournal(Mutex<BTreeSet<String>>);
 
-impl Journal {
+impl EventJournal {
     fn note(&self, handler: &str, cx: &EventContext<DynamicObject>) {
         let line = format!("{handler} {} {}", cx.resource().name(), cx.name());
-        self.0.lock().expect("nobody panics").insert(line);
+        self.0.lock().expect("no thread panics").insert(line);
     }
 
     fn lines(&self) -> BTreeSet<String> {
-        self.0.lock().expect("nobody panics").clone()
+        self.0.lock().expect("no thread panics").clone()
     }
 }
 
-type Listener = fn(&Arc<Journal>, Selector) -> ResourceHandlers;
+type Listener = fn(&Arc<EventJournal>, Selector) -> ResourceHandlers;
 
 macro_rules! listener {
     ($name:literal) => {
         |journal, selector| {
-            Resource::<DynamicObject, Journal>::selected(selector, journal)
+            Resource::<DynamicObject, EventJournal>::selected(selector, journal)
                 .event(EventHandler::new($name), |journal, cx| {
                     Box::pin(async move {
                         journal.note($name, cx);
@@ -74,20 +74,20 @@ async fn create(sandbox: &Sandbox, kind: &str, group: &str, name: &str) -> TestR
     Ok(())
 }
 
-/// Both sides in one sandbox: none of their handlers writes.
-struct Stage {
+/// Both implementations in one sandbox: none of their handlers writes.
+struct SelectionRun {
     sandbox: Sandbox,
-    /// In which the toys are.
+    /// The category of the toys.
     category: String,
     short_name: String,
     /// A kind that two groups have.
     twin: String,
-    kopf: Option<Process>,
-    journal: Arc<Journal>,
+    kopf: Option<ChildProcess>,
+    journal: Arc<EventJournal>,
 }
 
-impl Stage {
-    async fn open(name: &str) -> Result<Self, Failure> {
+impl SelectionRun {
+    async fn open(name: &str) -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open(name).await?;
         let unique = sandbox.namespace().replace('-', "");
         Ok(Self {
@@ -100,7 +100,7 @@ impl Stage {
         })
     }
 
-    async fn start(&mut self) -> Result<RunningOperator, Failure> {
+    async fn start(&mut self) -> Result<RunningOperator, TestFailure> {
         let Self {
             sandbox,
             category,
@@ -135,16 +135,20 @@ impl Stage {
         Ok(operator.spawn(sandbox.client()))
     }
 
-    fn theirs(&self) -> BTreeSet<String> {
-        let log = self.kopf.as_ref().map(Process::log).unwrap_or_default();
+    fn seen_by_kopf(&self) -> BTreeSet<String> {
+        let log = self
+            .kopf
+            .as_ref()
+            .map(ChildProcess::log)
+            .unwrap_or_default();
         let lines = log.lines().filter_map(|line| line.strip_prefix("SEEN "));
         lines.map(str::to_owned).collect()
     }
 
-    /// Waits until both sides have seen this.
+    /// Waits until both implementations have reported this.
     async fn both_see(&self, line: &str) -> TestResult {
         eventually(&format!("both see {line}"), async || {
-            let both = self.theirs().contains(line) && self.journal.lines().contains(line);
+            let both = self.seen_by_kopf().contains(line) && self.journal.lines().contains(line);
             both.then_some(())
         })
         .await
@@ -153,27 +157,25 @@ impl Stage {
 
 #[tokio::test]
 async fn the_same_kinds_are_selected_by_category_group_and_name() -> TestResult {
-    let mut stage = Stage::open("selected").await?;
-    let toys = format!("categories: [{}]", stage.category);
-    let doll = format!("{toys}, shortNames: [{}]", stage.short_name);
-    define(&stage.sandbox, "Doll", "", &doll).await?;
-    define(&stage.sandbox, "Kite", "other.", &toys).await?;
-    define(&stage.sandbox, "Stone", "", "categories: [rocks]").await?;
-    let operator = stage.start().await?;
-    let group = stage.sandbox.group().to_owned();
+    let mut run = SelectionRun::open("selected").await?;
+    let toys = format!("categories: [{}]", run.category);
+    let doll = format!("{toys}, shortNames: [{}]", run.short_name);
+    define(&run.sandbox, "Doll", "", &doll).await?;
+    define(&run.sandbox, "Kite", "other.", &toys).await?;
+    define(&run.sandbox, "Stone", "", "categories: [rocks]").await?;
+    let operator = run.start().await?;
+    let group = run.sandbox.group().to_owned();
     for line in [
         format!("by_category dolls.{group} first"),
         format!("by_category kites.other.{group} first"),
         format!("by_group stones.{group} first"),
     ] {
-        stage.both_see(&line).await?;
+        run.both_see(&line).await?;
     }
-    define(&stage.sandbox, "Later", "", &toys).await?;
-    stage
-        .both_see(&format!("by_category laters.{group} first"))
+    define(&run.sandbox, "Later", "", &toys).await?;
+    run.both_see(&format!("by_category laters.{group} first"))
         .await?;
-    stage
-        .both_see(&format!("by_group laters.{group} first"))
+    run.both_see(&format!("by_group laters.{group} first"))
         .await?;
     let expected = [
         format!("by_category dolls.{group} first"),
@@ -185,41 +187,39 @@ async fn the_same_kinds_are_selected_by_category_group_and_name() -> TestResult 
         format!("by_name dolls.{group} first"),
     ];
     let expected = BTreeSet::from(expected);
-    assert_eq!(stage.theirs(), expected);
-    assert_eq!(stage.journal.lines(), expected);
+    assert_eq!(run.seen_by_kopf(), expected);
+    assert_eq!(run.journal.lines(), expected);
     operator.stop().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn what_is_ambiguous_stays_so_when_other_kinds_come() -> TestResult {
-    let mut stage = Stage::open("twins").await?;
+async fn an_ambiguous_selection_stays_ambiguous_when_other_kinds_are_defined() -> TestResult {
+    let mut run = SelectionRun::open("twins").await?;
     let rocks = "categories: [rocks]";
-    define(&stage.sandbox, &stage.twin, "", rocks).await?;
-    define(&stage.sandbox, &stage.twin, "other.", rocks).await?;
-    define(&stage.sandbox, "Stone", "", rocks).await?;
-    let operator = stage.start().await?;
-    let group = stage.sandbox.group().to_owned();
-    stage
-        .both_see(&format!("by_group stones.{group} first"))
+    define(&run.sandbox, &run.twin, "", rocks).await?;
+    define(&run.sandbox, &run.twin, "other.", rocks).await?;
+    define(&run.sandbox, "Stone", "", rocks).await?;
+    let operator = run.start().await?;
+    let group = run.sandbox.group().to_owned();
+    run.both_see(&format!("by_group stones.{group} first"))
         .await?;
-    let ambiguous = format!("ambiguous {}s.{group} first", stage.twin.to_lowercase());
-    assert!(!stage.theirs().contains(&ambiguous));
-    define(&stage.sandbox, "Later", "", rocks).await?;
-    stage
-        .both_see(&format!("by_group laters.{group} first"))
+    let ambiguous = format!("ambiguous {}s.{group} first", run.twin.to_lowercase());
+    assert!(!run.seen_by_kopf().contains(&ambiguous));
+    define(&run.sandbox, "Later", "", rocks).await?;
+    run.both_see(&format!("by_group laters.{group} first"))
         .await?;
-    // Kopf has looked at one group only, and there it is not ambiguous.
+    // Kopf rediscovers one group only, in which the name is not ambiguous.
     eventually("Kopf serves what is ambiguous", async || {
-        stage.theirs().contains(&ambiguous).then_some(())
+        run.seen_by_kopf().contains(&ambiguous).then_some(())
     })
     .await?;
     let problems = operator.problems().join("; ");
     assert!(problems.contains("so that none is served"), "{problems}");
-    assert!(!stage.journal.lines().contains(&ambiguous));
-    // Whoever is not ambiguous about it is served all the same.
-    let by_group = format!("by_group {}s.{group} first", stage.twin.to_lowercase());
-    assert!(stage.journal.lines().contains(&by_group));
+    assert!(!run.journal.lines().contains(&ambiguous));
+    // An unambiguous selector of the same kind still works.
+    let by_group = format!("by_group {}s.{group} first", run.twin.to_lowercase());
+    assert!(run.journal.lines().contains(&by_group));
     operator.stop().await?;
     Ok(())
 }
@@ -282,17 +282,17 @@ fn resources() -> Vec<DiscoveredResource> {
 }
 
 #[tokio::test]
-async fn selectors_pick_the_same_of_what_is_served() -> TestResult {
+async fn selectors_select_the_same_resources() -> TestResult {
     let resources = resources();
     let catalog: Vec<_> = resources.iter().cloned().map(Arc::new).collect();
-    let theirs = resources.iter().map(|it| {
+    let seen_by_kopf = resources.iter().map(|it| {
         json!({
             "group": it.group, "version": it.version, "kind": it.kind, "plural": it.plural,
             "singular": it.singular, "shortcuts": it.short_names, "categories": it.categories,
             "verbs": it.verbs, "namespaced": it.namespaced, "preferred": it.preferred,
         })
     });
-    let theirs: Vec<_> = theirs.collect();
+    let seen_by_kopf: Vec<_> = seen_by_kopf.collect();
     let mut selectors = Vec::new();
     let mut ours = Vec::new();
     let sorts: [(&str, Make); 7] = [
@@ -325,12 +325,18 @@ async fn selectors_pick_the_same_of_what_is_served() -> TestResult {
         }
     }
     let kopf = PythonKopf::obtain().await?;
-    let answer = kopf.evaluate(SELECT, &json!([theirs, selectors]).to_string())?;
-    let theirs: Vec<Vec<String>> = serde_json::from_str(&answer)?;
-    assert_eq!(theirs.len(), ours.len());
-    assert!(theirs.iter().filter(|picked| !picked.is_empty()).count() > 100);
-    for (selector, theirs) in ours.iter().zip(theirs) {
-        let demand = ResourceDemand {
+    let answer = kopf.evaluate(SELECT, &json!([seen_by_kopf, selectors]).to_string())?;
+    let seen_by_kopf: Vec<Vec<String>> = serde_json::from_str(&answer)?;
+    assert_eq!(seen_by_kopf.len(), ours.len());
+    assert!(
+        seen_by_kopf
+            .iter()
+            .filter(|picked| !picked.is_empty())
+            .count()
+            > 100
+    );
+    for (selector, seen_by_kopf) in ours.iter().zip(seen_by_kopf) {
+        let demand = Demand {
             wanted: Wanted::Selected(selector.clone()),
             writes: false,
         };
@@ -345,7 +351,7 @@ async fn selectors_pick_the_same_of_what_is_served() -> TestResult {
             })
             .collect();
         picked.sort();
-        assert_eq!(picked, theirs, "{selector}");
+        assert_eq!(picked, seen_by_kopf, "{selector}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Patterns of namespaces match the same names as in Kopf.
+//! Namespace patterns match the same names as in Kopf.
 
 use kopf_runtime::NamespacePattern;
 use kopf_tests::{PythonKopf, TestResult};
@@ -12,7 +12,7 @@ print(json.dumps([[match_namespace(name, pattern) for name in names] for pattern
 ";
 
 #[tokio::test]
-async fn patterns_of_namespaces_match_the_same_names() -> TestResult {
+async fn namespace_patterns_match_the_same_names() -> TestResult {
     let globs = [
         "", "a", "b", "a*", "*b", "?", "a?", "[ab]", "[!a]b", "[a-", "*a*", "!a", "!*b", "!!a", "!",
     ];

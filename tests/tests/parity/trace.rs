@@ -1,16 +1,16 @@
-//! What one side of a comparison left behind, without what differs from run to run.
+//! The trace of a scenario: states, calls and events, without what differs from run to run.
 
 use std::fmt::Write as _;
 
 use k8s_openapi::api::core::v1::Event;
-use kopf_tests::operator::Operator;
+use kopf_tests::child_process::ChildProcess;
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
-/// Ours alone: the states that finished handlers saw. Kopf ignores and keeps it.
+/// The annotation with the states that finished handlers were called with, which Kopf does not have.
 pub(crate) const SEEN_STATES: &str = "kopf.zalando.org/last-seen-states";
 
-/// What was seen of one side, in the order of its steps.
+/// The records of one run, in order.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Trace {
     /// States of objects at named moments.
@@ -35,7 +35,7 @@ impl Trace {
     }
 }
 
-/// Demands that both sides left the same behind.
+/// Asserts that both traces are equal.
 #[track_caller]
 pub(crate) fn assert_same(scenario: &str, kopf: &Trace, ours: &Trace) {
     if kopf == ours {
@@ -57,7 +57,7 @@ pub(crate) fn assert_same(scenario: &str, kopf: &Trace, ours: &Trace) {
     panic!("{scenario}: ours, with + what Kopf does not have and - what only Kopf has\n{text}");
 }
 
-/// What counts of an object: everything that either side, or a user, may have written.
+/// The compared parts of an object: everything that an operator or a user may have written.
 pub(crate) fn state(object: &DynamicObject) -> Value {
     let metadata = &object.metadata;
     let mut annotations: Map<String, Value> = metadata
@@ -77,8 +77,8 @@ pub(crate) fn state(object: &DynamicObject) -> Value {
     })
 }
 
-/// The calls that a program has noted in its log.
-pub(crate) fn calls(operator: &Operator) -> Result<Vec<Value>, serde_json::Error> {
+/// The calls in the log of a program.
+pub(crate) fn calls(operator: &ChildProcess) -> Result<Vec<Value>, serde_json::Error> {
     operator
         .log()
         .lines()
@@ -87,7 +87,7 @@ pub(crate) fn calls(operator: &Operator) -> Result<Vec<Value>, serde_json::Error
         .collect()
 }
 
-/// What counts of a posted event.
+/// The compared parts of a posted event.
 pub(crate) fn event(event: &Event) -> Value {
     let about = &event.involved_object;
     json!({
@@ -104,7 +104,7 @@ pub(crate) fn event(event: &Event) -> Value {
     })
 }
 
-/// Python shows where an exception came from; we have no such thing.
+/// Removes Python's traceback, which we do not have.
 fn without_traceback(message: &str) -> &str {
     let (message, _) = message.split_once("\nTraceback ").unwrap_or((message, ""));
     message

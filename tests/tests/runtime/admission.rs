@@ -1,20 +1,20 @@
-//! Admission webhooks: the real API server asks them, and does as it is told.
+//! Admission webhooks that a real API server calls.
 
-#[path = "admission/callers.rs"]
-mod callers;
 #[path = "admission/certificates.rs"]
 mod certificates;
+#[path = "admission/client_identity.rs"]
+mod client_identity;
 #[path = "admission/clients.rs"]
 mod clients;
 #[path = "admission/configuration.rs"]
 mod configuration;
-#[path = "admission/emitted.rs"]
-mod emitted;
-#[path = "admission/hall.rs"]
-pub(crate) mod hall;
+#[path = "admission/fixture.rs"]
+pub(crate) mod fixture;
+#[path = "admission/generated_manifests.rs"]
+mod generated_manifests;
+#[path = "admission/host_detection.rs"]
+mod host_detection;
 #[path = "admission/indices.rs"]
 mod indices;
-#[path = "admission/places.rs"]
-mod places;
 #[path = "admission/reviews.rs"]
 mod reviews;

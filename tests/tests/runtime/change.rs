@@ -1,4 +1,4 @@
-//! Change handlers: called once, recorded on the object, not called again.
+//! Change handlers: each is called once per change, and its progress is kept on the object.
 
 use std::sync::Arc;
 
@@ -8,95 +8,95 @@ use kube::ResourceExt as _;
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::bench::{Bench, LAST_HANDLED};
+use crate::fixture::{HandlerFixture, LAST_HANDLED};
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 #[tokio::test]
 async fn a_creation_is_handled_once_and_not_again_after_a_restart() -> TestResult {
-    let mut bench = Bench::new("create").await?;
-    bench.script("create_fn", |cx| {
+    let mut fixture = HandlerFixture::new("create").await?;
+    fixture.script("create_fn", |cx| {
         cx.set_result(&json!({"message": "made"}))?;
         Ok(())
     });
     let handlers = || [ChangeHandler::new("create_fn", On::create())];
 
-    let operator = bench.start(bench.handlers(handlers())).await?;
-    bench.create("one", 1).await?;
-    let call = bench.call().await;
+    let operator = fixture.start(fixture.handlers(handlers())).await?;
+    fixture.create("one", 1).await?;
+    let call = fixture.next_call().await;
     assert_eq!((call.reason, call.retry), (Reason::Create, 0));
-    let handled = bench.handled("one", 1).await?;
+    let handled = fixture.wait_until_handled("one", 1).await?;
     assert_eq!(
         handled.annotations()[LAST_HANDLED],
         "{\"spec\":{\"size\":1}}\n"
     );
-    assert_eq!(handled.annotations().len(), 1, "no record is left");
+    assert_eq!(handled.annotations().len(), 1, "no progress is left");
     assert_eq!(handled.finalizers(), [] as [&str; 0]);
     assert_eq!(
         handled.data["status"],
         json!({"create_fn": {"message": "made"}})
     );
-    assert_eq!(bench.writes(&operator).await?, (1, 1));
+    assert_eq!(fixture.writes(&operator).await?, (1, 1));
     operator.stop().await?;
 
-    let again = bench.start(bench.handlers(handlers())).await?;
-    bench.create("two", 2).await?;
-    assert_eq!(bench.call().await.object, "two");
-    bench.handled("two", 2).await?;
-    assert_eq!(bench.calls_so_far(), []);
-    let one = bench.objects.get("one").await?;
+    let again = fixture.start(fixture.handlers(handlers())).await?;
+    fixture.create("two", 2).await?;
+    assert_eq!(fixture.next_call().await.object, "two");
+    fixture.wait_until_handled("two", 2).await?;
+    assert_eq!(fixture.calls_so_far(), []);
+    let one = fixture.objects.get("one").await?;
     assert_eq!(one.resource_version(), handled.resource_version());
     again.stop().await
 }
 
 #[tokio::test]
 async fn a_single_handler_without_a_result_costs_one_write() -> TestResult {
-    let mut bench = Bench::new("one-write").await?;
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = bench.start(handlers).await?;
+    let mut fixture = HandlerFixture::new("one-write").await?;
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start(handlers).await?;
     for name in ["a", "b", "c"] {
-        bench.create(name, 1).await?;
+        fixture.create(name, 1).await?;
     }
     for name in ["a", "b", "c"] {
-        bench.handled(name, 1).await?;
+        fixture.wait_until_handled(name, 1).await?;
     }
-    assert_eq!(bench.writes(&operator).await?, (3, 0));
+    assert_eq!(fixture.writes(&operator).await?, (3, 0));
     operator.stop().await
 }
 
 #[tokio::test]
 async fn handlers_run_in_order_with_one_write_each_by_default() -> TestResult {
-    let mut bench = Bench::new("order").await?;
+    let mut fixture = HandlerFixture::new("order").await?;
     let names = ["first", "second", "third"];
-    let handlers = bench.handlers(names.map(|name| ChangeHandler::new(name, On::create())));
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
+    let handlers = fixture.handlers(names.map(|name| ChangeHandler::new(name, On::create())));
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
     for name in names {
-        assert_eq!(bench.call().await.handler, name);
+        assert_eq!(fixture.next_call().await.handler, name);
     }
-    bench.handled("one", 1).await?;
-    assert_eq!(bench.writes(&operator).await?, (3, 0));
+    fixture.wait_until_handled("one", 1).await?;
+    assert_eq!(fixture.writes(&operator).await?, (3, 0));
     operator.stop().await
 }
 
 #[tokio::test]
 async fn all_handlers_at_once_cost_one_write() -> TestResult {
-    let mut bench = Bench::new("at-once").await?;
+    let mut fixture = HandlerFixture::new("at-once").await?;
     let names = ["first", "second", "third"];
-    let handlers = bench.handlers(names.map(|name| ChangeHandler::new(name, On::create())));
+    let handlers = fixture.handlers(names.map(|name| ChangeHandler::new(name, On::create())));
     let mut settings = Settings::default();
     settings.execution.lifecycle = Lifecycle::AllAtOnce;
-    let operator = bench.start_with(handlers, settings).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
-    assert_eq!(bench.writes(&operator).await?, (1, 0));
+    let operator = fixture.start_with(handlers, settings).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    assert_eq!(fixture.writes(&operator).await?, (1, 0));
     operator.stop().await
 }
 
 #[tokio::test]
-async fn an_update_tells_what_changed() -> TestResult {
-    let mut bench = Bench::new("update").await?;
-    bench.script("update_fn", |cx| {
+async fn an_update_handler_gets_old_state_new_state_and_diff() -> TestResult {
+    let mut fixture = HandlerFixture::new("update").await?;
+    fixture.script("update_fn", |cx| {
         let Old::Known(old) = cx.old() else {
             panic!("the old state is known");
         };
@@ -106,111 +106,115 @@ async fn an_update_tells_what_changed() -> TestResult {
         assert_eq!(paths, ["spec.size"]);
         Ok(())
     });
-    let handlers = bench.handlers([ChangeHandler::new("update_fn", On::update())]);
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
+    let handlers = fixture.handlers([ChangeHandler::new("update_fn", On::update())]);
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
     let edit = json!({"spec": {"size": 2}});
-    bench.objects.merge("one", edit).await?;
-    assert_eq!(bench.call().await.reason, Reason::Update);
-    bench.handled("one", 2).await?;
-    assert_eq!(bench.calls_so_far(), []);
+    fixture.objects.merge("one", edit).await?;
+    assert_eq!(fixture.next_call().await.reason, Reason::Update);
+    fixture.wait_until_handled("one", 2).await?;
+    assert_eq!(fixture.calls_so_far(), []);
     operator.stop().await
 }
 
-/// The result is written before the record of success: the edit shows in either answer.
+/// The result is written before the success: the edit is in either response.
 #[tokio::test]
-async fn an_edit_that_comes_while_a_handler_runs_is_an_update_afterwards() -> TestResult {
+async fn an_edit_during_a_handler_is_handled_as_an_update_afterwards() -> TestResult {
     for result in [None, Some("made")] {
-        let mut bench = Bench::new("meanwhile").await?;
-        let stage = Arc::clone(&bench.stage);
-        bench.script_async("create_fn", move |cx| {
+        let mut fixture = HandlerFixture::new("meanwhile").await?;
+        let scripts = Arc::clone(&fixture.scripts);
+        fixture.script_async("create_fn", move |cx| {
             let delivered = cx.set_result(&result);
-            let stage = Arc::clone(&stage);
+            let scripts = Arc::clone(&scripts);
             async move {
-                stage.released().await;
+                scripts.wait_for_release().await;
                 Ok(delivered?)
             }
         });
-        let handlers = bench.handlers([
+        let handlers = fixture.handlers([
             ChangeHandler::new("create_fn", On::create()),
             ChangeHandler::new("update_fn", On::update()),
         ]);
-        let operator = bench.start(handlers).await?;
-        bench.create("one", 1).await?;
-        assert_eq!(bench.call().await.handler, "create_fn");
+        let operator = fixture.start(handlers).await?;
+        fixture.create("one", 1).await?;
+        assert_eq!(fixture.next_call().await.handler, "create_fn");
         let edit = json!({"spec": {"size": 2}});
-        bench.objects.merge("one", edit).await?;
-        bench.stage.release();
-        let update = bench.call().await;
+        fixture.objects.merge("one", edit).await?;
+        fixture.scripts.release();
+        let update = fixture.next_call().await;
         assert_eq!(update.handler, "update_fn");
-        bench.handled("one", 2).await?;
-        assert_eq!(bench.calls_so_far(), []);
+        fixture.wait_until_handled("one", 2).await?;
+        assert_eq!(fixture.calls_so_far(), []);
         operator.stop().await?;
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn a_field_handler_sees_typed_values_on_creation_and_change() -> TestResult {
-    let mut bench = Bench::new("field").await?;
-    let resource = bench
+async fn a_field_handler_gets_typed_values_on_creation_and_change() -> TestResult {
+    let mut fixture = HandlerFixture::new("field").await?;
+    let resource = fixture
         .resource()
-        .field::<u32>(FieldHandler::new("resize", "spec.size"), |stage, cx| {
+        .field::<u32>(FieldHandler::new("resize", "spec.size"), |scripts, cx| {
             Box::pin(async move {
                 cx.set_result(&json!({"from": cx.old_value().known(), "to": cx.new_value()}))?;
-                stage.act(cx).await
+                scripts.run(cx).await
             })
         })
         .build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
-    let call = bench.call().await;
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    let call = fixture.next_call().await;
     assert_eq!(
         (call.handler.as_str(), call.reason),
         ("resize/spec.size", Reason::Create)
     );
-    bench.handled("one", 1).await?;
-    bench
+    fixture.wait_until_handled("one", 1).await?;
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 2, "other": true}}))
         .await?;
-    let one = bench.handled("one", 2).await?;
+    let one = fixture.wait_until_handled("one", 2).await?;
     assert_eq!(
         one.data["status"],
         json!({"resize/spec.size": {"from": 1, "to": 2}})
     );
-    bench
+    fixture
         .objects
         .merge("one", json!({"spec": {"other": false}}))
         .await?;
-    bench
+    fixture
         .objects
         .wait_until("one", "the other field is recorded", |it| {
             it.annotations()[LAST_HANDLED].contains("false")
         })
         .await?;
-    assert_eq!(bench.calls_so_far().len(), 1, "only the change of the size");
+    assert_eq!(
+        fixture.calls_so_far().len(),
+        1,
+        "only the change of the size"
+    );
     operator.stop().await
 }
 
 #[tokio::test]
-async fn an_object_waits_for_its_delete_handler() -> TestResult {
-    let mut bench = Bench::new("delete").await?;
-    let handlers = bench.handlers([
+async fn a_deletion_waits_for_the_delete_handler() -> TestResult {
+    let mut fixture = HandlerFixture::new("delete").await?;
+    let handlers = fixture.handlers([
         ChangeHandler::new("create_fn", On::create()),
         ChangeHandler::new("delete_fn", On::delete()),
     ]);
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.call().await.handler, "create_fn");
-    let one = bench.handled("one", 1).await?;
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.handler, "create_fn");
+    let one = fixture.wait_until_handled("one", 1).await?;
     assert_eq!(one.finalizers(), [FINALIZER]);
-    bench.objects.delete("one").await?;
-    assert_eq!(bench.call().await.reason, Reason::Delete);
-    bench.objects.wait_gone("one").await?;
+    fixture.objects.delete("one").await?;
+    assert_eq!(fixture.next_call().await.reason, Reason::Delete);
+    fixture.objects.wait_gone("one").await?;
     assert_eq!(
-        bench.writes(&operator).await?,
+        fixture.writes(&operator).await?,
         (3, 0),
         "the finalizer, the creation, and the deletion with the finalizer"
     );
@@ -219,86 +223,88 @@ async fn an_object_waits_for_its_delete_handler() -> TestResult {
 
 #[tokio::test]
 async fn deletion_during_downtime_is_handled_at_the_next_start() -> TestResult {
-    let mut bench = Bench::new("delete-later").await?;
+    let mut fixture = HandlerFixture::new("delete-later").await?;
     let handlers = || [ChangeHandler::new("delete_fn", On::delete())];
-    let operator = bench.start(bench.handlers(handlers())).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
+    let operator = fixture.start(fixture.handlers(handlers())).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
     operator.stop().await?;
-    bench.objects.delete("one").await?;
-    let operator = bench.start(bench.handlers(handlers())).await?;
-    assert_eq!(bench.call().await.reason, Reason::Delete);
-    bench.objects.wait_gone("one").await?;
+    fixture.objects.delete("one").await?;
+    let operator = fixture.start(fixture.handlers(handlers())).await?;
+    assert_eq!(fixture.next_call().await.reason, Reason::Delete);
+    fixture.objects.wait_gone("one").await?;
     operator.stop().await
 }
 
 #[tokio::test]
 async fn resume_handlers_run_once_per_process_and_object() -> TestResult {
-    let mut bench = Bench::new("resume").await?;
+    let mut fixture = HandlerFixture::new("resume").await?;
     let handlers = || {
         [
             ChangeHandler::new("both", On::create().or(On::resume())),
             ChangeHandler::new("update_fn", On::update()),
         ]
     };
-    let operator = bench.start(bench.handlers(handlers())).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.call().await.reason, Reason::Create);
-    bench.handled("one", 1).await?;
+    let operator = fixture.start(fixture.handlers(handlers())).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.reason, Reason::Create);
+    fixture.wait_until_handled("one", 1).await?;
     operator.stop().await?;
 
-    let operator = bench.start(bench.handlers(handlers())).await?;
-    let call = bench.call().await;
+    let operator = fixture.start(fixture.handlers(handlers())).await?;
+    let call = fixture.next_call().await;
     assert_eq!(
         (call.handler.as_str(), call.reason),
         ("both", Reason::Resume)
     );
-    bench
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 2}}))
         .await?;
-    assert_eq!(bench.call().await.handler, "update_fn");
-    bench.handled("one", 2).await?;
-    assert_eq!(bench.calls_so_far(), []);
+    assert_eq!(fixture.next_call().await.handler, "update_fn");
+    fixture.wait_until_handled("one", 2).await?;
+    assert_eq!(fixture.calls_so_far(), []);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn objects_that_match_nothing_are_not_touched() -> TestResult {
-    let mut bench = Bench::new("stealth").await?;
+async fn objects_that_match_no_handler_are_not_written() -> TestResult {
+    let mut fixture = HandlerFixture::new("stealth").await?;
     let handler = ChangeHandler::new("create_fn", On::create().or(On::delete()))
         .label("wanted", kopf_runtime::TextTest::Present);
-    let operator = bench.start(bench.handlers([handler])).await?;
-    bench.create("plain", 1).await?;
+    let operator = fixture.start(fixture.handlers([handler])).await?;
+    fixture.create("plain", 1).await?;
     let body = json!({"metadata": {"labels": {"wanted": ""}}, "spec": {"size": 1}});
-    bench.objects.create("labelled", body).await?;
-    assert_eq!(bench.call().await.object, "labelled");
-    bench.handled("labelled", 1).await?;
-    let plain = bench.objects.get("plain").await?;
+    fixture.objects.create("labelled", body).await?;
+    assert_eq!(fixture.next_call().await.object, "labelled");
+    fixture.wait_until_handled("labelled", 1).await?;
+    let plain = fixture.objects.get("plain").await?;
     assert!(plain.annotations().is_empty() && plain.finalizers().is_empty());
 
     let label = json!({"metadata": {"labels": {"wanted": "yes"}}});
-    bench.objects.merge("plain", label).await?;
-    let call = bench.call().await;
+    fixture.objects.merge("plain", label).await?;
+    let call = fixture.next_call().await;
     assert_eq!(
         (call.object.as_str(), call.reason),
         ("plain", Reason::Create)
     );
-    bench.handled("plain", 1).await?;
+    fixture.wait_until_handled("plain", 1).await?;
 
     let unlabel = json!({"metadata": {"labels": {"wanted": null}}});
-    bench.objects.merge("plain", unlabel).await?;
-    bench
+    fixture.objects.merge("plain", unlabel).await?;
+    fixture
         .objects
-        .wait_until("plain", "it is released", |it| it.finalizers().is_empty())
+        .wait_until("plain", "the finalizer is removed", |it| {
+            it.finalizers().is_empty()
+        })
         .await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn an_object_that_is_always_tracked_has_a_past_when_it_begins_to_match() -> TestResult {
-    let mut bench = Bench::new("tracked").await?;
-    bench.script("update_fn", |cx| {
+async fn an_object_that_is_always_tracked_has_an_old_state_when_it_begins_to_match() -> TestResult {
+    let mut fixture = HandlerFixture::new("tracked").await?;
+    fixture.script("update_fn", |cx| {
         let Old::Known(old) = cx.old() else {
             panic!("the old state is known");
         };
@@ -314,37 +320,41 @@ async fn an_object_that_is_always_tracked_has_a_past_when_it_begins_to_match() -
         wanted("update_fn", On::update()),
     ]
     .into_iter()
-    .fold(bench.resource(), |resource, handler| {
-        resource.change(handler, |stage, cx| Box::pin(stage.act(cx)))
+    .fold(fixture.resource(), |resource, handler| {
+        resource.change(handler, |scripts, cx| Box::pin(scripts.run(cx)))
     })
     .track_always()
     .build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
-    bench
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 2}}))
         .await?;
-    bench.handled("one", 2).await?;
+    fixture.wait_until_handled("one", 2).await?;
     let edit = json!({"metadata": {"labels": {"wanted": "yes"}}, "spec": {"size": 3}});
-    bench.objects.merge("one", edit).await?;
-    let call = bench.call().await;
+    fixture.objects.merge("one", edit).await?;
+    let call = fixture.next_call().await;
     assert_eq!(
         (call.handler.as_str(), call.reason),
         ("update_fn", Reason::Update)
     );
-    bench.handled("one", 3).await?;
-    assert_eq!(bench.calls_so_far(), [], "it is not new");
-    assert_eq!(bench.writes(&operator).await?, (3, 0));
+    fixture.wait_until_handled("one", 3).await?;
+    assert_eq!(
+        fixture.calls_so_far(),
+        [],
+        "it is not handled as a creation"
+    );
+    assert_eq!(fixture.writes(&operator).await?, (3, 0));
     operator.stop().await
 }
 
 #[tokio::test]
-async fn what_was_done_for_an_object_is_not_recorded_on_its_namesake() -> TestResult {
-    let mut bench = Bench::new("namesake").await?;
+async fn progress_of_a_deleted_object_is_not_written_to_a_new_one_of_the_same_name() -> TestResult {
+    let mut fixture = HandlerFixture::new("successor").await?;
     let (release, released) = watch::channel(false);
-    bench.script_async("first", move |cx| {
+    fixture.script_async("first", move |cx| {
         let mut released = released.clone();
         let is_old = cx.object()["spec"]["size"] == 1;
         async move {
@@ -355,28 +365,28 @@ async fn what_was_done_for_an_object_is_not_recorded_on_its_namesake() -> TestRe
         }
     });
     let handlers = ["first", "second"].map(|name| ChangeHandler::new(name, On::create()));
-    let operator = bench.start(bench.handlers(handlers)).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.call().await.handler, "first");
-    bench.objects.delete("one").await?;
-    bench.create("one", 2).await?;
+    let operator = fixture.start(fixture.handlers(handlers)).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.handler, "first");
+    fixture.objects.delete("one").await?;
+    fixture.create("one", 2).await?;
     for handler in ["first", "second"] {
-        let call = bench.call().await;
+        let call = fixture.next_call().await;
         assert_eq!(
             (call.handler.as_str(), &call.spec["size"]),
             (handler, &json!(2))
         );
     }
-    let namesake = bench.handled("one", 2).await?;
+    let successor = fixture.wait_until_handled("one", 2).await?;
     release.send_replace(true);
     operator.stop().await?;
     assert_eq!(
-        bench.calls_so_far(),
+        fixture.calls_so_far(),
         [],
-        "nothing more is done for what is gone"
+        "no handler is called for the deleted object"
     );
-    let after = bench.objects.get("one").await?;
-    assert_eq!(after.annotations(), namesake.annotations());
-    assert_eq!(after.resource_version(), namesake.resource_version());
+    let after = fixture.objects.get("one").await?;
+    assert_eq!(after.annotations(), successor.annotations());
+    assert_eq!(after.resource_version(), successor.resource_version());
     Ok(())
 }

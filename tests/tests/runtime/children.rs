@@ -1,4 +1,4 @@
-//! Children: adopted by the handled object, and gone with it.
+//! Children: adopted by the handled object, and deleted with it.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_runtime::hierarchy::{Adoption, Naming};
@@ -7,12 +7,12 @@ use kopf_tests::TestResult;
 use kube::Api;
 use serde_json::json;
 
-use crate::bench::Bench;
+use crate::fixture::HandlerFixture;
 
 #[tokio::test]
-async fn an_adopted_child_goes_with_its_owner() -> TestResult {
-    let mut bench = Bench::new("children").await?;
-    bench.script_async("create_fn", |cx| {
+async fn an_adopted_child_is_deleted_with_its_owner() -> TestResult {
+    let mut fixture = HandlerFixture::new("children").await?;
+    fixture.script_async("create_fn", |cx| {
         let mut child = ConfigMap::default();
         let strict = Adoption {
             naming: Naming::Strict,
@@ -28,18 +28,18 @@ async fn an_adopted_child_goes_with_its_owner() -> TestResult {
             Ok(())
         }
     });
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = bench.start(handlers).await?;
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start(handlers).await?;
     let body = json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {"size": 1}});
-    bench.objects.create("one", body).await?;
-    bench.handled("one", 1).await?;
-    let children = bench.sandbox.objects("v1", "ConfigMap").await?;
+    fixture.objects.create("one", body).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    let children = fixture.sandbox.objects("v1", "ConfigMap").await?;
     let child = children.get("one").await?;
     assert_eq!(
         child.metadata.labels,
         Some([("tier".to_owned(), "gold".to_owned())].into())
     );
-    bench.objects.delete("one").await?;
+    fixture.objects.delete("one").await?;
     children.wait_gone("one").await?;
     operator.stop().await
 }

@@ -1,42 +1,42 @@
-//! An operator that is killed at any instant goes on from where it was.
+//! A killed operator continues from the progress on the objects.
 
 use std::time::Duration;
 
-use kopf_tests::operator::{Ending, Operator};
-use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use kopf_tests::child_process::{ChildProcess, Ending};
+use kopf_tests::{Objects, Sandbox, TestFailure, TestResult};
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::bench::{LAST_HANDLED, records};
+use crate::fixture::{LAST_HANDLED, records};
 
-struct Storm {
+struct RestartFixture {
     sandbox: Sandbox,
     objects: Objects,
 }
 
-impl Storm {
-    async fn new(name: &str) -> Result<Self, Failure> {
+impl RestartFixture {
+    async fn new(name: &str) -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open(name).await?;
         let objects = sandbox.define("Widget").await?;
         Ok(Self { sandbox, objects })
     }
 
-    fn start(&self) -> Result<Operator, Failure> {
-        let identity = self.sandbox.administrator("storm");
+    fn start(&self) -> Result<ChildProcess, TestFailure> {
+        let identity = self.sandbox.administrator("operator");
         let operator = self
             .sandbox
-            .operator(env!("CARGO_BIN_EXE_storm-operator"), &identity)?
-            .env("STORM_GROUP", self.sandbox.group())
+            .operator(env!("CARGO_BIN_EXE_flaky-operator"), &identity)?
+            .env("FLAKY_GROUP", self.sandbox.group())
             .arg("--namespace")
             .arg(self.sandbox.namespace());
         Ok(operator.start()?)
     }
 
-    /// Waits until both handlers have seen this size, and nothing is left to do.
-    async fn settled(&self, name: &str, size: u32) -> TestResult {
+    /// Waits until both handlers have handled this size, and no progress is left.
+    async fn wait_until_settled(&self, name: &str, size: u32) -> TestResult {
         let state = format!("{{\"spec\":{{\"size\":{size}}}}}\n");
         self.objects
-            .wait_until(name, &format!("all have seen {size}"), |it| {
+            .wait_until(name, &format!("both handlers have handled {size}"), |it| {
                 it.data["status"] == json!({"quick": size, "flaky": size})
                     && it.annotations().get(LAST_HANDLED) == Some(&state)
                     && records(it).is_empty()
@@ -56,45 +56,45 @@ impl Storm {
 }
 
 #[tokio::test]
-async fn no_edit_is_lost_in_a_storm_with_kills() -> TestResult {
+async fn no_edit_is_lost_when_the_operator_is_killed_repeatedly() -> TestResult {
     const EDITS: u32 = 5;
-    let storm = Storm::new("storm").await?;
+    let fixture = RestartFixture::new("kills").await?;
     let names: Vec<String> = (0..40).map(|number| format!("w{number}")).collect();
-    let mut operator = storm.start()?;
+    let mut operator = fixture.start()?;
     let edits = futures::future::try_join_all(names.iter().map(async |name| {
-        storm
+        fixture
             .objects
             .create(name, json!({"spec": {"size": 0}}))
             .await?;
-        storm.edit(name, 1..=EDITS).await
+        fixture.edit(name, 1..=EDITS).await
     }));
     let kills = async {
         for _ in 0..4 {
             tokio::time::sleep(Duration::from_millis(fastrand::u64(500..1500))).await;
             operator.kill().await?;
-            operator = storm.start()?;
+            operator = fixture.start()?;
         }
-        Ok::<_, Failure>(operator)
+        Ok::<_, TestFailure>(operator)
     };
     let (edited, operator) = futures::future::join(edits, kills).await;
     edited?;
     let operator = operator?;
     for name in &names {
-        storm.settled(name, EDITS).await?;
+        fixture.wait_until_settled(name, EDITS).await?;
     }
     assert_eq!(operator.terminate().await?, Ending::Exit(0));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_handler_that_waits_for_its_retry_waits_across_a_kill() -> TestResult {
-    let storm = Storm::new("kill").await?;
-    let operator = storm.start()?;
-    storm
+async fn a_pending_retry_survives_a_kill_of_the_operator() -> TestResult {
+    let fixture = RestartFixture::new("kill").await?;
+    let operator = fixture.start()?;
+    fixture
         .objects
         .create("one", json!({"spec": {"size": 1}}))
         .await?;
-    storm
+    fixture
         .objects
         .wait_until("one", "the retry is recorded", |it| {
             records(it)
@@ -103,8 +103,8 @@ async fn a_handler_that_waits_for_its_retry_waits_across_a_kill() -> TestResult 
         })
         .await?;
     operator.kill().await?;
-    let operator = storm.start()?;
-    storm.settled("one", 1).await?;
+    let operator = fixture.start()?;
+    fixture.wait_until_settled("one", 1).await?;
     let log = operator.log();
     assert!(!log.contains("Handler 'quick'"), "{log}");
     assert!(log.contains("Handler 'flaky' succeeded."), "{log}");

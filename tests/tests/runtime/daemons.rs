@@ -1,4 +1,4 @@
-//! Daemons on real objects: from start to stop, with the finalizer between them and deletion.
+//! Daemons on real objects: start, stop, errors, and the finalizer that delays deletion.
 
 use std::time::Duration;
 
@@ -7,27 +7,33 @@ use kopf_runtime::{
     ChangeHandler, DaemonContext, DaemonHandler, HandlerError, HandlerResult, On, Resource,
     ResourceHandlers, Settings, TextTest, TimerHandler,
 };
-use kopf_tests::{Fault, Peering, RequestMatch, TestResult, try_eventually};
+use kopf_tests::{Fault, PeeringObject, RequestMatch, TestResult, try_eventually};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use crate::bench::{Bench, Stage};
+use crate::fixture::{HandlerFixture, HandlerScripts};
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// Says that it starts, waits until it is told to stop, and says why.
-async fn obedient(stage: &Stage, cx: &mut DaemonContext<Value>) -> HandlerResult {
-    stage.tell(format!("{} starts", cx.name()));
+/// Reports its start, waits for the stop signal, and reports the reasons of the stop.
+async fn run_until_stopped(
+    scripts: &HandlerScripts,
+    cx: &mut DaemonContext<Value>,
+) -> HandlerResult {
+    scripts.report(format!("{} starts", cx.name()));
     cx.stop().wait().await;
-    stage.tell(format!("{} stops: {}", cx.name(), cx.stop().reasons()));
+    scripts.report(format!("{} stops: {}", cx.name(), cx.stop().reasons()));
     Ok(())
 }
 
-fn with_daemon(bench: &Bench, handler: DaemonHandler) -> Resource<Value, Stage> {
-    bench
-        .resource()
-        .daemon(handler, |stage, cx| Box::pin(obedient(stage, cx)))
+fn with_daemon(
+    fixture: &HandlerFixture,
+    handler: DaemonHandler,
+) -> Resource<Value, HandlerScripts> {
+    fixture.resource().daemon(handler, |scripts, cx| {
+        Box::pin(run_until_stopped(scripts, cx))
+    })
 }
 
 fn labelled(handler: DaemonHandler) -> DaemonHandler {
@@ -35,117 +41,123 @@ fn labelled(handler: DaemonHandler) -> DaemonHandler {
 }
 
 #[tokio::test]
-async fn a_daemon_lives_with_its_object_and_holds_it_until_it_has_stopped() -> TestResult {
-    let mut bench = Bench::new("daemon-life").await?;
-    let resource = with_daemon(&bench, DaemonHandler::new("watch")).build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "one starts");
-    let one = bench.objects.get("one").await?;
+async fn a_daemon_runs_as_long_as_its_object_and_blocks_the_deletion_until_it_has_stopped()
+-> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-life").await?;
+    let resource = with_daemon(&fixture, DaemonHandler::new("watch")).build();
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "one starts");
+    let one = fixture.objects.get("one").await?;
     assert_eq!(one.finalizers(), [FINALIZER]);
-    bench.objects.delete("one").await?;
-    assert_eq!(bench.seen().await, "one stops: resource deleted");
-    bench.objects.wait_gone("one").await?;
+    fixture.objects.delete("one").await?;
+    assert_eq!(fixture.next_report().await, "one stops: resource deleted");
+    fixture.objects.wait_gone("one").await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn daemons_start_with_the_operator_and_leave_with_it_without_a_task() -> TestResult {
-    let mut bench = Bench::new("daemon-restart").await?;
+async fn daemons_start_and_stop_with_the_operator_and_leave_no_task() -> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-restart").await?;
     for name in ["one", "two"] {
-        bench.create(name, 1).await?;
+        fixture.create(name, 1).await?;
     }
     let tasks = Handle::current().metrics().num_alive_tasks();
     for _ in 0..2 {
-        let resource = with_daemon(&bench, DaemonHandler::new("watch")).build();
-        let operator = bench.start(resource).await?;
-        assert_eq!(both(&mut bench).await, ["one starts", "two starts"]);
+        let resource = with_daemon(&fixture, DaemonHandler::new("watch")).build();
+        let operator = fixture.start(resource).await?;
+        assert_eq!(
+            next_two_reports(&mut fixture).await,
+            ["one starts", "two starts"]
+        );
         operator.stop().await?;
         let stops = ["one stops: operator exiting", "two stops: operator exiting"];
-        assert_eq!(both(&mut bench).await, stops);
+        assert_eq!(next_two_reports(&mut fixture).await, stops);
         try_eventually("no task is left", async || {
             let left = Handle::current().metrics().num_alive_tasks();
             Ok((left <= tasks).then_some(()))
         })
         .await?;
     }
-    assert_eq!(bench.objects.get("one").await?.finalizers(), [FINALIZER]);
+    assert_eq!(fixture.objects.get("one").await?.finalizers(), [FINALIZER]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_pause_for_peers_stops_daemons_and_timers_and_its_end_starts_them_again() -> TestResult {
-    let mut bench = Bench::new("daemon-pause").await?;
-    let peering = Peering::create(&bench.sandbox, "default").await?;
-    let resource = with_daemon(&bench, DaemonHandler::new("watch"))
+async fn a_pause_stops_daemons_and_timers_and_resuming_starts_them_again() -> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-pause").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
+    let resource = with_daemon(&fixture, DaemonHandler::new("watch"))
         .timer(
             TimerHandler::every("tick", Duration::from_secs(3600)),
-            |stage, cx| {
+            |scripts, cx| {
                 Box::pin(async move {
-                    stage.tell(format!("{} starts to tick", cx.name()));
+                    scripts.report(format!("{} starts to tick", cx.name()));
                     Ok(())
                 })
             },
         )
         .build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
     let started = ["one starts", "one starts to tick"];
-    assert_eq!(both(&mut bench).await, started);
+    assert_eq!(next_two_reports(&mut fixture).await, started);
     for _ in 0..3 {
-        let boss = json!({
+        let other = json!({
             "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
         });
-        peering.write(json!({"boss": boss})).await?;
-        assert_eq!(bench.seen().await, "one stops: operator pausing");
-        peering.write(json!({"boss": null})).await?;
-        assert_eq!(both(&mut bench).await, started);
+        peering.write(json!({"other": other})).await?;
+        assert_eq!(fixture.next_report().await, "one stops: operator pausing");
+        peering.write(json!({"other": null})).await?;
+        assert_eq!(next_two_reports(&mut fixture).await, started);
     }
-    bench.objects.delete("one").await?;
-    assert_eq!(bench.seen().await, "one stops: resource deleted");
-    bench.objects.wait_gone("one").await?;
+    fixture.objects.delete("one").await?;
+    assert_eq!(fixture.next_report().await, "one stops: resource deleted");
+    fixture.objects.wait_gone("one").await?;
     operator.stop().await
 }
 
-async fn both(bench: &mut Bench) -> Vec<String> {
-    let mut both = vec![bench.seen().await, bench.seen().await];
-    both.sort();
-    both
+async fn next_two_reports(fixture: &mut HandlerFixture) -> Vec<String> {
+    let mut reports = vec![fixture.next_report().await, fixture.next_report().await];
+    reports.sort();
+    reports
 }
 
 #[tokio::test]
-async fn filters_start_and_stop_a_daemon_and_its_finalizer() -> TestResult {
-    let mut bench = Bench::new("daemon-filters").await?;
-    let resource = with_daemon(&bench, labelled(DaemonHandler::new("watch"))).build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
+async fn filters_start_and_stop_a_daemon_and_add_and_remove_the_finalizer() -> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-filters").await?;
+    let resource = with_daemon(&fixture, labelled(DaemonHandler::new("watch"))).build();
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
     for _ in 0..2 {
         let labels = json!({"metadata": {"labels": {"on": "yes"}}});
-        bench.objects.merge("one", labels).await?;
-        assert_eq!(bench.seen().await, "one starts");
+        fixture.objects.merge("one", labels).await?;
+        assert_eq!(fixture.next_report().await, "one starts");
         let labels = json!({"metadata": {"labels": {"on": null}}});
-        bench.objects.merge("one", labels).await?;
-        assert_eq!(bench.seen().await, "one stops: filters mismatch");
-        bench
+        fixture.objects.merge("one", labels).await?;
+        assert_eq!(fixture.next_report().await, "one stops: filters mismatch");
+        fixture
             .objects
-            .wait_until("one", "it is let go", |it| it.finalizers().is_empty())
+            .wait_until("one", "the finalizer is removed", |it| {
+                it.finalizers().is_empty()
+            })
             .await?;
     }
-    bench.objects.delete("one").await?;
-    bench.objects.wait_gone("one").await?;
+    fixture.objects.delete("one").await?;
+    fixture.objects.wait_gone("one").await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_daemon_sees_its_object_as_it_is_and_writes_while_it_runs() -> TestResult {
-    let mut bench = Bench::new("daemon-live").await?;
-    let resource = bench
+async fn a_daemon_reads_the_current_object_and_writes_while_it_runs() -> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-live").await?;
+    let resource = fixture
         .resource()
-        .daemon(DaemonHandler::new("mirror"), |stage, cx| {
+        .daemon(DaemonHandler::new("mirror"), |scripts, cx| {
             Box::pin(async move {
                 let mut size = cx.object()["spec"]["size"].clone();
                 while size != 3 {
-                    stage.tell(format!("size {size}"));
+                    scripts.report(format!("size {size}"));
                     cx.patch().status(json!({"seen": size}));
                     cx.write().await?;
                     while cx.object()["spec"]["size"] == size {
@@ -158,42 +170,44 @@ async fn a_daemon_sees_its_object_as_it_is_and_writes_while_it_runs() -> TestRes
             })
         })
         .build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "size 1");
-    bench
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "size 1");
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 2}}))
         .await?;
-    assert_eq!(bench.seen().await, "size 2");
-    bench
+    assert_eq!(fixture.next_report().await, "size 2");
+    fixture
         .objects
         .wait_until("one", "the size is mirrored", |it| {
             it.data["status"]["seen"] == 2
         })
         .await?;
-    bench
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 3}}))
         .await?;
-    bench
+    fixture
         .objects
-        .wait_until("one", "the result is delivered and it is let go", |it| {
-            it.data["status"]["mirror"]["last"] == 3 && it.finalizers().is_empty()
-        })
+        .wait_until(
+            "one",
+            "the result is written and the finalizer removed",
+            |it| it.data["status"]["mirror"]["last"] == 3 && it.finalizers().is_empty(),
+        )
         .await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn errors_restart_a_daemon_and_deliver_what_it_wants_written() -> TestResult {
-    let mut bench = Bench::new("daemon-errors").await?;
+async fn errors_restart_a_daemon_and_its_patches_are_written() -> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-errors").await?;
     let handler = DaemonHandler::new("shaky").backoff(Duration::from_millis(10));
-    let resource = bench
+    let resource = fixture
         .resource()
-        .daemon(handler, |stage, cx| {
+        .daemon(handler, |scripts, cx| {
             Box::pin(async move {
-                stage.tell(format!("attempt {}", cx.retry()));
+                scripts.report(format!("attempt {}", cx.retry()));
                 cx.patch().status(json!({"attempts": cx.retry() + 1}));
                 match cx.retry() {
                     0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(10))),
@@ -203,135 +217,138 @@ async fn errors_restart_a_daemon_and_deliver_what_it_wants_written() -> TestResu
             })
         })
         .build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
     for attempt in ["attempt 0", "attempt 1", "attempt 2"] {
-        assert_eq!(bench.seen().await, attempt);
+        assert_eq!(fixture.next_report().await, attempt);
     }
-    bench
+    fixture
         .objects
         .wait_until(
             "one",
-            "the last attempt is written, and it is let go",
+            "the last attempt is written, and the finalizer removed",
             |it| it.data["status"]["attempts"] == 3 && it.finalizers().is_empty(),
         )
         .await?;
     operator.stop().await
 }
 
-fn slow(bench: &Bench) -> ResourceHandlers {
+fn slow(fixture: &HandlerFixture) -> ResourceHandlers {
     let handler = DaemonHandler::new("slow");
-    bench
+    fixture
         .resource()
-        .daemon(handler, |stage, cx| {
+        .daemon(handler, |scripts, cx| {
             Box::pin(async move {
-                stage.tell("slow starts".to_owned());
+                scripts.report("slow starts".to_owned());
                 cx.stop().wait().await;
-                stage.released().await;
+                scripts.wait_for_release().await;
                 Ok(())
             })
         })
-        .change(ChangeHandler::new("release", On::delete()), |stage, cx| {
-            Box::pin(stage.act(cx))
-        })
+        .change(
+            ChangeHandler::new("release", On::delete()),
+            |scripts, cx| Box::pin(scripts.run(cx)),
+        )
         .build()
 }
 
 #[tokio::test]
-async fn a_slow_daemon_holds_a_deletion_whose_handlers_run_once() -> TestResult {
-    let mut bench = Bench::new("daemon-slow").await?;
-    let operator = bench.start(slow(&bench)).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "slow starts");
-    bench.objects.delete("one").await?;
-    assert_eq!(bench.call().await.handler, "release");
-    bench
+async fn delete_handlers_run_once_while_a_slow_daemon_blocks_the_deletion() -> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-slow").await?;
+    let operator = fixture.start(slow(&fixture)).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "slow starts");
+    fixture.objects.delete("one").await?;
+    assert_eq!(fixture.next_call().await.handler, "release");
+    fixture
         .objects
         .wait_until("one", "the success of the delete handler is kept", |it| {
-            crate::bench::records(it)
+            crate::fixture::records(it)
                 .get("release")
                 .is_some_and(|record| record["success"] == true)
         })
         .await?;
-    // Any event makes the object be looked at again, which must not call the handler again.
-    bench
+    // Any watch event processes the object again, which must not call the handler again.
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 2}}))
         .await?;
-    bench.stage.release();
-    bench.objects.wait_gone("one").await?;
-    assert_eq!(bench.calls_so_far(), []);
+    fixture.scripts.release();
+    fixture.objects.wait_gone("one").await?;
+    assert_eq!(fixture.calls_so_far(), []);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_daemon_that_disobeys_is_interrupted_and_its_object_is_let_go() -> TestResult {
-    let mut bench = Bench::new("daemon-deaf").await?;
+async fn a_daemon_that_ignores_the_stop_signal_is_cancelled_and_the_finalizer_removed() -> TestResult
+{
+    let mut fixture = HandlerFixture::new("daemon-deaf").await?;
     let handler = DaemonHandler::new("deaf")
         .cancellation_backoff(Duration::from_millis(20))
         .cancellation_timeout(Duration::from_secs(5));
-    let resource = bench
+    let resource = fixture
         .resource()
-        .daemon(handler, |stage, cx| {
+        .daemon(handler, |scripts, cx| {
             Box::pin(async move {
-                stage.tell("deaf starts".to_owned());
+                scripts.report("deaf starts".to_owned());
                 cx.patch().annotate("note", "survives the interruption");
                 std::future::pending().await
             })
         })
         .build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "deaf starts");
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "deaf starts");
     let holder = json!({"metadata": {"finalizers": [FINALIZER, "kopf.dev/test"]}});
-    bench.objects.merge("one", holder).await?;
-    bench.objects.delete("one").await?;
-    bench
+    fixture.objects.merge("one", holder).await?;
+    fixture.objects.delete("one").await?;
+    fixture
         .objects
-        .wait_until("one", "it is let go", |it| {
+        .wait_until("one", "the finalizer is removed", |it| {
             it.finalizers() == ["kopf.dev/test"]
         })
         .await?;
-    let one = bench.objects.get("one").await?;
+    let one = fixture.objects.get("one").await?;
     assert_eq!(one.annotations()["note"], "survives the interruption");
-    let nobody = json!({"metadata": {"finalizers": null}});
-    bench.objects.merge("one", nobody).await?;
-    bench.objects.wait_gone("one").await?;
+    let no_finalizers = json!({"metadata": {"finalizers": null}});
+    fixture.objects.merge("one", no_finalizers).await?;
+    fixture.objects.wait_gone("one").await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_thread_that_disobeys_is_abandoned_and_its_object_is_let_go() -> TestResult {
-    let mut bench = Bench::new("daemon-thread").await?;
+async fn a_thread_that_ignores_the_stop_signal_is_abandoned_and_the_finalizer_removed() -> TestResult
+{
+    let mut fixture = HandlerFixture::new("daemon-thread").await?;
     let handler = DaemonHandler::new("stuck").cancellation_timeout(Duration::from_millis(50));
-    let resource = bench
+    let resource = fixture
         .resource()
-        .daemon(handler, |stage, cx| {
+        .daemon(handler, |scripts, cx| {
             Box::pin(async move {
-                stage.tell("stuck starts".to_owned());
-                let gate = stage.gate();
+                scripts.report("stuck starts".to_owned());
+                let gate = scripts.release_receiver();
                 cx.blocking(move |_| gate.blocking_recv()).await??;
                 Ok(())
             })
         })
         .build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "stuck starts");
-    bench.objects.delete("one").await?;
-    bench.objects.wait_gone("one").await?;
-    bench.stage.release();
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "stuck starts");
+    fixture.objects.delete("one").await?;
+    fixture.objects.wait_gone("one").await?;
+    fixture.scripts.release();
     operator.stop().await
 }
 
 #[tokio::test]
-async fn the_exit_does_not_wait_longer_than_its_grace_for_daemons() -> TestResult {
-    let mut bench = Bench::new("daemon-exit").await?;
-    let resource = bench
+async fn the_operator_waits_for_daemons_no_longer_than_the_shutdown_grace() -> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-exit").await?;
+    let resource = fixture
         .resource()
-        .daemon(DaemonHandler::new("deaf"), |stage, _| {
+        .daemon(DaemonHandler::new("deaf"), |scripts, _| {
             Box::pin(async move {
-                stage.tell("deaf starts".to_owned());
+                scripts.report("deaf starts".to_owned());
                 std::future::pending().await
             })
         })
@@ -339,9 +356,9 @@ async fn the_exit_does_not_wait_longer_than_its_grace_for_daemons() -> TestResul
     let mut settings = Settings::default();
     settings.shutdown.grace = Duration::from_millis(100);
     let tasks = Handle::current().metrics().num_alive_tasks();
-    let operator = bench.start_with(resource, settings).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "deaf starts");
+    let operator = fixture.start_with(resource, settings).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "deaf starts");
     operator.stop().await?;
     try_eventually("no task is left", async || {
         let left = Handle::current().metrics().num_alive_tasks();
@@ -351,21 +368,21 @@ async fn the_exit_does_not_wait_longer_than_its_grace_for_daemons() -> TestResul
 }
 
 #[tokio::test]
-async fn an_object_that_vanishes_while_nobody_watches_takes_its_daemon_with_it() -> TestResult {
-    let mut bench = Bench::new("daemon-vanish").await?;
-    let resource = with_daemon(&bench, DaemonHandler::new("watch")).build();
-    let (proxy, operator) = bench.start_through_proxy(resource).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "one starts");
+async fn the_daemon_of_an_object_deleted_between_watches_is_stopped() -> TestResult {
+    let mut fixture = HandlerFixture::new("daemon-vanish").await?;
+    let resource = with_daemon(&fixture, DaemonHandler::new("watch")).build();
+    let (proxy, operator) = fixture.start_through_proxy(resource).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "one starts");
     let watches = RequestMatch::any().path("widgets").watches();
     proxy.always(watches.clone(), Fault::CutBefore);
     proxy.cut_all();
-    let nobody = json!({"metadata": {"finalizers": null}});
-    bench.objects.merge("one", nobody).await?;
-    bench.objects.delete("one").await?;
-    bench.objects.wait_gone("one").await?;
-    proxy.heal();
+    let no_finalizers = json!({"metadata": {"finalizers": null}});
+    fixture.objects.merge("one", no_finalizers).await?;
+    fixture.objects.delete("one").await?;
+    fixture.objects.wait_gone("one").await?;
+    proxy.clear_faults();
     proxy.once(watches, Fault::Answer(StatusCode::GONE));
-    assert_eq!(bench.seen().await, "one stops: resource deleted");
+    assert_eq!(fixture.next_report().await, "one stops: resource deleted");
     operator.stop().await
 }

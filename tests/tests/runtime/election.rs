@@ -1,51 +1,52 @@
-//! Three replicas and one lease: hand-over, crashes, pauses, restarts of the server, wrong clocks.
+//! Leader election with three replicas: hand-over, crashes, suspended processes, restarts of the API
+//! server, wrong clocks.
 //!
-//! Whatever happens, no attempt starts and no write is sent after the time of the holder, nothing
-//! is lost, and somebody else takes over in time.
+//! In all cases no attempt starts and no write is sent after the holder's renew deadline, no change is
+//! lost, and another replica takes over in time.
 
 use std::time::{Duration, Instant};
 
 use http::Method;
-use kopf_tests::guard::Component;
-use kopf_tests::operator::{Ending, Signal};
+use kopf_tests::child_process::{Ending, Signal};
+use kopf_tests::supervisor::Component;
 use kopf_tests::{
-    Failure, Fault, Identity, Peering, PrivateControlPlane, RequestMatch, Sandbox, TestResult,
-    eventually, program,
+    Fault, PeeringObject, PrivateControlPlane, RequestMatch, Sandbox, TestFailure, TestResult,
+    User, eventually, workspace,
 };
 use kube::api::ListParams;
 use serde_json::json;
 
-use crate::replicas::{LEASE, NOISE, RETRY, Replicas, notes};
+use crate::replicas::{LEASE, NOISE, RETRY, Replicas, logged_steps};
 
-/// What a leader says that stops because of its lease.
+/// The log text of a leader that stops because of its lease.
 const GIVEN_UP: &str = "could not be renewed in time";
 
 const RIGHT: &[i64] = &[0];
 
-/// An hour late, an hour early, and right.
+/// Clocks that are an hour late, an hour early, and right.
 const WRONG: &[i64] = &[-3600, 3600, 0];
 
 #[tokio::test]
-async fn one_replica_acts_and_hands_over_at_once_when_it_exits() -> TestResult {
+async fn one_replica_leads_and_releases_the_lease_when_it_exits() -> TestResult {
     let sandbox = Sandbox::open("hand-over").await?;
     let mut replicas = Replicas::start(sandbox, RIGHT).await?;
     let mut slowest = Duration::ZERO;
     for _ in 0..3 {
-        replicas.load(20).await?;
+        replicas.create_objects(20).await?;
         let leader = replicas.leader().await?;
-        replicas.busy(&leader).await?;
+        replicas.wait_until_busy(&leader).await?;
         assert_eq!(replicas.end(&leader, Signal::TERM).await?, Ending::Exit(0));
         let exited = Instant::now();
-        replicas.load(1).await?;
+        replicas.create_objects(1).await?;
         let next = replicas.leader_other_than(&leader).await?;
         let begun = replicas.first_begin(&next, exited - LEASE).await?;
         slowest = slowest.max(begun.saturating_duration_since(exited));
         replicas.add().await?;
     }
-    let balance = replicas.settle().await?;
+    let report = replicas.wait_until_settled().await?;
     assert!(slowest.as_secs_f64() < 2.0, "hand-over took {slowest:?}");
-    assert_eq!(balance.repeated, 0, "a graceful exit repeats nothing");
-    balance.print("a graceful exit", slowest);
+    assert_eq!(report.repeated, 0, "a graceful exit repeats nothing");
+    report.print("a graceful exit", slowest);
     Ok(())
 }
 
@@ -55,95 +56,96 @@ async fn after_a_crash_another_replica_takes_over_within_the_lease() -> TestResu
     let mut replicas = Replicas::start(sandbox, RIGHT).await?;
     let mut slowest = Duration::ZERO;
     for _ in 0..3 {
-        replicas.load(20).await?;
+        replicas.create_objects(20).await?;
         let leader = replicas.leader().await?;
-        replicas.busy(&leader).await?;
+        replicas.wait_until_busy(&leader).await?;
         replicas.end(&leader, Signal::KILL).await?;
         let died = Instant::now();
-        replicas.load(1).await?;
+        replicas.create_objects(1).await?;
         let next = replicas.leader_other_than(&leader).await?;
         let begun = replicas.first_begin(&next, died).await?;
         slowest = slowest.max(begun.saturating_duration_since(died));
         replicas.add().await?;
     }
-    let balance = replicas.settle().await?;
+    let report = replicas.wait_until_settled().await?;
     assert!(
         slowest <= LEASE + RETRY + NOISE,
         "take-over took {slowest:?}"
     );
-    balance.print("kill -9", slowest);
+    report.print("kill -9", slowest);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_replica_that_was_stopped_for_longer_than_the_lease_does_nothing_more() -> TestResult {
+async fn a_replica_that_was_suspended_longer_than_the_lease_writes_nothing_afterwards() -> TestResult
+{
     let sandbox = Sandbox::open("stopped").await?;
     let mut replicas = Replicas::start(sandbox, WRONG).await?;
     for _ in 0..3 {
-        replicas.load(30).await?;
+        replicas.create_objects(30).await?;
         let leader = replicas.leader().await?;
-        replicas.busy(&leader).await?;
+        replicas.wait_until_busy(&leader).await?;
         replicas.replica(&leader).process.signal(Signal::STOP)?;
         let stopped = Instant::now();
         let next = replicas.leader_other_than(&leader).await?;
         replicas.first_begin(&next, stopped).await?;
-        replicas.thaw(&leader)?;
+        replicas.resume(&leader)?;
         let process = &replicas.replica(&leader).process;
-        // Its handlers were in the middle of something: they are cut off, not continued.
-        eventually("the handlers that ran are cut off", async || {
-            notes(process)
+        // The handlers that were running are cancelled, not continued.
+        eventually("the running handlers are cancelled", async || {
+            logged_steps(process)
                 .iter()
                 .any(|it| it.what == "CUT" && it.at > stopped)
                 .then_some(())
         })
         .await?;
-        replicas.load(5).await?;
+        replicas.create_objects(5).await?;
     }
-    let balance = replicas.settle().await?;
-    assert!(balance.latest_step <= NOISE, "{balance:?}");
-    balance.print("SIGSTOP and SIGCONT", Duration::ZERO);
+    let report = replicas.wait_until_settled().await?;
+    assert!(report.latest_step <= NOISE, "{report:?}");
+    report.print("SIGSTOP and SIGCONT", Duration::ZERO);
     Ok(())
 }
 
 #[tokio::test]
-async fn restarts_of_the_api_server_lose_nothing() -> TestResult {
+async fn restarts_of_the_api_server_lose_no_change() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "restarts").await?;
     let mut replicas = Replicas::start(sandbox, WRONG).await?;
-    replicas.load(30).await?;
+    replicas.create_objects(30).await?;
     let leader = replicas.leader().await?;
-    replicas.busy(&leader).await?;
+    replicas.wait_until_busy(&leader).await?;
     plane.restart(Component::ApiServer).await?;
-    replicas.load(10).await?;
+    replicas.create_objects(10).await?;
 
-    // Longer than the lease: the holder, whoever it is now, gives up by itself.
-    replicas.settle().await?;
-    replicas.load(10).await?;
+    // Longer than the lease: the holder stops.
+    replicas.wait_until_settled().await?;
+    replicas.create_objects(10).await?;
     let before = replicas.count(GIVEN_UP);
     plane.kill(Component::ApiServer).await?;
-    eventually("the leader has given up", async || {
+    eventually("the leader has stopped", async || {
         (replicas.count(GIVEN_UP) > before).then_some(())
     })
     .await?;
     plane.revive(Component::ApiServer).await?;
-    replicas.load(10).await?;
-    let balance = replicas.settle().await?;
-    balance.print("restarts of the server", Duration::ZERO);
+    replicas.create_objects(10).await?;
+    let report = replicas.wait_until_settled().await?;
+    report.print("restarts of the server", Duration::ZERO);
     Ok(())
 }
 
 #[tokio::test]
-async fn writes_that_are_on_their_way_when_the_lease_ends_are_withdrawn() -> TestResult {
+async fn writes_in_flight_when_the_lease_expires_are_cancelled() -> TestResult {
     let sandbox = Sandbox::open("withdrawn").await?;
     let mut replicas = Replicas::start(sandbox, RIGHT).await?;
     let leader = replicas.leader().await?;
-    replicas.load(1).await?;
-    replicas.settle().await?;
+    replicas.create_objects(1).await?;
+    replicas.wait_until_settled().await?;
     let proxy = &replicas.replica(&leader).proxy;
     let patches = RequestMatch::any().method(Method::PATCH);
     proxy.always(patches.clone().path("/leases/"), Fault::CutBefore);
     proxy.always(patches.path("/widgets/"), Fault::Delay(2 * LEASE));
-    replicas.load(3).await?;
+    replicas.create_objects(3).await?;
     let process = &replicas.replica(&leader).process;
     for object in ["widget-2", "widget-3", "widget-4"] {
         process
@@ -152,12 +154,12 @@ async fn writes_that_are_on_their_way_when_the_lease_ends_are_withdrawn() -> Tes
     }
     process.wait_for_log(GIVEN_UP).await?;
     let next = replicas.leader_other_than(&leader).await?;
-    let balance = replicas.settle().await?;
+    let report = replicas.wait_until_settled().await?;
     assert_eq!(
-        balance.repeated, 3,
-        "nobody heard of what the first one did"
+        report.repeated, 3,
+        "no write of the first leader was executed"
     );
-    // Whoever withdraws a request closes its connection, and the proxy forwards nothing.
+    // A cancelled request closes its connection, and the proxy does not forward it.
     let all = replicas.widgets.api().list(&ListParams::default()).await?;
     let late = all.iter().filter(|it| it.data["status"]["by"] != *next);
     assert_eq!(late.count(), 1, "only the object before the fault");
@@ -165,12 +167,12 @@ async fn writes_that_are_on_their_way_when_the_lease_ends_are_withdrawn() -> Tes
 }
 
 #[tokio::test]
-async fn beside_peering_the_replicas_are_one_operator_to_others() -> TestResult {
+async fn replicas_with_a_lease_have_one_peering_record() -> TestResult {
     let sandbox = Sandbox::open("both").await?;
-    let peering = Peering::create(&sandbox, "default").await?;
+    let peering = PeeringObject::create(&sandbox, "default").await?;
     let own = format!("{}/replicas", sandbox.namespace());
     let mut replicas = Replicas::start(sandbox, RIGHT).await?;
-    replicas.load(1).await?;
+    replicas.create_objects(1).await?;
     let leader = replicas.leader().await?;
     replicas
         .first_begin(&leader, Instant::now() - LEASE)
@@ -191,9 +193,9 @@ async fn beside_peering_the_replicas_are_one_operator_to_others() -> TestResult 
     let next = replicas.leader_other_than(&leader).await?;
     let process = &replicas.replica(&next).process;
     process.wait_for_log("in favour of developer").await?;
-    replicas.load(1).await?;
+    replicas.create_objects(1).await?;
     peering.write(freeze(None)).await?;
-    replicas.settle().await?;
+    replicas.wait_until_settled().await?;
     assert_eq!(replicas.workers().len(), 2);
     let process = &replicas.replica(&next).process;
     assert!(!process.log().contains("conflicting"));
@@ -201,11 +203,11 @@ async fn beside_peering_the_replicas_are_one_operator_to_others() -> TestResult 
 }
 
 #[tokio::test]
-async fn the_generated_role_is_enough_to_elect_a_leader() -> TestResult {
+async fn the_generated_role_suffices_for_leader_election() -> TestResult {
     let sandbox = Sandbox::open("role").await?;
     let widgets = sandbox.define("Widget").await?;
-    Peering::create(&sandbox, "default").await?;
-    let golden = program::workspace().join("tests/golden/everything/deploy/rbac.yaml");
+    PeeringObject::create(&sandbox, "default").await?;
+    let golden = workspace::root().join("tests/golden/everything/deploy/rbac.yaml");
     let rbac = std::fs::read_to_string(golden)?;
     let own = rbac.split("\n---\n").filter(|it| {
         it.contains("kind: Role\nmetadata") || it.contains("kind: RoleBinding\nmetadata")
@@ -222,19 +224,16 @@ async fn the_generated_role_is_enough_to_elect_a_leader() -> TestResult {
 
     let start = |name: &str| {
         let operator = sandbox
-            .operator(
-                env!("CARGO_BIN_EXE_replica-operator"),
-                &Identity::user(&account),
-            )?
+            .operator(env!("CARGO_BIN_EXE_replica-operator"), &User::new(&account))?
             .env("REPLICA_GROUP", sandbox.group())
             .env("REPLICA_NAME", name)
             .env("REPLICA_LEASE", "the-one")
             .args(["run", "--namespace", sandbox.namespace()])
             .args(["--lease-namespace", sandbox.namespace()]);
-        Ok::<_, Failure>(operator.start()?)
+        Ok::<_, TestFailure>(operator.start()?)
     };
     let first = start("first")?;
-    // It may not use the peering, and goes on without, as it was not told that it must.
+    // The role does not allow peering, which is optional here.
     first.wait_for_log("may not be used").await?;
     widgets.create("one", json!({"spec": {}})).await?;
     first.wait_for_log("NOTE FINISH one").await?;
@@ -247,7 +246,7 @@ async fn the_generated_role_is_enough_to_elect_a_leader() -> TestResult {
     Ok(())
 }
 
-/// What the handlers need, which is not what this is about.
+/// The permissions of the handlers, in addition to the generated role.
 fn widgets_for(account: &str) -> String {
     format!(
         "

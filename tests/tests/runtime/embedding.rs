@@ -1,4 +1,4 @@
-//! Operators inside of a program: ready when they do their work, stopped when they are told to.
+//! Operators embedded in a program: readiness, stopping, and reported problems.
 
 use std::time::Duration;
 
@@ -9,21 +9,23 @@ use kopf_runtime::{
 use kopf_tests::{TestResult, eventually};
 use serde_json::json;
 
-use crate::bench::Bench;
+use crate::fixture::HandlerFixture;
 use crate::indices::{ByWidget, indexed};
 
-fn here(bench: &Bench, operator: Operator) -> Operator {
-    operator.namespaces(Namespaces::Only(vec![bench.sandbox.namespace().to_owned()]))
+fn in_sandbox(fixture: &HandlerFixture, operator: Operator) -> Operator {
+    operator.namespaces(Namespaces::Only(vec![
+        fixture.sandbox.namespace().to_owned(),
+    ]))
 }
 
 #[tokio::test]
 async fn several_operators_in_one_program_stop_one_by_one() -> TestResult {
-    let mut bench = Bench::new("embedded").await?;
+    let mut fixture = HandlerFixture::new("embedded").await?;
     let spawn = |tier: &'static str| {
         let handler =
             ChangeHandler::new(tier, On::create()).label("tier", TextTest::Equals(tier.to_owned()));
-        let operator = Operator::new(tier).resource(bench.handlers([handler]));
-        here(&bench, operator).spawn(bench.sandbox.client())
+        let operator = Operator::new(tier).resource(fixture.handlers([handler]));
+        in_sandbox(&fixture, operator).spawn(fixture.sandbox.client())
     };
     let (gold, lead) = (spawn("gold"), spawn("lead"));
     gold.ready().await?;
@@ -31,29 +33,29 @@ async fn several_operators_in_one_program_stop_one_by_one() -> TestResult {
     assert_eq!(gold.problems(), Vec::<String>::new());
     let create = async |name: &str, tier: &str| {
         let labels = json!({"metadata": {"labels": {"tier": tier}}, "spec": {"size": 1}});
-        bench.objects.create(name, labels).await
+        fixture.objects.create(name, labels).await
     };
     create("one", "gold").await?;
-    bench.handled("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
     gold.stop().await?;
     create("two", "gold").await?;
     create("three", "lead").await?;
-    bench.handled("three", 1).await?;
+    fixture.wait_until_handled("three", 1).await?;
     lead.stop().await?;
-    let calls = bench.calls_so_far().into_iter().map(|call| call.object);
+    let calls = fixture.calls_so_far().into_iter().map(|call| call.object);
     assert_eq!(calls.collect::<Vec<_>>(), ["one", "three"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn an_operator_is_ready_when_its_indices_are() -> TestResult {
-    let bench = Bench::new("embedded-index").await?;
-    let maps = bench.sandbox.objects("v1", "ConfigMap").await?;
+async fn an_operator_is_ready_when_its_indices_are_complete() -> TestResult {
+    let fixture = HandlerFixture::new("embedded-index").await?;
+    let maps = fixture.sandbox.objects("v1", "ConfigMap").await?;
     let widget = json!({"data": {"widget": "one"}});
     maps.create("map", widget).await?;
     let slow = indexed(IndexHandler::new(), Duration::from_secs(2));
-    let operator = here(&bench, Operator::new("indexing").resource(slow));
-    let running = operator.spawn(bench.sandbox.client());
+    let operator = in_sandbox(&fixture, Operator::new("indexing").resource(slow));
+    let running = operator.spawn(fixture.sandbox.client());
     assert!(!running.problems().is_empty());
     running.ready().await?;
     assert_eq!(running.indices().get(ByWidget).get("one"), ["map"]);
@@ -62,31 +64,35 @@ async fn an_operator_is_ready_when_its_indices_are() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_operator_that_cannot_run_is_never_ready_and_says_why() -> TestResult {
-    let bench = Bench::new("embedded-twice").await?;
-    let twice = || bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+async fn an_operator_with_invalid_declarations_is_never_ready_and_returns_the_error() -> TestResult
+{
+    let fixture = HandlerFixture::new("embedded-twice").await?;
+    let twice = || fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let operator = Operator::new("twice").resource(twice()).resource(twice());
-    let mut running = operator.spawn(bench.sandbox.client());
+    let mut running = operator.spawn(fixture.sandbox.client());
     assert!(running.ready().await.is_err());
-    let error = running.ended().await.expect_err("it makes no sense");
+    let error = running
+        .ended()
+        .await
+        .expect_err("the kind is declared twice");
     assert!(matches!(error, Error::DeclaredTwice { .. }), "{error}");
     Ok(())
 }
 
 #[tokio::test]
-async fn an_operator_of_a_kind_that_is_missing_says_so() -> TestResult {
-    let bench = Bench::new("embedded-missing").await?;
-    let mut spec = bench.spec();
+async fn an_operator_whose_kind_is_missing_reports_a_problem() -> TestResult {
+    let fixture = HandlerFixture::new("embedded-missing").await?;
+    let mut spec = fixture.spec();
     (spec.kind, spec.plural) = ("Gizmo", "gizmos");
-    let resource = kopf_runtime::Resource::<serde_json::Value, _>::new(spec, &bench.stage)
+    let resource = kopf_runtime::Resource::<serde_json::Value, _>::new(spec, &fixture.scripts)
         .change(
             ChangeHandler::new("create_fn", On::create()),
-            |stage, cx| Box::pin(stage.act(cx)),
+            |scripts, cx| Box::pin(scripts.run(cx)),
         )
         .build();
-    let operator = here(&bench, Operator::new("missing").resource(resource));
-    let running = operator.spawn(bench.sandbox.client());
-    let problem = eventually("the missing kind is told", async || {
+    let operator = in_sandbox(&fixture, Operator::new("missing").resource(resource));
+    let running = operator.spawn(fixture.sandbox.client());
+    let problem = eventually("the missing kind is reported", async || {
         let problems = running.problems();
         problems
             .into_iter()
@@ -94,28 +100,28 @@ async fn an_operator_of_a_kind_that_is_missing_says_so() -> TestResult {
     })
     .await?;
     assert!(running.ready().now_or_never().is_none(), "{problem}");
-    bench.sandbox.define("Gizmo").await?;
+    fixture.sandbox.define("Gizmo").await?;
     running.ready().await?;
     running.stop().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn an_operator_stops_when_nobody_keeps_it() -> TestResult {
-    let mut bench = Bench::new("embedded-drop").await?;
-    let hooks = Hooks::new(&bench.stage)
-        .cleanup(HookHandler::new("bye"), |stage, _| {
+async fn an_operator_stops_when_its_handle_is_dropped() -> TestResult {
+    let mut fixture = HandlerFixture::new("embedded-drop").await?;
+    let hooks = Hooks::new(&fixture.scripts)
+        .cleanup(HookHandler::new("bye"), |scripts, _| {
             Box::pin(async move {
-                stage.tell("cleaned up".to_owned());
+                scripts.report("cleaned up".to_owned());
                 Ok(())
             })
         })
         .build();
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let operator = Operator::new("dropped").resource(handlers).handlers(hooks);
-    let running = here(&bench, operator).spawn(bench.sandbox.client());
+    let running = in_sandbox(&fixture, operator).spawn(fixture.sandbox.client());
     running.ready().await?;
     drop(running);
-    assert_eq!(bench.seen().await, "cleaned up");
+    assert_eq!(fixture.next_report().await, "cleaned up");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Handlers that fail: retried, given up, interrupted, and never fatal to others.
+//! Handlers that fail: retries, permanent failures, timeouts, and effects on other handlers.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use kube::ResourceExt as _;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::bench::{Bench, Stage, records};
+use crate::fixture::{HandlerFixture, HandlerScripts, records};
 
 #[tokio::test]
-async fn a_temporary_error_is_retried_in_time_without_a_write_to_wake_up() -> TestResult {
-    let mut bench = Bench::new("temporary").await?;
-    bench.script("create_fn", |cx| match cx.retry() {
+async fn a_temporary_error_is_retried_after_its_delay_without_an_extra_write() -> TestResult {
+    let mut fixture = HandlerFixture::new("temporary").await?;
+    fixture.script("create_fn", |cx| match cx.retry() {
         0 | 1 => {
             cx.patch().status(json!({"attempts": cx.retry() + 1}));
             Err(HandlerError::temporary("not yet").after(Duration::from_secs(1)))
         }
         _ => Ok(()),
     });
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.call().await.retry, 0);
-    let waiting = bench
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.retry, 0);
+    let waiting = fixture
         .objects
         .wait_until("one", "the failure is recorded", |it| {
             !records(it).is_empty()
@@ -43,12 +43,12 @@ async fn a_temporary_error_is_retried_in_time_without_a_write_to_wake_up() -> Te
     assert_eq!(record["purpose"], "create");
     assert_eq!(record["retries"], 1);
     assert_eq!(record["message"], "not yet");
-    assert_eq!(bench.call().await.retry, 1);
-    assert_eq!(bench.call().await.retry, 2);
-    let one = bench.handled("one", 1).await?;
+    assert_eq!(fixture.next_call().await.retry, 1);
+    assert_eq!(fixture.next_call().await.retry, 2);
+    let one = fixture.wait_until_handled("one", 1).await?;
     assert_eq!(one.data["status"], json!({"attempts": 2}));
     assert_eq!(
-        bench.writes(&operator).await?,
+        fixture.writes(&operator).await?,
         (3, 2),
         "one write per attempt, and one per failed attempt's patch of the status"
     );
@@ -57,27 +57,27 @@ async fn a_temporary_error_is_retried_in_time_without_a_write_to_wake_up() -> Te
 
 #[tokio::test]
 async fn a_handler_that_gives_up_does_not_stop_the_others() -> TestResult {
-    let mut bench = Bench::new("permanent").await?;
-    bench.script("fatal", |_| Err(HandlerError::permanent("never")));
-    bench.script("few", |_| {
+    let mut fixture = HandlerFixture::new("permanent").await?;
+    fixture.script("fatal", |_| Err(HandlerError::permanent("never")));
+    fixture.script("few", |_| {
         Err(HandlerError::temporary("no").after(Duration::ZERO))
     });
-    bench.script("ignored", |_| {
+    fixture.script("ignored", |_| {
         "x".parse::<u8>()?;
         Ok(())
     });
-    bench.script("panics", |_| panic!("a handler may panic"));
-    let handlers = bench.handlers([
+    fixture.script("panics", |_| panic!("a handler may panic"));
+    let handlers = fixture.handlers([
         ChangeHandler::new("fatal", On::create()),
         ChangeHandler::new("few", On::create()).retries(3),
         ChangeHandler::new("ignored", On::create()).errors(ErrorMode::Ignored),
         ChangeHandler::new("panics", On::create()).errors(ErrorMode::Permanent),
         ChangeHandler::new("fine", On::create()),
     ]);
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
-    let mut calls: Vec<String> = bench
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    let mut calls: Vec<String> = fixture
         .calls_so_far()
         .into_iter()
         .map(|call| call.handler)
@@ -91,16 +91,16 @@ async fn a_handler_that_gives_up_does_not_stop_the_others() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_last_error_is_told_in_an_event_of_the_object() -> TestResult {
-    let mut bench = Bench::new("told").await?;
-    bench.script("create_fn", |_| {
+async fn a_permanent_error_is_posted_as_an_event_on_the_object() -> TestResult {
+    let mut fixture = HandlerFixture::new("posted").await?;
+    fixture.script("create_fn", |_| {
         Err(HandlerError::permanent("out of stock"))
     });
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
-    let one = bench.handled("one", 1).await?;
-    let events = bench.sandbox.objects("v1", "Event").await?;
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    let one = fixture.wait_until_handled("one", 1).await?;
+    let events = fixture.sandbox.objects("v1", "Event").await?;
     let message = "Handler 'create_fn' failed permanently: out of stock";
     let found = try_eventually("the event is posted", async || {
         let events = events.api().list(&Default::default()).await?;
@@ -120,23 +120,23 @@ async fn the_last_error_is_told_in_an_event_of_the_object() -> TestResult {
 
 #[tokio::test]
 async fn a_timeout_interrupts_a_running_handler() -> TestResult {
-    let mut bench = Bench::new("timeout").await?;
-    bench.script_async("endless", |cx| {
+    let mut fixture = HandlerFixture::new("timeout").await?;
+    fixture.script_async("endless", |cx| {
         cx.patch().status(json!({"began": true}));
         std::future::pending::<HandlerResult>()
     });
     let handler = ChangeHandler::new("endless", On::create()).timeout(Duration::from_secs(1));
-    let operator = bench.start(bench.handlers([handler])).await?;
-    bench.create("one", 1).await?;
-    let one = bench.handled("one", 1).await?;
+    let operator = fixture.start(fixture.handlers([handler])).await?;
+    fixture.create("one", 1).await?;
+    let one = fixture.wait_until_handled("one", 1).await?;
     assert_eq!(one.data["status"], json!({"began": true}));
-    assert_eq!(bench.calls_so_far().len(), 1);
+    assert_eq!(fixture.calls_so_far().len(), 1);
     operator.stop().await
 }
 
-/// A size that must be a number, which the schema of the tests does not demand.
+/// A size that must be a number, which the schema of the tests does not require.
 #[derive(Deserialize)]
-struct Strict {
+struct StrictWidget {
     #[expect(dead_code, reason = "it only has to decode")]
     spec: StrictSpec,
 }
@@ -148,78 +148,89 @@ struct StrictSpec {
 }
 
 #[tokio::test]
-async fn an_object_that_does_not_decode_is_reported_on_itself_and_can_be_deleted() -> TestResult {
-    async fn seen(stage: &Stage, cx: &mut ChangeContext<Strict>) -> HandlerResult {
-        stage.report(cx)
+async fn a_decode_error_is_recorded_on_the_object_which_can_still_be_deleted() -> TestResult {
+    async fn report(
+        scripts: &HandlerScripts,
+        cx: &mut ChangeContext<StrictWidget>,
+    ) -> HandlerResult {
+        scripts.report_call(cx)
     }
-    let mut bench = Bench::new("undecodable").await?;
-    let resource = Resource::<Strict, Stage>::new(bench.spec(), &bench.stage)
+    let mut fixture = HandlerFixture::new("undecodable").await?;
+    let resource = Resource::<StrictWidget, HandlerScripts>::new(fixture.spec(), &fixture.scripts)
         .change(
             ChangeHandler::new("create_fn", On::create()).backoff(Duration::from_secs(3600)),
-            |stage, cx| Box::pin(seen(stage, cx)),
+            |scripts, cx| Box::pin(report(scripts, cx)),
         )
         .change(
             ChangeHandler::new("delete_fn", On::delete()),
-            |stage, cx| Box::pin(seen(stage, cx)),
+            |scripts, cx| Box::pin(report(scripts, cx)),
         )
         .build();
     let odd = json!({"spec": {"size": "large"}});
-    bench.objects.create("listed", odd.clone()).await?;
-    bench.create("old", 1).await?;
-    let operator = bench.start(resource).await?;
-    assert_eq!(bench.call().await.object, "old", "the list goes on");
-    bench.handled("old", 1).await?;
-    bench.objects.create("watched", odd).await?;
-    bench.create("even", 2).await?;
-    assert_eq!(bench.call().await.object, "even", "the watch goes on");
-    bench.handled("even", 2).await?;
+    fixture.objects.create("listed", odd.clone()).await?;
+    fixture.create("old", 1).await?;
+    let operator = fixture.start(resource).await?;
+    assert_eq!(
+        fixture.next_call().await.object,
+        "old",
+        "the other listed objects are handled"
+    );
+    fixture.wait_until_handled("old", 1).await?;
+    fixture.objects.create("watched", odd).await?;
+    fixture.create("even", 2).await?;
+    assert_eq!(
+        fixture.next_call().await.object,
+        "even",
+        "later objects are handled"
+    );
+    fixture.wait_until_handled("even", 2).await?;
     for name in ["listed", "watched"] {
-        bench
+        fixture
             .objects
-            .wait_until(name, "the mistake is recorded", |it| {
+            .wait_until(name, "the decode error is recorded", |it| {
                 records(it).get("create_fn").is_some_and(|record| {
                     let message = record["message"].as_str().unwrap_or_default();
                     message.contains("does not fit its type")
                 })
             })
             .await?;
-        bench.objects.delete(name).await?;
-        bench.objects.wait_gone(name).await?;
+        fixture.objects.delete(name).await?;
+        fixture.objects.wait_gone(name).await?;
     }
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_patch_that_the_server_rejects_is_a_failed_attempt() -> TestResult {
-    let mut bench = Bench::new("rejected").await?;
-    bench.script("create_fn", |cx| {
+async fn a_patch_that_the_api_server_rejects_is_a_failed_attempt() -> TestResult {
+    let mut fixture = HandlerFixture::new("rejected").await?;
+    fixture.script("create_fn", |cx| {
         if cx.retry() == 0 {
             cx.patch().label("not a label!", "x");
         }
         Ok(())
     });
     let handler = ChangeHandler::new("create_fn", On::create()).backoff(Duration::from_secs(1));
-    let operator = bench.start(bench.handlers([handler])).await?;
-    bench.create("one", 1).await?;
-    bench
+    let operator = fixture.start(fixture.handlers([handler])).await?;
+    fixture.create("one", 1).await?;
+    fixture
         .objects
-        .wait_until("one", "the rejection is explained", |it| {
+        .wait_until("one", "the rejection is recorded", |it| {
             records(it).get("create_fn").is_some_and(|record| {
                 let message = record["message"].as_str().unwrap_or_default();
                 message.contains("rejects its patch") && message.contains("not a label!")
             })
         })
         .await?;
-    let one = bench.handled("one", 1).await?;
+    let one = fixture.wait_until_handled("one", 1).await?;
     assert!(one.labels().is_empty());
-    assert_eq!(bench.calls_so_far().len(), 2);
+    assert_eq!(fixture.calls_so_far().len(), 2);
     operator.stop().await
 }
 
 #[tokio::test]
 async fn sub_handlers_are_retried_one_by_one_until_all_are_done() -> TestResult {
-    let mut bench = Bench::new("subs").await?;
-    bench.script("create_fn", |cx| {
+    let mut fixture = HandlerFixture::new("subs").await?;
+    fixture.script("create_fn", |cx| {
         for item in ["a", "b"] {
             cx.sub(SubHandler::new(item), move |cx| {
                 Box::pin(async move {
@@ -234,22 +245,22 @@ async fn sub_handlers_are_retried_one_by_one_until_all_are_done() -> TestResult 
         Ok(())
     });
     let handler = ChangeHandler::new("create_fn", On::create()).retries(1);
-    let operator = bench.start(bench.handlers([handler])).await?;
-    bench.create("one", 1).await?;
-    let one = bench.handled("one", 1).await?;
+    let operator = fixture.start(fixture.handlers([handler])).await?;
+    fixture.create("one", 1).await?;
+    let one = fixture.wait_until_handled("one", 1).await?;
     assert_eq!(
         one.data["status"],
         json!({"create_fn/a": {"calls": 1}, "create_fn/b": {"calls": 3}})
     );
-    let calls = bench.calls_so_far();
+    let calls = fixture.calls_so_far();
     assert!(calls.iter().all(|call| call.retry == 0), "{calls:?}");
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_record_that_the_server_rejects_is_written_later_and_the_handler_not_called_again()
+async fn progress_that_the_api_server_rejects_is_written_later_without_calling_the_handler_again()
 -> TestResult {
-    let mut bench = Bench::new("denied").await?;
+    let mut fixture = HandlerFixture::new("denied").await?;
     let policy = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -267,37 +278,37 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: $NAMESPACE}
 spec: {policyName: $NAMESPACE, validationActions: [Deny]}
 ";
-    bench.sandbox.apply(policy).await?;
+    fixture.sandbox.apply(policy).await?;
     let probe = json!({"spec": {"size": 0}});
-    bench.objects.create("denied", probe).await?;
+    fixture.objects.create("denied", probe).await?;
     try_eventually("the policy is in force", async || {
         let edit = json!({"metadata": {"labels": {"try": "it"}}});
-        Ok(bench.objects.merge("denied", edit).await.err())
+        Ok(fixture.objects.merge("denied", edit).await.err())
     })
     .await?;
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = bench.start(handlers).await?;
-    bench.create("fine", 1).await?;
-    bench.handled("fine", 1).await?;
-    let events = bench.sandbox.objects("v1", "Event").await?;
-    try_eventually("the rejection is told", async || {
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start(handlers).await?;
+    fixture.create("fine", 1).await?;
+    fixture.wait_until_handled("fine", 1).await?;
+    let events = fixture.sandbox.objects("v1", "Event").await?;
+    try_eventually("the rejection is posted", async || {
         let events = events.api().list(&Default::default()).await?;
-        let told = |message: &str| message.contains("no records here");
+        let is_rejection = |message: &str| message.contains("no records here");
         Ok(events
             .into_iter()
-            .find(|event| event.data["message"].as_str().is_some_and(told)))
+            .find(|event| event.data["message"].as_str().is_some_and(is_rejection)))
     })
     .await?;
-    let bindings = bench
+    let bindings = fixture
         .sandbox
         .objects(
             "admissionregistration.k8s.io/v1",
             "ValidatingAdmissionPolicyBinding",
         )
         .await?;
-    bindings.delete(bench.sandbox.namespace()).await?;
-    bench.handled("denied", 0).await?;
-    let mut calls: Vec<String> = bench
+    bindings.delete(fixture.sandbox.namespace()).await?;
+    fixture.wait_until_handled("denied", 0).await?;
+    let mut calls: Vec<String> = fixture
         .calls_so_far()
         .into_iter()
         .map(|call| call.object)
@@ -309,14 +320,14 @@ spec: {policyName: $NAMESPACE, validationActions: [Deny]}
 
 #[tokio::test]
 async fn sub_handlers_can_be_awaited_and_nested() -> TestResult {
-    let mut bench = Bench::new("nested").await?;
-    let resource = bench
+    let mut fixture = HandlerFixture::new("nested").await?;
+    let resource = fixture
         .resource()
         .change(
             ChangeHandler::new("create_fn", On::create()),
-            |stage, cx| {
+            |scripts, cx| {
                 Box::pin(async move {
-                    stage.report(cx)?;
+                    scripts.report_call(cx)?;
                     cx.sub(SubHandler::new("outer"), |cx| {
                         Box::pin(async move {
                             for item in ["x", "y"] {
@@ -338,9 +349,9 @@ async fn sub_handlers_can_be_awaited_and_nested() -> TestResult {
             },
         )
         .build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
-    let one = bench.handled("one", 1).await?;
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    let one = fixture.wait_until_handled("one", 1).await?;
     assert_eq!(
         one.data["status"],
         json!({

@@ -1,21 +1,21 @@
-//! Event handlers: called for what is seen, silent, and without a trace.
+//! Event handlers: called for every watch event, without progress and without retries.
 
 use kopf_runtime::{EventHandler, HandlerError, ValueTest};
 use kopf_tests::TestResult;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::bench::Bench;
+use crate::fixture::HandlerFixture;
 
 #[tokio::test]
-async fn event_handlers_see_all_events_and_leave_no_trace() -> TestResult {
-    let mut bench = Bench::new("events").await?;
-    bench.create("before", 0).await?;
-    let resource = bench
+async fn event_handlers_get_all_watch_events_and_write_nothing() -> TestResult {
+    let mut fixture = HandlerFixture::new("events").await?;
+    fixture.create("before", 0).await?;
+    let resource = fixture
         .resource()
-        .event(EventHandler::new("spy"), |stage, cx| {
+        .event(EventHandler::new("spy"), |scripts, cx| {
             Box::pin(async move {
-                stage.see(cx.name(), cx.event_type(), cx.raw());
+                scripts.report_event(cx.name(), cx.event_type(), cx.raw());
                 Err(HandlerError::permanent("which is ignored"))
             })
         })
@@ -24,27 +24,27 @@ async fn event_handlers_see_all_events_and_leave_no_trace() -> TestResult {
             |_, _| Box::pin(async move { panic!("no object has this size") }),
         )
         .build();
-    let operator = bench.start(resource).await?;
-    assert_eq!(bench.seen().await, "before LISTED 0");
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "one ADDED 1");
-    bench
+    let operator = fixture.start(resource).await?;
+    assert_eq!(fixture.next_report().await, "before LISTED 0");
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "one ADDED 1");
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 2}}))
         .await?;
-    assert_eq!(bench.seen().await, "one MODIFIED 2");
-    let one = bench.objects.get("one").await?;
+    assert_eq!(fixture.next_report().await, "one MODIFIED 2");
+    let one = fixture.objects.get("one").await?;
     assert!(one.annotations().is_empty());
-    bench.objects.delete("one").await?;
-    assert_eq!(bench.seen().await, "one DELETED 2");
-    assert_eq!(bench.writes(&operator).await?, (0, 0));
+    fixture.objects.delete("one").await?;
+    assert_eq!(fixture.next_report().await, "one DELETED 2");
+    assert_eq!(fixture.writes(&operator).await?, (0, 0));
     operator.stop().await
 }
 
 #[tokio::test]
-async fn what_an_event_handler_wants_written_is_written() -> TestResult {
-    let mut bench = Bench::new("event-patch").await?;
-    let resource = bench
+async fn the_patch_of_an_event_handler_is_written() -> TestResult {
+    let mut fixture = HandlerFixture::new("event-patch").await?;
+    let resource = fixture
         .resource()
         .event(EventHandler::new("marks"), |_, cx| {
             Box::pin(async move {
@@ -55,9 +55,9 @@ async fn what_an_event_handler_wants_written_is_written() -> TestResult {
             })
         })
         .build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
-    bench
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    fixture
         .objects
         .wait_until("one", "it is marked", |it| it.labels().contains_key("seen"))
         .await?;

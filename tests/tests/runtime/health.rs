@@ -1,11 +1,11 @@
-//! Health checks of operators in processes of their own: what they say when things go wrong.
+//! Health endpoints of operators in processes of their own: liveness, readiness, probes, pauses.
 
 use std::time::{Duration, Instant};
 
-use kopf_tests::http_get::{Answer, HealthEndpoint};
-use kopf_tests::operator::{Builder, Ending, Operator};
+use kopf_tests::child_process::{ChildProcess, ChildProcessBuilder, Ending};
+use kopf_tests::health_client::{HealthClient, HttpResponse};
 use kopf_tests::{
-    Component, Failure, Identity, Objects, Peering, PrivateControlPlane, Sandbox, TestResult,
+    Component, Objects, PeeringObject, PrivateControlPlane, Sandbox, TestFailure, TestResult, User,
     eventually,
 };
 use serde_json::{Value, json};
@@ -18,49 +18,52 @@ const LIVENESS: &str = "/healthz";
 const READINESS: &str = "/readyz";
 
 /// A sandbox with widgets and an operator for them.
-pub(crate) struct Ward {
+pub(crate) struct HealthFixture {
     pub(crate) sandbox: Sandbox,
     pub(crate) widgets: Objects,
 }
 
 /// An operator with its endpoint.
-pub(crate) struct Patient {
-    pub(crate) operator: Operator,
-    pub(crate) endpoint: HealthEndpoint,
+pub(crate) struct HealthOperator {
+    pub(crate) process: ChildProcess,
+    pub(crate) endpoint: HealthClient,
 }
 
-impl Ward {
-    pub(crate) async fn open(name: &str) -> Result<Self, Failure> {
+impl HealthFixture {
+    pub(crate) async fn open(name: &str) -> Result<Self, TestFailure> {
         Self::in_sandbox(Sandbox::open(name).await?).await
     }
 
-    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, Failure> {
+    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, TestFailure> {
         Ok(Self {
             widgets: sandbox.define("Widget").await?,
             sandbox,
         })
     }
 
-    pub(crate) async fn admit(&self, variables: &[(&str, &str)]) -> Result<Patient, Failure> {
-        let account = self.sandbox.administrator("patient");
-        self.admit_as(&account, &[], variables).await
+    pub(crate) async fn start(
+        &self,
+        variables: &[(&str, &str)],
+    ) -> Result<HealthOperator, TestFailure> {
+        let account = self.sandbox.administrator("operator");
+        self.start_as(&account, &[], variables).await
     }
 
-    pub(crate) async fn admit_as(
+    pub(crate) async fn start_as(
         &self,
-        account: &Identity,
+        account: &User,
         arguments: &[&str],
         variables: &[(&str, &str)],
-    ) -> Result<Patient, Failure> {
+    ) -> Result<HealthOperator, TestFailure> {
         let mut builder = self.prepare(account)?.args(arguments);
         for (name, value) in variables {
             builder = builder.env(name, value);
         }
-        Patient::start(builder).await
+        HealthOperator::start(builder).await
     }
 
-    /// An operator that is about to be started.
-    fn prepare(&self, account: &Identity) -> Result<Builder, Failure> {
+    /// Prepares to start the operator.
+    fn prepare(&self, account: &User) -> Result<ChildProcessBuilder, TestFailure> {
         let builder = self
             .sandbox
             .operator(env!("CARGO_BIN_EXE_health-operator"), account)?
@@ -72,19 +75,19 @@ impl Ward {
     }
 }
 
-impl Patient {
-    async fn start(builder: Builder) -> Result<Self, Failure> {
-        let operator = builder.start()?;
-        let endpoint = HealthEndpoint::of(&operator).await?;
-        Ok(Self { operator, endpoint })
+impl HealthOperator {
+    async fn start(builder: ChildProcessBuilder) -> Result<Self, TestFailure> {
+        let process = builder.start()?;
+        let endpoint = HealthClient::of(&process).await?;
+        Ok(Self { process, endpoint })
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Answer, Failure> {
+    pub(crate) async fn get(&self, path: &str) -> Result<HttpResponse, TestFailure> {
         self.endpoint.get(path).await
     }
 
     /// Waits until a path is answered with this status, and returns the body.
-    pub(crate) async fn until(&self, path: &str, status: u16) -> Result<Value, Failure> {
+    pub(crate) async fn until(&self, path: &str, status: u16) -> Result<Value, TestFailure> {
         eventually(&format!("{path} answers {status}"), async || {
             let answer = self.get(path).await.ok()?;
             (answer.status == status).then(|| answer.json())
@@ -98,122 +101,124 @@ fn problems(answer: &Value) -> String {
 }
 
 #[tokio::test]
-async fn an_operator_is_ready_when_it_has_listed_everything() -> TestResult {
-    let ward = Ward::open("ready").await?;
-    let patient = ward.admit(&[]).await?;
-    let ready = patient.until(READINESS, 200).await?;
+async fn an_operator_is_ready_when_it_has_listed_all_objects() -> TestResult {
+    let fixture = HealthFixture::open("ready").await?;
+    let target = fixture.start(&[]).await?;
+    let ready = target.until(READINESS, 200).await?;
     assert_eq!(ready, json!({"ready": true, "problems": []}));
-    ward.widgets.create("one", json!({})).await?;
-    ward.widgets
+    fixture.widgets.create("one", json!({})).await?;
+    fixture
+        .widgets
         .wait_until("one", "handled", |it| it.data["status"]["done"] == true)
         .await?;
-    assert_eq!(patient.get(LIVENESS).await?.status, 200);
-    assert_eq!(patient.operator.terminate().await?, Ending::Exit(0));
+    assert_eq!(target.get(LIVENESS).await?.status, 200);
+    assert_eq!(target.process.terminate().await?, Ending::Exit(0));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_handler_that_never_ends_is_alive_and_blocked_threads_are_not() -> TestResult {
-    let ward = Ward::open("stuck").await?;
-    let patient = ward
-        .admit(&[("HEALTH_STUCK_AFTER", "2"), ("TOKIO_WORKER_THREADS", "2")])
+async fn liveness_fails_for_blocked_threads_and_not_for_a_handler_that_never_ends() -> TestResult {
+    let fixture = HealthFixture::open("stuck").await?;
+    let target = fixture
+        .start(&[("HEALTH_STUCK_AFTER", "2"), ("TOKIO_WORKER_THREADS", "2")])
         .await?;
-    patient.until(READINESS, 200).await?;
-    ward.widgets
+    target.until(READINESS, 200).await?;
+    fixture
+        .widgets
         .create("waits", json!({"spec": {"do": "wait"}}))
         .await?;
-    patient.operator.wait_for_log("waiting for ever").await?;
-    // Longer than a part may be late.
+    target.process.wait_for_log("waiting for ever").await?;
+    // Longer than `stuck_after`.
     let begun = Instant::now();
     while begun.elapsed().as_secs() < 5 {
-        assert_eq!(patient.get(LIVENESS).await?.status, 200);
+        assert_eq!(target.get(LIVENESS).await?.status, 200);
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 
     let block = json!({"spec": {"do": "block", "seconds": 8}});
-    ward.widgets.create("blocks", block).await?;
-    let stuck = patient.until(LIVENESS, 503).await?;
+    fixture.widgets.create("blocks", block).await?;
+    let stuck = target.until(LIVENESS, 503).await?;
     assert!(problems(&stuck).contains("the runtime is stuck"), "{stuck}");
-    let unready = patient.get(READINESS).await?;
+    let unready = target.get(READINESS).await?;
     assert_eq!(unready.status, 503);
     assert!(problems(&unready.json()).contains("the runtime is stuck"));
     Ok(())
 }
 
 #[tokio::test]
-async fn without_the_api_server_an_operator_is_alive_but_not_ready_and_says_why() -> TestResult {
+async fn without_the_api_server_liveness_passes_and_readiness_reports_the_problem() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "away").await?;
-    let ward = Ward::in_sandbox(sandbox).await?;
-    let patient = ward.admit(&[("HEALTH_STUCK_AFTER", "2")]).await?;
-    patient.until(READINESS, 200).await?;
+    let fixture = HealthFixture::in_sandbox(sandbox).await?;
+    let target = fixture.start(&[("HEALTH_STUCK_AFTER", "2")]).await?;
+    target.until(READINESS, 200).await?;
     plane.kill(Component::ApiServer).await?;
-    let unready = patient.until(READINESS, 503).await?;
+    let unready = target.until(READINESS, 503).await?;
     assert!(problems(&unready).contains("request failed"), "{unready}");
     let begun = Instant::now();
     while begun.elapsed().as_secs() < 5 {
-        assert_eq!(patient.get(LIVENESS).await?.status, 200);
+        assert_eq!(target.get(LIVENESS).await?.status, 200);
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     plane.revive(Component::ApiServer).await?;
-    patient.until(READINESS, 200).await?;
+    target.until(READINESS, 200).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_missing_permission_is_named() -> TestResult {
-    let ward = Ward::open("no-leave").await?;
-    let account = ward.sandbox.user("nobody");
-    let patient = ward.admit_as(&account, &["--standalone"], &[]).await?;
-    let unready = eventually("the permission is missed", async || {
-        let unready = patient.until(READINESS, 503).await.ok()?;
+async fn readiness_names_a_missing_permission() -> TestResult {
+    let fixture = HealthFixture::open("no-leave").await?;
+    let account = fixture.sandbox.user("unprivileged");
+    let target = fixture.start_as(&account, &["--standalone"], &[]).await?;
+    let unready = eventually("the missing permission is reported", async || {
+        let unready = target.until(READINESS, 503).await.ok()?;
         problems(&unready)
             .contains("is forbidden")
             .then_some(unready)
     })
     .await?;
-    let told = problems(&unready);
+    let reported = problems(&unready);
     let missing = format!(
         r#"User \"{}\" cannot list resource \"widgets\" in API group \"{}\" in the namespace"#,
         account.name(),
-        ward.sandbox.group()
+        fixture.sandbox.group()
     );
-    assert!(told.contains(&missing), "{told} lacks {missing}");
-    assert_eq!(patient.get(LIVENESS).await?.status, 200);
+    assert!(reported.contains(&missing), "{reported} lacks {missing}");
+    assert_eq!(target.get(LIVENESS).await?.status, 200);
     Ok(())
 }
 
 #[tokio::test]
-async fn the_results_of_probe_handlers_are_the_body_for_ten_seconds() -> TestResult {
-    let ward = Ward::open("probes").await?;
+async fn the_results_of_probe_handlers_are_cached_for_ten_seconds() -> TestResult {
+    let fixture = HealthFixture::open("probes").await?;
     let folder = tempfile::tempdir()?;
-    let sick = folder.path().join("sick");
-    let file = sick.to_string_lossy();
-    let patient = ward.admit(&[("HEALTH_SICK", &file)]).await?;
-    // It may still say why it does not act, but has not asked the probes more than once.
-    let starting = patient.until(LIVENESS, 200).await?;
+    let failure_file = folder.path().join("failure");
+    let file = failure_file.to_string_lossy();
+    let target = fixture.start(&[("HEALTH_FAILURE_FILE", &file)]).await?;
+    // The operator may not have called the probe handlers yet, or once.
+    let starting = target.until(LIVENESS, 200).await?;
     assert!(
         [Value::Null, json!(0)].contains(&starting["count"]),
         "{starting}"
     );
     assert!(starting["problems"].is_null(), "{starting}");
-    patient.until(READINESS, 200).await?;
-    // Somebody has asked before: the first answer that is another one has just been made.
-    let first = eventually("the probes are asked again", async || {
-        let answer = patient.get(LIVENESS).await.ok()?.json();
+    target.until(READINESS, 200).await?;
+    // The readiness checks have filled the cache: a new count is a fresh result.
+    let first = eventually("the probe handlers are called again", async || {
+        let answer = target.get(LIVENESS).await.ok()?.json();
         (answer["count"].as_u64() >= Some(1)).then_some(answer)
     })
     .await?;
     assert_eq!(first, json!({"count": first["count"]}));
-    std::fs::write(&sick, "")?;
-    assert_eq!(patient.get(LIVENESS).await?.json(), first, "cached");
-    let failed = patient.until(LIVENESS, 500).await?;
-    let story = "Probe 'well' failed: I do not feel well";
-    assert_eq!(failed, json!({"problems": [story]}));
-    patient.operator.wait_for_log(story).await?;
-    assert_eq!(patient.get(READINESS).await?.status, 200);
-    std::fs::remove_file(&sick)?;
-    let recovered = patient.until(LIVENESS, 200).await?;
+    std::fs::write(&failure_file, "")?;
+    assert_eq!(target.get(LIVENESS).await?.json(), first, "cached");
+    let failed = target.until(LIVENESS, 500).await?;
+    let problem = "Probe 'file_check' failed: the failure file exists";
+    assert_eq!(failed, json!({"problems": [problem]}));
+    target.process.wait_for_log(problem).await?;
+    assert_eq!(target.get(READINESS).await?.status, 200);
+    std::fs::remove_file(&failure_file)?;
+    let recovered = target.until(LIVENESS, 200).await?;
     assert!(
         recovered["count"].as_u64() >= first["count"].as_u64().map(|it| it + 2),
         "{recovered}"
@@ -222,17 +227,17 @@ async fn the_results_of_probe_handlers_are_the_body_for_ten_seconds() -> TestRes
 }
 
 #[tokio::test]
-async fn strangers_cannot_keep_the_endpoint_from_answering() -> TestResult {
-    let ward = Ward::open("strangers").await?;
-    let patient = ward.admit(&[]).await?;
-    patient.until(READINESS, 200).await?;
+async fn slow_and_malformed_requests_do_not_block_the_health_endpoint() -> TestResult {
+    let fixture = HealthFixture::open("strangers").await?;
+    let target = fixture.start(&[]).await?;
+    target.until(READINESS, 200).await?;
     let mut slow = Vec::new();
     for _ in 0..300 {
-        let mut stream = TcpStream::connect(patient.endpoint.address()).await?;
+        let mut stream = TcpStream::connect(target.endpoint.address()).await?;
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost:").await?;
         slow.push(stream);
     }
-    assert_eq!(patient.get(LIVENESS).await?.status, 200);
+    assert_eq!(target.get(LIVENESS).await?.status, 200);
     let long = "x".repeat(1024 * 1024);
     for (request, status) in [
         (
@@ -245,29 +250,31 @@ async fn strangers_cannot_keep_the_endpoint_from_answering() -> TestResult {
         ("GET /readyz HTTP/1.0\r\n\r\n", 200),
         ("\0\x01\x02 nonsense\r\n\r\n", 400),
     ] {
-        let answer = patient.endpoint.send(request).await?;
+        let answer = target.endpoint.send(request).await?;
         assert_eq!(answer.status, status, "{request:?}: {answer:?}");
         assert!(!request.starts_with("HEAD") || answer.body.is_empty());
     }
-    // Whether the refusal can be read depends on how much was sent before it.
+    // The response can be lost if the server closes the connection while the client still writes.
     let endless = format!("GET /{long} HTTP/1.1\r\nX: {long}\r\n\r\n");
-    if let Ok(refused) = patient.endpoint.send(&endless).await {
+    if let Ok(refused) = target.endpoint.send(&endless).await {
         assert!([0, 400, 414, 431].contains(&refused.status), "{refused:?}");
     }
-    assert_eq!(patient.get(LIVENESS).await?.status, 200);
+    assert_eq!(target.get(LIVENESS).await?.status, 200);
     Ok(())
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_ends_the_operator_with_the_reason() -> TestResult {
-    let ward = Ward::open("taken").await?;
-    let patient = ward.admit(&[]).await?;
-    let address = format!("http://{}/x", patient.endpoint.address());
-    let account = ward.sandbox.administrator("second");
-    let second = ward.prepare(&account)?.env("KOPF_RUN_LIVENESS", "unused");
+async fn the_operator_exits_with_an_error_if_the_health_address_is_in_use() -> TestResult {
+    let fixture = HealthFixture::open("taken").await?;
+    let target = fixture.start(&[]).await?;
+    let address = format!("http://{}/x", target.endpoint.address());
+    let account = fixture.sandbox.administrator("second");
+    let second = fixture
+        .prepare(&account)?
+        .env("KOPF_RUN_LIVENESS", "unused");
     let second = second.args(["--liveness", &address]).start()?;
     assert_eq!(second.wait().await?, Ending::Exit(2), "given twice");
-    let second = ward
+    let second = fixture
         .sandbox
         .operator(env!("CARGO_BIN_EXE_health-operator"), &account)?
         .env("KOPF_RUN_LIVENESS", &address)
@@ -279,115 +286,128 @@ async fn an_address_that_is_taken_ends_the_operator_with_the_reason() -> TestRes
 }
 
 #[tokio::test]
-async fn webhooks_and_probes_go_on_while_paused_and_all_say_so() -> TestResult {
-    let ward = Ward::open("paused").await?;
-    let peering = Peering::create(&ward.sandbox, "default").await?;
-    let patient = ward.admit(&[("HEALTH_WEBHOOK", "yes")]).await?;
-    patient
-        .operator
-        .wait_for_log("the webhooks are configured in")
+async fn webhooks_and_probes_are_served_during_a_pause_which_health_and_metrics_report()
+-> TestResult {
+    let fixture = HealthFixture::open("paused").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
+    let target = fixture.start(&[("HEALTH_WEBHOOK", "yes")]).await?;
+    target
+        .process
+        .wait_for_log("the API server knows the webhooks")
         .await?;
-    patient.until(READINESS, 200).await?;
+    target.until(READINESS, 200).await?;
     let refused = json!({"spec": {"do": "refuse"}});
     eventually("the webhook refuses", async || {
-        ward.widgets.create("refused", refused.clone()).await.err()
+        fixture
+            .widgets
+            .create("refused", refused.clone())
+            .await
+            .err()
     })
     .await?;
 
-    let someone = json!({"someone": {
+    let peer = json!({"someone": {
         "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
     }});
-    peering.write(someone).await?;
-    patient
-        .operator
+    peering.write(peer).await?;
+    target
+        .process
         .wait_for_log("Pausing operations: in favour of someone (priority 100).")
         .await?;
     let paused = json!({"reason": "peers", "message": "in favour of someone (priority 100)"});
-    let alive = patient.until(LIVENESS, 200).await?;
+    let alive = target.until(LIVENESS, 200).await?;
     assert_eq!(alive["kopf-gen.dev/paused"], paused);
-    assert!(alive["count"].is_u64(), "probe handlers are asked: {alive}");
-    let ready = patient.until(READINESS, 200).await?;
+    assert!(
+        alive["count"].is_u64(),
+        "probe handlers are called: {alive}"
+    );
+    let ready = target.until(READINESS, 200).await?;
     assert_eq!(
         ready,
         json!({"ready": true, "problems": [], "paused": paused})
     );
-    let told = metrics(&patient).await?;
-    assert_eq!(told.value("kopf_paused", &[("reason", "peers")]), Some(1.0));
-    assert_eq!(told.value("kopf_paused", &[("reason", "tie")]), Some(0.0));
-    assert_eq!(told.value("kopf_peers", &[]), Some(1.0));
+    let values = metrics(&target).await?;
+    assert_eq!(
+        values.value("kopf_paused", &[("reason", "peers")]),
+        Some(1.0)
+    );
+    assert_eq!(values.value("kopf_paused", &[("reason", "tie")]), Some(0.0));
+    assert_eq!(values.value("kopf_peers", &[]), Some(1.0));
 
-    let denied = ward.widgets.create("refused", refused).await;
+    let denied = fixture.widgets.create("refused", refused).await;
     assert!(denied.is_err(), "the webhook is served");
-    ward.widgets.create("waits", json!({})).await?;
+    fixture.widgets.create("waits", json!({})).await?;
     let reviews = [
-        ("kind", &*format!("Widget.{}", ward.sandbox.group())),
+        ("kind", &*format!("Widget.{}", fixture.sandbox.group())),
         ("webhook", "check"),
         ("verdict", "allowed"),
     ];
-    until(&patient, "kopf_webhook_reviews_total", &reviews, |it| {
+    until(&target, "kopf_webhook_reviews_total", &reviews, |it| {
         it >= 1.0
     })
     .await?;
-    let waits = ward.widgets.get("waits").await?;
+    let waits = fixture.widgets.get("waits").await?;
     assert_eq!(waits.data["status"], Value::Null, "nothing is handled");
 
     peering.write(json!({"someone": null})).await?;
-    ward.widgets
+    fixture
+        .widgets
         .wait_until("waits", "handled", |it| it.data["status"]["done"] == true)
         .await?;
-    let alive = patient.until(LIVENESS, 200).await?;
+    let alive = target.until(LIVENESS, 200).await?;
     assert_eq!(alive["kopf-gen.dev/paused"], Value::Null);
-    until(&patient, "kopf_paused", &[("reason", "peers")], |it| {
+    until(&target, "kopf_paused", &[("reason", "peers")], |it| {
         it == 0.0
     })
     .await?;
-    until(&patient, "kopf_peers", &[], |it| it == 0.0).await?;
-    assert_eq!(patient.operator.terminate().await?, Ending::Exit(0));
+    until(&target, "kopf_peers", &[], |it| it == 0.0).await?;
+    assert_eq!(target.process.terminate().await?, Ending::Exit(0));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_replica_that_stands_by_is_ready_and_says_that_it_is_not_the_leader() -> TestResult {
-    let ward = Ward::open("standby").await?;
-    let account = ward.sandbox.administrator("replicas");
+async fn a_standby_replica_is_ready_and_reports_that_it_is_not_the_leader() -> TestResult {
+    let fixture = HealthFixture::open("standby").await?;
+    let account = fixture.sandbox.administrator("replicas");
     let lease = [("HEALTH_LEASE", "ours")];
-    let namespace = ["--lease-namespace", ward.sandbox.namespace()];
-    let leader = ward.admit_as(&account, &namespace, &lease).await?;
+    let namespace = ["--lease-namespace", fixture.sandbox.namespace()];
+    let leader = fixture.start_as(&account, &namespace, &lease).await?;
     until(&leader, "kopf_leader", &[], |it| it == 1.0).await?;
     leader.until(READINESS, 200).await?;
-    let other = ward.admit_as(&account, &namespace, &lease).await?;
+    let other = fixture.start_as(&account, &namespace, &lease).await?;
     let ready = other.until(READINESS, 200).await?;
     assert_eq!(ready["paused"]["reason"], "standby");
-    let told = metrics(&other).await?;
-    assert_eq!(told.value("kopf_leader", &[]), Some(0.0));
+    let values = metrics(&other).await?;
+    assert_eq!(values.value("kopf_leader", &[]), Some(0.0));
     assert_eq!(
-        told.value("kopf_paused", &[("reason", "standby")]),
+        values.value("kopf_paused", &[("reason", "standby")]),
         Some(1.0)
     );
-    assert_eq!(leader.operator.terminate().await?, Ending::Exit(0));
+    assert_eq!(leader.process.terminate().await?, Ending::Exit(0));
     until(&other, "kopf_leader", &[], |it| it == 1.0).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn an_operator_is_named_after_its_pod_or_its_user_host_and_time() -> TestResult {
-    let ward = Ward::open("identity").await?;
-    let peering = Peering::create(&ward.sandbox, "default").await?;
-    let account = ward.sandbox.administrator("named");
-    let bare = || -> Result<Builder, Failure> {
+async fn the_operator_identity_is_the_pod_or_user_host_and_time() -> TestResult {
+    let fixture = HealthFixture::open("identity").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
+    let account = fixture.sandbox.administrator("named");
+    let bare = || -> Result<ChildProcessBuilder, TestFailure> {
         let names = ["POD_ID", "LOGNAME", "USER", "LNAME", "USERNAME"];
         let names = names.into_iter().chain(["HOSTNAME", "COMPUTERNAME"]);
-        let prepared = ward.prepare(&account)?;
-        Ok(names.fold(prepared, Builder::env_remove))
+        let prepared = fixture.prepare(&account)?;
+        Ok(names.fold(prepared, ChildProcessBuilder::env_remove))
     };
-    let pod = |builder: Builder| builder.env("POD_ID", "pod-1").env("USER", "me");
-    let person = |builder: Builder| builder.env("USER", "me").env("HOSTNAME", "laptop.local");
+    let pod = |builder: ChildProcessBuilder| builder.env("POD_ID", "pod-1").env("USER", "me");
+    let person =
+        |builder: ChildProcessBuilder| builder.env("USER", "me").env("HOSTNAME", "laptop.local");
     for (prepared, name) in [
         (pod(bare()?), "pod-1"),
         (person(bare()?).env("POD_ID", ""), "me@laptop/"),
         (bare()?, "user@"),
     ] {
-        let patient = Patient::start(prepared).await?;
+        let target = HealthOperator::start(prepared).await?;
         let records = eventually("the operator is in the peering", async || {
             let records = peering.records().await.ok()?;
             (!records.is_empty()).then_some(records)
@@ -405,7 +425,7 @@ async fn an_operator_is_named_after_its_pod_or_its_user_host_and_time() -> TestR
         } else {
             assert_eq!(identity, name);
         }
-        assert_eq!(patient.operator.terminate().await?, Ending::Exit(0));
+        assert_eq!(target.process.terminate().await?, Ending::Exit(0));
         peering.wait_for(&[]).await?;
     }
     Ok(())

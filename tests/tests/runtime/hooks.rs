@@ -1,4 +1,4 @@
-//! What happens to the operator as a whole: startup before everything, cleanup after it.
+//! Startup and cleanup handlers of the operator.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,60 +9,72 @@ use kopf_runtime::{
 use kopf_tests::{FaultProxy, TestResult};
 use tokio::sync::oneshot;
 
-use crate::bench::{Bench, Stage};
+use crate::fixture::{HandlerFixture, HandlerScripts};
 
-fn hooks(bench: &Bench) -> Hooks<Stage> {
-    Hooks::new(&bench.stage)
+fn hooks(fixture: &HandlerFixture) -> Hooks<HandlerScripts> {
+    Hooks::new(&fixture.scripts)
 }
 
-fn operator(bench: &Bench, hooks: Hooks<Stage>) -> Operator {
+fn operator(fixture: &HandlerFixture, hooks: Hooks<HandlerScripts>) -> Operator {
     Operator::new("hooks")
         .handlers(hooks.build())
-        .resource(bench.handlers([ChangeHandler::new("create_fn", On::create())]))
-        .namespaces(Namespaces::Only(vec![bench.sandbox.namespace().to_owned()]))
+        .resource(fixture.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .namespaces(Namespaces::Only(vec![
+            fixture.sandbox.namespace().to_owned(),
+        ]))
 }
 
 #[tokio::test]
-async fn nothing_is_asked_of_the_cluster_before_the_startup_has_succeeded() -> TestResult {
-    let mut bench = Bench::new("startup").await?;
-    bench.create("one", 1).await?;
-    let hooks = hooks(&bench).startup(
+async fn no_request_is_sent_before_the_startup_handlers_have_succeeded() -> TestResult {
+    let mut fixture = HandlerFixture::new("startup").await?;
+    fixture.create("one", 1).await?;
+    let hooks = hooks(&fixture).startup(
         HookHandler::new("prepare")
             .backoff(Duration::from_millis(1))
             .param("warm"),
-        |stage, cx| {
+        |scripts, cx| {
             Box::pin(async move {
-                stage.tell(format!("prepare {} {:?}", cx.retry(), cx.param()));
+                scripts.report(format!("prepare {} {:?}", cx.retry(), cx.param()));
                 if cx.retry() == 0 {
                     cx.settings().posting.enabled = false;
                     return Err(HandlerError::temporary("not yet").after(Duration::ZERO));
                 }
-                assert!(!cx.settings().posting.enabled, "what was changed stays");
-                stage.released().await;
+                assert!(!cx.settings().posting.enabled, "changed settings are kept");
+                scripts.wait_for_release().await;
                 Ok(())
             })
         },
     );
-    let proxy = FaultProxy::start(bench.sandbox.control_plane(), bench.sandbox.identity()).await?;
+    let proxy = FaultProxy::start(
+        fixture.sandbox.control_plane(),
+        fixture.sandbox.client_user(),
+    )
+    .await?;
     let (stop, stopped) = oneshot::channel::<()>();
-    let running = operator(&bench, hooks).run(proxy.client().await?, async {
+    let running = operator(&fixture, hooks).run(proxy.client().await?, async {
         let _ = stopped.await;
     });
     let running = tokio::spawn(running);
-    assert_eq!(bench.seen().await, "prepare 0 Some(String(\"warm\"))");
-    assert_eq!(bench.seen().await, "prepare 1 Some(String(\"warm\"))");
+    assert_eq!(
+        fixture.next_report().await,
+        "prepare 0 Some(String(\"warm\"))"
+    );
+    assert_eq!(
+        fixture.next_report().await,
+        "prepare 1 Some(String(\"warm\"))"
+    );
     assert_eq!(proxy.requests().len(), 0);
-    bench.stage.release();
-    assert_eq!(bench.call().await.object, "one");
+    fixture.scripts.release();
+    assert_eq!(fixture.next_call().await.object, "one");
     drop(stop);
     running.await??;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_startup_that_fails_for_good_stops_the_operator_before_it_did_anything() -> TestResult {
-    let bench = Bench::new("no-startup").await?;
-    let hooks = hooks(&bench)
+async fn a_permanent_startup_failure_stops_the_operator_before_any_request() -> TestResult {
+    let fixture = HandlerFixture::new("no-startup").await?;
+    let hooks = hooks(&fixture)
         .startup(
             HookHandler::new("prepare")
                 .retries(2)
@@ -72,8 +84,12 @@ async fn a_startup_that_fails_for_good_stops_the_operator_before_it_did_anything
         .cleanup(HookHandler::new("tear_down"), |_, _| {
             Box::pin(async { panic!("there is nothing to clean up") })
         });
-    let proxy = FaultProxy::start(bench.sandbox.control_plane(), bench.sandbox.identity()).await?;
-    let ended = operator(&bench, hooks)
+    let proxy = FaultProxy::start(
+        fixture.sandbox.control_plane(),
+        fixture.sandbox.client_user(),
+    )
+    .await?;
+    let ended = operator(&fixture, hooks)
         .run(proxy.client().await?, std::future::pending())
         .await;
     let Err(Error::Startup(failed)) = ended else {
@@ -88,23 +104,23 @@ async fn a_startup_that_fails_for_good_stops_the_operator_before_it_did_anything
 }
 
 #[tokio::test]
-async fn the_cleanup_comes_after_all_handlers_and_has_a_client() -> TestResult {
-    let mut bench = Bench::new("cleanup").await?;
-    let stage = Arc::clone(&bench.stage);
-    bench.script_async("create_fn", move |cx| {
-        let (stage, name) = (Arc::clone(&stage), cx.name().to_owned());
+async fn cleanup_handlers_run_after_all_other_handlers_and_have_a_client() -> TestResult {
+    let mut fixture = HandlerFixture::new("cleanup").await?;
+    let scripts = Arc::clone(&fixture.scripts);
+    fixture.script_async("create_fn", move |cx| {
+        let (scripts, name) = (Arc::clone(&scripts), cx.name().to_owned());
         async move {
-            stage.released().await;
-            stage.tell(format!("created {name}"));
+            scripts.wait_for_release().await;
+            scripts.report(format!("created {name}"));
             Ok(())
         }
     });
-    let hooks = hooks(&bench)
+    let hooks = hooks(&fixture)
         .cleanup(
             HookHandler::new("flaky").backoff(Duration::from_millis(1)),
-            |stage, cx| {
+            |scripts, cx| {
                 Box::pin(async move {
-                    stage.tell(format!("flaky {}", cx.retry()));
+                    scripts.report(format!("flaky {}", cx.retry()));
                     match cx.retry() {
                         0 => Err("x".parse::<u8>().unwrap_err().into()),
                         _ => Ok(()),
@@ -112,39 +128,39 @@ async fn the_cleanup_comes_after_all_handlers_and_has_a_client() -> TestResult {
                 })
             },
         )
-        .cleanup(HookHandler::new("tear_down"), |stage, cx| {
+        .cleanup(HookHandler::new("tear_down"), |scripts, cx| {
             Box::pin(async move {
                 let client = cx.client().expect("it was connected");
                 client.apiserver_version().await?;
-                stage.tell("tear_down".to_owned());
+                scripts.report("tear_down".to_owned());
                 Ok(())
             })
         });
     let (stop, stopped) = oneshot::channel::<()>();
-    let running = operator(&bench, hooks).run(bench.sandbox.client(), async {
+    let running = operator(&fixture, hooks).run(fixture.sandbox.client(), async {
         let _ = stopped.await;
     });
     let running = tokio::spawn(running);
-    bench.create("one", 1).await?;
-    bench.call().await;
+    fixture.create("one", 1).await?;
+    fixture.next_call().await;
     drop(stop);
     tokio::task::yield_now().await;
-    bench.stage.release();
+    fixture.scripts.release();
     running.await??;
-    let told = [
-        bench.seen().await,
-        bench.seen().await,
-        bench.seen().await,
-        bench.seen().await,
+    let reports = [
+        fixture.next_report().await,
+        fixture.next_report().await,
+        fixture.next_report().await,
+        fixture.next_report().await,
     ];
-    assert_eq!(told, ["created one", "flaky 0", "tear_down", "flaky 1"]);
+    assert_eq!(reports, ["created one", "flaky 0", "tear_down", "flaky 1"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn the_cleanup_comes_also_after_an_error_and_ends_in_time() -> TestResult {
-    let mut bench = Bench::new("late-cleanup").await?;
-    let hooks = hooks(&bench)
+async fn cleanup_handlers_also_run_after_an_error_and_end_at_the_deadline() -> TestResult {
+    let mut fixture = HandlerFixture::new("late-cleanup").await?;
+    let hooks = hooks(&fixture)
         .startup(HookHandler::new("hurry"), |_, cx| {
             Box::pin(async {
                 cx.settings().shutdown.deadline = Duration::ZERO;
@@ -153,22 +169,22 @@ async fn the_cleanup_comes_also_after_an_error_and_ends_in_time() -> TestResult 
         })
         .cleanup(
             HookHandler::new("tear_down").errors(ErrorMode::Permanent),
-            |stage, _| {
+            |scripts, _| {
                 Box::pin(async {
-                    stage.tell("tear_down".to_owned());
+                    scripts.report("tear_down".to_owned());
                     std::future::pending().await
                 })
             },
         );
-    let twice = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = operator(&bench, hooks).resource(twice);
+    let twice = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = operator(&fixture, hooks).resource(twice);
     let ended = operator
-        .run(bench.sandbox.client(), std::future::pending())
+        .run(fixture.sandbox.client(), std::future::pending())
         .await;
     assert!(
         matches!(ended, Err(Error::DeclaredTwice { .. })),
         "{ended:?}"
     );
-    assert_eq!(bench.seen().await, "tear_down");
+    assert_eq!(fixture.next_report().await, "tear_down");
     Ok(())
 }

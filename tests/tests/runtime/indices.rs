@@ -1,4 +1,4 @@
-//! Indices: complete before anything is handled, right afterwards, and found from everywhere.
+//! Indices: complete before any handler runs, updated with the objects, readable in all handlers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,14 +12,14 @@ use kopf_runtime::{
     ResourceHandlers, ResourceSpec, Scope, Settings, StatusSubresource, SubHandler, TextTest,
     TimerHandler, predicate,
 };
-use kopf_tests::http_get::HealthEndpoint;
-use kopf_tests::peering::Peering;
-use kopf_tests::{Failure, Fault, Objects, RequestMatch, TestResult, eventually};
+use kopf_tests::health_client::HealthClient;
+use kopf_tests::peering::PeeringObject;
+use kopf_tests::{Fault, Objects, RequestMatch, TestFailure, TestResult, eventually};
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::fixture::HandlerFixture;
 
-/// The names of ConfigMaps by what their `widget` says.
+/// The names of ConfigMaps by their `widget`.
 #[derive(Clone, Copy)]
 pub(crate) struct ByWidget;
 
@@ -38,13 +38,13 @@ const CONFIG_MAP: ResourceSpec = ResourceSpec {
     status: StatusSubresource::Absent,
 };
 
-/// The state of an operator whose function of the index takes some time.
-struct Filler {
+/// The state of an operator whose index function takes some time.
+struct SlowIndexFunction {
     pace: Duration,
     failures: AtomicU32,
 }
 
-impl Filler {
+impl SlowIndexFunction {
     fn new(pace: Duration) -> Self {
         Self {
             pace,
@@ -52,7 +52,7 @@ impl Filler {
         }
     }
 
-    /// The ConfigMap by its `widget`, unless its `mood` is bad.
+    /// Indexes a ConfigMap by its `widget`; `mood` selects an error.
     async fn by_widget(&self, cx: &mut IndexContext<ConfigMap>) -> IndexResult<ByWidget> {
         tokio::time::sleep(self.pace).await;
         let data = cx.object().data.clone().unwrap_or_default();
@@ -66,7 +66,7 @@ impl Filler {
                 return Err(HandlerError::temporary("later").after(soon));
             }
             Some("permanent") => return Err(HandlerError::permanent("never")),
-            Some("panic") => panic!("told to"),
+            Some("panic") => panic!("as requested"),
             _ => {}
         }
         let name = cx.name().to_owned();
@@ -75,15 +75,15 @@ impl Filler {
     }
 }
 
-/// ConfigMaps that have nothing but an index.
+/// ConfigMaps with an index and no other handlers.
 pub(crate) fn indexed(handler: IndexHandler, pace: Duration) -> ResourceHandlers {
-    filled(handler, &Arc::new(Filler::new(pace)))
+    with_index(handler, &Arc::new(SlowIndexFunction::new(pace)))
 }
 
-fn filled(handler: IndexHandler, filler: &Arc<Filler>) -> ResourceHandlers {
-    Resource::<ConfigMap, Filler>::new(CONFIG_MAP, filler)
-        .index(ByWidget, handler, |filler, cx| {
-            Box::pin(filler.by_widget(cx))
+fn with_index(handler: IndexHandler, function: &Arc<SlowIndexFunction>) -> ResourceHandlers {
+    Resource::<ConfigMap, SlowIndexFunction>::new(CONFIG_MAP, function)
+        .index(ByWidget, handler, |function, cx| {
+            Box::pin(function.by_widget(cx))
         })
         .build()
 }
@@ -101,8 +101,8 @@ fn widget(name: &str) -> Value {
     json!({"data": {"widget": name}})
 }
 
-async fn config_maps(bench: &Bench) -> Result<Objects, Failure> {
-    bench.sandbox.objects("v1", "ConfigMap").await
+async fn config_maps(fixture: &HandlerFixture) -> Result<Objects, TestFailure> {
+    fixture.sandbox.objects("v1", "ConfigMap").await
 }
 
 /// Waits until these are the names under a key.
@@ -117,20 +117,20 @@ async fn found(indices: &Indices, key: &str, names: &[&str]) -> TestResult {
 
 #[tokio::test]
 async fn indices_are_complete_before_any_handler_runs_even_with_one_worker() -> TestResult {
-    let mut bench = Bench::new("index-first").await?;
-    let maps = config_maps(&bench).await?;
+    let mut fixture = HandlerFixture::new("index-first").await?;
+    let maps = config_maps(&fixture).await?;
     for number in 0..40 {
         maps.create(&format!("map-{number}"), widget("one")).await?;
     }
     for name in ["one", "two", "three"] {
-        bench.create(name, 1).await?;
+        fixture.create(name, 1).await?;
     }
-    bench.script("create_fn", |cx| {
+    fixture.script("create_fn", |cx| {
         cx.patch()
             .set("status.found", cx.index(ByWidget).get("one").len());
         Ok(())
     });
-    let widgets = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let widgets = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let settings = Settings {
         queueing: QueueingSettings {
             worker_limit: 1,
@@ -142,26 +142,26 @@ async fn indices_are_complete_before_any_handler_runs_even_with_one_worker() -> 
         .resource(widgets)
         .resource(indexed(IndexHandler::new(), Duration::from_millis(20)))
         .settings(settings);
-    let operator = bench.start_operator(operator).await?;
+    let operator = fixture.start_operator(operator).await?;
     for name in ["one", "two", "three"] {
-        let handled = bench.handled(name, 1).await?;
+        let handled = fixture.wait_until_handled(name, 1).await?;
         assert_eq!(handled.data["status"]["found"], json!(40), "{name}");
     }
-    let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+    let requests = fixture.sandbox.count_requests_of(&operator.user).await?;
     assert_eq!(requests.of("configmaps", "get"), 0);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn an_index_follows_its_objects_and_their_filters() -> TestResult {
-    let mut bench = Bench::new("index-follows").await?;
+async fn an_index_follows_changes_of_objects_and_filters() -> TestResult {
+    let mut fixture = HandlerFixture::new("index-follows").await?;
     let handler = IndexHandler::new()
         .label("hidden", TextTest::Absent)
         .when(|subject| subject.body.name() != Some("kube-root-ca.crt"));
     let (operator, indices) = indexing(handler);
-    let maps = config_maps(&bench).await?;
+    let maps = config_maps(&fixture).await?;
     maps.create("before", widget("one")).await?;
-    let operator = bench.start_operator(operator).await?;
+    let operator = fixture.start_operator(operator).await?;
     found(&indices, "one", &["before"]).await?;
     maps.create("after", widget("one")).await?;
     found(&indices, "one", &["after", "before"]).await?;
@@ -183,14 +183,14 @@ async fn an_index_follows_its_objects_and_their_filters() -> TestResult {
 }
 
 #[tokio::test]
-async fn errors_keep_or_discard_as_they_say() -> TestResult {
-    let mut bench = Bench::new("index-errors").await?;
+async fn a_permanent_error_discards_index_entries_and_an_arbitrary_one_keeps_them() -> TestResult {
+    let mut fixture = HandlerFixture::new("index-errors").await?;
     let (operator, indices) = indexing(IndexHandler::new());
-    let maps = config_maps(&bench).await?;
+    let maps = config_maps(&fixture).await?;
     for name in ["stale", "panics", "returns", "excluded"] {
         maps.create(name, widget(name)).await?;
     }
-    let operator = bench.start_operator(operator).await?;
+    let operator = fixture.start_operator(operator).await?;
     for name in ["stale", "panics", "returns", "excluded"] {
         found(&indices, name, &[name]).await?;
     }
@@ -215,61 +215,61 @@ async fn errors_keep_or_discard_as_they_say() -> TestResult {
 }
 
 #[tokio::test]
-async fn attempts_end_when_the_retries_do() -> TestResult {
-    let mut bench = Bench::new("index-retries").await?;
+async fn an_index_function_is_not_called_after_its_retries_are_used_up() -> TestResult {
+    let mut fixture = HandlerFixture::new("index-retries").await?;
     let handler = IndexHandler::new()
         .errors(ErrorMode::Temporary)
         .retries(2)
         .backoff(Duration::from_millis(100));
-    let filler = Arc::new(Filler::new(Duration::ZERO));
+    let function = Arc::new(SlowIndexFunction::new(Duration::ZERO));
     let indices = Indices::default();
     let operator = Operator::new("retrying")
-        .resource(filled(handler, &filler))
+        .resource(with_index(handler, &function))
         .indices(indices.clone());
-    let maps = config_maps(&bench).await?;
+    let maps = config_maps(&fixture).await?;
     let bad = json!({"data": {"mood": "arbitrary", "widget": "one"}});
     maps.create("bad", bad).await?;
     maps.create("good", widget("one")).await?;
-    let operator = bench.start_operator(operator).await?;
+    let operator = fixture.start_operator(operator).await?;
     found(&indices, "one", &["good"]).await?;
     eventually("all attempts were made", async || {
-        (filler.failures.load(Ordering::Relaxed) == 2).then_some(())
+        (function.failures.load(Ordering::Relaxed) == 2).then_some(())
     })
     .await?;
     maps.merge("bad", json!({"data": {"mood": "good"}})).await?;
     maps.create("later", widget("one")).await?;
     found(&indices, "one", &["good", "later"]).await?;
-    assert_eq!(filler.failures.load(Ordering::Relaxed), 2);
+    assert_eq!(function.failures.load(Ordering::Relaxed), 2);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn what_is_deleted_while_no_watch_is_open_leaves_the_index() -> TestResult {
-    let mut bench = Bench::new("index-gap").await?;
+async fn entries_of_objects_deleted_between_watches_are_removed() -> TestResult {
+    let mut fixture = HandlerFixture::new("index-gap").await?;
     let (operator, indices) = indexing(IndexHandler::new());
-    let maps = config_maps(&bench).await?;
+    let maps = config_maps(&fixture).await?;
     maps.create("goes", widget("one")).await?;
     maps.create("stays", widget("one")).await?;
-    let (proxy, operator) = bench.start_operator_through_proxy(operator).await?;
+    let (proxy, operator) = fixture.start_operator_through_proxy(operator).await?;
     found(&indices, "one", &["goes", "stays"]).await?;
     let watches = || RequestMatch::any().path("configmaps").watches();
     proxy.always(watches(), Fault::CutBefore);
     proxy.cut_all();
     maps.delete("goes").await?;
     maps.wait_gone("goes").await?;
-    proxy.heal();
+    proxy.clear_faults();
     proxy.once(watches(), Fault::Answer(StatusCode::GONE));
     found(&indices, "one", &["stays"]).await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_kind_that_is_not_served_is_not_waited_for_and_found_when_it_is() -> TestResult {
-    let mut bench = Bench::new("index-later").await?;
+async fn handlers_do_not_wait_for_the_index_of_a_kind_that_is_not_served_yet() -> TestResult {
+    let mut fixture = HandlerFixture::new("index-later").await?;
     let spec = ResourceSpec {
         kind: "Gizmo",
         plural: "gizmos",
-        ..bench.spec()
+        ..fixture.spec()
     };
     let gizmos = Resource::<Value, ()>::new(spec, &Arc::new(()))
         .index(ByWidget, IndexHandler::new(), |(), cx| {
@@ -278,64 +278,64 @@ async fn a_kind_that_is_not_served_is_not_waited_for_and_found_when_it_is() -> T
         .build();
     let indices = Indices::default();
     let operator = Operator::new("later")
-        .resource(bench.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .resource(fixture.handlers([ChangeHandler::new("create_fn", On::create())]))
         .resource(gizmos)
         .indices(indices.clone());
-    bench.create("one", 1).await?;
-    let operator = bench.start_operator(operator).await?;
-    bench.handled("one", 1).await?;
-    let gizmos = bench.sandbox.define("Gizmo").await?;
+    fixture.create("one", 1).await?;
+    let operator = fixture.start_operator(operator).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    let gizmos = fixture.sandbox.define("Gizmo").await?;
     gizmos.create("late", json!({"spec": {}})).await?;
     found(&indices, "gizmo", &["late"]).await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_kind_that_cannot_be_listed_is_waited_for() -> TestResult {
-    let mut bench = Bench::new("index-barred").await?;
+async fn handlers_wait_for_the_index_of_a_kind_that_cannot_be_listed() -> TestResult {
+    let mut fixture = HandlerFixture::new("index-barred").await?;
     let operator = Operator::new("barred")
-        .resource(bench.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .resource(fixture.handlers([ChangeHandler::new("create_fn", On::create())]))
         .resource(indexed(IndexHandler::new(), Duration::ZERO));
-    bench.create("one", 1).await?;
+    fixture.create("one", 1).await?;
     let maps = || RequestMatch::any().path("configmaps").not_watches();
-    let (proxy, operator) = bench.start_operator_through_proxy(operator).await?;
+    let (proxy, operator) = fixture.start_operator_through_proxy(operator).await?;
     proxy.always(maps(), Fault::Answer(StatusCode::FORBIDDEN));
-    eventually("it was asked in vain", async || {
+    eventually("the list was rejected twice", async || {
         let requests = proxy.requests();
-        let asked = requests.iter().filter(|it| it.uri.contains("configmaps"));
-        (asked.count() >= 2).then_some(())
+        let lists = requests.iter().filter(|it| it.uri.contains("configmaps"));
+        (lists.count() >= 2).then_some(())
     })
     .await?;
-    assert!(bench.calls_so_far().is_empty());
-    proxy.heal();
-    bench.handled("one", 1).await?;
+    assert!(fixture.calls_so_far().is_empty());
+    proxy.clear_faults();
+    fixture.wait_until_handled("one", 1).await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn all_sorts_of_handlers_find_what_is_indexed() -> TestResult {
-    let mut bench = Bench::new("index-everywhere").await?;
-    let maps = config_maps(&bench).await?;
+async fn all_kinds_of_handlers_can_read_an_index() -> TestResult {
+    let mut fixture = HandlerFixture::new("index-everywhere").await?;
+    let maps = config_maps(&fixture).await?;
     maps.create("map", widget("one")).await?;
-    let widgets = bench
+    let widgets = fixture
         .resource()
-        .event(EventHandler::new("event"), |stage, cx| {
+        .event(EventHandler::new("event"), |scripts, cx| {
             Box::pin(async move {
-                stage.tell(format!("event {:?}", cx.index(ByWidget).get("one")));
+                scripts.report(format!("event {:?}", cx.index(ByWidget).get("one")));
                 Ok(())
             })
         })
-        .daemon(DaemonHandler::new("daemon"), |stage, cx| {
+        .daemon(DaemonHandler::new("daemon"), |scripts, cx| {
             Box::pin(async move {
-                stage.tell(format!("daemon {:?}", cx.index(ByWidget).first("one")));
+                scripts.report(format!("daemon {:?}", cx.index(ByWidget).first("one")));
                 Ok(())
             })
         })
         .timer(
             TimerHandler::every("timer", Duration::from_secs(3600)),
-            |stage, cx| {
+            |scripts, cx| {
                 Box::pin(async move {
-                    stage.tell(format!("timer {:?}", cx.index(ByWidget).keys()));
+                    scripts.report(format!("timer {:?}", cx.index(ByWidget).keys()));
                     Ok(())
                 })
             },
@@ -358,31 +358,31 @@ async fn all_sorts_of_handlers_find_what_is_indexed() -> TestResult {
     let operator = Operator::new("everywhere")
         .resource(widgets)
         .resource(indexed(IndexHandler::new(), Duration::ZERO));
-    let operator = bench.start_operator(operator).await?;
-    bench.create("one", 1).await?;
-    bench
+    let operator = fixture.start_operator(operator).await?;
+    fixture.create("one", 1).await?;
+    fixture
         .objects
         .wait_until("one", "the sub-handler has found it", |it| {
             it.data["status"]["sub"] == json!(["map"])
         })
         .await?;
-    let mut told = Vec::new();
-    while told.len() < 3 {
-        let said = bench.seen().await;
-        if !told.contains(&said) {
-            told.push(said);
+    let mut reports = Vec::new();
+    while reports.len() < 3 {
+        let report = fixture.next_report().await;
+        if !reports.contains(&report) {
+            reports.push(report);
         }
     }
-    told.sort();
+    reports.sort();
     assert_eq!(
-        told,
+        reports,
         ["daemon Some(\"map\")", "event [\"map\"]", "timer [\"one\"]"]
     );
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_predicate_looks_into_the_indices_that_its_operator_was_given() -> TestResult {
+async fn a_predicate_can_read_the_indices_of_its_operator() -> TestResult {
     struct Chooser {
         indices: Indices,
     }
@@ -392,11 +392,11 @@ async fn a_predicate_looks_into_the_indices_that_its_operator_was_given() -> Tes
             self.indices.get(ByWidget).contains_key(name)
         }
     }
-    let mut bench = Bench::new("index-predicate").await?;
-    let maps = config_maps(&bench).await?;
+    let mut fixture = HandlerFixture::new("index-predicate").await?;
+    let maps = config_maps(&fixture).await?;
     maps.create("map", widget("wanted")).await?;
-    bench.create("wanted", 1).await?;
-    bench.create("unwanted", 2).await?;
+    fixture.create("wanted", 1).await?;
+    fixture.create("unwanted", 2).await?;
     let indices = Indices::default();
     let state = Arc::new(Chooser {
         indices: indices.clone(),
@@ -404,41 +404,41 @@ async fn a_predicate_looks_into_the_indices_that_its_operator_was_given() -> Tes
     let handler = ChangeHandler::new("create_fn", On::create())
         .when(predicate::object(&state, Chooser::is_wanted));
     let operator = Operator::new("chooser")
-        .resource(bench.handlers([handler]))
+        .resource(fixture.handlers([handler]))
         .resource(indexed(IndexHandler::new(), Duration::from_millis(200)))
         .indices(indices);
-    let operator = bench.start_operator(operator).await?;
-    bench.handled("wanted", 1).await?;
-    assert_eq!(bench.call().await.object, "wanted");
-    assert!(bench.calls_so_far().is_empty());
+    let operator = fixture.start_operator(operator).await?;
+    fixture.wait_until_handled("wanted", 1).await?;
+    assert_eq!(fixture.next_call().await.object, "wanted");
+    assert!(fixture.calls_so_far().is_empty());
     operator.stop().await
 }
 
 #[tokio::test]
-async fn after_a_pause_indices_are_right_before_anything_is_handled() -> TestResult {
-    let mut bench = Bench::new("index-pause").await?;
-    let peering = Peering::create(&bench.sandbox, "ours").await?;
-    let maps = config_maps(&bench).await?;
+async fn after_a_pause_indices_are_complete_before_any_handler_runs() -> TestResult {
+    let mut fixture = HandlerFixture::new("index-pause").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "ours").await?;
+    let maps = config_maps(&fixture).await?;
     maps.create("goes", widget("one")).await?;
-    bench.script("create_fn", |cx| {
+    fixture.script("create_fn", |cx| {
         cx.patch()
             .set("status.found", cx.index(ByWidget).get("one"));
         Ok(())
     });
     let operator = Operator::new("pausing")
-        .resource(bench.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .resource(fixture.handlers([ChangeHandler::new("create_fn", On::create())]))
         .resource(indexed(IndexHandler::new(), Duration::from_millis(300)))
         .peering(PeeringSettings::named("ours"));
-    let health = HealthEndpoint::unused().await?;
+    let health = HealthClient::on_free_port().await?;
     let operator = operator.liveness(format!("http://{}/healthz", health.address()).parse()?);
-    let operator = bench.start_operator(operator).await?;
-    bench.create("before", 1).await?;
-    let before = bench.handled("before", 1).await?;
+    let operator = fixture.start_operator(operator).await?;
+    fixture.create("before", 1).await?;
+    let before = fixture.wait_until_handled("before", 1).await?;
     assert_eq!(before.data["status"]["found"], json!(["goes"]));
 
-    let rival = json!({"priority": 100, "lifetime": 600, "lastseen": "2100-01-01T00:00:00+00:00"});
-    peering.write(json!({"rival": rival})).await?;
-    eventually("the operator has noticed the rival", async || {
+    let other = json!({"priority": 100, "lifetime": 600, "lastseen": "2100-01-01T00:00:00+00:00"});
+    peering.write(json!({"other": other})).await?;
+    eventually("the operator has paused", async || {
         let report = health.get("/readyz").await.ok()?.json();
         (report["paused"]["reason"] == "peers").then_some(())
     })
@@ -446,11 +446,11 @@ async fn after_a_pause_indices_are_right_before_anything_is_handled() -> TestRes
     maps.delete("goes").await?;
     maps.wait_gone("goes").await?;
     maps.create("comes", widget("one")).await?;
-    bench.create("after", 2).await?;
-    peering.write(json!({"rival": null})).await?;
-    let after = bench.handled("after", 2).await?;
+    fixture.create("after", 2).await?;
+    peering.write(json!({"other": null})).await?;
+    let after = fixture.wait_until_handled("after", 2).await?;
     assert_eq!(after.data["status"]["found"], json!(["comes"]));
-    let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+    let requests = fixture.sandbox.count_requests_of(&operator.user).await?;
     assert_eq!(requests.of("configmaps", "list"), 2, "it has paused once");
     operator.stop().await
 }

@@ -1,4 +1,4 @@
-//! Kinds that differ from the usual one: built-in, sensitive, cluster-wide, without `/status`.
+//! Special kinds: built-in, sensitive, cluster-scoped, without a status subresource.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use kopf_tests::TestResult;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, LAST_HANDLED, Stage};
+use crate::fixture::{HandlerFixture, HandlerScripts, LAST_HANDLED};
 
 #[tokio::test]
 async fn secrets_are_never_copied_and_their_old_values_are_unknown() -> TestResult {
-    async fn changed(stage: &Stage, cx: &mut ChangeContext<Secret>) -> HandlerResult {
+    async fn changed(scripts: &HandlerScripts, cx: &mut ChangeContext<Secret>) -> HandlerResult {
         if cx.reason() == Reason::Update {
             assert_eq!(cx.old(), Old::Unknown);
             assert!(!cx.diff().is_empty());
         }
-        stage.report(cx)
+        scripts.report_call(cx)
     }
-    let mut bench = Bench::new("secret").await?;
+    let mut fixture = HandlerFixture::new("secret").await?;
     let spec = ResourceSpec {
         group: "",
         version: "v1",
@@ -31,17 +31,17 @@ async fn secrets_are_never_copied_and_their_old_values_are_unknown() -> TestResu
         scope: Scope::Namespaced,
         status: StatusSubresource::Absent,
     };
-    let resource = Resource::<Secret, Stage>::new(spec, &bench.stage)
+    let resource = Resource::<Secret, HandlerScripts>::new(spec, &fixture.scripts)
         .change(
             ChangeHandler::new("changed", On::create().or(On::update())),
-            |stage, cx| Box::pin(changed(stage, cx)),
+            |scripts, cx| Box::pin(changed(scripts, cx)),
         )
         .build();
-    let secrets = bench.sandbox.objects("v1", "Secret").await?;
+    let secrets = fixture.sandbox.objects("v1", "Secret").await?;
     let body = json!({"stringData": {"password": "correct horse"}});
     secrets.create("listed", body.clone()).await?;
-    let operator = bench.start(resource).await?;
-    assert_eq!(bench.call().await.object, "listed");
+    let operator = fixture.start(resource).await?;
+    assert_eq!(fixture.next_call().await.object, "listed");
     let handled = secrets
         .wait_until("listed", "it is handled", |it| !it.annotations().is_empty())
         .await?;
@@ -53,13 +53,13 @@ async fn secrets_are_never_copied_and_their_old_values_are_unknown() -> TestResu
     );
     let edit = json!({"stringData": {"password": "battery staple"}});
     secrets.merge("listed", edit).await?;
-    assert_eq!(bench.call().await.reason, Reason::Update);
+    assert_eq!(fixture.next_call().await.reason, Reason::Update);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn cluster_wide_kinds_are_watched_whatever_the_namespace() -> TestResult {
-    let mut bench = Bench::new("cluster-wide").await?;
+async fn cluster_scoped_kinds_are_watched_with_any_namespace_setting() -> TestResult {
+    let mut fixture = HandlerFixture::new("cluster-wide").await?;
     let spec = ResourceSpec {
         group: "",
         version: "v1",
@@ -68,25 +68,25 @@ async fn cluster_wide_kinds_are_watched_whatever_the_namespace() -> TestResult {
         scope: Scope::Cluster,
         status: StatusSubresource::Present,
     };
-    let own = bench.sandbox.namespace().to_owned();
+    let own = fixture.sandbox.namespace().to_owned();
     let handler = EventHandler::new("spy").value("metadata.name", ValueTest::Equals(json!(own)));
-    let resource = Resource::<Namespace, Stage>::new(spec, &bench.stage)
-        .event(handler, |stage, cx| {
+    let resource = Resource::<Namespace, HandlerScripts>::new(spec, &fixture.scripts)
+        .event(handler, |scripts, cx| {
             Box::pin(async move {
-                stage.see(cx.name(), cx.event_type(), cx.raw());
+                scripts.report_event(cx.name(), cx.event_type(), cx.raw());
                 Ok(())
             })
         })
         .build();
-    let operator = bench.start(resource).await?;
-    assert_eq!(bench.seen().await, format!("{own} LISTED null"));
+    let operator = fixture.start(resource).await?;
+    assert_eq!(fixture.next_report().await, format!("{own} LISTED null"));
     operator.stop().await
 }
 
 #[tokio::test]
-async fn without_a_status_endpoint_the_result_goes_with_the_record() -> TestResult {
-    let mut bench = Bench::new("no-status").await?;
-    bench
+async fn without_a_status_subresource_one_patch_has_result_and_progress() -> TestResult {
+    let mut fixture = HandlerFixture::new("no-status").await?;
+    fixture
         .sandbox
         .apply(
             "
@@ -110,22 +110,22 @@ spec:
         kind: "Gadget",
         plural: "gadgets",
         status: StatusSubresource::Absent,
-        ..bench.spec()
+        ..fixture.spec()
     };
-    let resource = Resource::<Value, Stage>::new(spec, &Arc::clone(&bench.stage))
+    let resource = Resource::<Value, HandlerScripts>::new(spec, &Arc::clone(&fixture.scripts))
         .change(ChangeHandler::new("create_fn", On::create()), |_, cx| {
             Box::pin(async move {
                 cx.set_result(&"made")?;
                 Ok(())
             })
         })
-        .field::<String>(FieldHandler::new("phase", "status.phase"), |stage, cx| {
-            Box::pin(async move { stage.report(cx) })
+        .field::<String>(FieldHandler::new("phase", "status.phase"), |scripts, cx| {
+            Box::pin(async move { scripts.report_call(cx) })
         })
         .build();
-    let operator = bench.start(resource).await?;
-    let api_version = format!("{}/v1", bench.sandbox.group());
-    let gadgets = bench.sandbox.objects(&api_version, "Gadget").await?;
+    let operator = fixture.start(resource).await?;
+    let api_version = format!("{}/v1", fixture.sandbox.group());
+    let gadgets = fixture.sandbox.objects(&api_version, "Gadget").await?;
     gadgets.create("one", json!({"spec": {}})).await?;
     let one = gadgets
         .wait_until("one", "it is handled", |it| {
@@ -133,7 +133,7 @@ spec:
         })
         .await?;
     assert_eq!(one.data["status"], json!({"create_fn": "made"}));
-    let requests = bench.sandbox.requests_of(&operator.identity).await?;
+    let requests = fixture.sandbox.requests_of(&operator.user).await?;
     let writes = requests.iter().filter(|request| {
         request.verb == "patch" && request.resource.as_deref() == Some("gadgets")
     });
@@ -142,7 +142,7 @@ spec:
     gadgets
         .merge("one", json!({"status": {"phase": "Ready"}}))
         .await?;
-    let call = bench.call().await;
+    let call = fixture.next_call().await;
     assert_eq!(call.handler, "phase/status.phase");
     operator.stop().await
 }

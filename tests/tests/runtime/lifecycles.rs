@@ -1,4 +1,4 @@
-//! Which handlers run first, how many before the next write, and how often.
+//! Lifecycles: the order of handlers, and how many run before the next write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use kopf_tests::TestResult;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Call, LAST_HANDLED, Stage};
+use crate::fixture::{HandlerCall, HandlerFixture, HandlerScripts, LAST_HANDLED};
 
 fn settings(lifecycle: Lifecycle) -> Settings {
     let mut settings = Settings::default();
@@ -20,7 +20,7 @@ fn settings(lifecycle: Lifecycle) -> Settings {
     settings
 }
 
-fn names(calls: Vec<Call>) -> Vec<String> {
+fn names(calls: Vec<HandlerCall>) -> Vec<String> {
     calls.into_iter().map(|call| call.handler).collect()
 }
 
@@ -38,48 +38,51 @@ async fn each_lifecycle_has_its_order_and_its_number_of_writes() -> TestResult {
         ("shuffled", Lifecycle::Shuffled, 1, None),
         ("custom", backwards, 2, Some(["c", "b", "a"])),
     ] {
-        let mut bench = Bench::new(name).await?;
-        let handlers = bench.handlers(order.map(|name| ChangeHandler::new(name, On::create())));
-        let operator = bench.start_with(handlers, settings(lifecycle)).await?;
-        bench.create("one", 1).await?;
-        bench.handled("one", 1).await?;
-        let mut calls = names(bench.calls_so_far());
+        let mut fixture = HandlerFixture::new(name).await?;
+        let handlers = fixture.handlers(order.map(|name| ChangeHandler::new(name, On::create())));
+        let operator = fixture.start_with(handlers, settings(lifecycle)).await?;
+        fixture.create("one", 1).await?;
+        fixture.wait_until_handled("one", 1).await?;
+        let mut calls = names(fixture.calls_so_far());
         if let Some(expected) = expected {
             assert_eq!(calls, expected, "{name}");
         }
         calls.sort();
         assert_eq!(calls, order, "{name}");
-        assert_eq!(bench.writes(&operator).await?, (writes, 0), "{name}");
+        assert_eq!(fixture.writes(&operator).await?, (writes, 0), "{name}");
         operator.stop().await?;
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn one_that_fails_at_once_lets_others_go_first_unless_the_order_is_strict() -> TestResult {
+async fn a_failed_handler_lets_others_run_first_unless_the_lifecycle_is_one_by_one() -> TestResult {
     for (name, lifecycle, expected) in [
         ("fair", Lifecycle::Asap, ["a", "b", "a", "a"]),
         ("strict", Lifecycle::OneByOne, ["a", "a", "a", "b"]),
     ] {
-        let mut bench = Bench::new(name).await?;
-        bench.script("a", |cx| match cx.retry() {
+        let mut fixture = HandlerFixture::new(name).await?;
+        fixture.script("a", |cx| match cx.retry() {
             0 | 1 => Err(HandlerError::temporary("again").after(Duration::ZERO)),
             _ => Ok(()),
         });
         let handlers =
-            bench.handlers(["a", "b"].map(|name| ChangeHandler::new(name, On::create())));
-        let operator = bench.start_with(handlers, settings(lifecycle)).await?;
-        bench.create("one", 1).await?;
-        bench.handled("one", 1).await?;
-        assert_eq!(names(bench.calls_so_far()), expected, "{name}");
+            fixture.handlers(["a", "b"].map(|name| ChangeHandler::new(name, On::create())));
+        let operator = fixture.start_with(handlers, settings(lifecycle)).await?;
+        fixture.create("one", 1).await?;
+        fixture.wait_until_handled("one", 1).await?;
+        assert_eq!(names(fixture.calls_so_far()), expected, "{name}");
         operator.stop().await?;
     }
     Ok(())
 }
 
-/// Does three parts in the way that its parameter says.
-async fn in_parts(stage: &Stage, cx: &mut ChangeContext<Value>) -> HandlerResult {
-    stage.report(cx)?;
+/// Runs three sub-handlers with the lifecycle of its parameter.
+async fn run_sub_handlers(
+    scripts: &HandlerScripts,
+    cx: &mut ChangeContext<Value>,
+) -> HandlerResult {
+    scripts.report_call(cx)?;
     let lifecycle = match cx.param().and_then(Value::as_str) {
         Some("at once") => Lifecycle::AllAtOnce,
         Some("at random") => Lifecycle::Randomized,
@@ -94,36 +97,36 @@ async fn in_parts(stage: &Stage, cx: &mut ChangeContext<Value>) -> HandlerResult
 }
 
 #[tokio::test]
-async fn parts_have_a_lifecycle_of_their_own() -> TestResult {
+async fn sub_handlers_have_their_own_lifecycle() -> TestResult {
     for (name, way, of_handlers, calls) in [
         ("parts-1", "one by one", Lifecycle::AllAtOnce, 3),
         ("parts-2", "at once", Lifecycle::Asap, 1),
         ("parts-3", "at random", Lifecycle::AllAtOnce, 3),
     ] {
-        let mut bench = Bench::new(name).await?;
+        let mut fixture = HandlerFixture::new(name).await?;
         let handler = ChangeHandler::new("create_fn", On::create()).param(way);
-        let resource = bench
-            .resource()
-            .change(handler, |stage, cx| Box::pin(in_parts(stage, cx)));
-        let operator = bench.start_with(resource.build(), settings(of_handlers));
+        let resource = fixture.resource().change(handler, |scripts, cx| {
+            Box::pin(run_sub_handlers(scripts, cx))
+        });
+        let operator = fixture.start_with(resource.build(), settings(of_handlers));
         let operator = operator.await?;
-        bench.create("one", 1).await?;
-        let one = bench.handled("one", 1).await?;
+        fixture.create("one", 1).await?;
+        let one = fixture.wait_until_handled("one", 1).await?;
         let all = json!({"create_fn/x": "done", "create_fn/y": "done", "create_fn/z": "done"});
         assert_eq!(one.data["status"], all, "{way}");
-        assert_eq!(bench.calls_so_far().len(), calls, "{way}");
-        assert_eq!(bench.writes(&operator).await?, (calls, calls), "{way}");
+        assert_eq!(fixture.calls_so_far().len(), calls, "{way}");
+        assert_eq!(fixture.writes(&operator).await?, (calls, calls), "{way}");
         operator.stop().await?;
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn parts_have_filters_limits_and_errors_of_their_own() -> TestResult {
-    let mut bench = Bench::new("parts-options").await?;
+async fn sub_handlers_have_their_own_filters_limits_and_error_modes() -> TestResult {
+    let mut fixture = HandlerFixture::new("parts-options").await?;
     let attempts = Arc::new([const { AtomicUsize::new(0) }; 5]);
     let counted = Arc::clone(&attempts);
-    bench.script("create_fn", move |cx| {
+    fixture.script("create_fn", move |cx| {
         let soon = Duration::from_millis(10);
         let failing = [
             SubHandler::new("few").retries(3).backoff(soon),
@@ -148,23 +151,23 @@ async fn parts_have_filters_limits_and_errors_of_their_own() -> TestResult {
         Ok(())
     });
     let handler = ChangeHandler::new("create_fn", On::create()).retries(1);
-    let operator = bench.start(bench.handlers([handler])).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
+    let operator = fixture.start(fixture.handlers([handler])).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
     let counts = attempts.each_ref().map(|it| it.load(Ordering::Relaxed));
     assert_eq!(counts, [3, 1, 1, 0, 1]);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_resume_handler_that_fails_is_retried_and_then_left_alone() -> TestResult {
-    let mut bench = Bench::new("resume-errors").await?;
+async fn a_failed_resume_handler_is_retried_and_not_called_again_after_its_end() -> TestResult {
+    let mut fixture = HandlerFixture::new("resume-errors").await?;
     let soon = Duration::from_millis(200);
-    bench.script("shaky", move |cx| match cx.retry() {
+    fixture.script("shaky", move |cx| match cx.retry() {
         0 => Err(HandlerError::temporary("not yet").after(soon)),
         _ => Ok(()),
     });
-    bench.script("hopeless", |_| Err(HandlerError::permanent("never")));
+    fixture.script("hopeless", |_| Err(HandlerError::permanent("never")));
     let handlers = || {
         [
             ChangeHandler::new("shaky", On::resume()),
@@ -172,17 +175,17 @@ async fn a_resume_handler_that_fails_is_retried_and_then_left_alone() -> TestRes
             ChangeHandler::new("update_fn", On::update()),
         ]
     };
-    let operator = bench.start(bench.handlers(handlers())).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
-    assert_eq!(bench.calls_so_far(), [], "it is new, and not resumed");
+    let operator = fixture.start(fixture.handlers(handlers())).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    assert_eq!(fixture.calls_so_far(), [], "it is new, and not resumed");
     operator.stop().await?;
 
     for size in 2..=3 {
-        let operator = bench.start(bench.handlers(handlers())).await?;
+        let operator = fixture.start(fixture.handlers(handlers())).await?;
         let mut calls: Vec<(String, Reason, u32)> = Vec::new();
         for _ in 0..3 {
-            let call = bench.call().await;
+            let call = fixture.next_call().await;
             calls.push((call.handler, call.reason, call.retry));
         }
         calls.sort();
@@ -190,39 +193,39 @@ async fn a_resume_handler_that_fails_is_retried_and_then_left_alone() -> TestRes
         let resumed = |(name, retry): (&str, u32)| (name.to_owned(), Reason::Resume, retry);
         assert_eq!(calls, expected.map(resumed));
         let edit = json!({"spec": {"size": size}});
-        bench.objects.merge("one", edit).await?;
-        bench.handled("one", size).await?;
-        assert_eq!(names(bench.calls_so_far()), ["update_fn"]);
+        fixture.objects.merge("one", edit).await?;
+        fixture.wait_until_handled("one", size).await?;
+        assert_eq!(names(fixture.calls_so_far()), ["update_fn"]);
         operator.stop().await?;
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn what_a_handler_patches_is_a_change_like_any_other() -> TestResult {
-    let mut bench = Bench::new("own-change").await?;
-    bench.script("create_fn", |cx| {
+async fn the_patch_of_a_create_handler_triggers_update_handlers() -> TestResult {
+    let mut fixture = HandlerFixture::new("own-change").await?;
+    fixture.script("create_fn", |cx| {
         cx.patch().set("spec.size", json!(2));
         cx.patch().label("tier", "gold");
         Ok(())
     });
-    bench.script("update_fn", |cx| {
+    fixture.script("update_fn", |cx| {
         let mut paths: Vec<String> = cx.diff().iter().map(|it| it.path.to_string()).collect();
         paths.sort();
         Ok(cx.set_result(&paths)?)
     });
-    let handlers = bench.handlers([
+    let handlers = fixture.handlers([
         ChangeHandler::new("create_fn", On::create()),
         ChangeHandler::new("update_fn", On::update()),
     ]);
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
-    let one = bench.handled("one", 2).await?;
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    let one = fixture.wait_until_handled("one", 2).await?;
     assert_eq!(
         one.data["status"]["update_fn"],
         json!(["metadata", "spec.size"])
     );
     assert!(one.annotations()[LAST_HANDLED].contains("gold"));
-    assert_eq!(names(bench.calls_so_far()), ["create_fn", "update_fn"]);
+    assert_eq!(names(fixture.calls_so_far()), ["create_fn", "update_fn"]);
     operator.stop().await
 }

@@ -1,4 +1,4 @@
-//! Own ways to authenticate: several sources, refusals, ends, and no way left.
+//! Login handlers: several sources of credentials, rejections, expiry, and no credentials left.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,41 +11,41 @@ use kopf_runtime::{
     ChangeHandler, Credentials, Error, HandlerError, HookHandler, Hooks, LoginResult, Namespaces,
     On, Operator,
 };
-use kopf_tests::{Failure, TestResult, try_eventually};
+use kopf_tests::{TestFailure, TestResult, try_eventually};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::bench::Bench;
+use crate::fixture::HandlerFixture;
 
-/// What login handlers have to offer, one after the other; the last again and again.
+/// The credentials that login handlers return, in order; the last one repeatedly.
 #[derive(Default)]
-struct Offers {
+struct QueuedCredentials {
     main: Mutex<VecDeque<Option<Credentials>>>,
     spare: Mutex<VecDeque<Option<Credentials>>>,
     calls: Mutex<Vec<String>>,
 }
 
-impl Offers {
+impl QueuedCredentials {
     fn next(&self, name: &str, renewal: bool) -> LoginResult {
-        let offers = if name == "main" {
+        let queued = if name == "main" {
             &self.main
         } else {
             &self.spare
         };
         self.calls.lock().unwrap().push(format!("{name} {renewal}"));
-        let mut offers = offers.lock().unwrap();
-        Ok(match offers.len() {
+        let mut queued = queued.lock().unwrap();
+        Ok(match queued.len() {
             0 => None,
-            1 => offers[0].clone(),
-            _ => offers.pop_front().flatten(),
+            1 => queued[0].clone(),
+            _ => queued.pop_front().flatten(),
         })
     }
 }
 
-/// A service account that may do everything.
+/// A service account with all permissions.
 const ACCOUNT: &str = r#"
 apiVersion: v1
 kind: ServiceAccount
@@ -58,38 +58,38 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{kind: ServiceAccount, name: $NAME, namespace: $NAMESPACE}]
 "#;
 
-struct Cluster<'a> {
-    bench: &'a Bench,
+struct ClusterCredentials<'a> {
+    fixture: &'a HandlerFixture,
     config: kube::Config,
 }
 
-impl<'a> Cluster<'a> {
-    async fn of(bench: &'a Bench) -> Result<Self, Failure> {
-        let sandbox = &bench.sandbox;
-        let file = sandbox.control_plane().kubeconfig(sandbox.identity())?;
+impl<'a> ClusterCredentials<'a> {
+    async fn of(fixture: &'a HandlerFixture) -> Result<Self, TestFailure> {
+        let sandbox = &fixture.sandbox;
+        let file = sandbox.control_plane().kubeconfig(sandbox.client_user())?;
         let kubeconfig = Kubeconfig::read_from(file)?;
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-        Ok(Self { bench, config })
+        Ok(Self { fixture, config })
     }
 
-    /// What the certificate of the sandbox gives access to.
+    /// The credentials of the sandbox's client certificate.
     fn certified(&self) -> Credentials {
         self.config.clone().into()
     }
 
-    /// Somebody with this token, whoever that is.
+    /// Credentials with this token.
     fn with_token(&self, token: &str) -> Credentials {
         let mut config = self.config.clone();
         config.auth_info = Default::default();
         Credentials::from(config).token(token)
     }
 
-    /// A new service account.
-    async fn account(&self, name: &str) -> Result<Credentials, Failure> {
-        let namespace = self.bench.sandbox.namespace();
+    /// The credentials of a new service account.
+    async fn account(&self, name: &str) -> Result<Credentials, TestFailure> {
+        let namespace = self.fixture.sandbox.namespace();
         let yaml = ACCOUNT.replace("$NAMESPACE", namespace);
-        self.bench
+        self.fixture
             .sandbox
             .apply_shared(&yaml.replace("$NAME", name))
             .await?;
@@ -107,22 +107,27 @@ impl<'a> Cluster<'a> {
     }
 
     fn accounts(&self) -> Api<ServiceAccount> {
-        Api::namespaced(self.bench.sandbox.client(), self.bench.sandbox.namespace())
+        Api::namespaced(
+            self.fixture.sandbox.client(),
+            self.fixture.sandbox.namespace(),
+        )
     }
 }
 
-fn operator(bench: &Bench, offers: &Arc<Offers>) -> Operator {
-    let hooks = Hooks::new(offers)
-        .login(HookHandler::new("main"), |offers, cx| {
-            Box::pin(async { offers.next("main", cx.is_renewal()) })
+fn operator(fixture: &HandlerFixture, queued: &Arc<QueuedCredentials>) -> Operator {
+    let hooks = Hooks::new(queued)
+        .login(HookHandler::new("main"), |queued, cx| {
+            Box::pin(async { queued.next("main", cx.is_renewal()) })
         })
-        .login(HookHandler::new("spare"), |offers, cx| {
-            Box::pin(async { offers.next("spare", cx.is_renewal()) })
+        .login(HookHandler::new("spare"), |queued, cx| {
+            Box::pin(async { queued.next("spare", cx.is_renewal()) })
         });
     Operator::new("logins")
         .handlers(hooks.build())
-        .resource(bench.handlers([ChangeHandler::new("create_fn", On::create())]))
-        .namespaces(Namespaces::Only(vec![bench.sandbox.namespace().to_owned()]))
+        .resource(fixture.handlers([ChangeHandler::new("create_fn", On::create())]))
+        .namespaces(Namespaces::Only(vec![
+            fixture.sandbox.namespace().to_owned(),
+        ]))
 }
 
 fn start(operator: Operator) -> (oneshot::Sender<()>, JoinHandle<Result<(), Error>>) {
@@ -134,52 +139,52 @@ fn start(operator: Operator) -> (oneshot::Sender<()>, JoinHandle<Result<(), Erro
 }
 
 #[tokio::test]
-async fn refused_credentials_make_room_for_others_and_are_not_tried_again() -> TestResult {
-    let mut bench = Bench::new("login").await?;
-    let offers = Arc::new(Offers::default());
+async fn rejected_credentials_are_replaced_and_not_tried_again() -> TestResult {
+    let mut fixture = HandlerFixture::new("login").await?;
+    let queued = Arc::new(QueuedCredentials::default());
     {
-        let cluster = Cluster::of(&bench).await?;
-        let wrong = cluster.with_token("wrong").priority(10);
-        offers.main.lock().unwrap().push_back(Some(wrong));
-        let spare = Some(cluster.certified());
-        offers.spare.lock().unwrap().push_back(spare);
+        let credentials = ClusterCredentials::of(&fixture).await?;
+        let wrong = credentials.with_token("wrong").priority(10);
+        queued.main.lock().unwrap().push_back(Some(wrong));
+        let spare = Some(credentials.certified());
+        queued.spare.lock().unwrap().push_back(spare);
     }
-    let (stop, running) = start(operator(&bench, &offers));
-    bench.create("one", 1).await?;
-    assert_eq!(bench.call().await.object, "one");
-    bench.handled("one", 1).await?;
-    assert_eq!(*offers.calls.lock().unwrap(), ["main false", "spare false"]);
+    let (stop, running) = start(operator(&fixture, &queued));
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.object, "one");
+    fixture.wait_until_handled("one", 1).await?;
+    assert_eq!(*queued.calls.lock().unwrap(), ["main false", "spare false"]);
     drop(stop);
     running.await??;
     Ok(())
 }
 
 #[tokio::test]
-async fn an_access_that_is_withdrawn_is_renewed_while_the_operator_runs() -> TestResult {
-    let mut bench = Bench::new("relogin").await?;
-    let offers = Arc::new(Offers::default());
+async fn revoked_credentials_are_renewed_while_the_operator_runs() -> TestResult {
+    let mut fixture = HandlerFixture::new("relogin").await?;
+    let queued = Arc::new(QueuedCredentials::default());
     let (accounts, first, second) = {
-        let cluster = Cluster::of(&bench).await?;
+        let credentials = ClusterCredentials::of(&fixture).await?;
         (
-            cluster.accounts(),
-            cluster.account("first").await?,
-            cluster.account("second").await?,
+            credentials.accounts(),
+            credentials.account("first").await?,
+            credentials.account("second").await?,
         )
     };
     let both = [Some(first), Some(second)];
-    offers.main.lock().unwrap().extend(both);
-    let (stop, running) = start(operator(&bench, &offers));
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
-    bench.call().await;
+    queued.main.lock().unwrap().extend(both);
+    let (stop, running) = start(operator(&fixture, &queued));
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    fixture.next_call().await;
     accounts.delete("first", &DeleteParams::default()).await?;
     let mut number = 1;
-    try_eventually("the first access does not work any more", async || {
+    try_eventually("the first credentials are rejected", async || {
         number += 1;
         let name = format!("object-{number}");
-        bench.create(&name, 1).await?;
-        bench.handled(&name, 1).await?;
-        let calls = offers.calls.lock().unwrap();
+        fixture.create(&name, 1).await?;
+        fixture.wait_until_handled(&name, 1).await?;
+        let calls = queued.calls.lock().unwrap();
         Ok(calls.iter().any(|call| call == "main true").then_some(()))
     })
     .await?;
@@ -189,26 +194,26 @@ async fn an_access_that_is_withdrawn_is_renewed_while_the_operator_runs() -> Tes
 }
 
 #[tokio::test]
-async fn an_access_is_renewed_when_its_time_is_over() -> TestResult {
-    let bench = Bench::new("expiry").await?;
-    let offers = Arc::new(Offers::default());
+async fn credentials_are_renewed_when_they_expire() -> TestResult {
+    let fixture = HandlerFixture::new("expiry").await?;
+    let queued = Arc::new(QueuedCredentials::default());
     let soon = Timestamp::now() + Duration::from_secs(2);
     {
-        let cluster = Cluster::of(&bench).await?;
-        let short = cluster.certified().expires(soon);
-        let both = [Some(short), Some(cluster.certified())];
-        offers.main.lock().unwrap().extend(both);
+        let credentials = ClusterCredentials::of(&fixture).await?;
+        let short = credentials.certified().expires(soon);
+        let both = [Some(short), Some(credentials.certified())];
+        queued.main.lock().unwrap().extend(both);
     }
-    let (stop, running) = start(operator(&bench, &offers));
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
+    let (stop, running) = start(operator(&fixture, &queued));
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
     let mut number = 0;
-    try_eventually("the access has been renewed", async || {
+    try_eventually("the credentials are renewed", async || {
         number += 1;
         let name = format!("object-{number}");
-        bench.create(&name, 1).await?;
-        bench.handled(&name, 1).await?;
-        let calls = offers.calls.lock().unwrap();
+        fixture.create(&name, 1).await?;
+        fixture.wait_until_handled(&name, 1).await?;
+        let calls = queued.calls.lock().unwrap();
         Ok(calls.get(2).map(|call| assert_eq!(call, "main true")))
     })
     .await?;
@@ -219,27 +224,27 @@ async fn an_access_is_renewed_when_its_time_is_over() -> TestResult {
 }
 
 #[tokio::test]
-async fn without_any_access_the_operator_says_so_and_ends() -> TestResult {
-    let bench = Bench::new("locked-out").await?;
-    let offers = Arc::new(Offers::default());
-    let (_stop, running) = start(operator(&bench, &offers));
+async fn without_valid_credentials_the_operator_ends_with_an_error() -> TestResult {
+    let fixture = HandlerFixture::new("locked-out").await?;
+    let queued = Arc::new(QueuedCredentials::default());
+    let (_stop, running) = start(operator(&fixture, &queued));
     let ended = running.await?.expect_err("there are no credentials");
     assert_eq!(
         ended.to_string(),
         "there is no access to the cluster: no login handler has new credentials"
     );
-    let wrong = Cluster::of(&bench).await?.with_token("wrong");
-    offers.main.lock().unwrap().push_back(Some(wrong));
-    let (_stop, running) = start(operator(&bench, &offers));
-    let ended = running.await?.expect_err("they are refused");
+    let wrong = ClusterCredentials::of(&fixture).await?.with_token("wrong");
+    queued.main.lock().unwrap().push_back(Some(wrong));
+    let (_stop, running) = start(operator(&fixture, &queued));
+    let ended = running.await?.expect_err("the API server rejects them");
     assert!(matches!(ended, Error::Login(_)), "{ended:?}");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_source_that_fails_is_named_in_the_end() -> TestResult {
-    let bench = Bench::new("no-source").await?;
-    let hooks = Hooks::new(&bench.stage).login(HookHandler::new("keychain"), |_, _| {
+async fn a_failed_login_handler_is_named_in_the_error() -> TestResult {
+    let fixture = HandlerFixture::new("no-source").await?;
+    let hooks = Hooks::new(&fixture.scripts).login(HookHandler::new("keychain"), |_, _| {
         Box::pin(async { Err(HandlerError::permanent("it is locked")) })
     });
     let operator = Operator::new("logins").handlers(hooks.build());

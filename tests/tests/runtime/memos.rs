@@ -1,4 +1,4 @@
-//! What is remembered of objects: shared by all handlers of one, and gone with it.
+//! Memos of objects: shared by all handlers of one object, and dropped with it.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -9,23 +9,23 @@ use kopf_runtime::{
     AdmissionError, ChangeHandler, DaemonHandler, EventHandler, FieldHandler, IndexHandler, Memo,
     On, Operation, SubHandler, TimerHandler, WatchEventType, WebhookHandler,
 };
-use kopf_tests::sandbox::PATIENCE;
-use kopf_tests::{Peering, TestResult};
+use kopf_tests::sandbox::DEFAULT_TIMEOUT;
+use kopf_tests::{PeeringObject, TestResult};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use crate::admission::hall::{Hall, refusal};
-use crate::bench::Bench;
+use crate::admission::fixture::{WebhookFixture, rejection};
+use crate::fixture::HandlerFixture;
 use crate::indices::ByWidget;
 
-/// Who was called for an object.
+/// The handlers that were called for an object.
 #[derive(Default)]
-struct Visitors(Mutex<BTreeSet<&'static str>>);
+struct CalledHandlers(Mutex<BTreeSet<&'static str>>);
 
-impl Memo<Value> for Visitors {}
+impl Memo<Value> for CalledHandlers {}
 
-impl Visitors {
-    fn enter(&self, name: &'static str) {
+impl CalledHandlers {
+    fn add(&self, name: &'static str) {
         self.0.lock().unwrap().insert(name);
     }
 
@@ -35,38 +35,38 @@ impl Visitors {
     }
 }
 
-/// How often somebody looked at an object.
+/// The number of calls for an object.
 #[derive(Default)]
-struct Looks(AtomicU32);
+struct CallCount(AtomicU32);
 
-impl Memo<Value> for Looks {}
+impl Memo<Value> for CallCount {}
 
 #[tokio::test]
-async fn all_handlers_of_an_object_share_its_memo_until_the_object_is_gone() -> TestResult {
-    let mut bench = Bench::new("memos").await?;
-    let resource = bench
+async fn all_handlers_of_an_object_share_its_memo_until_it_is_deleted() -> TestResult {
+    let mut fixture = HandlerFixture::new("memos").await?;
+    let resource = fixture
         .resource()
-        .memo::<Visitors>()
-        .event(EventHandler::new("event"), |stage, cx| {
+        .memo::<CalledHandlers>()
+        .event(EventHandler::new("event"), |scripts, cx| {
             Box::pin(async move {
-                let memo = cx.memo::<Visitors>();
+                let memo = cx.memo::<CalledHandlers>();
                 if matches!(
                     cx.event_type(),
                     WatchEventType::Added | WatchEventType::Deleted
                 ) {
-                    let news = format!("{} {}: {}", cx.name(), cx.event_type(), memo.list());
-                    stage.tell(news);
+                    let report = format!("{} {}: {}", cx.name(), cx.event_type(), memo.list());
+                    scripts.report(report);
                 }
-                memo.enter("event");
+                memo.add("event");
                 Ok(())
             })
         })
         .change(ChangeHandler::new("create", On::create()), |_, cx| {
             Box::pin(async move {
-                cx.memo::<Visitors>().enter("create");
+                cx.memo::<CalledHandlers>().add("create");
                 cx.sub(SubHandler::new("sub"), |cx| {
                     Box::pin(async move {
-                        cx.memo::<Visitors>().enter("sub");
+                        cx.memo::<CalledHandlers>().add("sub");
                         Ok(())
                     })
                 });
@@ -75,72 +75,73 @@ async fn all_handlers_of_an_object_share_its_memo_until_the_object_is_gone() -> 
         })
         .field::<u32>(FieldHandler::new("field", "spec.size"), |_, cx| {
             Box::pin(async move {
-                cx.memo::<Visitors>().enter("field");
+                cx.memo::<CalledHandlers>().add("field");
                 Ok(())
             })
         })
         .timer(
             TimerHandler::every("timer", Duration::from_millis(50)),
-            |stage, cx| {
+            |scripts, cx| {
                 Box::pin(async move {
-                    let memo = cx.memo::<Visitors>();
-                    memo.enter("timer");
-                    stage.tell(format!("{} has {}", cx.name(), memo.list()));
+                    let memo = cx.memo::<CalledHandlers>();
+                    memo.add("timer");
+                    scripts.report(format!("{} has {}", cx.name(), memo.list()));
                     Ok(())
                 })
             },
         )
         .daemon(DaemonHandler::new("daemon"), |_, cx| {
             Box::pin(async move {
-                cx.memo::<Visitors>().enter("daemon");
+                cx.memo::<CalledHandlers>().add("daemon");
                 cx.stop().wait().await;
                 Ok(())
             })
         })
         .index(ByWidget, IndexHandler::new(), |_, cx| {
             Box::pin(async move {
-                cx.memo::<Visitors>().enter("index");
+                cx.memo::<CalledHandlers>().add("index");
                 Ok(Vec::new())
             })
         })
         .build();
-    let operator = bench.start(resource).await?;
-    bench.create("one", 1).await?;
-    let everybody = "create daemon event field index sub timer";
-    wait_for(&mut bench, "one ADDED: index").await;
-    wait_for(&mut bench, &format!("one has {everybody}")).await;
-    bench.objects.delete("one").await?;
-    wait_for(&mut bench, &format!("one DELETED: {everybody}")).await;
-    bench.create("one", 1).await?;
-    wait_for(&mut bench, "one ADDED: index").await;
-    bench.objects.delete("one").await?;
+    let operator = fixture.start(resource).await?;
+    fixture.create("one", 1).await?;
+    let all_handlers = "create daemon event field index sub timer";
+    wait_for(&mut fixture, "one ADDED: index").await;
+    wait_for(&mut fixture, &format!("one has {all_handlers}")).await;
+    fixture.objects.delete("one").await?;
+    wait_for(&mut fixture, &format!("one DELETED: {all_handlers}")).await;
+    fixture.create("one", 1).await?;
+    wait_for(&mut fixture, "one ADDED: index").await;
+    fixture.objects.delete("one").await?;
     operator.stop().await
 }
 
-/// Passes over everything else that is told.
-async fn wait_for(bench: &mut Bench, news: &str) {
-    let told = async { while bench.seen().await != news {} };
-    let told = tokio::time::timeout(PATIENCE, told).await;
-    told.unwrap_or_else(|_| panic!("never told: {news}"));
+/// Waits for a report, and skips all others.
+async fn wait_for(fixture: &mut HandlerFixture, report: &str) {
+    let reported = async { while fixture.next_report().await != report {} };
+    let reported = tokio::time::timeout(DEFAULT_TIMEOUT, reported).await;
+    reported.unwrap_or_else(|_| panic!("never reported: {report}"));
 }
 
 #[tokio::test]
-async fn webhooks_see_the_memo_of_the_object_but_not_of_one_that_is_being_created() -> TestResult {
-    let hall = Hall::new("memos").await?;
-    let resource = hall
+async fn webhooks_share_the_memo_of_an_existing_object_and_get_a_new_one_on_creation() -> TestResult
+{
+    let webhooks = WebhookFixture::new("memos").await?;
+    let resource = webhooks
         .resource()
-        .memo::<Looks>()
+        .memo::<CallCount>()
         .event(EventHandler::new("look"), |_, cx| {
             Box::pin(async move {
-                cx.memo::<Looks>().0.fetch_add(10, Ordering::Relaxed);
+                cx.memo::<CallCount>().0.fetch_add(10, Ordering::Relaxed);
                 cx.patch().label("looked-at", "yes");
                 Ok(())
             })
         })
-        .validate::<Value>(WebhookHandler::new("check"), |gate, cx| {
+        .validate::<Value>(WebhookHandler::new("check"), |recorder, cx| {
             Box::pin(async move {
-                gate.check(cx).await?;
-                let looks = cx.memo::<Looks>().0.fetch_add(1, Ordering::Relaxed);
+                recorder.check(cx).await?;
+                let looks = cx.memo::<CallCount>().0.fetch_add(1, Ordering::Relaxed);
                 let message = format!("{} sees {looks}", cx.operation());
                 if cx.raw()["spec"]["tell"] == true {
                     return Err(AdmissionError::denied(message));
@@ -148,46 +149,53 @@ async fn webhooks_see_the_memo_of_the_object_but_not_of_one_that_is_being_create
                 Ok(())
             })
         });
-    let operator = hall.open(resource, hall.local()).await?;
-    let told = |status: kube::core::Status| status.message;
+    let operator = webhooks
+        .start_and_wait(resource, webhooks.local_server())
+        .await?;
+    let message_of = |status: kube::core::Status| status.message;
     let tell = json!({"spec": {"tell": true}});
     for _ in 0..2 {
-        let message = told(refusal(hall.widgets.create("one", tell.clone()).await));
+        let message = message_of(rejection(
+            webhooks.widgets.create("one", tell.clone()).await,
+        ));
         assert!(message.ends_with("CREATE sees 0"), "{message}");
     }
-    hall.widgets.create("one", json!({"spec": {}})).await?;
-    hall.widgets
-        .wait_until("one", "somebody looked at it", |it| {
+    webhooks.widgets.create("one", json!({"spec": {}})).await?;
+    webhooks
+        .widgets
+        .wait_until("one", "the event handler was called", |it| {
             it.metadata.labels.is_some()
         })
         .await?;
-    let first = sees(&told(refusal(
-        hall.widgets.merge("one", tell.clone()).await,
+    let first = sees(&message_of(rejection(
+        webhooks.widgets.merge("one", tell.clone()).await,
     )));
-    let second = sees(&told(refusal(hall.widgets.merge("one", tell).await)));
+    let second = sees(&message_of(rejection(
+        webhooks.widgets.merge("one", tell).await,
+    )));
     assert!(first > 10, "the event handler shares it: {first}");
-    // What the operator itself writes is reviewed, too.
-    assert!(second > first, "the other review shares it: {second}");
+    // The operator's own writes are reviewed, too.
+    assert!(second > first, "the second review shares it: {second}");
     operator.stop().await?;
     let deleting = DeleteParams::default();
-    hall.widgets.api().delete("one", &deleting).await?;
+    webhooks.widgets.api().delete("one", &deleting).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn what_webhooks_remember_while_paused_is_there_for_handlers_later() -> TestResult {
-    let hall = Hall::new("early-memos").await?;
-    let peering = Peering::create(&hall.sandbox, "default").await?;
-    let ahead = json!({"someone": {
+async fn memos_that_webhooks_fill_during_a_pause_are_kept_for_handlers() -> TestResult {
+    let webhooks = WebhookFixture::new("early-memos").await?;
+    let peering = PeeringObject::create(&webhooks.sandbox, "default").await?;
+    let peer = json!({"someone": {
         "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
     }});
-    peering.write(ahead).await?;
-    let resource = hall
+    peering.write(peer).await?;
+    let resource = webhooks
         .resource()
-        .memo::<Looks>()
+        .memo::<CallCount>()
         .event(EventHandler::new("look"), |_, cx| {
             Box::pin(async move {
-                let looks = cx.memo::<Looks>().0.load(Ordering::Relaxed);
+                let looks = cx.memo::<CallCount>().0.load(Ordering::Relaxed);
                 if cx.raw()["metadata"]["labels"]["looks"].is_null() {
                     cx.patch().label("looks", &looks.to_string());
                 }
@@ -196,26 +204,30 @@ async fn what_webhooks_remember_while_paused_is_there_for_handlers_later() -> Te
         })
         .validate::<Value>(
             WebhookHandler::new("check").operations([Operation::Create, Operation::Update]),
-            |gate, cx| {
+            |recorder, cx| {
                 Box::pin(async move {
-                    gate.check(cx).await?;
-                    cx.memo::<Looks>().0.fetch_add(1, Ordering::Relaxed);
+                    recorder.check(cx).await?;
+                    cx.memo::<CallCount>().0.fetch_add(1, Ordering::Relaxed);
                     Ok(())
                 })
             },
         );
-    let operator = hall.open(resource, hall.local()).await?;
-    hall.widgets.create("one", json!({"spec": {}})).await?;
+    let operator = webhooks
+        .start_and_wait(resource, webhooks.local_server())
+        .await?;
+    webhooks.widgets.create("one", json!({"spec": {}})).await?;
     for size in 1..=2 {
         let edit = json!({"spec": {"size": size}});
-        hall.widgets.merge("one", edit).await?;
+        webhooks.widgets.merge("one", edit).await?;
     }
     peering.write(json!({"someone": null})).await?;
-    let noticed = hall
+    let labelled = webhooks
         .widgets
-        .wait_until("one", "it is noticed", |it| it.metadata.labels.is_some())
+        .wait_until("one", "the event handler was called", |it| {
+            it.metadata.labels.is_some()
+        })
         .await?;
-    let looks = noticed.metadata.labels.unwrap_or_default()["looks"].clone();
+    let looks = labelled.metadata.labels.unwrap_or_default()["looks"].clone();
     assert_eq!(looks, "2", "the creation does not count, both edits do");
     operator.stop().await
 }

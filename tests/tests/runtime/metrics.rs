@@ -1,32 +1,32 @@
-//! What an operator counts, as Prometheus sees it, and as the documentation says.
+//! Metrics of an operator, compared with the documentation and with its work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kopf_tests::prometheus::Metrics;
-use kopf_tests::{Failure, TestResult, eventually};
+use kopf_tests::prometheus::PrometheusText;
+use kopf_tests::{TestFailure, TestResult, eventually};
 use serde_json::json;
 
-use crate::health::{Patient, Ward};
+use crate::health::{HealthFixture, HealthOperator};
 
-/// Where the metrics are documented.
+/// The page that documents the metrics.
 const DOCUMENTED: &str = include_str!("../../../docs/observability.md");
 
-pub(crate) async fn metrics(patient: &Patient) -> Result<Metrics, Failure> {
-    let answer = patient.get("/metrics").await?;
+pub(crate) async fn metrics(target: &HealthOperator) -> Result<PrometheusText, TestFailure> {
+    let answer = target.get("/metrics").await?;
     assert_eq!(answer.status, 200);
     assert!(answer.head.contains("text/plain; version=0.0.4"));
-    Ok(Metrics::parse(&answer.body)?)
+    Ok(PrometheusText::parse(&answer.body)?)
 }
 
 /// Waits until a sample has a value.
 pub(crate) async fn until(
-    patient: &Patient,
+    target: &HealthOperator,
     name: &str,
     labels: &[(&str, &str)],
     holds: impl Fn(f64) -> bool,
-) -> Result<Metrics, Failure> {
+) -> Result<PrometheusText, TestFailure> {
     eventually(&format!("{name} {labels:?}"), async || {
-        let metrics = metrics(patient).await.ok()?;
+        let metrics = metrics(target).await.ok()?;
         let value = metrics.value(name, labels)?;
         holds(value).then_some(metrics)
     })
@@ -34,12 +34,12 @@ pub(crate) async fn until(
 }
 
 #[tokio::test]
-async fn the_documented_metrics_are_served_and_no_others() -> TestResult {
-    let ward = Ward::open("documented").await?;
-    ward.widgets.create("one", json!({})).await?;
-    let patient = ward.admit(&[("HEALTH_WEBHOOK", "yes")]).await?;
+async fn exactly_the_documented_metrics_are_served() -> TestResult {
+    let fixture = HealthFixture::open("documented").await?;
+    fixture.widgets.create("one", json!({})).await?;
+    let target = fixture.start(&[("HEALTH_WEBHOOK", "yes")]).await?;
     let index = [("index", "by_name")];
-    let metrics = until(&patient, "kopf_index_keys", &index, |it| it == 1.0).await?;
+    let metrics = until(&target, "kopf_index_keys", &index, |it| it == 1.0).await?;
     let served: BTreeMap<String, (String, BTreeSet<String>)> = metrics
         .families()
         .iter()
@@ -60,34 +60,39 @@ async fn the_documented_metrics_are_served_and_no_others() -> TestResult {
         })
         .collect();
     assert_eq!(served, documented);
-    patient.operator.terminate().await?;
+    target.process.terminate().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn what_happens_is_counted_by_kind_and_handler() -> TestResult {
-    let ward = Ward::open("counted").await?;
-    ward.widgets.create("old", json!({})).await?;
-    let patient = ward.admit(&[("HEALTH_WEBHOOK", "yes")]).await?;
-    patient
-        .operator
-        .wait_for_log("the webhooks are configured in")
+async fn metrics_count_by_kind_and_handler() -> TestResult {
+    let fixture = HealthFixture::open("counted").await?;
+    fixture.widgets.create("old", json!({})).await?;
+    let target = fixture.start(&[("HEALTH_WEBHOOK", "yes")]).await?;
+    target
+        .process
+        .wait_for_log("the API server knows the webhooks")
         .await?;
-    patient.until("/readyz", 200).await?;
-    let kind = format!("Widget.{}", ward.sandbox.group());
+    target.until("/readyz", 200).await?;
+    let kind = format!("Widget.{}", fixture.sandbox.group());
     let kind = ("kind", &*kind);
 
-    ward.widgets
+    fixture
+        .widgets
         .create("fails", json!({"spec": {"do": "fail"}}))
         .await?;
     let refused = json!({"spec": {"do": "refuse"}});
     eventually("the webhook refuses", async || {
-        ward.widgets.create("refused", refused.clone()).await.err()
+        fixture
+            .widgets
+            .create("refused", refused.clone())
+            .await
+            .err()
     })
     .await?;
     let work = |outcome| [kind, ("handler", "work"), ("outcome", outcome)];
     let outcomes = "kopf_handler_outcomes_total";
-    let counted = until(&patient, outcomes, &work("succeeded"), |it| it >= 2.0).await?;
+    let counted = until(&target, outcomes, &work("succeeded"), |it| it >= 2.0).await?;
     let value = |name, labels: &[(&str, &str)]| counted.value(name, labels).unwrap_or(-1.0);
     assert_eq!(value(outcomes, &work("temporary")), 1.0);
     let handler = [kind, ("handler", "work")];
@@ -110,46 +115,49 @@ async fn what_happens_is_counted_by_kind_and_handler() -> TestResult {
     assert_eq!(value("kopf_paused", &[("reason", "peers")]), 0.0);
     assert_eq!(value("kopf_index_keys", &[("index", "by_name")]), 2.0);
     let posted = [("outcome", "posted")];
-    until(&patient, "kopf_kubernetes_events_total", &posted, |it| {
+    until(&target, "kopf_kubernetes_events_total", &posted, |it| {
         it >= 1.0
     })
     .await?;
 
-    let attended = json!({"metadata": {"labels": {"attended": "yes"}}});
-    ward.widgets.create("attended", attended).await?;
-    for (name, handler) in [("kopf_daemons", "guard"), ("kopf_timers", "tick")] {
+    let labelled = json!({"metadata": {"labels": {"background": "yes"}}});
+    fixture.widgets.create("labelled", labelled).await?;
+    for (name, handler) in [("kopf_daemons", "wait"), ("kopf_timers", "tick")] {
         let labels = [kind, ("handler", handler)];
-        until(&patient, name, &labels, |it| it == 1.0).await?;
+        until(&target, name, &labels, |it| it == 1.0).await?;
     }
-    ward.widgets.delete("attended").await?;
-    for (name, handler) in [("kopf_daemons", "guard"), ("kopf_timers", "tick")] {
+    fixture.widgets.delete("labelled").await?;
+    for (name, handler) in [("kopf_daemons", "wait"), ("kopf_timers", "tick")] {
         let labels = [kind, ("handler", handler)];
-        until(&patient, name, &labels, |it| it == 0.0).await?;
+        until(&target, name, &labels, |it| it == 0.0).await?;
     }
-    patient.operator.terminate().await?;
+    target.process.terminate().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn no_label_tells_an_object() -> TestResult {
-    let ward = Ward::open("cardinality").await?;
-    ward.widgets.create("very-special-name", json!({})).await?;
-    let patient = ward.admit(&[]).await?;
-    patient.until("/readyz", 200).await?;
-    let before = patient.get("/metrics").await?.body.lines().count();
-    let kind = format!("Widget.{}", ward.sandbox.group());
+async fn no_metric_label_names_an_object() -> TestResult {
+    let fixture = HealthFixture::open("cardinality").await?;
+    fixture
+        .widgets
+        .create("very-special-name", json!({}))
+        .await?;
+    let target = fixture.start(&[]).await?;
+    target.until("/readyz", 200).await?;
+    let before = target.get("/metrics").await?.body.lines().count();
+    let kind = format!("Widget.{}", fixture.sandbox.group());
     let work = [
         ("kind", &*kind),
         ("handler", "work"),
         ("outcome", "succeeded"),
     ];
-    until(&patient, "kopf_handler_outcomes_total", &work, |it| {
+    until(&target, "kopf_handler_outcomes_total", &work, |it| {
         it >= 1.0
     })
     .await?;
-    let body = patient.get("/metrics").await?.body;
+    let body = target.get("/metrics").await?.body;
     assert!(!body.contains("very-special-name"));
-    // Only codes that the API server has answered with come to those at the start.
+    // New status codes of the API server add lines.
     let added = body.lines().count() - before;
     assert!(added < 10, "{added} more lines");
     Ok(())

@@ -1,9 +1,9 @@
-//! Several operators on the same objects: who handles them, and who waits for whom.
+//! Peering: several operators on the same objects, of which one is active.
 
-use kopf_tests::operator::{Ending, Operator, Signal};
-use kopf_tests::peering::{LEGACY_GROUP, Peering};
+use kopf_tests::child_process::{ChildProcess, Ending, Signal};
+use kopf_tests::peering::{LEGACY_GROUP, PeeringObject};
 use kopf_tests::{
-    Failure, Identity, Objects, PrivateControlPlane, Sandbox, TestResult, eventually,
+    Objects, PrivateControlPlane, Sandbox, TestFailure, TestResult, User, eventually,
 };
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -12,18 +12,18 @@ const PAUSING: &str = "Pausing operations:";
 const RESUMING: &str = "Resuming operations.";
 
 /// A sandbox for several operators.
-struct Stage {
+struct PeeringFixture {
     sandbox: Sandbox,
     widgets: Objects,
-    account: Identity,
+    account: User,
 }
 
-impl Stage {
-    async fn open(name: &str) -> Result<Self, Failure> {
+impl PeeringFixture {
+    async fn open(name: &str) -> Result<Self, TestFailure> {
         Self::in_sandbox(Sandbox::open(name).await?).await
     }
 
-    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, Failure> {
+    async fn in_sandbox(sandbox: Sandbox) -> Result<Self, TestFailure> {
         Ok(Self {
             widgets: sandbox.define("Widget").await?,
             account: sandbox.administrator("operators"),
@@ -32,7 +32,7 @@ impl Stage {
     }
 
     /// Starts an operator of this name for the namespace of the sandbox.
-    fn start(&self, name: &str, arguments: &[&str]) -> Result<Operator, Failure> {
+    fn start(&self, name: &str, arguments: &[&str]) -> Result<ChildProcess, TestFailure> {
         let namespace = ["--namespace", self.sandbox.namespace()];
         self.start_with(name, &[&namespace, arguments].concat(), &[])
     }
@@ -42,7 +42,7 @@ impl Stage {
         name: &str,
         arguments: &[&str],
         variables: &[(&str, &str)],
-    ) -> Result<Operator, Failure> {
+    ) -> Result<ChildProcess, TestFailure> {
         let mut builder = self
             .sandbox
             .operator(env!("CARGO_BIN_EXE_replica-operator"), &self.account)?
@@ -56,8 +56,8 @@ impl Stage {
         Ok(builder.start()?)
     }
 
-    /// Runs a command of the operator and returns how it ended.
-    async fn command(&self, arguments: &[&str]) -> Result<(Ending, String), Failure> {
+    /// Runs a command of the operator; returns its exit status and output.
+    async fn command(&self, arguments: &[&str]) -> Result<(Ending, String), TestFailure> {
         let process = self
             .sandbox
             .operator(env!("CARGO_BIN_EXE_replica-operator"), &self.account)?
@@ -79,28 +79,32 @@ impl Stage {
         let waiting = self
             .widgets
             .wait_until(object, &format!("handled by {operator}"), |it| {
-                by(it).is_some()
+                operator_of(it).is_some()
             })
             .await?;
-        assert_eq!(by(&waiting), Some(operator), "who handled {object}");
+        assert_eq!(
+            operator_of(&waiting),
+            Some(operator),
+            "the operator that handled {object}"
+        );
         Ok(())
     }
 }
 
-fn by(object: &DynamicObject) -> Option<&str> {
+fn operator_of(object: &DynamicObject) -> Option<&str> {
     object.data["status"]["by"].as_str()
 }
 
-/// How often the log notes this about an object.
-fn notes(operator: &Operator, what: &str, object: &str) -> usize {
+/// The number of such notes about an object in the log.
+fn count_notes(operator: &ChildProcess, what: &str, object: &str) -> usize {
     operator
         .log()
         .matches(&format!("NOTE {what} {object} "))
         .count()
 }
 
-/// Waits until the log has a text so many times.
-async fn told(operator: &Operator, text: &str, times: usize) -> TestResult {
+/// Waits until a text is in the log this many times.
+async fn wait_for_log_count(operator: &ChildProcess, text: &str, times: usize) -> TestResult {
     eventually(&format!("{times} times {text:?}"), async || {
         (operator.log().matches(text).count() >= times).then_some(())
     })
@@ -108,69 +112,69 @@ async fn told(operator: &Operator, text: &str, times: usize) -> TestResult {
 }
 
 #[tokio::test]
-async fn a_higher_priority_goes_ahead_and_gives_way_when_it_exits() -> TestResult {
-    let stage = Stage::open("peers").await?;
-    let peering = Peering::create(&stage.sandbox, "ours").await?;
-    let deployed = stage.start("deployed", &["--peering", "ours"])?;
-    stage.create("one").await?;
-    stage.handled_by("one", "deployed").await?;
+async fn an_operator_pauses_for_a_higher_priority_until_that_exits() -> TestResult {
+    let fixture = PeeringFixture::open("peers").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "ours").await?;
+    let deployed = fixture.start("deployed", &["--peering", "ours"])?;
+    fixture.create("one").await?;
+    fixture.handled_by("one", "deployed").await?;
     assert_eq!(peering.records().await?["deployed"]["priority"], 0);
 
-    let dev = stage.start("dev", &["--peering", "ours", "--dev"])?;
+    let dev = fixture.start("dev", &["--peering", "ours", "--dev"])?;
     deployed
         .wait_for_log("Pausing operations: in favour of dev (priority 666).")
         .await?;
-    stage.create("two").await?;
-    stage.handled_by("two", "dev").await?;
+    fixture.create("two").await?;
+    fixture.handled_by("two", "dev").await?;
     assert_eq!(peering.records().await?["dev"]["priority"], 666);
-    assert_eq!(notes(&deployed, "BEGIN", "two"), 0);
+    assert_eq!(count_notes(&deployed, "BEGIN", "two"), 0);
 
     assert_eq!(dev.terminate().await?, Ending::Exit(0));
     peering.wait_for(&["deployed"]).await?;
     deployed.wait_for_log(RESUMING).await?;
-    stage.create("three").await?;
-    stage.handled_by("three", "deployed").await?;
+    fixture.create("three").await?;
+    fixture.handled_by("three", "deployed").await?;
     assert_eq!(
-        notes(&deployed, "RESUME", "one"),
+        count_notes(&deployed, "RESUME", "one"),
         0,
         "a pause is no restart"
     );
-    assert_eq!(notes(&deployed, "BEGIN", "one"), 1);
+    assert_eq!(count_notes(&deployed, "BEGIN", "one"), 1);
     deployed.terminate().await?;
     peering.wait_for(&[]).await
 }
 
 #[tokio::test]
-async fn a_peer_that_dies_is_forgotten_after_its_lifetime() -> TestResult {
-    let stage = Stage::open("death").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
-    let dev = stage.start_with(
+async fn the_record_of_a_killed_peer_expires_after_its_lifetime() -> TestResult {
+    let fixture = PeeringFixture::open("death").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
+    let dev = fixture.start_with(
         "dev",
-        &["--namespace", stage.sandbox.namespace(), "--dev"],
+        &["--namespace", fixture.sandbox.namespace(), "--dev"],
         &[("REPLICA_LIFETIME", "3")],
     )?;
-    stage.create("one").await?;
-    stage.handled_by("one", "dev").await?;
-    let deployed = stage.start("deployed", &[])?;
+    fixture.create("one").await?;
+    fixture.handled_by("one", "dev").await?;
+    let deployed = fixture.start("deployed", &[])?;
     deployed.wait_for_log(PAUSING).await?;
     dev.signal(Signal::KILL)?;
     deployed.wait_for_log(RESUMING).await?;
     peering.wait_for(&["deployed"]).await?;
-    stage.create("two").await?;
-    stage.handled_by("two", "deployed").await
+    fixture.create("two").await?;
+    fixture.handled_by("two", "deployed").await
 }
 
 #[tokio::test]
-async fn what_runs_finishes_and_what_changed_during_the_pause_is_found_afterwards() -> TestResult {
-    let stage = Stage::open("pause").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
-    let operator = stage.start("deployed", &[])?;
-    stage.create("goes").await?;
-    stage.create("changes").await?;
+async fn running_handlers_finish_during_a_pause_and_changes_are_handled_after_it() -> TestResult {
+    let fixture = PeeringFixture::open("pause").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
+    let operator = fixture.start("deployed", &[])?;
+    fixture.create("goes").await?;
+    fixture.create("changes").await?;
     for name in ["goes", "changes"] {
-        stage.handled_by(name, "deployed").await?;
+        fixture.handled_by(name, "deployed").await?;
     }
-    stage.create_with("runs", json!({"steps": 100})).await?;
+    fixture.create_with("runs", json!({"steps": 100})).await?;
     operator.wait_for_log("NOTE BEGIN runs").await?;
 
     let freeze = |priority: i64| {
@@ -180,83 +184,85 @@ async fn what_runs_finishes_and_what_changed_during_the_pause_is_found_afterward
     };
     peering.write(freeze(100)).await?;
     operator.wait_for_log("in favour of someone").await?;
-    let finished = stage
+    let finished = fixture
         .widgets
-        .wait_until("runs", "finished and recorded", |it| by(it).is_some())
+        .wait_until("runs", "finished and recorded", |it| {
+            operator_of(it).is_some()
+        })
         .await?;
-    assert_eq!(by(&finished), Some("deployed"));
-    stage.widgets.delete("goes").await?;
-    stage.widgets.wait_gone("goes").await?;
+    assert_eq!(operator_of(&finished), Some("deployed"));
+    fixture.widgets.delete("goes").await?;
+    fixture.widgets.wait_gone("goes").await?;
     let bigger = json!({"spec": {"steps": 2}});
-    stage.widgets.merge("changes", bigger).await?;
-    stage.create("comes").await?;
+    fixture.widgets.merge("changes", bigger).await?;
+    fixture.create("comes").await?;
     peering.write(freeze(101)).await?;
     peering.write(json!({"someone": null})).await?;
 
     operator.wait_for_log(RESUMING).await?;
     operator.wait_for_log("NOTE DELETED goes").await?;
-    stage.handled_by("comes", "deployed").await?;
+    fixture.handled_by("comes", "deployed").await?;
     eventually("the change is handled", async || {
-        (notes(&operator, "FINISH", "changes") == 2).then_some(())
+        (count_notes(&operator, "FINISH", "changes") == 2).then_some(())
     })
     .await?;
-    assert_eq!(notes(&operator, "BEGIN", "runs"), 1);
-    assert_eq!(notes(&operator, "RESUME", "changes"), 0);
+    assert_eq!(count_notes(&operator, "BEGIN", "runs"), 1);
+    assert_eq!(count_notes(&operator, "RESUME", "changes"), 0);
     operator.terminate().await.map(drop)
 }
 
 #[tokio::test]
-async fn equals_pause_unless_their_names_decide() -> TestResult {
-    let stage = Stage::open("equals").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
-    let a = stage.start("a", &[])?;
+async fn operators_of_equal_priority_pause_unless_ties_are_decided_by_identity() -> TestResult {
+    let fixture = PeeringFixture::open("equals").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
+    let a = fixture.start("a", &[])?;
     peering.wait_for(&["a"]).await?;
-    let b = stage.start("b", &[])?;
+    let b = fixture.start("b", &[])?;
     for operator in [&a, &b] {
         operator
             .wait_for_log("Possibly conflicting operators with the same priority")
             .await?;
         operator.wait_for_log(PAUSING).await?;
     }
-    stage.create("one").await?;
+    fixture.create("one").await?;
     b.terminate().await?;
-    stage.handled_by("one", "a").await?;
-    assert_eq!(notes(&b, "BEGIN", "one"), 0);
+    fixture.handled_by("one", "a").await?;
+    assert_eq!(count_notes(&b, "BEGIN", "one"), 0);
     a.terminate().await?;
 
-    let scope = ["--namespace", stage.sandbox.namespace()];
+    let scope = ["--namespace", fixture.sandbox.namespace()];
     let ties = [("REPLICA_TIES", "1"), ("REPLICA_LIFETIME", "3")];
     let all = ["x", "y", "z"];
-    let start = |name: &&'static str| stage.start_with(name, &scope, &ties);
+    let start = |name: &&'static str| fixture.start_with(name, &scope, &ties);
     let mut replicas = all.iter().map(start).collect::<Result<Vec<_>, _>>()?;
     peering.wait_for(&all).await?;
     for waiting in &replicas[1..] {
         waiting.wait_for_log("in favour of x (priority 0)").await?;
     }
-    stage.create("two").await?;
-    stage.handled_by("two", "x").await?;
+    fixture.create("two").await?;
+    fixture.handled_by("two", "x").await?;
     replicas.remove(0).kill().await?;
-    stage.create("three").await?;
-    stage.handled_by("three", "y").await?;
+    fixture.create("three").await?;
+    fixture.handled_by("three", "y").await?;
     assert!(!replicas[0].log().contains("conflicting"));
     Ok(())
 }
 
 #[tokio::test]
-async fn signs_of_life_can_be_kept_out_of_the_log() -> TestResult {
-    let stage = Stage::open("stealth").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
-    let scope = ["--namespace", stage.sandbox.namespace()];
+async fn stealth_keeps_keep_alives_out_of_the_log() -> TestResult {
+    let fixture = PeeringFixture::open("stealth").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
+    let scope = ["--namespace", fixture.sandbox.namespace()];
     let lively = [("REPLICA_LIFETIME", "2")];
-    let loud = stage.start_with("loud", &scope, &lively)?;
-    told(&loud, "Keep-alive in \"default\"", 2).await?;
+    let loud = fixture.start_with("loud", &scope, &lively)?;
+    wait_for_log_count(&loud, "Keep-alive in \"default\"", 2).await?;
     loud.terminate().await?;
 
-    let quiet = stage.start_with("quiet", &scope, &[lively[0], ("REPLICA_STEALTH", "1")])?;
+    let quiet = fixture.start_with("quiet", &scope, &[lively[0], ("REPLICA_STEALTH", "1")])?;
     let renewals = async |than: &Value| {
-        eventually("a sign of life", async || {
-            let seen = peering.records().await.ok()?.get("quiet")?["lastseen"].clone();
-            (seen != *than).then_some(seen)
+        eventually("the record is renewed", async || {
+            let lastseen = peering.records().await.ok()?.get("quiet")?["lastseen"].clone();
+            (lastseen != *than).then_some(lastseen)
         })
         .await
     };
@@ -267,27 +273,27 @@ async fn signs_of_life_can_be_kept_out_of_the_log() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_peering_that_must_exist_is_waited_for() -> TestResult {
-    let stage = Stage::open("mandatory").await?;
-    kopf_tests::peering::define(&stage.sandbox, kopf_tests::peering::GROUP).await?;
-    let operator = stage.start("deployed", &["--peering", "later"])?;
+async fn the_operator_waits_for_a_mandatory_peering_object() -> TestResult {
+    let fixture = PeeringFixture::open("mandatory").await?;
+    kopf_tests::peering::define(&fixture.sandbox, kopf_tests::peering::GROUP).await?;
+    let operator = fixture.start("deployed", &["--peering", "later"])?;
     operator
         .wait_for_log("the peering \"later\" does not exist in")
         .await?;
-    stage.create("one").await?;
-    let peering = Peering::create(&stage.sandbox, "later").await?;
-    stage.handled_by("one", "deployed").await?;
+    fixture.create("one").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "later").await?;
+    fixture.handled_by("one", "deployed").await?;
     peering.wait_for(&["deployed"]).await
 }
 
 #[tokio::test]
-async fn an_operator_on_its_own_takes_no_notice_of_others() -> TestResult {
-    let stage = Stage::open("standalone").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
-    let dev = stage.start("dev", &["--dev"])?;
+async fn a_standalone_operator_ignores_peering_records() -> TestResult {
+    let fixture = PeeringFixture::open("standalone").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
+    let dev = fixture.start("dev", &["--dev"])?;
     peering.wait_for(&["dev"]).await?;
-    let alone = stage.start("alone", &["--standalone"])?;
-    stage.create("one").await?;
+    let alone = fixture.start("alone", &["--standalone"])?;
+    fixture.create("one").await?;
     alone.wait_for_log("NOTE BEGIN one").await?;
     peering.wait_for(&["dev"]).await?;
     assert!(!alone.log().contains(PAUSING));
@@ -295,31 +301,31 @@ async fn an_operator_on_its_own_takes_no_notice_of_others() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_conflict_in_one_namespace_pauses_the_operator_in_all() -> TestResult {
-    let stage = Stage::open("two-scopes").await?;
-    let other = Sandbox::open_on(stage.sandbox.control_plane().clone(), "two-scopes").await?;
-    let peering = Peering::create(&stage.sandbox, "default").await?;
+async fn a_higher_priority_in_one_namespace_pauses_the_operator_in_all() -> TestResult {
+    let fixture = PeeringFixture::open("two-scopes").await?;
+    let other = Sandbox::open_on(fixture.sandbox.control_plane().clone(), "two-scopes").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "default").await?;
     peering.create_beside(other.namespace()).await?;
-    let both = ["-n", stage.sandbox.namespace(), "-n", other.namespace()];
-    let wide = stage.start_with("wide", &both, &[])?;
-    stage.create("one").await?;
-    stage.handled_by("one", "wide").await?;
-    let dev = stage.start_with("dev", &["--dev", "--namespace", other.namespace()], &[])?;
+    let both = ["-n", fixture.sandbox.namespace(), "-n", other.namespace()];
+    let wide = fixture.start_with("wide", &both, &[])?;
+    fixture.create("one").await?;
+    fixture.handled_by("one", "wide").await?;
+    let dev = fixture.start_with("dev", &["--dev", "--namespace", other.namespace()], &[])?;
     wide.wait_for_log("in favour of dev").await?;
-    stage.create("two").await?;
+    fixture.create("two").await?;
     dev.terminate().await?;
-    stage.handled_by("two", "wide").await
+    fixture.handled_by("two", "wide").await
 }
 
 #[tokio::test]
-async fn operators_of_the_whole_cluster_meet_at_an_object_of_the_cluster() -> TestResult {
-    let stage = Stage::open("clusterwide").await?;
-    let peering = Peering::create_cluster_wide(&stage.sandbox).await?;
+async fn cluster_wide_operators_use_a_cluster_peering() -> TestResult {
+    let fixture = PeeringFixture::open("clusterwide").await?;
+    let peering = PeeringObject::create_cluster_wide(&fixture.sandbox).await?;
     let name = peering.name().to_owned();
-    let deployed = stage.start_with("deployed", &["-A", "--peering", &name], &[])?;
-    stage.create("one").await?;
-    stage.handled_by("one", "deployed").await?;
-    let dev = stage.start_with("dev", &["-A", "--dev", "--peering", &name], &[])?;
+    let deployed = fixture.start_with("deployed", &["-A", "--peering", &name], &[])?;
+    fixture.create("one").await?;
+    fixture.handled_by("one", "deployed").await?;
+    let dev = fixture.start_with("dev", &["-A", "--dev", "--peering", &name], &[])?;
     deployed.wait_for_log("in favour of dev").await?;
     peering.wait_for(&["deployed", "dev"]).await?;
     dev.terminate().await?;
@@ -329,21 +335,21 @@ async fn operators_of_the_whole_cluster_meet_at_an_object_of_the_cluster() -> Te
 }
 
 #[tokio::test]
-async fn operators_are_frozen_and_resumed_by_hand() -> TestResult {
-    let stage = Stage::open("freeze").await?;
-    let peering = Peering::create(&stage.sandbox, "ours").await?;
-    let operator = stage.start("deployed", &["--peering", "ours"])?;
-    stage.create("one").await?;
-    stage.handled_by("one", "deployed").await?;
+async fn the_freeze_and_resume_commands_pause_and_resume_operators() -> TestResult {
+    let fixture = PeeringFixture::open("freeze").await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "ours").await?;
+    let operator = fixture.start("deployed", &["--peering", "ours"])?;
+    fixture.create("one").await?;
+    fixture.handled_by("one", "deployed").await?;
     let scope = [
         "--namespace",
-        stage.sandbox.namespace(),
+        fixture.sandbox.namespace(),
         "--peering",
         "ours",
     ];
 
     let freeze = ["freeze", "--lifetime", "600", "--id", "me@here"];
-    let (ending, log) = stage.command(&[&freeze[..], &scope].concat()).await?;
+    let (ending, log) = fixture.command(&[&freeze[..], &scope].concat()).await?;
     assert_eq!(ending, Ending::Exit(0), "{log}");
     assert!(log.contains("pause for 600 s"), "{log}");
     operator
@@ -354,68 +360,68 @@ async fn operators_are_frozen_and_resumed_by_hand() -> TestResult {
         (&record["priority"], &record["lifetime"]),
         (&json!(100), &json!(600))
     );
-    stage.create("two").await?;
+    fixture.create("two").await?;
 
     let resume = ["resume", "--id", "me@here"];
-    let (ending, log) = stage.command(&[&resume[..], &scope].concat()).await?;
+    let (ending, log) = fixture.command(&[&resume[..], &scope].concat()).await?;
     assert_eq!(ending, Ending::Exit(0), "{log}");
-    stage.handled_by("two", "deployed").await?;
+    fixture.handled_by("two", "deployed").await?;
 
     let short = ["freeze", "-t", "1", "-i", "me@here"];
-    stage.command(&[&short[..], &scope].concat()).await?;
-    told(&operator, RESUMING, 2).await?;
+    fixture.command(&[&short[..], &scope].concat()).await?;
+    wait_for_log_count(&operator, RESUMING, 2).await?;
 
-    let elsewhere = ["resume", "-P", "nowhere", "-n", stage.sandbox.namespace()];
-    let (ending, log) = stage.command(&elsewhere).await?;
+    let elsewhere = ["resume", "-P", "nowhere", "-n", fixture.sandbox.namespace()];
+    let (ending, log) = fixture.command(&elsewhere).await?;
     assert_eq!(ending, Ending::Exit(6));
     assert!(log.contains("there is no KopfPeering \"nowhere\""), "{log}");
     Ok(())
 }
 
 #[tokio::test]
-async fn clocks_that_are_wrong_by_hours_neither_block_nor_let_two_run() -> TestResult {
-    let stage = Stage::open("wrong-clock").await?;
-    Peering::create(&stage.sandbox, "default").await?;
-    let scope = ["--namespace", stage.sandbox.namespace()];
+async fn wrong_clocks_neither_block_operators_nor_let_two_run() -> TestResult {
+    let fixture = PeeringFixture::open("wrong-clock").await?;
+    PeeringObject::create(&fixture.sandbox, "default").await?;
+    let scope = ["--namespace", fixture.sandbox.namespace()];
     let late = [("REPLICA_CLOCK", "-7200"), ("REPLICA_LIFETIME", "3")];
-    let deployed = stage.start("deployed", &[])?;
-    stage.create("one").await?;
-    stage.handled_by("one", "deployed").await?;
-    let dev = stage.start_with("dev", &[&scope[..], &["--dev"]].concat(), &late)?;
+    let deployed = fixture.start("deployed", &[])?;
+    fixture.create("one").await?;
+    fixture.handled_by("one", "deployed").await?;
+    let dev = fixture.start_with("dev", &[&scope[..], &["--dev"]].concat(), &late)?;
     deployed.wait_for_log("in favour of dev").await?;
-    stage.create("two").await?;
-    stage.handled_by("two", "dev").await?;
-    // One a second: longer than the lifetime, and all look two hours old.
-    told(&dev, "Keep-alive in \"default\"", 6).await?;
+    fixture.create("two").await?;
+    fixture.handled_by("two", "dev").await?;
+    // One per second: longer than the lifetime, and all with a time two hours ago.
+    wait_for_log_count(&dev, "Keep-alive in \"default\"", 6).await?;
     assert!(!deployed.log().contains(RESUMING));
     dev.kill().await?;
-    told(&deployed, RESUMING, 1).await
+    wait_for_log_count(&deployed, RESUMING, 1).await
 }
 
 #[tokio::test]
-async fn peerings_of_the_old_group_count_and_those_with_a_status_endpoint() -> TestResult {
+async fn peerings_of_the_legacy_group_and_with_a_status_subresource_are_used() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
     let sandbox = Sandbox::open_on(plane.handle(), "legacy").await?;
-    let stage = Stage::in_sandbox(sandbox).await?;
-    let alone = stage.start("alone", &[])?;
-    stage.create("one").await?;
-    stage.handled_by("one", "alone").await?;
+    let fixture = PeeringFixture::in_sandbox(sandbox).await?;
+    let alone = fixture.start("alone", &[])?;
+    fixture.create("one").await?;
+    fixture.handled_by("one", "alone").await?;
     alone.terminate().await?;
 
     let peering =
-        Peering::create_in(&stage.sandbox, LEGACY_GROUP, "KopfPeering", "default").await?;
-    let deployed = stage.start("deployed", &[])?;
+        PeeringObject::create_in(&fixture.sandbox, LEGACY_GROUP, "KopfPeering", "default").await?;
+    let deployed = fixture.start("deployed", &[])?;
     peering.wait_for(&["deployed"]).await?;
-    let dev = stage.start("dev", &["--dev"])?;
+    let dev = fixture.start("dev", &["--dev"])?;
     deployed.wait_for_log("in favour of dev").await?;
     dev.terminate().await?;
-    stage.create("two").await?;
-    stage.handled_by("two", "deployed").await?;
+    fixture.create("two").await?;
+    fixture.handled_by("two", "deployed").await?;
     deployed.terminate().await?;
 
-    kopf_tests::peering::define_with_status_endpoint(&stage.sandbox).await?;
-    let peering = Peering::create(&stage.sandbox, "modern").await?;
-    let operator = stage.start("modern", &["--peering", "modern"])?;
+    kopf_tests::peering::define_with_status_subresource(&fixture.sandbox).await?;
+    let peering = PeeringObject::create(&fixture.sandbox, "modern").await?;
+    let operator = fixture.start("modern", &["--peering", "modern"])?;
     peering.wait_for(&["modern"]).await?;
     operator.terminate().await?;
     peering.wait_for(&[]).await

@@ -1,4 +1,4 @@
-//! Operators of some namespaces, with the roles that the generator emits for them and no others.
+//! Operators of some namespaces, with exactly the roles that the generator makes for them.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use kopf_runtime::{
     ChangeHandler, EventHandler, HandlerError, Namespaces, On, Operator, TimerHandler,
 };
 use kopf_tests::peering::define;
-use kopf_tests::{Peering, Sandbox, TestResult, eventually, peering};
+use kopf_tests::{PeeringObject, Sandbox, TestResult, eventually, peering};
 use kube::ResourceExt as _;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use serde_json::json;
 
-use crate::bench::Bench;
-use crate::granted::{Emitted, grant};
+use crate::fixture::HandlerFixture;
+use crate::generated_rbac::{GeneratedManifests, grant};
 
 const DEFINITION: &str = r#"
 apiVersion: apiextensions.k8s.io/v1
@@ -36,10 +36,10 @@ spec:
 "#;
 
 #[tokio::test]
-async fn roles_of_the_served_namespaces_are_enough_for_everything() -> TestResult {
-    let bench = Bench::new("roles").await?;
-    let (other, place) = (Sandbox::open("others").await?, Sandbox::open("own").await?);
-    let namespaces = [bench.sandbox.namespace(), other.namespace()].map(str::to_owned);
+async fn roles_in_the_served_namespaces_suffice_for_all_requests() -> TestResult {
+    let fixture = HandlerFixture::new("roles").await?;
+    let (other, operator_sandbox) = (Sandbox::open("others").await?, Sandbox::open("own").await?);
+    let namespaces = [fixture.sandbox.namespace(), other.namespace()].map(str::to_owned);
     let manifest = format!(
         "
 apiVersion: kopf-gen.dev/v1
@@ -54,47 +54,48 @@ resources:
       - {{on: event, fn: seen}}
       - {{timer: tick, interval: 1s}}
 ",
-        place.namespace(),
+        operator_sandbox.namespace(),
         namespaces.join(", ")
     );
-    let definition = DEFINITION.replace("$GROUP", bench.sandbox.group());
-    let emitted = Emitted::new(manifest, &definition)?;
-    let cluster_wide = emitted.permissions().into_iter();
+    let definition = DEFINITION.replace("$GROUP", fixture.sandbox.group());
+    let generated = GeneratedManifests::new(manifest, &definition)?;
+    let cluster_wide = generated.permissions().into_iter();
     let cluster_wide = cluster_wide.filter(|it| it.namespace.is_none());
     assert!(
         cluster_wide
             .into_iter()
             .all(|it| it.resource == "customresourcedefinitions"),
-        "what is in namespaces is granted there"
+        "namespaced resources are granted in their namespaces"
     );
-    define(&place, peering::GROUP).await?;
+    define(&operator_sandbox, peering::GROUP).await?;
     let peerings = [
-        Peering::create(&bench.sandbox, "default").await?,
-        Peering::create(&other, "default").await?,
+        PeeringObject::create(&fixture.sandbox, "default").await?,
+        PeeringObject::create(&other, "default").await?,
     ];
-    let account = Emitted::account(place.namespace());
-    let all: Vec<_> = emitted
+    let account = GeneratedManifests::account(operator_sandbox.namespace());
+    let all: Vec<_> = generated
         .permissions()
         .into_iter()
         .map(|it| (it, true))
         .collect();
-    grant(&place, &account, &emitted.rbac, &all).await?;
+    grant(&operator_sandbox, &account, &generated.rbac, &all).await?;
 
-    bench.script("make", |cx| match cx.retry() {
+    fixture.script("make", |cx| match cx.retry() {
         0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(100))),
         _ => {
             cx.patch().status(json!({"made": true}));
             Ok(())
         }
     });
-    let resource = bench
+    let resource = fixture
         .resource()
-        .change(ChangeHandler::new("make", On::create()), |stage, cx| {
-            Box::pin(stage.act(cx))
+        .change(ChangeHandler::new("make", On::create()), |scripts, cx| {
+            Box::pin(scripts.run(cx))
         })
-        .change(ChangeHandler::new("release", On::delete()), |stage, cx| {
-            Box::pin(stage.act(cx))
-        })
+        .change(
+            ChangeHandler::new("release", On::delete()),
+            |scripts, cx| Box::pin(scripts.run(cx)),
+        )
         .event(EventHandler::new("seen"), |_, _| Box::pin(async { Ok(()) }))
         .timer(
             TimerHandler::every("tick", Duration::from_secs(1)),
@@ -106,19 +107,19 @@ resources:
             },
         )
         .build();
-    let operator = Operator::new("bench")
+    let operator = Operator::new("fixture")
         .identity("me")
         .resource(resource)
         .namespaces(Namespaces::Only(namespaces.to_vec()));
-    let operator = bench.start_as(account.clone(), operator).await?;
+    let operator = fixture.start_as(account.clone(), operator).await?;
     for peering in &peerings {
         peering.wait_for(&["me"]).await?;
     }
-    let client = bench.sandbox.client();
+    let client = fixture.sandbox.client();
     for namespace in &namespaces {
         let widgets: Api<DynamicObject> =
-            Api::namespaced_with(client.clone(), namespace, bench.objects.resource());
-        let mut widget = DynamicObject::new("one", bench.objects.resource());
+            Api::namespaced_with(client.clone(), namespace, fixture.objects.resource());
+        let mut widget = DynamicObject::new("one", fixture.objects.resource());
         widget.data = json!({"spec": {"size": 1}});
         widgets.create(&PostParams::default(), &widget).await?;
         eventually("it is handled", async || {
@@ -146,7 +147,7 @@ resources:
     for peering in &peerings {
         peering.wait_for(&[]).await?;
     }
-    let requests = bench.sandbox.requests_of(&account).await?;
+    let requests = fixture.sandbox.requests_of(&account).await?;
     let refused: Vec<_> = requests.iter().filter(|it| it.code == 403).collect();
     assert!(!requests.is_empty() && refused.is_empty(), "{refused:#?}");
     Ok(())

@@ -1,4 +1,4 @@
-//! Kubernetes events: what is posted, how often, and by what right.
+//! Kubernetes events: which are posted, how they are aggregated, and with which permissions.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use kopf_runtime::{
     ChangeHandler, EventLayer, HandlerError, Namespaces, On, Operator, PostingLevel,
     ProgressPosting, Settings,
 };
-use kopf_tests::{Failure, TestResult, try_eventually};
+use kopf_tests::{TestFailure, TestResult, try_eventually};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::bench::Bench;
+use crate::fixture::HandlerFixture;
 
-impl Bench {
-    async fn events(&self) -> Result<Vec<Event>, Failure> {
+impl HandlerFixture {
+    async fn events(&self) -> Result<Vec<Event>, TestFailure> {
         let events: Api<Event> = Api::namespaced(self.sandbox.client(), self.sandbox.namespace());
         Ok(events.list(&ListParams::default()).await?.items)
     }
 
-    /// Waits for events: their type, reason, message and count, in order of their texts.
-    async fn events_are(&self, expected: &[&str]) -> TestResult {
-        let told = |event: &Event| {
+    /// Waits until exactly these events exist: type, reason, count and message, sorted.
+    async fn wait_for_events(&self, expected: &[&str]) -> TestResult {
+        let line = |event: &Event| {
             let text = |it: &Option<String>| it.clone().unwrap_or_default();
             let count = event.count.unwrap_or_default();
             format!(
@@ -36,14 +36,14 @@ impl Bench {
             )
         };
         let waited = try_eventually("the events are there", async || {
-            let mut events: Vec<String> = self.events().await?.iter().map(told).collect();
+            let mut events: Vec<String> = self.events().await?.iter().map(line).collect();
             events.sort();
             Ok((events == expected).then_some(()))
         })
         .await;
         if waited.is_err() {
-            let events: Vec<String> = self.events().await?.iter().map(told).collect();
-            return Err(Failure::new(format!("{events:#?}")));
+            let events: Vec<String> = self.events().await?.iter().map(line).collect();
+            return Err(TestFailure::new(format!("{events:#?}")));
         }
         Ok(())
     }
@@ -54,9 +54,9 @@ fn created() -> ChangeHandler {
 }
 
 #[tokio::test]
-async fn handlers_tell_about_their_object_in_all_ways() -> TestResult {
-    let mut bench = Bench::new("told").await?;
-    bench.script("create_fn", |cx| {
+async fn handlers_post_events_of_all_types_on_their_object() -> TestResult {
+    let mut fixture = HandlerFixture::new("posted").await?;
+    fixture.script("create_fn", |cx| {
         cx.event("SomeType", "SomeReason", "Some message");
         cx.info("SomeReason", "Some message");
         cx.warn("SomeReason", "Some message");
@@ -67,13 +67,13 @@ async fn handlers_tell_about_their_object_in_all_ways() -> TestResult {
     let mut settings = Settings::default();
     settings.posting.progress = ProgressPosting::Everything;
     settings.posting.reporting_component = "bench.kopf.dev".to_owned();
-    settings.posting.event_name_prefix = "told-".to_owned();
-    let operator = bench
-        .start_with(bench.handlers([created()]), settings)
+    settings.posting.event_name_prefix = "posted-".to_owned();
+    let operator = fixture
+        .start_with(fixture.handlers([created()]), settings)
         .await?;
-    bench.create("one", 1).await?;
-    bench
-        .events_are(&[
+    fixture.create("one", 1).await?;
+    fixture
+        .wait_for_events(&[
             "Error SomeReason 1x Some exception: invalid digit found in string",
             "Normal Finished 1x All handlers succeeded.",
             "Normal SomeReason 1x Some message",
@@ -82,55 +82,61 @@ async fn handlers_tell_about_their_object_in_all_ways() -> TestResult {
             "Warning SomeReason 1x Some message",
         ])
         .await?;
-    for event in bench.events().await? {
+    for event in fixture.events().await? {
         assert_eq!(event.involved_object.name.as_deref(), Some("one"));
         assert_eq!(event.reporting_component.as_deref(), Some("bench.kopf.dev"));
-        assert!(event.metadata.name.unwrap_or_default().starts_with("told-"));
+        assert!(
+            event
+                .metadata
+                .name
+                .unwrap_or_default()
+                .starts_with("posted-")
+        );
     }
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_level_and_a_switch_keep_events_back() -> TestResult {
-    let mut bench = Bench::new("level").await?;
-    bench.script("create_fn", |cx| {
-        cx.info("Info", "not told");
-        cx.warn("Warn", "told");
-        cx.event("Normal", "Event", "told whatever the level is");
+async fn the_posting_level_and_switch_suppress_events() -> TestResult {
+    let mut fixture = HandlerFixture::new("level").await?;
+    fixture.script("create_fn", |cx| {
+        cx.info("Info", "not posted");
+        cx.warn("Warn", "posted");
+        cx.event("Normal", "Event", "posted at any level");
         Ok(())
     });
     let mut settings = Settings::default();
     settings.posting.level = PostingLevel::Warning;
     settings.posting.progress = ProgressPosting::Everything;
-    let operator = bench
-        .start_with(bench.handlers([created()]), settings)
+    let operator = fixture
+        .start_with(fixture.handlers([created()]), settings)
         .await?;
-    bench.create("one", 1).await?;
-    bench
-        .events_are(&[
-            "Normal Event 1x told whatever the level is",
-            "Warning Warn 1x told",
+    fixture.create("one", 1).await?;
+    fixture
+        .wait_for_events(&[
+            "Normal Event 1x posted at any level",
+            "Warning Warn 1x posted",
         ])
         .await?;
     operator.stop().await?;
 
     let mut settings = Settings::default();
     settings.posting.enabled = false;
-    let operator = bench
-        .start_with(bench.handlers([created()]), settings)
+    let operator = fixture
+        .start_with(fixture.handlers([created()]), settings)
         .await?;
-    bench.create("two", 2).await?;
-    bench.handled("two", 2).await?;
-    let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+    fixture.create("two", 2).await?;
+    fixture.wait_until_handled("two", 2).await?;
+    let requests = fixture.sandbox.count_requests_of(&operator.user).await?;
     operator.stop().await?;
     assert_eq!(requests.of("events", "create"), 0);
     Ok(())
 }
 
 #[tokio::test]
-async fn events_can_be_about_any_other_object_but_not_about_events() -> TestResult {
-    let mut bench = Bench::new("others").await?;
-    bench.script_async("create_fn", |cx| {
+async fn events_can_be_posted_on_other_objects_but_not_on_events() -> TestResult {
+    let mut fixture = HandlerFixture::new("others").await?;
+    fixture.script_async("create_fn", |cx| {
         let (reporter, maps) = (cx.recorder(), cx.api::<ConfigMap>());
         let events = cx.api::<Event>();
         async move {
@@ -150,12 +156,12 @@ async fn events_can_be_about_any_other_object_but_not_about_events() -> TestResu
             Ok(())
         }
     });
-    let operator = bench.start(bench.handlers([created()])).await?;
-    bench.create("one", 1).await?;
-    bench
-        .events_are(&["Normal Made 1x by one", "Warning Raw 1x by one"])
+    let operator = fixture.start(fixture.handlers([created()])).await?;
+    fixture.create("one", 1).await?;
+    fixture
+        .wait_for_events(&["Normal Made 1x by one", "Warning Raw 1x by one"])
         .await?;
-    let kinds = bench.events().await?.into_iter();
+    let kinds = fixture.events().await?.into_iter();
     let about: BTreeMap<_, _> = kinds
         .map(|event| (event.involved_object.name, event.involved_object.kind))
         .collect();
@@ -171,11 +177,11 @@ async fn events_can_be_about_any_other_object_but_not_about_events() -> TestResu
 }
 
 #[tokio::test]
-async fn log_lines_of_handlers_become_events_if_that_is_asked_for() -> TestResult {
-    let mut bench = Bench::new("lines").await?;
-    bench.script("create_fn", |cx| {
+async fn log_lines_of_handlers_become_events_if_enabled() -> TestResult {
+    let mut fixture = HandlerFixture::new("lines").await?;
+    fixture.script("create_fn", |cx| {
         let subscriber = tracing_subscriber::registry().with(EventLayer);
-        let _here = subscriber.set_default();
+        let _guard = subscriber.set_default();
         info!(size = 3, "made {}", cx.name());
         warn!("almost full");
         debug!("of no interest");
@@ -183,12 +189,12 @@ async fn log_lines_of_handlers_become_events_if_that_is_asked_for() -> TestResul
     });
     let mut settings = Settings::default();
     settings.posting.loggers = true;
-    let operator = bench
-        .start_with(bench.handlers([created()]), settings)
+    let operator = fixture
+        .start_with(fixture.handlers([created()]), settings)
         .await?;
-    bench.create("one", 1).await?;
-    bench
-        .events_are(&[
+    fixture.create("one", 1).await?;
+    fixture
+        .wait_for_events(&[
             "Error Logging 1x Handler 'create_fn' failed permanently: no",
             "Normal Finished 1x Creation is processed: 0 succeeded; 1 failed.",
             "Normal Logging 1x made one size=3",
@@ -200,25 +206,25 @@ async fn log_lines_of_handlers_become_events_if_that_is_asked_for() -> TestResul
 
 #[tokio::test]
 async fn a_flood_of_events_costs_a_few_requests() -> TestResult {
-    let mut bench = Bench::new("flood").await?;
-    bench.script("create_fn", |cx| {
+    let mut fixture = HandlerFixture::new("flood").await?;
+    fixture.script("create_fn", |cx| {
         for number in 0..10_000 {
             cx.info("Said", "the same again");
             cx.warn("Counted", format!("number {number}"));
         }
         Ok(())
     });
-    let operator = bench.start(bench.handlers([created()])).await?;
-    bench.create("one", 1).await?;
+    let operator = fixture.start(fixture.handlers([created()])).await?;
+    fixture.create("one", 1).await?;
     try_eventually("everything is counted", async || {
-        let events = bench.events().await?;
+        let events = fixture.events().await?;
         let total: i32 = events.iter().filter_map(|event| event.count).sum();
         Ok((total == 20_000).then_some(()))
     })
     .await?;
-    let identity = operator.identity.clone();
+    let identity = operator.user.clone();
     operator.stop().await?;
-    let requests = bench.sandbox.count_requests_of(&identity).await?;
+    let requests = fixture.sandbox.count_requests_of(&identity).await?;
     let (created, patched) = (
         requests.of("events", "create"),
         requests.of("events", "patch"),
@@ -227,7 +233,7 @@ async fn a_flood_of_events_costs_a_few_requests() -> TestResult {
         created <= 12 && created + patched <= 25,
         "{created} + {patched}"
     );
-    let events = bench.events().await?;
+    let events = fixture.events().await?;
     let combined = events.iter().filter_map(|event| event.message.as_deref());
     let combined = combined.filter(|it| it.starts_with("(combined from similar events): "));
     assert_eq!(combined.count(), 1);
@@ -235,15 +241,15 @@ async fn a_flood_of_events_costs_a_few_requests() -> TestResult {
 }
 
 #[tokio::test]
-async fn events_are_posted_with_the_least_of_permissions() -> TestResult {
-    let bench = Bench::new("rights").await?;
-    bench.script("create_fn", |cx| {
+async fn events_are_posted_with_permission_to_create_and_patch_events_only() -> TestResult {
+    let fixture = HandlerFixture::new("rights").await?;
+    fixture.script("create_fn", |cx| {
         cx.info("Said", "twice");
         cx.info("Said", "twice");
         Ok(())
     });
-    let user = bench.sandbox.user("poster");
-    bench
+    let user = fixture.sandbox.user("poster");
+    fixture
         .sandbox
         .apply(&format!(
             "apiVersion: rbac.authorization.k8s.io/v1
@@ -262,12 +268,12 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
             user.name()
         ))
         .await?;
-    let own = bench.sandbox.namespace().to_owned();
-    let operator = Operator::new("bench")
-        .resource(bench.handlers([created()]))
+    let own = fixture.sandbox.namespace().to_owned();
+    let operator = Operator::new("fixture")
+        .resource(fixture.handlers([created()]))
         .namespaces(Namespaces::Only(vec![own]));
-    let operator = bench.start_as(user, operator).await?;
-    bench.create("one", 1).await?;
-    bench.events_are(&["Normal Said 2x twice"]).await?;
+    let operator = fixture.start_as(user, operator).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_for_events(&["Normal Said 2x twice"]).await?;
     operator.stop().await
 }

@@ -1,37 +1,37 @@
-//! The operator as a process: exit codes, hostile surroundings, and stopping in the middle of work.
+//! The operator as a process: exit codes, broken environments, and stopping under load.
 
 use std::time::{Duration, Instant};
 
-use kopf_tests::operator::{Builder, Ending, Operator as Process, Signal};
-use kopf_tests::{Failure, Objects, Sandbox, TestResult};
+use kopf_tests::child_process::{ChildProcess, ChildProcessBuilder, Ending, Signal};
+use kopf_tests::{Objects, Sandbox, TestFailure, TestResult};
 use serde_json::json;
 
-const STORM: &str = env!("CARGO_BIN_EXE_storm-operator");
+const OPERATOR: &str = env!("CARGO_BIN_EXE_flaky-operator");
 
-/// A kind, and an operator for it as a program.
-struct Storm {
+/// A kind, and a program that is an operator for it.
+struct ProcessFixture {
     sandbox: Sandbox,
     objects: Objects,
 }
 
-impl Storm {
-    async fn new(name: &str) -> Result<Self, Failure> {
+impl ProcessFixture {
+    async fn new(name: &str) -> Result<Self, TestFailure> {
         let sandbox = Sandbox::open(name).await?;
         let objects = sandbox.define("Widget").await?;
         Ok(Self { sandbox, objects })
     }
 
-    fn builder(&self, program: &str) -> Result<Builder, Failure> {
+    fn builder(&self, program: &str) -> Result<ChildProcessBuilder, TestFailure> {
         let identity = self.sandbox.administrator("operator");
         let builder = self.sandbox.operator(program, &identity)?;
         Ok(builder
-            .env("STORM_GROUP", self.sandbox.group())
+            .env("FLAKY_GROUP", self.sandbox.group())
             .env("KOPF_RUN_NAMESPACE", self.sandbox.namespace()))
     }
 
-    /// The operator as a script starts it; `$STORM` is the program.
-    fn scripted(&self, script: &str) -> Result<Builder, Failure> {
-        let builder = self.builder("/bin/bash")?.env("STORM", STORM);
+    /// Prepares to start the operator by a shell script; `$OPERATOR` is the program.
+    fn scripted(&self, script: &str) -> Result<ChildProcessBuilder, TestFailure> {
+        let builder = self.builder("/bin/bash")?.env("OPERATOR", OPERATOR);
         Ok(builder.arg("-c").arg(script))
     }
 
@@ -51,20 +51,20 @@ impl Storm {
 }
 
 #[tokio::test]
-async fn the_exit_code_tells_why_the_operator_ended() -> TestResult {
-    let storm = Storm::new("exit-codes").await?;
-    let ending = async |builder: Builder| -> Result<(Ending, String), Failure> {
+async fn the_exit_code_depends_on_the_reason_of_the_end() -> TestResult {
+    let fixture = ProcessFixture::new("exit-codes").await?;
+    let ending = async |builder: ChildProcessBuilder| -> Result<(Ending, String), TestFailure> {
         let process = builder.start()?;
         let ending = process.wait().await?;
         Ok((ending, process.log()))
     };
-    for (variable, argument, code, said) in [
+    for (variable, argument, code, message) in [
         ("A", "--nonsense", 2, "unexpected argument '--nonsense'"),
         (
-            "STORM_NO_START",
+            "FLAKY_FAIL_STARTUP",
             "run",
             4,
-            "the operator could not start: `prepare` has failed: told to",
+            "the operator could not start: `prepare` has failed: as requested",
         ),
         (
             "A",
@@ -73,92 +73,100 @@ async fn the_exit_code_tells_why_the_operator_ended() -> TestResult {
             "possible values: full, plain, json",
         ),
     ] {
-        let builder = storm.builder(STORM)?.env(variable, "yes").arg(argument);
+        let builder = fixture
+            .builder(OPERATOR)?
+            .env(variable, "yes")
+            .arg(argument);
         let (ending, log) = ending(builder).await?;
         assert_eq!(ending, Ending::Exit(code), "{log}");
-        assert!(log.contains(said), "{log}");
+        assert!(log.contains(message), "{log}");
     }
-    let nowhere = storm.builder(STORM)?.env("KUBECONFIG", "/nowhere");
+    let nowhere = fixture.builder(OPERATOR)?.env("KUBECONFIG", "/nowhere");
     let (ended, log) = ending(nowhere).await?;
     assert_eq!(ended, Ending::Exit(5), "{log}");
     assert!(log.contains("no cluster to connect to"), "{log}");
 
-    let untidy = storm.builder(STORM)?.env("STORM_NO_END", "yes").start()?;
-    storm.create("one").await?;
-    storm.is_handled("one").await?;
+    let untidy = fixture
+        .builder(OPERATOR)?
+        .env("FLAKY_FAIL_CLEANUP", "yes")
+        .start()?;
+    fixture.create("one").await?;
+    fixture.is_handled("one").await?;
     assert_eq!(untidy.terminate().await?, Ending::Exit(7));
     untidy
-        .wait_for_log("the operator could not clean up: `tear_down` has failed: told to")
+        .wait_for_log("the operator could not clean up: `tear_down` has failed: as requested")
         .await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn nobody_reads_the_log_and_the_work_goes_on() -> TestResult {
-    let storm = Storm::new("no-reader").await?;
-    let process = storm
-        .scripted("exec \"$STORM\" --verbose > >(head -n 1) 2>&1")?
+async fn the_operator_works_when_its_log_pipe_is_closed() -> TestResult {
+    let fixture = ProcessFixture::new("no-reader").await?;
+    let process = fixture
+        .scripted("exec \"$OPERATOR\" --verbose > >(head -n 1) 2>&1")?
         .start()?;
     for name in ["one", "two", "three"] {
-        storm.create(name).await?;
-        storm.is_handled(name).await?;
+        fixture.create(name).await?;
+        fixture.is_handled(name).await?;
     }
     assert_eq!(process.terminate().await?, Ending::Exit(0));
     Ok(())
 }
 
 #[tokio::test]
-async fn all_descriptors_are_closed_and_the_work_goes_on() -> TestResult {
-    let storm = Storm::new("closed").await?;
-    let process = storm.scripted("exec \"$STORM\" <&- >&- 2>&-")?.start()?;
-    storm.create("one").await?;
-    storm.is_handled("one").await?;
+async fn the_operator_works_with_all_descriptors_closed() -> TestResult {
+    let fixture = ProcessFixture::new("closed").await?;
+    let process = fixture
+        .scripted("exec \"$OPERATOR\" <&- >&- 2>&-")?
+        .start()?;
+    fixture.create("one").await?;
+    fixture.is_handled("one").await?;
     assert_eq!(process.terminate().await?, Ending::Exit(0));
     Ok(())
 }
 
 #[tokio::test]
-async fn no_home_no_user_no_writable_file_and_the_work_goes_on() -> TestResult {
-    let storm = Storm::new("bare").await?;
-    // A program that writes into any file does not survive a limit of zero bytes.
-    let process = storm
+async fn the_operator_works_without_home_user_and_writable_files() -> TestResult {
+    let fixture = ProcessFixture::new("bare").await?;
+    // With a file size limit of zero bytes, a program that writes to a file is killed.
+    let process = fixture
         .scripted(
-            "ulimit -f 0; cd /; exec env -i KUBECONFIG=\"$KUBECONFIG\" STORM_GROUP=\"$STORM_GROUP\" \
-             KOPF_RUN_NAMESPACE=\"$KOPF_RUN_NAMESPACE\" \"$STORM\"",
+            "ulimit -f 0; cd /; exec env -i KUBECONFIG=\"$KUBECONFIG\" FLAKY_GROUP=\"$FLAKY_GROUP\" \
+             KOPF_RUN_NAMESPACE=\"$KOPF_RUN_NAMESPACE\" \"$OPERATOR\"",
         )?
         .start()?;
-    storm.create("one").await?;
-    storm.is_handled("one").await?;
+    fixture.create("one").await?;
+    fixture.is_handled("one").await?;
     assert_eq!(process.terminate().await?, Ending::Exit(0));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_reader_of_the_definitions_may_have_seen_enough() -> TestResult {
-    let process = Process::of("/bin/bash")
-        .env("STORM", STORM)
+async fn the_crd_command_succeeds_when_its_reader_closes_the_pipe() -> TestResult {
+    let process = ChildProcess::command("/bin/bash")
+        .env("OPERATOR", OPERATOR)
         .arg("-c")
-        .arg("exec 3> >(true); wait $!; exec \"$STORM\" crd >&3")
+        .arg("exec 3> >(true); wait $!; exec \"$OPERATOR\" crd >&3")
         .start()?;
     assert_eq!(process.wait().await?, Ending::Exit(0));
     Ok(())
 }
 
 #[tokio::test]
-async fn the_definitions_are_applied_and_it_is_told_what_changed() -> TestResult {
-    let storm = Storm::new("definitions").await?;
-    let name = format!("storms.{}", storm.sandbox.group());
+async fn the_crd_command_applies_definitions_and_prints_what_changed() -> TestResult {
+    let fixture = ProcessFixture::new("definitions").await?;
+    let name = format!("samples.{}", fixture.sandbox.group());
     let api_version = "apiextensions.k8s.io/v1";
     let kind = "CustomResourceDefinition";
-    let definitions = storm.sandbox.objects(api_version, kind).await?;
+    let definitions = fixture.sandbox.objects(api_version, kind).await?;
     for (description, change) in [
-        ("Wind", "is created"),
-        ("Wind", "is unchanged"),
-        ("Rain", "is changed"),
+        ("First", "is created"),
+        ("First", "is unchanged"),
+        ("Second", "is changed"),
     ] {
-        let process = storm
-            .builder(STORM)?
-            .env("STORM_DESCRIPTION", description)
+        let process = fixture
+            .builder(OPERATOR)?
+            .env("FLAKY_DESCRIPTION", description)
             .args(["crd", "--apply"])
             .start()?;
         assert_eq!(process.wait().await?, Ending::Exit(0), "{}", process.log());
@@ -167,9 +175,9 @@ async fn the_definitions_are_applied_and_it_is_told_what_changed() -> TestResult
         let definition = definitions.get(&name).await?;
         assert!(is_established(&definition), "it is served: {definition:?}");
     }
-    let refused = storm
-        .builder(STORM)?
-        .env("STORM_DESCRIPTION", "[not, a, text]")
+    let refused = fixture
+        .builder(OPERATOR)?
+        .env("FLAKY_DESCRIPTION", "[not, a, text]")
         .args(["crd", "--apply"])
         .start()?;
     assert_eq!(refused.wait().await?, Ending::Exit(6));
@@ -191,39 +199,42 @@ fn is_established(definition: &kube::api::DynamicObject) -> bool {
 
 #[tokio::test]
 async fn a_definition_whose_names_are_taken_is_reported() -> TestResult {
-    let storm = Storm::new("taken-names").await?;
+    let fixture = ProcessFixture::new("taken-names").await?;
     let first = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: tempests.$GROUP}
+metadata: {name: specimens.$GROUP}
 spec:
   group: $GROUP
   scope: Namespaced
-  names: {kind: Storm, plural: tempests, singular: tempest}
+  names: {kind: Sample, plural: specimens, singular: specimen}
   versions:
     - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 ";
-    storm.sandbox.apply(first).await?;
-    let refused = storm.builder(STORM)?.args(["crd", "--apply"]).start()?;
+    fixture.sandbox.apply(first).await?;
+    let refused = fixture
+        .builder(OPERATOR)?
+        .args(["crd", "--apply"])
+        .start()?;
     assert_eq!(refused.wait().await?, Ending::Exit(6), "{}", refused.log());
-    let group = storm.sandbox.group();
-    let told = format!(
-        "the CustomResourceDefinition storms.{group} was not applied: the server does not accept its names"
+    let group = fixture.sandbox.group();
+    let message = format!(
+        "the CustomResourceDefinition samples.{group} was not applied: the server does not accept its names"
     );
-    refused.wait_for_log(&told).await?;
+    refused.wait_for_log(&message).await?;
     refused.wait_for_log("is already in use").await?;
     let api_version = "apiextensions.k8s.io/v1";
     let kind = "CustomResourceDefinition";
-    let definitions = storm.sandbox.objects(api_version, kind).await?;
-    definitions.delete(&format!("storms.{group}")).await?;
+    let definitions = fixture.sandbox.objects(api_version, kind).await?;
+    definitions.delete(&format!("samples.{group}")).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_variable_of_a_flag_says_yes_or_no() -> TestResult {
-    let storm = Storm::new("flags").await?;
-    storm.create("one").await?;
-    let prefix = format!("[{}/one]", storm.sandbox.namespace());
+async fn a_flag_variable_accepts_yes_and_no_values() -> TestResult {
+    let fixture = ProcessFixture::new("flags").await?;
+    fixture.create("one").await?;
+    let prefix = format!("[{}/one]", fixture.sandbox.namespace());
     for (number, (variables, arguments, prefixed)) in [
         (vec![("KOPF_RUN_LOG_PREFIX", "false")], &[][..], false),
         (vec![("KOPF_RUN_LOG_PREFIX", "no")], &["--log-prefix"], true),
@@ -232,7 +243,7 @@ async fn a_variable_of_a_flag_says_yes_or_no() -> TestResult {
             &["--no-log-prefix"],
             false,
         ),
-        // A flag that is off contradicts nothing: a namespace is given as well.
+        // A flag that is off does not conflict with the given namespace.
         (
             vec![("KOPF_RUN_ALL_NAMESPACES", "off"), ("KOPF_RUN_QUIET", "0")],
             &["-v"],
@@ -242,7 +253,7 @@ async fn a_variable_of_a_flag_says_yes_or_no() -> TestResult {
     .into_iter()
     .enumerate()
     {
-        let mut builder = storm.builder(STORM)?.env("STORM_PAUSE", "1");
+        let mut builder = fixture.builder(OPERATOR)?.env("FLAKY_PAUSE", "1");
         for (name, value) in variables {
             builder = builder.env(name, value);
         }
@@ -251,13 +262,13 @@ async fn a_variable_of_a_flag_says_yes_or_no() -> TestResult {
             .args(arguments)
             .start()?;
         let size = json!({"spec": {"size": number + 2}});
-        storm.objects.merge("one", size).await?;
+        fixture.objects.merge("one", size).await?;
         let line = process.wait_for_log("is done with one").await?;
         assert_eq!(line.starts_with(&prefix), prefixed, "{number}: {line}");
         assert_eq!(process.terminate().await?, Ending::Exit(0));
     }
-    let nonsense = storm
-        .builder(STORM)?
+    let nonsense = fixture
+        .builder(OPERATOR)?
         .env("KOPF_RUN_DEV", "perhaps")
         .start()?;
     assert_eq!(nonsense.wait().await?, Ending::Exit(2));
@@ -266,21 +277,21 @@ async fn a_variable_of_a_flag_says_yes_or_no() -> TestResult {
 }
 
 #[tokio::test]
-async fn handlers_that_block_all_threads_cannot_keep_the_operator_from_ending() -> TestResult {
-    let storm = Storm::new("blocked").await?;
-    let blocked = async || -> Result<Process, Failure> {
-        let process = storm
-            .builder(STORM)?
+async fn handlers_that_block_all_threads_do_not_prevent_the_exit() -> TestResult {
+    let fixture = ProcessFixture::new("blocked").await?;
+    let blocked = async || -> Result<ChildProcess, TestFailure> {
+        let process = fixture
+            .builder(OPERATOR)?
             .env("TOKIO_WORKER_THREADS", "1")
-            .env("STORM_BLOCKING", "yes")
-            .env("STORM_GRACE", "10")
+            .env("FLAKY_BLOCKING", "yes")
+            .env("FLAKY_GRACE", "10")
             .start()?;
         process.wait_for_log("blocks its thread").await?;
         process.signal(Signal::INT)?;
         process.wait_for_log("another signal ends the process at once").await?;
         Ok(process)
     };
-    storm.create("one").await?;
+    fixture.create("one").await?;
     let process = blocked().await?;
     process.signal(Signal::INT)?;
     assert_eq!(process.wait().await?, Ending::Exit(130));
@@ -293,15 +304,15 @@ async fn handlers_that_block_all_threads_cannot_keep_the_operator_from_ending() 
 #[tokio::test]
 async fn stopping_under_load_is_quick_and_loses_nothing() -> TestResult {
     const OBJECTS: usize = 200;
-    let storm = Storm::new("load").await?;
+    let fixture = ProcessFixture::new("load").await?;
     for number in 0..OBJECTS {
-        storm.create(&format!("object-{number}")).await?;
+        fixture.create(&format!("object-{number}")).await?;
     }
-    let busy = || -> Result<Process, Failure> {
-        let builder = storm.builder(STORM)?.env("STORM_PAUSE", "100");
+    let busy = || -> Result<ChildProcess, TestFailure> {
+        let builder = fixture.builder(OPERATOR)?.env("FLAKY_PAUSE", "100");
         Ok(builder.start()?)
     };
-    let calls = |process: &Process| process.log().matches("is done with object-").count();
+    let calls = |process: &ChildProcess| process.log().matches("is done with object-").count();
     let first = busy()?;
     first.wait_for_log("is done with object-").await?;
     let begin = Instant::now();
@@ -309,12 +320,12 @@ async fn stopping_under_load_is_quick_and_loses_nothing() -> TestResult {
     let stopping = begin.elapsed();
     let second = busy()?;
     for number in 0..OBJECTS {
-        storm.is_handled(&format!("object-{number}")).await?;
+        fixture.is_handled(&format!("object-{number}")).await?;
     }
     second.terminate().await?;
     let (before, after) = (calls(&first), calls(&second));
-    let calls_told = format!("{before} of {OBJECTS} calls before, {after} after the restart");
-    print(&format!("stopped in {stopping:?}: {calls_told}"));
+    let counts = format!("{before} of {OBJECTS} calls before, {after} after the restart");
+    print(&format!("stopped in {stopping:?}: {counts}"));
     assert!(before < OBJECTS, "there was no load");
     assert_eq!(before + after, OBJECTS, "each handler was called once");
     assert!(stopping < Duration::from_secs(5), "{stopping:?}");

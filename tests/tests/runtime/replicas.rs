@@ -1,72 +1,75 @@
-//! Replicas of one operator with a lease, each behind a proxy of its own that keeps the time of its
-//! requests, so that it can be told afterwards who did what under which lease.
+//! Replicas of one operator with a lease, each behind a proxy of its own that records the time of its
+//! requests, so that a test can check which replica acted under which lease.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
+use kopf_tests::child_process::{ChildProcess, Ending, Signal};
 use kopf_tests::fault_proxy::ProxiedRequest;
-use kopf_tests::operator::{Ending, Operator, Signal};
-use kopf_tests::{Failure, FaultProxy, Objects, Sandbox, TestResult, eventually};
+use kopf_tests::{FaultProxy, Objects, Sandbox, TestFailure, TestResult, eventually};
 use kube::api::{DynamicObject, ListParams};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
-/// The terms that `replica-operator` has.
+/// The lease settings of `replica-operator`.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(2);
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
 
-/// What a busy machine adds between a moment and the note of it.
+/// The delay of a busy machine between an action and its log line.
 pub(crate) const NOISE: Duration = Duration::from_millis(250);
 
 /// Replicas that compete for one lease.
 pub(crate) struct Replicas {
     pub(crate) sandbox: Sandbox,
     pub(crate) widgets: Objects,
-    running: BTreeMap<String, Replica>,
-    gone: Vec<(String, Replica)>,
+    running: BTreeMap<String, ReplicaProcess>,
+    ended: Vec<(String, ReplicaProcess)>,
     started: usize,
     objects: usize,
     clocks: &'static [i64],
 }
 
-/// One process and the proxy that it talks through.
-pub(crate) struct Replica {
-    pub(crate) process: Operator,
+/// One process and its proxy.
+pub(crate) struct ReplicaProcess {
+    pub(crate) process: ChildProcess,
     pub(crate) proxy: FaultProxy,
-    /// When it went on after it was stopped.
-    thaws: Vec<Instant>,
+    /// The times at which it was resumed after SIGSTOP.
+    resumed_at: Vec<Instant>,
 }
 
-/// What a handler noted.
+/// A step that a handler logged.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Note {
+pub(crate) struct LoggedStep {
     pub(crate) what: String,
     pub(crate) object: String,
     pub(crate) at: Instant,
 }
 
-/// What came of all the work, for the documentation.
+/// The figures of a test, for the documentation.
 #[derive(Debug, Default)]
-pub(crate) struct Balance {
+pub(crate) struct LeaseReport {
     pub(crate) repeated: usize,
     pub(crate) writes: usize,
     pub(crate) latest_begin: Duration,
     pub(crate) latest_step: Duration,
     pub(crate) latest_write: Duration,
-    /// What was under way when a replica was stopped, and ended when it went on.
-    pub(crate) thawed: usize,
+    /// Steps that were in progress at SIGSTOP and ended after SIGCONT.
+    pub(crate) finished_after_resume: usize,
 }
 
 impl Replicas {
-    /// Three of them, with clocks that are wrong by so many seconds in turn.
-    pub(crate) async fn start(sandbox: Sandbox, clocks: &'static [i64]) -> Result<Self, Failure> {
+    /// Starts three replicas, whose clocks are wrong by these seconds in turn.
+    pub(crate) async fn start(
+        sandbox: Sandbox,
+        clocks: &'static [i64],
+    ) -> Result<Self, TestFailure> {
         let mut replicas = Self {
             widgets: sandbox.define("Widget").await?,
             sandbox,
             running: BTreeMap::new(),
-            gone: Vec::new(),
+            ended: Vec::new(),
             started: 0,
             objects: 0,
             clocks,
@@ -97,25 +100,25 @@ impl Replicas {
             .args(["--namespace", self.sandbox.namespace()])
             .args(["--lease-namespace", self.sandbox.namespace()])
             .start()?;
-        let replica = Replica {
+        let replica = ReplicaProcess {
             process,
             proxy,
-            thaws: Vec::new(),
+            resumed_at: Vec::new(),
         };
         self.running.insert(name, replica);
         Ok(())
     }
 
-    pub(crate) fn replica(&self, name: &str) -> &Replica {
+    pub(crate) fn replica(&self, name: &str) -> &ReplicaProcess {
         &self.running[name]
     }
 
-    /// Who holds the lease, once somebody does who runs.
-    pub(crate) async fn leader(&self) -> Result<String, Failure> {
+    /// Waits until a running replica holds the lease.
+    pub(crate) async fn leader(&self) -> Result<String, TestFailure> {
         self.leader_other_than("").await
     }
 
-    pub(crate) async fn leader_other_than(&self, old: &str) -> Result<String, Failure> {
+    pub(crate) async fn leader_other_than(&self, old: &str) -> Result<String, TestFailure> {
         let leases = self
             .sandbox
             .objects("coordination.k8s.io/v1", "Lease")
@@ -129,41 +132,41 @@ impl Replicas {
         .await
     }
 
-    /// How often a text is in the logs of those that run.
+    /// The number of occurrences of a text in the logs of running replicas.
     pub(crate) fn count(&self, text: &str) -> usize {
         let logs = self.running.values().map(|it| it.process.log());
         logs.map(|log| log.matches(text).count()).sum()
     }
 
     /// Ends a replica, gracefully or not.
-    pub(crate) async fn end(&mut self, name: &str, signal: Signal) -> Result<Ending, Failure> {
+    pub(crate) async fn end(&mut self, name: &str, signal: Signal) -> Result<Ending, TestFailure> {
         let replica = self
             .running
             .remove(name)
-            .ok_or_else(|| Failure::new(format!("{name} does not run")))?;
+            .ok_or_else(|| TestFailure::new(format!("{name} does not run")))?;
         replica.process.signal(signal)?;
         let ending = replica.process.wait().await?;
-        self.gone.push((name.to_owned(), replica));
+        self.ended.push((name.to_owned(), replica));
         Ok(ending)
     }
 
-    /// Lets a replica go on that was stopped.
-    pub(crate) fn thaw(&mut self, name: &str) -> TestResult {
+    /// Resumes a suspended replica.
+    pub(crate) fn resume(&mut self, name: &str) -> TestResult {
         let replica = self
             .running
             .get_mut(name)
-            .ok_or_else(|| Failure::new(format!("{name} does not run")))?;
-        replica.thaws.push(Instant::now());
+            .ok_or_else(|| TestFailure::new(format!("{name} does not run")))?;
+        replica.resumed_at.push(Instant::now());
         Ok(replica.process.signal(Signal::CONT)?)
     }
 
-    /// Makes objects whose handling takes 200 ms each, and more of them than are handled at once.
-    pub(crate) async fn load(&mut self, count: usize) -> TestResult {
+    /// Creates objects whose handler takes 200 ms each.
+    pub(crate) async fn create_objects(&mut self, count: usize) -> TestResult {
         for _ in 0..count {
             self.objects += 1;
             let name = format!("widget-{}", self.objects);
             let body = json!({"spec": {"steps": 20}});
-            eventually("the object is made", async || {
+            eventually("the object is created", async || {
                 match self.widgets.create(&name, body.clone()).await {
                     Ok(_) => Some(()),
                     Err(kube::Error::Api(status)) if status.is_already_exists() => Some(()),
@@ -176,11 +179,11 @@ impl Replicas {
     }
 
     /// Waits until a handler of this replica runs.
-    pub(crate) async fn busy(&self, name: &str) -> TestResult {
+    pub(crate) async fn wait_until_busy(&self, name: &str) -> TestResult {
         eventually("a handler runs", async || {
-            let notes = notes(&self.replica(name).process);
-            let begun = notes.iter().filter(|it| it.what == "BEGIN").count();
-            let ended = notes
+            let logged_steps = logged_steps(&self.replica(name).process);
+            let begun = logged_steps.iter().filter(|it| it.what == "BEGIN").count();
+            let ended = logged_steps
                 .iter()
                 .filter(|it| it.what == "FINISH" || it.what == "CUT");
             (begun > ended.count()).then_some(())
@@ -188,67 +191,71 @@ impl Replicas {
         .await
     }
 
-    /// Waits until nothing is left to do, and checks who did what under which lease.
-    pub(crate) async fn settle(&self) -> Result<Balance, Failure> {
+    /// Waits until all objects are handled, and checks that each step was made under a valid lease.
+    pub(crate) async fn wait_until_settled(&self) -> Result<LeaseReport, TestFailure> {
         eventually("all objects are handled", async || {
             let all = self.widgets.api().list(&ListParams::default()).await.ok()?;
             let handled = all.items.iter().filter(|it| is_handled(it)).count();
             (handled == self.objects && all.items.len() == self.objects).then_some(())
         })
         .await?;
-        let mut balance = Balance::default();
+        let mut report = LeaseReport::default();
         let mut finished: BTreeMap<String, usize> = BTreeMap::new();
         let all = self
             .running
             .iter()
-            .chain(self.gone.iter().map(|(name, it)| (name, it)));
+            .chain(self.ended.iter().map(|(name, it)| (name, it)));
         for (name, replica) in all {
             let requests = replica.proxy.requests();
-            let mut tenure = Tenure::of(&requests, &replica.thaws);
-            for note in notes(&replica.process) {
-                let late = tenure.lateness(note.at);
+            let mut history = LeaseHistory::of(&requests, &replica.resumed_at);
+            for note in logged_steps(&replica.process) {
+                let late = history.lateness(note.at);
                 match note.what.as_str() {
                     "FINISH" => *finished.entry(note.object).or_default() += 1,
                     "CUT" => {}
-                    _ if tenure.excuses(note.at) => {}
-                    "STEP" => balance.latest_step = balance.latest_step.max(late),
+                    _ if history.allows_after_resume(note.at) => {}
+                    "STEP" => report.latest_step = report.latest_step.max(late),
                     _ => {
                         assert!(
                             late <= NOISE,
                             "{name}: {note:?} is {late:?} after the lease"
                         );
-                        balance.latest_begin = balance.latest_begin.max(late);
+                        report.latest_begin = report.latest_begin.max(late);
                     }
                 }
             }
             for write in requests.iter().filter(|it| is_write(it)) {
-                let late = tenure.lateness(write.arrived);
-                if tenure.excuses(write.arrived) {
+                let late = history.lateness(write.arrived);
+                if history.allows_after_resume(write.arrived) {
                     continue;
                 }
                 assert!(
                     late <= NOISE,
                     "{name}: {write:?} is {late:?} after the lease"
                 );
-                // What was sent in time has to land before anybody else may begin.
-                let landed = tenure.lateness(write.answered);
+                // A write sent in time must end before another replica may start.
+                let ended = history.lateness(write.answered);
                 let margin = LEASE.saturating_sub(RENEW_DEADLINE);
-                assert!(landed <= margin, "{name}: {write:?} landed {landed:?} late");
-                balance.latest_write = balance.latest_write.max(late);
-                balance.writes += 1;
+                assert!(ended <= margin, "{name}: {write:?} ended {ended:?} late");
+                report.latest_write = report.latest_write.max(late);
+                report.writes += 1;
             }
-            balance.thawed += tenure.thawed;
+            report.finished_after_resume += history.finished_after_resume;
         }
-        balance.repeated = finished.values().filter(|count| **count > 1).count();
-        assert_eq!(finished.len(), self.objects, "every object was worked on");
-        Ok(balance)
+        report.repeated = finished.values().filter(|count| **count > 1).count();
+        assert_eq!(finished.len(), self.objects, "every object was handled");
+        Ok(report)
     }
 
-    /// The first note of this kind by a replica after a moment.
-    pub(crate) async fn first_begin(&self, name: &str, after: Instant) -> Result<Instant, Failure> {
+    /// Waits for the first start of a handler in a replica after a time.
+    pub(crate) async fn first_begin(
+        &self,
+        name: &str,
+        after: Instant,
+    ) -> Result<Instant, TestFailure> {
         eventually("the new leader begins", async || {
-            let notes = notes(&self.replica(name).process);
-            let mut begun = notes
+            let logged_steps = logged_steps(&self.replica(name).process);
+            let mut begun = logged_steps
                 .iter()
                 .filter(|it| it.what == "BEGIN" && it.at > after);
             begun.next().map(|it| it.at)
@@ -256,23 +263,27 @@ impl Replicas {
         .await
     }
 
-    /// Which replicas began work on these objects.
+    /// The replicas that called a handler.
     pub(crate) fn workers(&self) -> BTreeSet<&str> {
         let all = self
             .running
             .iter()
-            .chain(self.gone.iter().map(|(name, it)| (name, it)));
-        all.filter(|(_, it)| notes(&it.process).iter().any(|it| it.what == "BEGIN"))
-            .map(|(name, _)| name.as_str())
-            .collect()
+            .chain(self.ended.iter().map(|(name, it)| (name, it)));
+        all.filter(|(_, it)| {
+            logged_steps(&it.process)
+                .iter()
+                .any(|it| it.what == "BEGIN")
+        })
+        .map(|(name, _)| name.as_str())
+        .collect()
     }
 }
 
-impl Balance {
+impl LeaseReport {
     /// Prints the figures, which `--nocapture` shows.
     #[expect(clippy::print_stdout, reason = "figures for the documentation")]
     pub(crate) fn print(&self, title: &str, slowest: Duration) {
-        println!("after {title}: next leader at work within {slowest:?}, {self:?}");
+        println!("after {title}: next leader active within {slowest:?}, {self:?}");
     }
 }
 
@@ -290,24 +301,24 @@ fn is_write(request: &ProxiedRequest) -> bool {
     write && !request.uri.contains("/leases") && request.status.is_some_and(|it| it.is_success())
 }
 
-/// How long a replica could act, as far as its proxy knows.
-struct Tenure {
-    /// When it acquired or renewed its lease: an upper bound of when it asked for that.
+/// The times at which a replica held the lease, from the requests at its proxy.
+struct LeaseHistory {
+    /// The times of successful lease requests, as the proxy received them.
     granted: Vec<Instant>,
-    /// When it went on after a stop, and how much more may come from that.
-    thaws: Vec<(Instant, usize)>,
-    thawed: usize,
+    /// The times of SIGCONT, and the number of steps that may follow each.
+    resumed_at: Vec<(Instant, usize)>,
+    finished_after_resume: usize,
 }
 
-impl Tenure {
-    fn of(requests: &[ProxiedRequest], thaws: &[Instant]) -> Self {
+impl LeaseHistory {
+    fn of(requests: &[ProxiedRequest], resumed_at: &[Instant]) -> Self {
         let granted = |it: &&ProxiedRequest| {
-            let asks = it.method == Method::PATCH || it.method == Method::POST;
+            let is_write = it.method == Method::PATCH || it.method == Method::POST;
             let accepted = matches!(it.status, Some(StatusCode::OK | StatusCode::CREATED));
-            asks && it.uri.contains("/leases") && accepted
+            is_write && it.uri.contains("/leases") && accepted
         };
-        // A thread that is stopped between its look at the clock and the step itself makes that
-        // step when it goes on: no program can prevent that. The next step it must not make.
+        // A thread that is suspended between its check of the clock and the step makes that step
+        // when it resumes: no program can prevent that. It must not make the next step.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             granted: requests
@@ -315,12 +326,12 @@ impl Tenure {
                 .filter(granted)
                 .map(|it| it.arrived)
                 .collect(),
-            thaws: thaws.iter().map(|at| (*at, threads)).collect(),
-            thawed: 0,
+            resumed_at: resumed_at.iter().map(|at| (*at, threads)).collect(),
+            finished_after_resume: 0,
         }
     }
 
-    /// How long after the end of its time the replica did something.
+    /// The time by which an action exceeded the renew deadline.
     fn lateness(&self, at: Instant) -> Duration {
         let last = self.granted.iter().filter(|granted| **granted <= at).max();
         match last {
@@ -329,23 +340,25 @@ impl Tenure {
         }
     }
 
-    /// Whether something late is the rest of what was under way when the replica was stopped.
-    fn excuses(&mut self, at: Instant) -> bool {
+    /// Whether a late action was in progress when the replica was suspended.
+    fn allows_after_resume(&mut self, at: Instant) -> bool {
         if self.lateness(at) <= NOISE {
             return false;
         }
-        let thaw = self.thaws.iter_mut().find(|(thaw, left)| {
-            *left > 0 && at >= *thaw && at.saturating_duration_since(*thaw) <= NOISE
+        let resume = self.resumed_at.iter_mut().find(|(resume, left)| {
+            *left > 0 && at >= *resume && at.saturating_duration_since(*resume) <= NOISE
         });
-        let Some((_, left)) = thaw else { return false };
+        let Some((_, left)) = resume else {
+            return false;
+        };
         *left -= 1;
-        self.thawed += 1;
+        self.finished_after_resume += 1;
         true
     }
 }
 
-/// What the handlers of a process noted so far.
-pub(crate) fn notes(process: &Operator) -> Vec<Note> {
+/// The steps that the handlers of a process logged so far.
+pub(crate) fn logged_steps(process: &ChildProcess) -> Vec<LoggedStep> {
     let (here, there) = (Instant::now(), clock_gettime(ClockId::Monotonic));
     let there = Duration::new(
         there.tv_sec.unsigned_abs(),
@@ -358,7 +371,7 @@ pub(crate) fn notes(process: &Operator) -> Vec<Note> {
         let (seconds, nanos) = words.next()?.split_once('.')?;
         let at = Duration::new(seconds.parse().ok()?, nanos.parse().ok()?);
         let at = here.checked_sub(there.checked_sub(at)?)?;
-        Some(Note { what, object, at })
+        Some(LoggedStep { what, object, at })
     };
     log.lines().filter_map(note).collect()
 }

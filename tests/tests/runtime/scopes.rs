@@ -1,30 +1,33 @@
-//! Which namespaces are served: patterns, followed as namespaces come and go.
+//! Served namespaces: patterns that apply to namespaces as they are created and deleted.
 
 use k8s_openapi::api::core::v1::Namespace;
 use kopf_runtime::{EventHandler, Namespaces, Operator, ResourceHandlers, WebhookHandler};
-use kopf_tests::{Failure, Peering, TestResult, eventually, try_eventually};
+use kopf_tests::{PeeringObject, TestFailure, TestResult, eventually, try_eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::admission::hall::{Gate, Hall, refusal};
-use crate::bench::Bench;
+use crate::admission::fixture::{ReviewRecorder, WebhookFixture, rejection};
+use crate::fixture::HandlerFixture;
 
-/// Namespaces beside that of the sandbox, whose names begin with it.
-struct Neighbours<'a> {
-    bench: &'a Bench,
+/// Namespaces whose names begin with that of the sandbox.
+struct SiblingNamespaces<'a> {
+    fixture: &'a HandlerFixture,
     namespaces: Api<Namespace>,
 }
 
-impl<'a> Neighbours<'a> {
-    fn of(bench: &'a Bench) -> Self {
-        let namespaces = Api::all(bench.sandbox.client());
-        Self { bench, namespaces }
+impl<'a> SiblingNamespaces<'a> {
+    fn of(fixture: &'a HandlerFixture) -> Self {
+        let namespaces = Api::all(fixture.sandbox.client());
+        Self {
+            fixture,
+            namespaces,
+        }
     }
 
     fn name(&self, suffix: &str) -> String {
-        format!("{}-{suffix}", self.bench.sandbox.namespace())
+        format!("{}-{suffix}", self.fixture.sandbox.namespace())
     }
 
     async fn create(&self, suffix: &str) -> TestResult {
@@ -44,13 +47,13 @@ impl<'a> Neighbours<'a> {
     }
 
     fn objects(&self, suffix: &str) -> Api<DynamicObject> {
-        let client = self.bench.sandbox.client();
-        let resource = self.bench.objects.resource();
+        let client = self.fixture.sandbox.client();
+        let resource = self.fixture.objects.resource();
         Api::namespaced_with(client, &self.name(suffix), resource)
     }
 
-    async fn put(&self, suffix: &str, name: &str, size: u32) -> Result<(), Failure> {
-        let mut object = DynamicObject::new(name, self.bench.objects.resource());
+    async fn create_object(&self, suffix: &str, name: &str, size: u32) -> Result<(), TestFailure> {
+        let mut object = DynamicObject::new(name, self.fixture.objects.resource());
         object.data = json!({"spec": {"size": size}});
         let objects = self.objects(suffix);
         objects.create(&PostParams::default(), &object).await?;
@@ -58,20 +61,20 @@ impl<'a> Neighbours<'a> {
     }
 }
 
-fn spy(bench: &Bench) -> ResourceHandlers {
-    bench
+fn spy(fixture: &HandlerFixture) -> ResourceHandlers {
+    fixture
         .resource()
-        .event(EventHandler::new("spy"), |stage, cx| {
+        .event(EventHandler::new("spy"), |scripts, cx| {
             Box::pin(async move {
-                stage.see(cx.name(), cx.event_type(), cx.raw());
+                scripts.report_event(cx.name(), cx.event_type(), cx.raw());
                 Ok(())
             })
         })
         .build()
 }
 
-/// The stream may have begun before the object was there, or after.
-fn assert_came(seen: &str, name: &str, size: u32) {
+/// The watch may have started before or after the object was created.
+fn assert_reported(seen: &str, name: &str, size: u32) {
     let ways = [
         format!("{name} LISTED {size}"),
         format!("{name} ADDED {size}"),
@@ -80,58 +83,64 @@ fn assert_came(seen: &str, name: &str, size: u32) {
 }
 
 #[tokio::test]
-async fn namespaces_are_followed_as_they_come_and_go() -> TestResult {
-    let mut bench = Bench::new("glob").await?;
-    let identity = bench.identity();
-    let own = bench.sandbox.namespace().to_owned();
+async fn namespaces_that_match_are_watched_as_they_are_created_and_deleted() -> TestResult {
+    let mut fixture = HandlerFixture::new("glob").await?;
+    let identity = fixture.new_user();
+    let own = fixture.sandbox.namespace().to_owned();
     let pattern = format!("{own}-*,!*-hidden,*-not-hidden");
-    let operator = Operator::new("bench")
-        .resource(spy(&bench))
+    let operator = Operator::new("fixture")
+        .resource(spy(&fixture))
         .namespaces(Namespaces::matching([pattern]));
     {
-        let neighbours = Neighbours::of(&bench);
+        let siblings = SiblingNamespaces::of(&fixture);
         for suffix in ["early", "hidden", "not-hidden"] {
-            neighbours.create(suffix).await?;
+            siblings.create(suffix).await?;
         }
-        neighbours.put("early", "early", 1).await?;
-        neighbours.put("hidden", "hidden", 2).await?;
+        siblings.create_object("early", "early", 1).await?;
+        siblings.create_object("hidden", "hidden", 2).await?;
     }
-    bench.create("outside", 3).await?;
+    fixture.create("outside", 3).await?;
 
-    let operator = bench.start_as(identity, operator).await?;
-    assert_eq!(bench.seen().await, "early LISTED 1");
-    Neighbours::of(&bench).put("not-hidden", "again", 4).await?;
-    assert_came(&bench.seen().await, "again", 4);
+    let operator = fixture.start_as(identity, operator).await?;
+    assert_eq!(fixture.next_report().await, "early LISTED 1");
+    SiblingNamespaces::of(&fixture)
+        .create_object("not-hidden", "again", 4)
+        .await?;
+    assert_reported(&fixture.next_report().await, "again", 4);
 
-    Neighbours::of(&bench).create("late").await?;
-    Neighbours::of(&bench).put("late", "late", 5).await?;
-    assert_came(&bench.seen().await, "late", 5);
+    SiblingNamespaces::of(&fixture).create("late").await?;
+    SiblingNamespaces::of(&fixture)
+        .create_object("late", "late", 5)
+        .await?;
+    assert_reported(&fixture.next_report().await, "late", 5);
 
-    Neighbours::of(&bench).remove("late").await?;
-    assert_eq!(bench.seen().await, "late DELETED 5");
-    let late = Neighbours::of(&bench).name("late");
+    SiblingNamespaces::of(&fixture).remove("late").await?;
+    assert_eq!(fixture.next_report().await, "late DELETED 5");
+    let late = SiblingNamespaces::of(&fixture).name("late");
     try_eventually("the namespace is gone", async || {
-        let namespaces: Api<Namespace> = Api::all(bench.sandbox.client());
+        let namespaces: Api<Namespace> = Api::all(fixture.sandbox.client());
         Ok(namespaces.get_opt(&late).await?.is_none().then_some(()))
     })
     .await?;
-    Neighbours::of(&bench).create("late").await?;
-    Neighbours::of(&bench).put("late", "namesake", 6).await?;
-    assert_came(&bench.seen().await, "namesake", 6);
+    SiblingNamespaces::of(&fixture).create("late").await?;
+    SiblingNamespaces::of(&fixture)
+        .create_object("late", "namesake", 6)
+        .await?;
+    assert_reported(&fixture.next_report().await, "namesake", 6);
 
     operator.stop().await?;
-    let neighbours = Neighbours::of(&bench);
+    let siblings = SiblingNamespaces::of(&fixture);
     for suffix in ["early", "hidden", "not-hidden", "late"] {
-        neighbours.remove(suffix).await?;
+        siblings.remove(suffix).await?;
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn without_the_permission_to_list_namespaces_names_are_served() -> TestResult {
-    let mut bench = Bench::new("blind").await?;
-    let user = bench.sandbox.user("blind");
-    bench
+async fn literal_namespaces_are_served_without_permission_to_list_namespaces() -> TestResult {
+    let mut fixture = HandlerFixture::new("blind").await?;
+    let user = fixture.sandbox.user("blind");
+    fixture
         .sandbox
         .apply(&format!(
             "apiVersion: rbac.authorization.k8s.io/v1
@@ -148,27 +157,27 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
             user.name()
         ))
         .await?;
-    bench.create("one", 1).await?;
-    let own = bench.sandbox.namespace().to_owned();
-    let operator = Operator::new("bench")
-        .resource(spy(&bench))
+    fixture.create("one", 1).await?;
+    let own = fixture.sandbox.namespace().to_owned();
+    let operator = Operator::new("fixture")
+        .resource(spy(&fixture))
         .namespaces(Namespaces::matching([own, "everything-*".to_owned()]));
-    let operator = bench.start_as(user, operator).await?;
-    assert_eq!(bench.seen().await, "one LISTED 1");
+    let operator = fixture.start_as(user, operator).await?;
+    assert_eq!(fixture.next_report().await, "one LISTED 1");
     operator.stop().await
 }
 
 /// The peering `default` of a namespace.
-struct Meeting {
+struct NamespacePeering {
     api: Api<DynamicObject>,
 }
 
-impl Meeting {
-    fn new(bench: &Bench, namespace: &str) -> Self {
+impl NamespacePeering {
+    fn new(fixture: &HandlerFixture, namespace: &str) -> Self {
         let kind = GroupVersionKind::gvk("kopf.dev", "v1", "KopfPeering");
         let kind = ApiResource::from_gvk(&kind);
         Self {
-            api: Api::namespaced_with(bench.sandbox.client(), namespace, &kind),
+            api: Api::namespaced_with(fixture.sandbox.client(), namespace, &kind),
         }
     }
 
@@ -189,53 +198,57 @@ impl Meeting {
 }
 
 #[tokio::test]
-async fn peerings_of_all_namespaces_that_match_count_as_these_come() -> TestResult {
-    let mut bench = Bench::new("glob-peers").await?;
-    let identity = bench.identity();
-    let outside = Peering::create(&bench.sandbox, "default").await?;
-    let pattern = format!("{}-*", bench.sandbox.namespace());
-    let operator = Operator::new("bench")
+async fn peerings_of_all_matching_namespaces_are_used_also_of_new_ones() -> TestResult {
+    let mut fixture = HandlerFixture::new("glob-peers").await?;
+    let identity = fixture.new_user();
+    let outside = PeeringObject::create(&fixture.sandbox, "default").await?;
+    let pattern = format!("{}-*", fixture.sandbox.namespace());
+    let operator = Operator::new("fixture")
         .identity("me")
-        .resource(spy(&bench))
+        .resource(spy(&fixture))
         .namespaces(Namespaces::matching([pattern]));
     let (early, late) = {
-        let neighbours = Neighbours::of(&bench);
-        neighbours.create("early").await?;
-        let early = neighbours.name("early");
+        let siblings = SiblingNamespaces::of(&fixture);
+        siblings.create("early").await?;
+        let early = siblings.name("early");
         outside.create_beside(&early).await?;
-        (early, neighbours.name("late"))
+        (early, siblings.name("late"))
     };
-    let operator = bench.start_as(identity, operator).await?;
-    let first = Meeting::new(&bench, &early);
+    let operator = fixture.start_as(identity, operator).await?;
+    let first = NamespacePeering::new(&fixture, &early);
     first.wait_for("me").await?;
-    Neighbours::of(&bench).put("early", "one", 1).await?;
-    assert_came(&bench.seen().await, "one", 1);
+    SiblingNamespaces::of(&fixture)
+        .create_object("early", "one", 1)
+        .await?;
+    assert_reported(&fixture.next_report().await, "one", 1);
 
-    Neighbours::of(&bench).create("late").await?;
+    SiblingNamespaces::of(&fixture).create("late").await?;
     outside.create_beside(&late).await?;
-    let second = Meeting::new(&bench, &late);
+    let second = NamespacePeering::new(&fixture, &late);
     second.wait_for("me").await?;
-    let ahead = json!({"someone": {
+    let peer = json!({"someone": {
         "priority": 100, "lifetime": 600, "lastseen": jiff::Timestamp::now().to_string(),
     }});
-    // Whoever goes ahead in one namespace goes ahead in all; who is elsewhere does not count.
-    outside.write(ahead.clone()).await?;
-    Neighbours::of(&bench).put("early", "two", 2).await?;
-    assert_came(&bench.seen().await, "two", 2);
-    second.write(ahead).await?;
-    let unseen = eventually("the operator pauses", async || {
+    // A higher priority in one served namespace pauses the operator in all; others do not count.
+    outside.write(peer.clone()).await?;
+    SiblingNamespaces::of(&fixture)
+        .create_object("early", "two", 2)
+        .await?;
+    assert_reported(&fixture.next_report().await, "two", 2);
+    second.write(peer).await?;
+    let missed = eventually("the operator pauses", async || {
         let probe = format!("probe-{}", fastrand::u32(..));
-        let neighbours = Neighbours::of(&bench);
-        neighbours.put("early", &probe, 0).await.ok()?;
-        let paused = bench
-            .seen_within(std::time::Duration::from_secs(2))
+        let siblings = SiblingNamespaces::of(&fixture);
+        siblings.create_object("early", &probe, 0).await.ok()?;
+        let paused = fixture
+            .next_report_within(std::time::Duration::from_secs(2))
             .await
             .is_none();
         paused.then_some(probe)
     })
     .await?;
     second.write(json!({"someone": null})).await?;
-    while !bench.seen().await.starts_with(&unseen) {}
+    while !fixture.next_report().await.starts_with(&missed) {}
 
     let records = outside.records().await?;
     assert_eq!(
@@ -245,27 +258,27 @@ async fn peerings_of_all_namespaces_that_match_count_as_these_come() -> TestResu
     );
     operator.stop().await?;
     let left = first.api.get("default").await?;
-    assert!(left.data["status"]["me"].is_null(), "it has left");
-    let neighbours = Neighbours::of(&bench);
+    assert!(left.data["status"]["me"].is_null(), "its record is removed");
+    let siblings = SiblingNamespaces::of(&fixture);
     for suffix in ["early", "late"] {
-        neighbours.remove(suffix).await?;
+        siblings.remove(suffix).await?;
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn webhooks_are_asked_in_namespaces_that_match_also_in_those_that_come_later() -> TestResult {
-    let hall = Hall::new("glob-hooks").await?;
-    let namespaces: Api<Namespace> = Api::all(hall.sandbox.client());
-    let name = |suffix: &str| format!("{}-{suffix}", hall.sandbox.namespace());
+async fn webhooks_are_called_in_matching_namespaces_also_in_new_ones() -> TestResult {
+    let webhooks = WebhookFixture::new("glob-hooks").await?;
+    let namespaces: Api<Namespace> = Api::all(webhooks.sandbox.client());
+    let name = |suffix: &str| format!("{}-{suffix}", webhooks.sandbox.namespace());
     let create = async |suffix: &str| -> TestResult {
         let body = serde_json::from_value(json!({"metadata": {"name": name(suffix)}}))?;
         namespaces.create(&PostParams::default(), &body).await?;
         Ok(())
     };
-    let put = async |suffix: &str, widget: &str| {
-        let resource = hall.widgets.resource();
-        let client = hall.sandbox.client();
+    let create_object = async |suffix: &str, widget: &str| {
+        let resource = webhooks.widgets.resource();
+        let client = webhooks.sandbox.client();
         let widgets: Api<DynamicObject> = Api::namespaced_with(client, &name(suffix), resource);
         let mut object = DynamicObject::new(widget, resource);
         object.data = json!({"spec": {"deny": "no"}});
@@ -273,37 +286,39 @@ async fn webhooks_are_asked_in_namespaces_that_match_also_in_those_that_come_lat
     };
     create("early").await?;
     create("early-pr-1").await?;
-    let resource = hall
-        .resource()
-        .validate(WebhookHandler::new("check"), |gate: &Gate, cx| {
-            Box::pin(gate.check(cx))
-        });
-    let operator = Operator::new("hall")
+    let resource = webhooks.resource().validate(
+        WebhookHandler::new("check"),
+        |recorder: &ReviewRecorder, cx| Box::pin(recorder.check(cx)),
+    );
+    let operator = Operator::new("webhooks")
         .resource(resource.build())
         .namespaces(Namespaces::matching([format!("{},!*-pr-*", name("*"))]))
-        .webhooks(hall.local());
+        .webhooks(webhooks.local_server());
     let (stop, stopped) = oneshot::channel::<()>();
-    let running = tokio::spawn(operator.run(hall.sandbox.client(), async {
+    let running = tokio::spawn(operator.run(webhooks.sandbox.client(), async {
         let _ = stopped.await;
     }));
-    eventually("the webhook is asked", async || {
-        put("early", &format!("probe-{}", fastrand::u32(..)))
+    eventually("the API server calls the webhook", async || {
+        create_object("early", &format!("probe-{}", fastrand::u32(..)))
             .await
             .err()
     })
     .await?;
     create("late").await?;
     for suffix in ["early", "late"] {
-        let refused = refusal(put(suffix, suffix).await);
+        let refused = rejection(create_object(suffix, suffix).await);
         assert!(
             refused.message.ends_with("denied the request: no"),
             "{refused:?}"
         );
     }
-    put("early-pr-1", "excluded").await?;
+    create_object("early-pr-1", "excluded").await?;
     let elsewhere = json!({"spec": {"deny": "no"}});
-    hall.widgets.create("outside", elsewhere).await?;
-    assert!(hall.gate.of("excluded").is_empty() && hall.gate.of("outside").is_empty());
+    webhooks.widgets.create("outside", elsewhere).await?;
+    assert!(
+        webhooks.recorder.reviews_of("excluded").is_empty()
+            && webhooks.recorder.reviews_of("outside").is_empty()
+    );
     drop(stop);
     running.await.expect("the operator does not panic")?;
     for suffix in ["early", "early-pr-1", "late"] {

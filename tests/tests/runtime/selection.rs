@@ -1,4 +1,4 @@
-//! Kinds that are selected rather than named: by what they are, as they come and go.
+//! Selectors of kinds: by category, group, name, and as kinds are defined and undefined.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use kopf_runtime::{
     RunningOperator, Selector, TextTest, TimerHandler, WebhookHandler,
 };
 use kopf_tests::audit::AuditedRequest;
-use kopf_tests::{Failure, Objects, TestResult, try_eventually};
+use kopf_tests::{Objects, TestFailure, TestResult, try_eventually};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, LAST_HANDLED, Stage};
+use crate::fixture::{HandlerFixture, HandlerScripts, LAST_HANDLED};
 
 /// Defines a kind with names and categories of its own, in the group of the sandbox or below it.
-struct Definition<'a> {
+struct KindDefinition<'a> {
     kind: &'a str,
     below: &'a str,
     short_name: &'a str,
     category: &'a str,
 }
 
-impl Definition<'_> {
-    async fn apply(&self, bench: &Bench) -> Result<Objects, Failure> {
+impl KindDefinition<'_> {
+    async fn apply(&self, fixture: &HandlerFixture) -> Result<Objects, TestFailure> {
         let Self {
             kind,
             below,
@@ -35,8 +35,8 @@ impl Definition<'_> {
             category,
         } = self;
         let singular = kind.to_lowercase();
-        let group = format!("{below}{}", bench.sandbox.group());
-        bench
+        let group = format!("{below}{}", fixture.sandbox.group());
+        fixture
             .sandbox
             .apply(&format!(
                 "
@@ -62,96 +62,118 @@ spec:
 "
             ))
             .await?;
-        bench.sandbox.objects(&format!("{group}/v1"), kind).await
+        fixture.sandbox.objects(&format!("{group}/v1"), kind).await
     }
 }
 
-async fn define(bench: &Bench, kind: &str, category: &str) -> Result<Objects, Failure> {
-    let definition = Definition {
+async fn define(
+    fixture: &HandlerFixture,
+    kind: &str,
+    category: &str,
+) -> Result<Objects, TestFailure> {
+    let definition = KindDefinition {
         kind,
         below: "",
         short_name: &kind.to_lowercase()[..2],
         category,
     };
-    definition.apply(bench).await
+    definition.apply(fixture).await
 }
 
-async fn definitions(bench: &Bench) -> Result<Api<DynamicObject>, Failure> {
-    let definitions = bench
+async fn definitions(fixture: &HandlerFixture) -> Result<Api<DynamicObject>, TestFailure> {
+    let definitions = fixture
         .sandbox
         .objects("apiextensions.k8s.io/v1", "CustomResourceDefinition");
     Ok(definitions.await?.api().clone())
 }
 
-async fn undefine(bench: &Bench, plural: &str) -> TestResult {
-    let name = format!("{plural}.{}", bench.sandbox.group());
-    let definitions = definitions(bench).await?;
+async fn undefine(fixture: &HandlerFixture, plural: &str) -> TestResult {
+    let name = format!("{plural}.{}", fixture.sandbox.group());
+    let definitions = definitions(fixture).await?;
     definitions.delete(&name, &DeleteParams::default()).await?;
     Ok(())
 }
 
-/// Tells of each event what and whose it is.
-fn spying(bench: &Bench, selector: Selector, handler: EventHandler) -> ResourceHandlers {
-    Resource::<DynamicObject, Stage>::selected(selector, &bench.stage)
-        .event(handler, |stage, cx| {
+/// An event handler that reports each watch event with the kind of its object.
+fn reporting(
+    fixture: &HandlerFixture,
+    selector: Selector,
+    handler: EventHandler,
+) -> ResourceHandlers {
+    Resource::<DynamicObject, HandlerScripts>::selected(selector, &fixture.scripts)
+        .event(handler, |scripts, cx| {
             Box::pin(async move {
                 let (plural, kind) = (&cx.resource().plural, &cx.object().types);
                 let kind = kind.as_ref().map_or("no kind", |types| &types.kind);
-                stage.tell(format!("{} {kind} {plural} {}", cx.event_type(), cx.name()));
+                scripts.report(format!("{} {kind} {plural} {}", cx.event_type(), cx.name()));
                 Ok(())
             })
         })
         .build()
 }
 
-fn here(bench: &Bench, operator: Operator) -> Operator {
-    operator.namespaces(Namespaces::Only(vec![bench.sandbox.namespace().to_owned()]))
+fn in_sandbox(fixture: &HandlerFixture, operator: Operator) -> Operator {
+    operator.namespaces(Namespaces::Only(vec![
+        fixture.sandbox.namespace().to_owned(),
+    ]))
 }
 
-async fn ready(bench: &Bench, resource: ResourceHandlers) -> Result<RunningOperator, Failure> {
-    let operator = here(bench, Operator::new("selecting").resource(resource));
-    let running = operator.spawn(bench.sandbox.client());
+async fn ready(
+    fixture: &HandlerFixture,
+    resource: ResourceHandlers,
+) -> Result<RunningOperator, TestFailure> {
+    let operator = in_sandbox(fixture, Operator::new("selecting").resource(resource));
+    let running = operator.spawn(fixture.sandbox.client());
     running.ready().await?;
     Ok(running)
 }
 
 #[tokio::test]
-async fn the_kinds_of_a_category_are_served_as_they_come_and_go() -> TestResult {
-    let mut bench = Bench::new("category").await?;
-    let category = bench.sandbox.namespace().to_owned();
-    let dolls = define(&bench, "Doll", &category).await?;
+async fn the_kinds_of_a_category_are_watched_as_they_are_defined_and_undefined() -> TestResult {
+    let mut fixture = HandlerFixture::new("category").await?;
+    let category = fixture.sandbox.namespace().to_owned();
+    let dolls = define(&fixture, "Doll", &category).await?;
     dolls.create("ann", json!({"spec": {}})).await?;
     let selector = Selector::category(&category);
-    let operator = ready(&bench, spying(&bench, selector, EventHandler::new("spy"))).await?;
-    assert_eq!(bench.seen().await, "LISTED Doll dolls ann");
+    let operator = ready(
+        &fixture,
+        reporting(&fixture, selector, EventHandler::new("spy")),
+    )
+    .await?;
+    assert_eq!(fixture.next_report().await, "LISTED Doll dolls ann");
 
-    let kites = define(&bench, "Kite", &category).await?;
+    let kites = define(&fixture, "Kite", &category).await?;
     kites.create("red", json!({"spec": {}})).await?;
-    let seen = bench.seen().await;
+    let seen = fixture.next_report().await;
     let new = ["LISTED Kite kites red", "ADDED Kite kites red"];
     assert!(new.contains(&&*seen), "{seen}");
-    let others = define(&bench, "Other", "elsewhere").await?;
+    let others = define(&fixture, "Other", "elsewhere").await?;
     others.create("unseen", json!({"spec": {}})).await?;
 
-    undefine(&bench, "dolls").await?;
-    assert_eq!(bench.seen().await, "DELETED Doll dolls ann");
+    undefine(&fixture, "dolls").await?;
+    assert_eq!(fixture.next_report().await, "DELETED Doll dolls ann");
     kites.delete("red").await?;
-    assert_eq!(bench.seen().await, "DELETED Kite kites red");
+    assert_eq!(fixture.next_report().await, "DELETED Kite kites red");
     operator.stop().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_kind_that_leaves_the_category_is_let_go_and_returns() -> TestResult {
-    let mut bench = Bench::new("leaves").await?;
-    let category = bench.sandbox.namespace().to_owned();
-    let dolls = define(&bench, "Doll", &category).await?;
+async fn a_kind_is_unwatched_when_it_leaves_the_category_and_watched_when_it_returns() -> TestResult
+{
+    let mut fixture = HandlerFixture::new("leaves").await?;
+    let category = fixture.sandbox.namespace().to_owned();
+    let dolls = define(&fixture, "Doll", &category).await?;
     dolls.create("ann", json!({"spec": {}})).await?;
     let selector = Selector::category(&category);
-    let operator = ready(&bench, spying(&bench, selector, EventHandler::new("spy"))).await?;
-    assert_eq!(bench.seen().await, "LISTED Doll dolls ann");
-    let definitions = definitions(&bench).await?;
-    let name = format!("dolls.{}", bench.sandbox.group());
+    let operator = ready(
+        &fixture,
+        reporting(&fixture, selector, EventHandler::new("spy")),
+    )
+    .await?;
+    assert_eq!(fixture.next_report().await, "LISTED Doll dolls ann");
+    let definitions = definitions(&fixture).await?;
+    let name = format!("dolls.{}", fixture.sandbox.group());
     let set = async |categories: &[&str]| {
         let patch = json!({"spec": {"names": {"categories": categories}}});
         let params = PatchParams::default();
@@ -160,36 +182,38 @@ async fn a_kind_that_leaves_the_category_is_let_go_and_returns() -> TestResult {
             .await
     };
     set(&[]).await?;
-    assert_eq!(bench.seen().await, "DELETED Doll dolls ann");
+    assert_eq!(fixture.next_report().await, "DELETED Doll dolls ann");
     set(&[&category]).await?;
-    assert_eq!(bench.seen().await, "LISTED Doll dolls ann");
+    assert_eq!(fixture.next_report().await, "LISTED Doll dolls ann");
     operator.stop().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_resource_is_found_by_its_short_name_and_described() -> TestResult {
-    let mut bench = Bench::new("short").await?;
-    let short_name = format!("d{}", &bench.sandbox.namespace()[6..]);
-    let definition = Definition {
+async fn a_kind_is_selected_by_its_short_name_and_handlers_get_its_discovery_data() -> TestResult {
+    let mut fixture = HandlerFixture::new("short").await?;
+    let short_name = format!("d{}", &fixture.sandbox.namespace()[6..]);
+    let definition = KindDefinition {
         kind: "Doll",
         below: "",
         short_name: &short_name,
         category: "toys",
     };
-    let dolls = definition.apply(&bench).await?;
-    let selected =
-        Resource::<DynamicObject, Stage>::selected(Selector::short_name(&short_name), &bench.stage)
-            .event(EventHandler::new("spy"), |stage, cx| {
-                Box::pin(async move {
-                    stage.tell(format!("{:?}", cx.resource()));
-                    Ok(())
-                })
-            })
-            .build();
-    let operator = ready(&bench, selected).await?;
+    let dolls = definition.apply(&fixture).await?;
+    let selected = Resource::<DynamicObject, HandlerScripts>::selected(
+        Selector::short_name(&short_name),
+        &fixture.scripts,
+    )
+    .event(EventHandler::new("spy"), |scripts, cx| {
+        Box::pin(async move {
+            scripts.report(format!("{:?}", cx.resource()));
+            Ok(())
+        })
+    })
+    .build();
+    let operator = ready(&fixture, selected).await?;
     dolls.create("ann", json!({"spec": {}})).await?;
-    let seen = bench.seen().await;
+    let seen = fixture.next_report().await;
     let set = |words: &[&str]| -> BTreeSet<String> { words.iter().map(|&it| it.into()).collect() };
     let verbs = [
         "create",
@@ -202,7 +226,7 @@ async fn a_resource_is_found_by_its_short_name_and_described() -> TestResult {
         "watch",
     ];
     let expected = kopf_runtime::DiscoveredResource {
-        group: bench.sandbox.group().to_owned(),
+        group: fixture.sandbox.group().to_owned(),
         version: "v1".to_owned(),
         kind: "Doll".to_owned(),
         plural: "dolls".to_owned(),
@@ -220,77 +244,84 @@ async fn a_resource_is_found_by_its_short_name_and_described() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_declared_kind_is_described_as_well() -> TestResult {
-    let mut bench = Bench::new("described").await?;
-    let resource = bench.resource();
+async fn handlers_of_a_declared_kind_get_its_discovery_data() -> TestResult {
+    let mut fixture = HandlerFixture::new("described").await?;
+    let resource = fixture.resource();
     let resource = resource.change(
         ChangeHandler::new("create_fn", On::create()),
-        |stage, cx| {
+        |scripts, cx| {
             Box::pin(async move {
                 let resource = cx.resource();
                 let (verbs, singular) = (resource.verbs.len(), &resource.singular);
-                stage.tell(format!("{singular} {verbs} {}", resource.preferred));
+                scripts.report(format!("{singular} {verbs} {}", resource.preferred));
                 Ok(())
             })
         },
     );
     let resource = resource.timer(
         TimerHandler::every("tick", Duration::from_secs(3600)),
-        |stage, cx| {
+        |scripts, cx| {
             Box::pin(async move {
-                stage.tell(format!("ticks for {}", cx.resource().singular));
+                scripts.report(format!("ticks for {}", cx.resource().singular));
                 Ok(())
             })
         },
     );
-    let operator = bench.start(resource.build()).await?;
-    bench.create("one", 1).await?;
-    let mut seen = [bench.seen().await, bench.seen().await];
+    let operator = fixture.start(resource.build()).await?;
+    fixture.create("one", 1).await?;
+    let mut seen = [fixture.next_report().await, fixture.next_report().await];
     seen.sort();
     assert_eq!(seen, ["ticks for widget", "widget 8 true"]);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn everything_is_seen_but_events_where_labels_match() -> TestResult {
-    let mut bench = Bench::new("all-kinds").await?;
+async fn selecting_everything_watches_all_kinds_but_events() -> TestResult {
+    let mut fixture = HandlerFixture::new("all-kinds").await?;
     let label = json!({"metadata": {"labels": {"only-this": "yes"}}});
     let handler = EventHandler::new("spy").label("only-this", TextTest::Present);
-    let operator = ready(&bench, spying(&bench, Selector::everything(), handler)).await?;
+    let operator = ready(
+        &fixture,
+        reporting(&fixture, Selector::everything(), handler),
+    )
+    .await?;
     let event = json!({
         "metadata": label["metadata"],
-        "involvedObject": {"namespace": bench.sandbox.namespace(), "name": "one", "kind": "Widget"},
+        "involvedObject": {"namespace": fixture.sandbox.namespace(), "name": "one", "kind": "Widget"},
     });
-    let events = bench.sandbox.objects("v1", "Event").await?;
+    let events = fixture.sandbox.objects("v1", "Event").await?;
     events.create("never", event).await?;
-    let maps = bench.sandbox.objects("v1", "ConfigMap").await?;
+    let maps = fixture.sandbox.objects("v1", "ConfigMap").await?;
     maps.create("map", label.clone()).await?;
-    assert_eq!(bench.seen().await, "ADDED ConfigMap configmaps map");
-    let accounts = bench.sandbox.objects("v1", "ServiceAccount").await?;
+    assert_eq!(
+        fixture.next_report().await,
+        "ADDED ConfigMap configmaps map"
+    );
+    let accounts = fixture.sandbox.objects("v1", "ServiceAccount").await?;
     accounts.create("account", label.clone()).await?;
     assert_eq!(
-        bench.seen().await,
+        fixture.next_report().await,
         "ADDED ServiceAccount serviceaccounts account"
     );
-    bench.objects.create("one", label).await?;
-    assert_eq!(bench.seen().await, "ADDED Widget widgets one");
+    fixture.objects.create("one", label).await?;
+    assert_eq!(fixture.next_report().await, "ADDED Widget widgets one");
     operator.stop().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn ambiguity_and_absence_are_reported_until_they_end() -> TestResult {
-    let mut bench = Bench::new("ambiguous").await?;
-    let kind = format!("Doll{}", &bench.sandbox.namespace()[10..]);
-    let twin = |below| Definition {
+async fn an_ambiguous_or_missing_selection_is_reported_until_resolved() -> TestResult {
+    let mut fixture = HandlerFixture::new("ambiguous").await?;
+    let kind = format!("Doll{}", &fixture.sandbox.namespace()[10..]);
+    let twin = |below| KindDefinition {
         kind: &kind,
         below,
         short_name: "dl",
         category: "toys",
     };
-    let selected = spying(&bench, Selector::kind(&kind), EventHandler::new("spy"));
-    let operator = here(&bench, Operator::new("selecting").resource(selected));
-    let operator = operator.spawn(bench.sandbox.client());
+    let selected = reporting(&fixture, Selector::kind(&kind), EventHandler::new("spy"));
+    let operator = in_sandbox(&fixture, Operator::new("selecting").resource(selected));
+    let operator = operator.spawn(fixture.sandbox.client());
     let problem = async |text: &str| {
         try_eventually(text, async || {
             let problems = operator.problems().join("; ");
@@ -302,73 +333,85 @@ async fn ambiguity_and_absence_are_reported_until_they_end() -> TestResult {
         "the selection {{kind: {kind}}}: the server serves nothing of the sort"
     ))
     .await?;
-    let first = twin("").apply(&bench).await?;
+    let first = twin("").apply(&fixture).await?;
     operator.ready().await?;
-    let second = twin("other.").apply(&bench).await?;
+    let second = twin("other.").apply(&fixture).await?;
     let plural = format!("{}s", kind.to_lowercase());
-    let group = bench.sandbox.group();
+    let group = fixture.sandbox.group();
     problem(&format!(
         "it could be any of {plural}.{group}, {plural}.other.{group}, so that none is served"
     ))
     .await?;
     second.create("unseen", json!({"spec": {}})).await?;
-    undefine(&bench, &plural).await?;
+    undefine(&fixture, &plural).await?;
     let _ = first;
     operator.ready().await?;
-    let seen = bench.seen().await;
+    let seen = fixture.next_report().await;
     assert_eq!(seen, format!("LISTED {kind} {plural} unseen"));
     operator.stop().await?;
     Ok(())
 }
 
-/// What is remembered of each Widget by handlers of the one declaration.
+/// The memo of the declared kind.
 #[derive(Default)]
-struct Own(std::sync::atomic::AtomicU32);
+struct DeclaredMemo(std::sync::atomic::AtomicU32);
 
-/// The same of the other.
+/// The memo of the selection.
 #[derive(Default)]
-struct Theirs(std::sync::atomic::AtomicU32);
+struct SelectedMemo(std::sync::atomic::AtomicU32);
 
-impl Memo<Value> for Own {}
-impl Memo<DynamicObject> for Theirs {}
+impl Memo<Value> for DeclaredMemo {}
+impl Memo<DynamicObject> for SelectedMemo {}
 
 #[tokio::test]
-async fn one_stream_serves_a_declared_kind_and_a_selection_of_it() -> TestResult {
+async fn one_watch_serves_a_declared_kind_and_a_selection_of_it() -> TestResult {
     use std::sync::atomic::Ordering::Relaxed;
-    let mut bench = Bench::new("both").await?;
-    let declared = bench
+    let mut fixture = HandlerFixture::new("both").await?;
+    let declared = fixture
         .resource()
-        .memo::<Own>()
-        .change(ChangeHandler::new("declared", On::create()), |stage, cx| {
-            Box::pin(async move {
-                cx.memo::<Own>().0.fetch_add(1, Relaxed);
-                cx.set_result(&"declared")?;
-                stage.tell(format!("declared {}", cx.memo::<Own>().0.load(Relaxed)));
-                Ok(())
-            })
-        })
+        .memo::<DeclaredMemo>()
+        .change(
+            ChangeHandler::new("declared", On::create()),
+            |scripts, cx| {
+                Box::pin(async move {
+                    cx.memo::<DeclaredMemo>().0.fetch_add(1, Relaxed);
+                    cx.set_result(&"declared")?;
+                    scripts.report(format!(
+                        "declared {}",
+                        cx.memo::<DeclaredMemo>().0.load(Relaxed)
+                    ));
+                    Ok(())
+                })
+            },
+        )
         .build();
-    let group = Selector::everything().in_group(bench.sandbox.group());
-    let selected = Resource::<DynamicObject, Stage>::selected(group, &bench.stage)
-        .memo::<Theirs>()
-        .change(ChangeHandler::new("selected", On::create()), |stage, cx| {
-            Box::pin(async move {
-                cx.memo::<Theirs>().0.fetch_add(10, Relaxed);
-                cx.set_result(&"selected")?;
-                stage.tell(format!("selected {}", cx.memo::<Theirs>().0.load(Relaxed)));
-                Ok(())
-            })
-        })
+    let group = Selector::everything().in_group(fixture.sandbox.group());
+    let selected = Resource::<DynamicObject, HandlerScripts>::selected(group, &fixture.scripts)
+        .memo::<SelectedMemo>()
+        .change(
+            ChangeHandler::new("selected", On::create()),
+            |scripts, cx| {
+                Box::pin(async move {
+                    cx.memo::<SelectedMemo>().0.fetch_add(10, Relaxed);
+                    cx.set_result(&"selected")?;
+                    scripts.report(format!(
+                        "selected {}",
+                        cx.memo::<SelectedMemo>().0.load(Relaxed)
+                    ));
+                    Ok(())
+                })
+            },
+        )
         .build();
     let operator = Operator::new("both").resource(declared).resource(selected);
-    let operator = bench.start_operator(operator).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "declared 1");
-    assert_eq!(bench.seen().await, "selected 10");
-    let one = bench.handled("one", 1).await?;
+    let operator = fixture.start_operator(operator).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "declared 1");
+    assert_eq!(fixture.next_report().await, "selected 10");
+    let one = fixture.wait_until_handled("one", 1).await?;
     let results = json!({"declared": "declared", "selected": "selected"});
     assert_eq!(one.data["status"], results);
-    let requests = bench.sandbox.requests_of(&operator.identity).await?;
+    let requests = fixture.sandbox.requests_of(&operator.user).await?;
     let watches =
         |it: &&AuditedRequest| it.verb == "watch" && it.resource.as_deref() == Some("widgets");
     let lists =
@@ -379,51 +422,52 @@ async fn one_stream_serves_a_declared_kind_and_a_selection_of_it() -> TestResult
 }
 
 #[tokio::test]
-async fn a_declared_kind_that_comes_later_is_served_by_both_at_once() -> TestResult {
-    let mut bench = Bench::new("later").await?;
+async fn a_declared_kind_that_is_defined_later_is_handled_by_declaration_and_selection()
+-> TestResult {
+    let mut fixture = HandlerFixture::new("later").await?;
     let spec = ResourceSpec {
         kind: "Gizmo",
         plural: "gizmos",
-        ..bench.spec()
+        ..fixture.spec()
     };
-    let declared = Resource::<Value, Stage>::new(spec, &bench.stage)
-        .event(EventHandler::new("declared"), |stage, cx| {
+    let declared = Resource::<Value, HandlerScripts>::new(spec, &fixture.scripts)
+        .event(EventHandler::new("declared"), |scripts, cx| {
             Box::pin(async move {
-                stage.tell(format!("declared {}", cx.name()));
+                scripts.report(format!("declared {}", cx.name()));
                 Ok(())
             })
         })
         .build();
-    let group = Selector::everything().in_group(bench.sandbox.group());
-    let selected = spying(&bench, group, EventHandler::new("spy"));
+    let group = Selector::everything().in_group(fixture.sandbox.group());
+    let selected = reporting(&fixture, group, EventHandler::new("spy"));
     let operator = Operator::new("both").resource(declared).resource(selected);
-    let operator = here(&bench, operator).spawn(bench.sandbox.client());
-    try_eventually("the declared kind is missed", async || {
+    let operator = in_sandbox(&fixture, operator).spawn(fixture.sandbox.client());
+    try_eventually("the missing declared kind is reported", async || {
         let missed = "Gizmo: the server serves nothing of the sort (yet)".to_owned();
         Ok(operator.problems().contains(&missed).then_some(()))
     })
     .await?;
-    let gizmos = bench.sandbox.define("Gizmo").await?;
+    let gizmos = fixture.sandbox.define("Gizmo").await?;
     operator.ready().await?;
     gizmos.create("one", json!({"spec": {}})).await?;
-    let seen = [bench.seen().await, bench.seen().await];
+    let seen = [fixture.next_report().await, fixture.next_report().await];
     assert_eq!(seen, ["declared one", "ADDED Gizmo gizmos one"]);
-    undefine(&bench, "gizmos").await?;
-    let seen = [bench.seen().await, bench.seen().await];
+    undefine(&fixture, "gizmos").await?;
+    let seen = [fixture.next_report().await, fixture.next_report().await];
     assert_eq!(seen, ["declared one", "DELETED Gizmo gizmos one"]);
     operator.stop().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn ids_that_objects_could_not_tell_apart_are_refused() -> TestResult {
-    let mut bench = Bench::new("shared-ids").await?;
-    let declared = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+async fn equal_handler_ids_of_overlapping_declarations_are_rejected() -> TestResult {
+    let mut fixture = HandlerFixture::new("shared-ids").await?;
+    let declared = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let selected = |selector: Selector| {
-        Resource::<DynamicObject, Stage>::selected(selector, &bench.stage)
+        Resource::<DynamicObject, HandlerScripts>::selected(selector, &fixture.scripts)
             .change(
                 ChangeHandler::new("create_fn", On::create()),
-                |stage, cx| Box::pin(async move { stage.report(cx) }),
+                |scripts, cx| Box::pin(async move { scripts.report_call(cx) }),
             )
             .build()
     };
@@ -432,7 +476,7 @@ async fn ids_that_objects_could_not_tell_apart_are_refused() -> TestResult {
         .resource(declared)
         .resource(overlapping);
     let refused = operator
-        .run(bench.sandbox.client(), std::future::pending())
+        .run(fixture.sandbox.client(), std::future::pending())
         .await;
     let error = refused.expect_err("the ids are the same");
     assert!(matches!(error, Error::SharedId { .. }), "{error}");
@@ -442,14 +486,14 @@ async fn ids_that_objects_could_not_tell_apart_are_refused() -> TestResult {
          and both have a handler `create_fn`"
     );
 
-    let declared = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let declared = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let elsewhere = selected(Selector::everything().in_group("elsewhere.kopf.test"));
     let operator = Operator::new("apart")
         .resource(declared)
         .resource(elsewhere);
-    let operator = bench.start_operator(operator).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
+    let operator = fixture.start_operator(operator).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
     operator.stop().await
 }
 
@@ -464,52 +508,52 @@ impl Index for ByKind {
 }
 
 #[tokio::test]
-async fn all_sorts_of_handlers_work_on_selections() -> TestResult {
-    let mut bench = Bench::new("sorts").await?;
-    let category = bench.sandbox.namespace().to_owned();
-    let dolls = define(&bench, "Doll", &category).await?;
-    let kites = define(&bench, "Kite", &category).await?;
+async fn all_kinds_of_handlers_work_on_selections() -> TestResult {
+    let mut fixture = HandlerFixture::new("sorts").await?;
+    let category = fixture.sandbox.namespace().to_owned();
+    let dolls = define(&fixture, "Doll", &category).await?;
+    let kites = define(&fixture, "Kite", &category).await?;
     kites.create("red", json!({"spec": {}})).await?;
     let selector = Selector::category(&category);
-    let resource = Resource::<DynamicObject, Stage>::selected(selector, &bench.stage)
+    let resource = Resource::<DynamicObject, HandlerScripts>::selected(selector, &fixture.scripts)
         .index(ByKind, IndexHandler::new(), |_, cx| {
             Box::pin(async move { Ok(vec![(cx.resource().kind.clone(), cx.name().to_owned())]) })
         })
         .change(
             ChangeHandler::new("changed", On::create().or(On::delete())),
-            |stage, cx| {
+            |scripts, cx| {
                 Box::pin(async move {
                     let kind = &cx.resource().kind;
                     let kites = cx.index(ByKind).get("Kite").len();
-                    stage.tell(format!("{kind} {} with {kites} kites", cx.reason()));
+                    scripts.report(format!("{kind} {} with {kites} kites", cx.reason()));
                     Ok(())
                 })
             },
         )
-        .field::<Value>(FieldHandler::new("sized", "spec.size"), |stage, cx| {
+        .field::<Value>(FieldHandler::new("sized", "spec.size"), |scripts, cx| {
             Box::pin(async move {
-                stage.tell(format!("size {:?}", cx.new_value()));
+                scripts.report(format!("size {:?}", cx.new_value()));
                 Ok(())
             })
         })
         .daemon(
             DaemonHandler::new("follow").label("followed", TextTest::Present),
-            |stage, cx| {
+            |scripts, cx| {
                 Box::pin(async move {
-                    stage.tell(format!("follows {}", cx.resource().singular));
+                    scripts.report(format!("follows {}", cx.resource().singular));
                     cx.stop().wait().await;
                     Ok(())
                 })
             },
         )
         .build();
-    let operator = ready(&bench, resource).await?;
-    assert_eq!(bench.seen().await, "Kite create with 1 kites");
+    let operator = ready(&fixture, resource).await?;
+    assert_eq!(fixture.next_report().await, "Kite create with 1 kites");
     let body = json!({"metadata": {"labels": {"followed": "yes"}}, "spec": {"size": {"any": 1}}});
     dolls.create("ann", body).await?;
     let mut seen = BTreeSet::new();
     for _ in 0..3 {
-        seen.insert(bench.seen().await);
+        seen.insert(fixture.next_report().await);
     }
     let expected = [
         "Doll create with 1 kites",
@@ -521,64 +565,73 @@ async fn all_sorts_of_handlers_work_on_selections() -> TestResult {
     let ann = dolls.wait_until("ann", "it is handled", handled).await?;
     assert_eq!(ann.finalizers().len(), 1);
     dolls.delete("ann").await?;
-    assert_eq!(bench.seen().await, "Doll delete with 1 kites");
+    assert_eq!(fixture.next_report().await, "Doll delete with 1 kites");
     dolls.wait_gone("ann").await?;
     operator.stop().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn objects_of_a_kind_that_is_being_undefined_are_handled_to_the_end() -> TestResult {
-    let mut bench = Bench::new("undefined-held").await?;
-    let category = bench.sandbox.namespace().to_owned();
-    let dolls = define(&bench, "Doll", &category).await?;
+async fn objects_of_a_kind_that_is_being_deleted_are_handled_to_the_end() -> TestResult {
+    let mut fixture = HandlerFixture::new("undefined-held").await?;
+    let category = fixture.sandbox.namespace().to_owned();
+    let dolls = define(&fixture, "Doll", &category).await?;
     let selector = Selector::category(&category);
-    let resource = Resource::<DynamicObject, Stage>::selected(selector, &Arc::clone(&bench.stage))
-        .change(ChangeHandler::new("deleted", On::delete()), |stage, cx| {
+    let resource = Resource::<DynamicObject, HandlerScripts>::selected(
+        selector,
+        &Arc::clone(&fixture.scripts),
+    )
+    .change(
+        ChangeHandler::new("deleted", On::delete()),
+        |scripts, cx| {
             Box::pin(async move {
-                let released = stage.released().now_or_never();
+                let released = scripts.wait_for_release().now_or_never();
                 let Some(()) = released else {
                     return Err(HandlerError::temporary("not yet").after(Duration::from_secs(1)));
                 };
-                stage.tell(format!("{} {}", cx.reason(), cx.name()));
+                scripts.report(format!("{} {}", cx.reason(), cx.name()));
                 Ok(())
             })
+        },
+    )
+    .event(EventHandler::new("spy"), |scripts, cx| {
+        Box::pin(async move {
+            if cx.resource().kind == "Kite" {
+                scripts.report(format!("sees {}", cx.name()));
+            }
+            Ok(())
         })
-        .event(EventHandler::new("spy"), |stage, cx| {
-            Box::pin(async move {
-                if cx.resource().kind == "Kite" {
-                    stage.tell(format!("sees {}", cx.name()));
-                }
-                Ok(())
-            })
-        })
-        .build();
-    let operator = ready(&bench, resource).await?;
+    })
+    .build();
+    let operator = ready(&fixture, resource).await?;
     dolls.create("ann", json!({"spec": {}})).await?;
     let held = |it: &DynamicObject| !it.finalizers().is_empty();
     dolls.wait_until("ann", "it is held", held).await?;
-    undefine(&bench, "dolls").await?;
-    let group_version = format!("{}/v1", bench.sandbox.group());
-    try_eventually("the server says that the kind ends", async || {
-        let client = bench.sandbox.client();
-        let list = client.list_api_group_resources(&group_version).await?;
-        let dolls = list.resources.into_iter().find(|it| it.name == "dolls");
-        let ends = dolls.is_some_and(|it| !it.verbs.contains(&"patch".to_owned()));
-        Ok(ends.then_some(()))
-    })
+    undefine(&fixture, "dolls").await?;
+    let group_version = format!("{}/v1", fixture.sandbox.group());
+    try_eventually(
+        "discovery shows that the kind is being deleted",
+        async || {
+            let client = fixture.sandbox.client();
+            let list = client.list_api_group_resources(&group_version).await?;
+            let dolls = list.resources.into_iter().find(|it| it.name == "dolls");
+            let ends = dolls.is_some_and(|it| !it.verbs.contains(&"patch".to_owned()));
+            Ok(ends.then_some(()))
+        },
+    )
     .await?;
-    // Whoever has noticed this one has asked the server what it serves.
-    let kites = define(&bench, "Kite", &category).await?;
+    // After this event the operator has repeated discovery.
+    let kites = define(&fixture, "Kite", &category).await?;
     kites.create("red", json!({"spec": {}})).await?;
-    assert_eq!(bench.seen().await, "sees red");
-    bench.stage.release();
-    let mut seen = bench.seen().await;
+    assert_eq!(fixture.next_report().await, "sees red");
+    fixture.scripts.release();
+    let mut seen = fixture.next_report().await;
     while seen == "sees red" {
-        seen = bench.seen().await;
+        seen = fixture.next_report().await;
     }
     assert_eq!(seen, "delete ann");
-    let definitions = definitions(&bench).await?;
-    let name = format!("dolls.{}", bench.sandbox.group());
+    let definitions = definitions(&fixture).await?;
+    let name = format!("dolls.{}", fixture.sandbox.group());
     try_eventually("the definition is gone", async || {
         Ok(definitions.get_opt(&name).await?.is_none().then_some(()))
     })
@@ -588,13 +641,13 @@ async fn objects_of_a_kind_that_is_being_undefined_are_handled_to_the_end() -> T
 }
 
 #[tokio::test]
-async fn missing_permissions_are_named_and_concern_nobody_else() -> TestResult {
-    let mut bench = Bench::new("forbidden").await?;
-    let category = bench.sandbox.namespace().to_owned();
-    let dolls = define(&bench, "Doll", &category).await?;
-    define(&bench, "Kite", &category).await?;
-    let user = bench.sandbox.user("forbidden");
-    bench
+async fn missing_permissions_for_one_kind_are_reported_and_do_not_stop_others() -> TestResult {
+    let mut fixture = HandlerFixture::new("forbidden").await?;
+    let category = fixture.sandbox.namespace().to_owned();
+    let dolls = define(&fixture, "Doll", &category).await?;
+    define(&fixture, "Kite", &category).await?;
+    let user = fixture.sandbox.user("forbidden");
+    fixture
         .sandbox
         .apply(&format!(
             "apiVersion: rbac.authorization.k8s.io/v1
@@ -611,20 +664,20 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
             user.name()
         ))
         .await?;
-    let selected = spying(
-        &bench,
+    let selected = reporting(
+        &fixture,
         Selector::category(&category),
         EventHandler::new("spy"),
     );
-    let operator = here(&bench, Operator::new("selecting").resource(selected));
-    let operator = operator.spawn(bench.sandbox.control_plane().client(&user).await?);
+    let operator = in_sandbox(&fixture, Operator::new("selecting").resource(selected));
+    let operator = operator.spawn(fixture.sandbox.control_plane().client(&user).await?);
     dolls.create("ann", json!({"spec": {}})).await?;
-    let seen = bench.seen().await;
+    let seen = fixture.next_report().await;
     assert!(seen.ends_with("Doll dolls ann"), "{seen}");
-    let group = bench.sandbox.group();
+    let group = fixture.sandbox.group();
     let kites = format!(
         "kites.{group} in {}: listing failed",
-        bench.sandbox.namespace()
+        fixture.sandbox.namespace()
     );
     let problems = try_eventually("the missing permission is named", async || {
         let problems = operator.problems();
@@ -637,40 +690,41 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {}}}]
 }
 
 #[tokio::test]
-async fn a_selection_with_webhooks_is_refused() -> TestResult {
-    let bench = Bench::new("reviewed").await?;
-    let selected = Resource::<DynamicObject, Stage>::selected(Selector::everything(), &bench.stage)
-        .validate::<DynamicObject>(WebhookHandler::new("check"), |_, _| {
-            Box::pin(async { Ok(()) })
-        })
-        .build();
+async fn a_selection_with_webhooks_is_rejected() -> TestResult {
+    let fixture = HandlerFixture::new("reviewed").await?;
+    let selected = Resource::<DynamicObject, HandlerScripts>::selected(
+        Selector::everything(),
+        &fixture.scripts,
+    )
+    .validate::<DynamicObject>(WebhookHandler::new("check"), |_, _| {
+        Box::pin(async { Ok(()) })
+    })
+    .build();
     let operator = Operator::new("reviewing").resource(selected);
-    let refused = operator.run(bench.sandbox.client(), std::future::pending());
-    let error = refused
-        .await
-        .expect_err("nobody knows what it is asked about");
+    let refused = operator.run(fixture.sandbox.client(), std::future::pending());
+    let error = refused.await.expect_err("a selection has no fixed kinds");
     assert!(matches!(error, Error::SelectedWebhook { .. }), "{error}");
     assert_eq!(error.exit_code(), 3);
     Ok(())
 }
 
 #[tokio::test]
-async fn many_streams_of_a_kind_ask_once_what_it_is() -> TestResult {
-    let mut bench = Bench::new("asked").await?;
+async fn many_watches_of_a_kind_share_one_discovery_request() -> TestResult {
+    let mut fixture = HandlerFixture::new("discovery-requests").await?;
     let names: Vec<String> = (0..8).map(|number| format!("none-{number}")).collect();
-    let identity = bench.identity();
-    let resource = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let identity = fixture.new_user();
+    let resource = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let operator = Operator::new("asking").resource(resource);
     let operator = operator.namespaces(Namespaces::Only(names));
-    let operator = bench.start_as(identity, operator).await?;
+    let operator = fixture.start_as(identity, operator).await?;
     let requests = try_eventually("all streams have listed", async || {
-        let requests = bench.sandbox.requests_of(&operator.identity).await?;
+        let requests = fixture.sandbox.requests_of(&operator.user).await?;
         let lists = requests.iter().filter(|it| it.verb == "list");
         Ok((lists.count() >= 8).then_some(requests))
     })
     .await?;
-    let path = format!("/apis/{}/v1", bench.sandbox.group());
-    let asked = requests.iter().filter(|it| it.uri == path);
-    assert_eq!(asked.count(), 1, "{requests:#?}");
+    let path = format!("/apis/{}/v1", fixture.sandbox.group());
+    let discovery = requests.iter().filter(|it| it.uri == path);
+    assert_eq!(discovery.count(), 1, "{requests:#?}");
     operator.stop().await
 }

@@ -1,4 +1,4 @@
-//! Settings reach what they are about.
+//! Effects of settings.
 
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,15 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::bench::Bench;
-use crate::health::Ward;
+use crate::fixture::HandlerFixture;
+use crate::health::HealthFixture;
 
-/// Much less than it would take without the settings, and much more than with them.
+/// Much shorter than without the settings, and much longer than with them.
 const SOON: Duration = Duration::from_secs(15);
 
 #[tokio::test]
-async fn facts_are_kept_where_the_settings_say() -> TestResult {
-    let mut bench = Bench::new("kept").await?;
+async fn progress_and_diffbase_are_stored_where_the_settings_say() -> TestResult {
+    let mut fixture = HandlerFixture::new("kept").await?;
     let finalizer = "kept.example.com/finalizer";
     let settings = Settings {
         persistence: PersistenceSettings {
@@ -34,7 +34,7 @@ async fn facts_are_kept_where_the_settings_say() -> TestResult {
         .into(),
         ..Settings::default()
     };
-    bench.script("make", |cx| match cx.retry() {
+    fixture.script("make", |cx| match cx.retry() {
         0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(500))),
         _ => Ok(()),
     });
@@ -45,25 +45,25 @@ async fn facts_are_kept_where_the_settings_say() -> TestResult {
     ];
     let resource = handlers
         .into_iter()
-        .fold(bench.resource(), |resource, handler| {
-            resource.change(handler, |stage, cx| Box::pin(stage.act(cx)))
+        .fold(fixture.resource(), |resource, handler| {
+            resource.change(handler, |scripts, cx| Box::pin(scripts.run(cx)))
         })
-        .event(EventHandler::new("spy"), |stage, cx| {
+        .event(EventHandler::new("spy"), |scripts, cx| {
             Box::pin(async move {
-                stage.tell(cx.raw()["spec"].to_string());
+                scripts.report(cx.raw()["spec"].to_string());
                 Ok(())
             })
         });
-    let operator = bench.start_with(resource.build(), settings).await?;
-    bench.create("one", 1).await?;
-    bench
+    let operator = fixture.start_with(resource.build(), settings).await?;
+    fixture.create("one", 1).await?;
+    fixture
         .objects
         .wait_until("one", "the progress is in the status", |it| {
             it.data["status"]["mine"]["progress"]["make"]["retries"] == 1
         })
         .await?;
     let kept = "last-handled-configuration";
-    let handled = bench
+    let handled = fixture
         .objects
         .wait_until("one", "the state is in the status", |it| {
             it.data["status"]["mine"][kept].is_string()
@@ -76,28 +76,34 @@ async fn facts_are_kept_where_the_settings_say() -> TestResult {
         "{:?}",
         handled.annotations()
     );
-    assert_eq!([bench.call().await.retry, bench.call().await.retry], [0, 1]);
+    assert_eq!(
+        [
+            fixture.next_call().await.retry,
+            fixture.next_call().await.retry
+        ],
+        [0, 1]
+    );
 
     let noise = json!({"spec": {"noise": "loud"}});
-    bench.objects.merge("one", noise).await?;
+    fixture.objects.merge("one", noise).await?;
     let loud = json!({"size": 1, "noise": "loud"});
-    while bench.seen().await.parse::<Value>()? != loud {}
-    bench
+    while fixture.next_report().await.parse::<Value>()? != loud {}
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 2}}))
         .await?;
-    let call = bench.call().await;
+    let call = fixture.next_call().await;
     let size = call.spec["size"].as_u64();
     assert_eq!((call.handler.as_str(), size), ("change", Some(2)));
-    bench.objects.delete("one").await?;
-    assert_eq!(bench.call().await.handler, "release");
-    bench.objects.wait_gone("one").await?;
+    fixture.objects.delete("one").await?;
+    assert_eq!(fixture.next_call().await.handler, "release");
+    fixture.objects.wait_gone("one").await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn annotations_begin_as_the_settings_say() -> TestResult {
-    let mut bench = Bench::new("prefix").await?;
+async fn annotations_have_the_prefix_of_the_settings() -> TestResult {
+    let mut fixture = HandlerFixture::new("prefix").await?;
     let settings = Settings {
         persistence: PersistenceSettings {
             prefix: "kept.example.com".to_owned(),
@@ -106,11 +112,11 @@ async fn annotations_begin_as_the_settings_say() -> TestResult {
         .into(),
         ..Settings::default()
     };
-    let resource = bench.handlers([ChangeHandler::new("make", On::create())]);
-    let operator = bench.start_with(resource, settings).await?;
-    bench.create("one", 1).await?;
+    let resource = fixture.handlers([ChangeHandler::new("make", On::create())]);
+    let operator = fixture.start_with(resource, settings).await?;
+    fixture.create("one", 1).await?;
     let own = "kept.example.com/last-handled-configuration";
-    let handled = bench
+    let handled = fixture
         .objects
         .wait_until("one", "it is handled", |it| {
             it.annotations().contains_key(own)
@@ -123,8 +129,8 @@ async fn annotations_begin_as_the_settings_say() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_request_is_made_again_when_the_time_for_its_answer_is_over() -> TestResult {
-    let mut bench = Bench::new("unanswered").await?;
+async fn a_request_is_retried_after_the_request_timeout() -> TestResult {
+    let mut fixture = HandlerFixture::new("unanswered").await?;
     let settings = Settings {
         networking: NetworkingSettings {
             request_timeout: Duration::from_secs(1),
@@ -132,22 +138,24 @@ async fn a_request_is_made_again_when_the_time_for_its_answer_is_over() -> TestR
         },
         ..Settings::default()
     };
-    let resource = bench.handlers([ChangeHandler::new("make", On::create())]);
-    let operator = Operator::new("bench").resource(resource).settings(settings);
-    let (proxy, operator) = bench.start_operator_through_proxy(operator).await?;
+    let resource = fixture.handlers([ChangeHandler::new("make", On::create())]);
+    let operator = Operator::new("fixture")
+        .resource(resource)
+        .settings(settings);
+    let (proxy, operator) = fixture.start_operator_through_proxy(operator).await?;
     let writes = RequestMatch::any().method(http::Method::PATCH);
     proxy.once(writes.path("/widgets/"), Fault::Delay(SOON * 4));
     let begun = Instant::now();
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_connection_is_given_up_when_the_time_for_it_is_over() -> TestResult {
-    let ward = Ward::open("unconnected").await?;
-    // It takes connections, and says nothing.
+async fn a_connection_attempt_ends_at_the_connect_timeout() -> TestResult {
+    let fixture = HealthFixture::open("unconnected").await?;
+    // The kernel accepts connections, and no program answers.
     let silent = TcpListener::bind(("127.0.0.1", 0)).await?;
     let folder = tempfile::tempdir()?;
     let kubeconfig = folder.path().join("kubeconfig");
@@ -163,13 +171,13 @@ async fn a_connection_is_given_up_when_the_time_for_it_is_over() -> TestResult {
     std::fs::write(&kubeconfig, config.to_string())?;
     let kubeconfig = kubeconfig.to_string_lossy();
     let begun = Instant::now();
-    let account = ward.sandbox.administrator("patient");
+    let account = fixture.sandbox.administrator("operator");
     let variables = [("HEALTH_CONNECT_TIMEOUT", "1"), ("KUBECONFIG", &kubeconfig)];
-    let patient = ward
-        .admit_as(&account, &["--standalone"], &variables)
+    let target = fixture
+        .start_as(&account, &["--standalone"], &variables)
         .await?;
     eventually("the request has failed", async || {
-        let answer = patient.get("/readyz").await.ok()?;
+        let answer = target.get("/readyz").await.ok()?;
         answer.body.contains("request failed").then_some(())
     })
     .await?;
@@ -178,14 +186,17 @@ async fn a_connection_is_given_up_when_the_time_for_it_is_over() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_answer_of_probes_is_kept_as_long_as_the_settings_say() -> TestResult {
-    let ward = Ward::open("probe-cache").await?;
-    let patient = ward.admit(&[("HEALTH_PROBE_CACHE", "0")]).await?;
-    patient.until("/readyz", 200).await?;
-    let count = async || -> Result<Option<u64>, kopf_tests::Failure> {
-        Ok(patient.get("/healthz").await?.json()["count"].as_u64())
+async fn probe_results_are_cached_as_long_as_the_settings_say() -> TestResult {
+    let fixture = HealthFixture::open("probe-cache").await?;
+    let target = fixture.start(&[("HEALTH_PROBE_CACHE", "0")]).await?;
+    target.until("/readyz", 200).await?;
+    let count = async || -> Result<Option<u64>, kopf_tests::TestFailure> {
+        Ok(target.get("/healthz").await?.json()["count"].as_u64())
     };
     let first = count().await?;
-    assert!(count().await? > first, "it is asked again at once");
+    assert!(
+        count().await? > first,
+        "the probe handler is called again at once"
+    );
     Ok(())
 }

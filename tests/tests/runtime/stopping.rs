@@ -1,20 +1,21 @@
-//! Starting and stopping: signals, graces, and what the command line prints.
+//! Stopping: signals and grace periods; and the `crd` command.
 
 use std::time::Duration;
 
 use kopf_runtime::{ChangeHandler, On, Operator, Settings};
-use kopf_tests::operator::{Ending, Operator as Process, Signal};
+use kopf_tests::child_process::{ChildProcess, Ending, Signal};
 use kopf_tests::{Sandbox, TestResult};
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::bench::{Bench, records};
+use crate::fixture::{HandlerFixture, records};
 
 #[tokio::test]
-async fn a_running_handler_may_finish_and_the_next_one_is_left_for_the_next_start() -> TestResult {
-    let mut bench = Bench::new("graceful").await?;
+async fn on_exit_a_running_handler_finishes_and_the_next_one_waits_for_the_next_start() -> TestResult
+{
+    let mut fixture = HandlerFixture::new("graceful").await?;
     let (release, released) = watch::channel(false);
-    bench.script_async("first", move |_| {
+    fixture.script_async("first", move |_| {
         let mut released = released.clone();
         async move {
             released.wait_for(|released| *released).await?;
@@ -22,9 +23,9 @@ async fn a_running_handler_may_finish_and_the_next_one_is_left_for_the_next_star
         }
     });
     let handlers = || ["first", "second"].map(|name| ChangeHandler::new(name, On::create()));
-    let operator = bench.start(bench.handlers(handlers())).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.call().await.handler, "first");
+    let operator = fixture.start(fixture.handlers(handlers())).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_call().await.handler, "first");
     let stopping = operator.stop();
     let releasing = async {
         tokio::task::yield_now().await;
@@ -32,40 +33,40 @@ async fn a_running_handler_may_finish_and_the_next_one_is_left_for_the_next_star
     };
     let (stopped, ()) = futures::future::join(stopping, releasing).await;
     stopped?;
-    let one = bench.objects.get("one").await?;
+    let one = fixture.objects.get("one").await?;
     assert_eq!(records(&one)["first"]["success"], true);
-    assert_eq!(bench.calls_so_far(), []);
+    assert_eq!(fixture.calls_so_far(), []);
 
-    let operator = bench.start(bench.handlers(handlers())).await?;
-    assert_eq!(bench.call().await.handler, "second");
-    bench.handled("one", 1).await?;
+    let operator = fixture.start(fixture.handlers(handlers())).await?;
+    assert_eq!(fixture.next_call().await.handler, "second");
+    fixture.wait_until_handled("one", 1).await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_handler_that_does_not_finish_in_time_is_stopped_without_a_record() -> TestResult {
-    let mut bench = Bench::new("impatient").await?;
-    bench.script_async("endless", |_| std::future::pending());
+async fn a_handler_that_exceeds_the_shutdown_grace_is_cancelled_without_progress() -> TestResult {
+    let mut fixture = HandlerFixture::new("impatient").await?;
+    fixture.script_async("endless", |_| std::future::pending());
     let mut settings = Settings::default();
     settings.shutdown.grace = Duration::from_millis(100);
-    let handlers = bench.handlers([ChangeHandler::new("endless", On::create())]);
-    let operator = bench.start_with(handlers, settings).await?;
-    bench.create("one", 1).await?;
-    bench.call().await;
+    let handlers = fixture.handlers([ChangeHandler::new("endless", On::create())]);
+    let operator = fixture.start_with(handlers, settings).await?;
+    fixture.create("one", 1).await?;
+    fixture.next_call().await;
     operator.stop().await?;
-    let one = bench.objects.get("one").await?;
+    let one = fixture.objects.get("one").await?;
     assert_eq!(one.metadata.annotations, None);
     Ok(())
 }
 
 #[tokio::test]
 async fn one_kind_cannot_be_declared_twice() -> TestResult {
-    let bench = Bench::new("twice").await?;
-    let declare = || bench.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let fixture = HandlerFixture::new("twice").await?;
+    let declare = || fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
     let operator = Operator::new("twice")
         .resource(declare())
         .resource(declare());
-    let client = bench.sandbox.client();
+    let client = fixture.sandbox.client();
     let error = operator.run(client, std::future::pending()).await;
     let error = error.expect_err("the declarations contradict").to_string();
     assert!(error.contains("Widget is declared twice"), "{error}");
@@ -73,14 +74,14 @@ async fn one_kind_cannot_be_declared_twice() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_first_signal_asks_and_the_second_does_not() -> TestResult {
+async fn the_first_signal_stops_gracefully_and_the_second_at_once() -> TestResult {
     let sandbox = Sandbox::open("signals").await?;
     let objects = sandbox.define("Widget").await?;
     let identity = sandbox.administrator("operator");
-    let process: Process = sandbox
-        .operator(env!("CARGO_BIN_EXE_storm-operator"), &identity)?
-        .env("STORM_GROUP", sandbox.group())
-        .env("STORM_ENDLESS", "yes")
+    let process: ChildProcess = sandbox
+        .operator(env!("CARGO_BIN_EXE_flaky-operator"), &identity)?
+        .env("FLAKY_GROUP", sandbox.group())
+        .env("FLAKY_ENDLESS", "yes")
         .env("KOPF_RUN_NAMESPACE", sandbox.namespace())
         .start()?;
     objects.create("one", json!({"spec": {"size": 1}})).await?;
@@ -94,8 +95,8 @@ async fn the_first_signal_asks_and_the_second_does_not() -> TestResult {
 }
 
 #[tokio::test]
-async fn the_definitions_are_printed() -> TestResult {
-    let process = Process::of(env!("CARGO_BIN_EXE_storm-operator"))
+async fn the_crd_command_prints_the_definitions() -> TestResult {
+    let process = ChildProcess::command(env!("CARGO_BIN_EXE_flaky-operator"))
         .arg("crd")
         .start()?;
     assert_eq!(process.wait().await?, Ending::Exit(0));
@@ -105,7 +106,7 @@ async fn the_definitions_are_printed() -> TestResult {
         "{printed}"
     );
     assert!(
-        printed.contains("name: storms.storm.kopf.test"),
+        printed.contains("name: samples.flaky.kopf.test"),
         "{printed}"
     );
     Ok(())

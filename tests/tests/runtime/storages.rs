@@ -1,5 +1,5 @@
-//! Where facts are kept: storages of the user's own, objects that are too big for a copy, and
-//! schemas that have no place for them.
+//! Storage of progress and diffbase: custom storages, objects too big for a copy, and schemas that
+//! prune fields.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,70 +9,65 @@ use kopf_runtime::storage::{
     ProgressStorage, Record,
 };
 use kopf_runtime::{ChangeHandler, HandlerError, Old, On, Settings};
-use kopf_tests::operator::Ending;
+use kopf_tests::child_process::Ending;
 use kopf_tests::{Sandbox, TestResult};
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::bench::{Bench, LAST_HANDLED, records};
+use crate::fixture::{HandlerFixture, LAST_HANDLED, records};
 
-/// Everything in one field of the spec: no ready storage is there.
+/// A custom storage in one field of the spec, which no provided storage uses.
 #[derive(Debug)]
-struct Drawer;
+struct SpecFieldStorage;
 
 const SEEN: &str = "seen";
 const TOUCH: &str = "touch";
 
-impl Drawer {
-    fn place(name: &str) -> FieldPath {
+impl SpecFieldStorage {
+    fn path(name: &str) -> FieldPath {
         FieldPath::new(["spec", "drawer", name])
     }
 
-    fn put(name: &str, text: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+    fn write(name: &str, text: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
         match text {
-            Some(text) => patch.set(&Self::place(name), text.into()),
-            None => patch.purge(&Self::place(name), view),
+            Some(text) => patch.set(&Self::path(name), text.into()),
+            None => patch.purge(&Self::path(name), view),
         }
     }
 
-    fn look(name: &str, view: ObjectView<'_>) -> Option<String> {
-        let text = Self::place(name).resolve(view.body())?.as_str()?;
+    fn read(name: &str, view: ObjectView<'_>) -> Option<String> {
+        let text = Self::path(name).resolve(view.body())?.as_str()?;
         Some(text.to_owned())
     }
 }
 
-impl ProgressStorage for Drawer {
+impl ProgressStorage for SpecFieldStorage {
     fn fetch(&self, id: &HandlerId, view: ObjectView<'_>) -> Option<Record> {
-        Record::from_json(Self::place(id.as_str()).resolve(view.body())?)
+        Record::from_json(Self::path(id.as_str()).resolve(view.body())?)
     }
 
     fn store(&self, id: &HandlerId, record: &Record, _: ObjectView<'_>, patch: &mut ObjectPatch) {
-        patch.set(&Self::place(id.as_str()), record.to_json_with_nulls());
+        patch.set(&Self::path(id.as_str()), record.to_json_with_nulls());
     }
 
     fn purge(&self, id: &HandlerId, view: ObjectView<'_>, patch: &mut ObjectPatch) {
-        patch.purge(&Self::place(id.as_str()), view);
+        patch.purge(&Self::path(id.as_str()), view);
     }
 
     fn touch(&self, value: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
-        Self::put(TOUCH, value, view, patch);
+        Self::write(TOUCH, value, view, patch);
     }
 
     fn clear(&self, essence: &mut Essence) {
         essence.remove(&FieldPath::new(["spec", "drawer"]));
     }
 
-    fn fetch_handled_states(&self, view: ObjectView<'_>) -> Option<String> {
-        Self::look(SEEN, view)
+    fn fetch_seen(&self, view: ObjectView<'_>) -> Option<String> {
+        Self::read(SEEN, view)
     }
 
-    fn store_handled_states(
-        &self,
-        notes: Option<&str>,
-        view: ObjectView<'_>,
-        patch: &mut ObjectPatch,
-    ) {
-        Self::put(SEEN, notes, view, patch);
+    fn store_seen(&self, notes: Option<&str>, view: ObjectView<'_>, patch: &mut ObjectPatch) {
+        Self::write(SEEN, notes, view, patch);
     }
 
     fn handled_states_budget(&self, _: ObjectView<'_>, _: &ObjectPatch) -> usize {
@@ -80,9 +75,9 @@ impl ProgressStorage for Drawer {
     }
 }
 
-impl DiffBaseStorage for Drawer {
+impl DiffBaseStorage for SpecFieldStorage {
     fn fetch(&self, view: ObjectView<'_>) -> Baseline {
-        let text = Self::look("base", view);
+        let text = Self::read("base", view);
         let state = text.and_then(|text| serde_json::from_str(&text).ok());
         state.map_or(Baseline::Absent, |state| {
             Baseline::Known(Essence::from_value(state))
@@ -94,7 +89,7 @@ impl DiffBaseStorage for Drawer {
             Baseline::Known(essence) => Some(essence.as_value().to_string()),
             Baseline::Absent | Baseline::Hashed(_) => None,
         };
-        Self::put("base", text.as_deref(), view, patch);
+        Self::write("base", text.as_deref(), view, patch);
     }
 
     fn clear(&self, essence: &mut Essence, _: ObjectView<'_>) {
@@ -103,16 +98,16 @@ impl DiffBaseStorage for Drawer {
 }
 
 #[tokio::test]
-async fn facts_are_kept_in_a_storage_of_the_users_own() -> TestResult {
-    let mut bench = Bench::new("drawer").await?;
-    bench.script("second", |cx| match cx.retry() {
+async fn progress_and_diffbase_are_kept_in_a_custom_storage() -> TestResult {
+    let mut fixture = HandlerFixture::new("drawer").await?;
+    fixture.script("second", |cx| match cx.retry() {
         0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(500))),
         _ => Ok(()),
     });
     let settings = Settings {
         persistence: Persistence {
-            progress: Arc::new(Drawer),
-            diffbase: Arc::new(Drawer),
+            progress: Arc::new(SpecFieldStorage),
+            diffbase: Arc::new(SpecFieldStorage),
             ..Persistence::default()
         },
         ..Settings::default()
@@ -124,44 +119,50 @@ async fn facts_are_kept_in_a_storage_of_the_users_own() -> TestResult {
             ChangeHandler::new("update_fn", On::update()),
         ]
     };
-    let operator = bench.start_with(bench.handlers(handlers()), settings.clone());
+    let operator = fixture.start_with(fixture.handlers(handlers()), settings.clone());
     let operator = operator.await?;
-    bench.create("one", 1).await?;
-    let drawer = |it: &kube::api::DynamicObject| it.data["spec"]["drawer"].clone();
-    bench
+    fixture.create("one", 1).await?;
+    let storage_field = |it: &kube::api::DynamicObject| it.data["spec"]["drawer"].clone();
+    fixture
         .objects
         .wait_until("one", "the progress is in the drawer", |it| {
-            drawer(it)["first"]["success"] == true && drawer(it)["second"]["retries"] == 1
+            storage_field(it)["first"]["success"] == true
+                && storage_field(it)["second"]["retries"] == 1
         })
         .await?;
     let handled = |size: u32| {
         move |it: &kube::api::DynamicObject| {
-            let base = drawer(it)["base"].as_str().unwrap_or_default().to_owned();
+            let base = storage_field(it)["base"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             base == format!(r#"{{"spec":{{"size":{size}}}}}"#)
-                && drawer(it).as_object().is_some_and(|it| it.len() == 1)
+                && storage_field(it)
+                    .as_object()
+                    .is_some_and(|it| it.len() == 1)
         }
     };
-    let one = bench
+    let one = fixture
         .objects
         .wait_until("one", "only the state is left", handled(1))
         .await?;
     assert!(one.annotations().is_empty(), "{:?}", one.annotations());
     operator.stop().await?;
-    let names = |bench: &mut Bench| -> Vec<String> {
-        let calls = bench.calls_so_far().into_iter();
+    let names = |fixture: &mut HandlerFixture| -> Vec<String> {
+        let calls = fixture.calls_so_far().into_iter();
         calls.map(|call| call.handler).collect()
     };
-    assert_eq!(names(&mut bench), ["first", "second", "second"]);
+    assert_eq!(names(&mut fixture), ["first", "second", "second"]);
 
     let edit = json!({"spec": {"size": 2}});
-    bench.objects.merge("one", edit).await?;
-    let operator = bench.start_with(bench.handlers(handlers()), settings);
+    fixture.objects.merge("one", edit).await?;
+    let operator = fixture.start_with(fixture.handlers(handlers()), settings);
     let operator = operator.await?;
-    bench
+    fixture
         .objects
         .wait_until("one", "the change is handled", handled(2))
         .await?;
-    assert_eq!(names(&mut bench), ["update_fn"]);
+    assert_eq!(names(&mut fixture), ["update_fn"]);
     operator.stop().await
 }
 
@@ -174,34 +175,34 @@ fn noise(length: usize, seed: u64) -> String {
 }
 
 #[tokio::test]
-async fn objects_that_are_too_big_for_a_copy_are_handled_like_any_other() -> TestResult {
-    let mut bench = Bench::new("big").await?;
-    bench.script("update_fn", |cx| {
+async fn objects_too_big_for_a_stored_copy_are_handled_too() -> TestResult {
+    let mut fixture = HandlerFixture::new("big").await?;
+    fixture.script("update_fn", |cx| {
         let known = matches!(cx.old(), Old::Known(_));
         let mut paths: Vec<String> = cx.diff().iter().map(|it| it.path.to_string()).collect();
         paths.sort();
         Ok(cx.set_result(&json!({"known": known, "paths": paths}))?)
     });
-    let handlers = bench.handlers([
+    let handlers = fixture.handlers([
         ChangeHandler::new("create_fn", On::create()),
         ChangeHandler::new("update_fn", On::update()),
     ]);
-    let operator = bench.start(handlers).await?;
+    let operator = fixture.start(handlers).await?;
     for (name, kibibytes, known) in [("fits", 100, true), ("exceeds", 600, false)] {
         let blob = noise(kibibytes * 1024, 1);
         let body = json!({"spec": {"size": 1, "blob": blob}});
-        bench.objects.create(name, body).await?;
-        assert_eq!(bench.call().await.handler, "create_fn");
-        bench
+        fixture.objects.create(name, body).await?;
+        assert_eq!(fixture.next_call().await.handler, "create_fn");
+        fixture
             .objects
             .wait_until(name, "its creation is handled", is_handled)
             .await?;
-        bench
+        fixture
             .objects
             .merge(name, json!({"spec": {"size": 2}}))
             .await?;
-        assert_eq!(bench.call().await.handler, "update_fn");
-        let one = bench
+        assert_eq!(fixture.next_call().await.handler, "update_fn");
+        let one = fixture
             .objects
             .wait_until(name, "its change is handled", |it| {
                 !it.data["status"]["update_fn"].is_null() && is_handled(it)
@@ -213,11 +214,11 @@ async fn objects_that_are_too_big_for_a_copy_are_handled_like_any_other() -> Tes
         let bytes: usize = annotations.map(|(key, text)| key.len() + text.len()).sum();
         assert!(bytes < 256 * 1024, "{bytes} bytes");
     }
-    assert_eq!(bench.calls_so_far(), []);
+    assert_eq!(fixture.calls_so_far(), []);
     operator.stop().await
 }
 
-/// Whether some form of the last handled state is there, and no record.
+/// Whether the object has a last handled state in some form, and no progress.
 fn is_handled(object: &kube::api::DynamicObject) -> bool {
     let mut ours = object
         .annotations()
@@ -227,7 +228,7 @@ fn is_handled(object: &kube::api::DynamicObject) -> bool {
 }
 
 #[tokio::test]
-async fn what_the_schema_drops_is_named_and_the_object_is_handled_all_the_same() -> TestResult {
+async fn fields_that_the_schema_prunes_are_reported_and_the_object_is_handled() -> TestResult {
     let sandbox = Sandbox::open("pruned").await?;
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let status = json!({"type": "object", "properties": {"flaky": {"type": "integer"}}});
@@ -235,8 +236,8 @@ async fn what_the_schema_drops_is_named_and_the_object_is_handled_all_the_same()
     let objects = sandbox.define_with("Widget", schema).await?;
     let identity = sandbox.administrator("pruned");
     let operator = sandbox
-        .operator(env!("CARGO_BIN_EXE_storm-operator"), &identity)?
-        .env("STORM_GROUP", sandbox.group())
+        .operator(env!("CARGO_BIN_EXE_flaky-operator"), &identity)?
+        .env("FLAKY_GROUP", sandbox.group())
         .arg("--namespace")
         .arg(sandbox.namespace())
         .start()?;

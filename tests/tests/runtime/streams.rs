@@ -1,25 +1,25 @@
-//! Lists and watches that break, and writes that do not land: nothing is lost, nothing is doubled.
+//! Broken lists, watches and writes: no change is lost, and no handler is called twice.
 
 use http::{Method, StatusCode};
 use kopf_runtime::{
     ChangeHandler, EventHandler, On, Operator, Resource, ResourceSpec, Settings, TextTest,
     ValueTest,
 };
-use kopf_tests::guard::Component;
+use kopf_tests::supervisor::Component;
 use kopf_tests::{
     Fault, FaultProxy, PrivateControlPlane, RequestMatch, TestResult, try_eventually,
 };
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Stage};
+use crate::fixture::{HandlerFixture, HandlerScripts};
 
-fn spy(bench: &Bench) -> kopf_runtime::ResourceHandlers {
-    bench
+fn spy(fixture: &HandlerFixture) -> kopf_runtime::ResourceHandlers {
+    fixture
         .resource()
-        .event(EventHandler::new("spy"), |stage, cx| {
+        .event(EventHandler::new("spy"), |scripts, cx| {
             Box::pin(async move {
-                stage.see(cx.name(), cx.event_type(), cx.raw());
+                scripts.report_event(cx.name(), cx.event_type(), cx.raw());
                 Ok(())
             })
         })
@@ -36,40 +36,46 @@ fn patches() -> RequestMatch {
 
 #[tokio::test]
 async fn a_long_list_is_read_in_pages() -> TestResult {
-    let mut bench = Bench::new("pages").await?;
+    let mut fixture = HandlerFixture::new("pages").await?;
     for size in 1..=5 {
-        bench.create(&format!("w{size}"), size).await?;
+        fixture.create(&format!("w{size}"), size).await?;
     }
     let mut settings = Settings::default();
     settings.watching.page_size = 2;
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = bench.start_with(handlers, settings).await?;
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = fixture.start_with(handlers, settings).await?;
     for size in 1..=5 {
-        bench.handled(&format!("w{size}"), size).await?;
+        fixture
+            .wait_until_handled(&format!("w{size}"), size)
+            .await?;
     }
-    let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+    let requests = fixture.sandbox.count_requests_of(&operator.user).await?;
     assert_eq!(requests.of("widgets", "list"), 3);
-    assert_eq!(bench.calls_so_far().len(), 5);
+    assert_eq!(fixture.calls_so_far().len(), 5);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_list_whose_next_page_has_expired_is_begun_anew() -> TestResult {
-    let mut bench = Bench::new("expired-page").await?;
+async fn a_list_restarts_when_the_continue_token_has_expired() -> TestResult {
+    let mut fixture = HandlerFixture::new("expired-page").await?;
     for size in 1..=5 {
-        bench.create(&format!("w{size}"), size).await?;
+        fixture.create(&format!("w{size}"), size).await?;
     }
     let mut settings = Settings::default();
     settings.watching.page_size = 2;
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let operator = Operator::new("bench").resource(handlers).settings(settings);
-    let identity = bench.identity();
-    let proxy = FaultProxy::start(bench.sandbox.control_plane(), &identity).await?;
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let operator = Operator::new("fixture")
+        .resource(handlers)
+        .settings(settings);
+    let identity = fixture.new_user();
+    let proxy = FaultProxy::start(fixture.sandbox.control_plane(), &identity).await?;
     let second_page = RequestMatch::any().path("widgets").parameter("continue");
     proxy.once(second_page, Fault::Answer(StatusCode::GONE));
-    let operator = bench.run(operator, proxy.client().await?, identity);
+    let operator = fixture.run(operator, proxy.client().await?, identity);
     for size in 1..=5 {
-        bench.handled(&format!("w{size}"), size).await?;
+        fixture
+            .wait_until_handled(&format!("w{size}"), size)
+            .await?;
     }
     let lists = proxy.requests().into_iter();
     let lists: Vec<Option<StatusCode>> = lists
@@ -81,71 +87,73 @@ async fn a_list_whose_next_page_has_expired_is_begun_anew() -> TestResult {
         lists.ends_with(&[gone, ok, ok, ok]),
         "from the first page again: {lists:?}"
     );
-    assert_eq!(bench.calls_so_far().len(), 5);
+    assert_eq!(fixture.calls_so_far().len(), 5);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_kind_that_is_not_served_yet_is_waited_for() -> TestResult {
-    let mut bench = Bench::new("not-yet").await?;
+async fn the_operator_waits_for_a_kind_that_is_not_served_yet() -> TestResult {
+    let mut fixture = HandlerFixture::new("not-yet").await?;
     let spec = ResourceSpec {
         kind: "Gizmo",
         plural: "gizmos",
-        ..bench.spec()
+        ..fixture.spec()
     };
     let handler = ChangeHandler::new("create_fn", On::create());
-    let resource = Resource::<Value, Stage>::new(spec, &bench.stage)
-        .change(handler, |stage, cx| Box::pin(stage.act(cx)))
+    let resource = Resource::<Value, HandlerScripts>::new(spec, &fixture.scripts)
+        .change(handler, |scripts, cx| Box::pin(scripts.run(cx)))
         .build();
-    let operator = bench.start(resource).await?;
-    try_eventually("the operator has asked in vain", async || {
-        let requests = bench.sandbox.requests_of(&operator.identity).await?;
+    let operator = fixture.start(resource).await?;
+    try_eventually("the operator has got a 404", async || {
+        let requests = fixture.sandbox.requests_of(&operator.user).await?;
         Ok(requests.into_iter().find(|request| request.code == 404))
     })
     .await?;
-    let gizmos = bench.sandbox.define("Gizmo").await?;
+    let gizmos = fixture.sandbox.define("Gizmo").await?;
     gizmos.create("one", json!({"spec": {"size": 1}})).await?;
-    assert_eq!(bench.call().await.object, "one");
+    assert_eq!(fixture.next_call().await.object, "one");
     operator.stop().await
 }
 
 #[tokio::test]
-async fn objects_that_find_no_room_to_wait_are_asked_for_later() -> TestResult {
-    let mut bench = Bench::new("no-room").await?;
+async fn objects_that_exceed_the_queue_memory_are_fetched_later() -> TestResult {
+    let mut fixture = HandlerFixture::new("no-room").await?;
     for size in 1..=3 {
-        bench.create(&format!("w{size}"), size).await?;
+        fixture.create(&format!("w{size}"), size).await?;
     }
     let mut settings = Settings::default();
     settings.queueing.waiting_bytes = 0;
-    let handlers = bench.handlers([
+    let handlers = fixture.handlers([
         ChangeHandler::new("create_fn", On::create()),
         ChangeHandler::new("update_fn", On::update()),
     ]);
-    let operator = bench.start_with(handlers, settings).await?;
+    let operator = fixture.start_with(handlers, settings).await?;
     for size in 1..=3 {
-        bench.handled(&format!("w{size}"), size).await?;
+        fixture
+            .wait_until_handled(&format!("w{size}"), size)
+            .await?;
     }
-    bench
+    fixture
         .objects
         .merge("w1", json!({"spec": {"size": 9}}))
         .await?;
-    bench.handled("w1", 9).await?;
-    assert_eq!(bench.calls_so_far().len(), 4);
+    fixture.wait_until_handled("w1", 9).await?;
+    assert_eq!(fixture.calls_so_far().len(), 4);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_watch_that_is_cut_goes_on_from_where_it_was() -> TestResult {
-    let mut bench = Bench::new("cut").await?;
-    let (proxy, operator) = bench.start_through_proxy(spy(&bench)).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "one ADDED 1");
+async fn a_cut_watch_continues_from_its_resource_version() -> TestResult {
+    let mut fixture = HandlerFixture::new("cut").await?;
+    let (proxy, operator) = fixture.start_through_proxy(spy(&fixture)).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "one ADDED 1");
     proxy.once(watches(), Fault::TruncateAfter(1));
     proxy.cut_all();
     for size in 2..=4 {
         let edit = json!({"spec": {"size": size}});
-        bench.objects.merge("one", edit).await?;
-        assert_eq!(bench.seen().await, format!("one MODIFIED {size}"));
+        fixture.objects.merge("one", edit).await?;
+        assert_eq!(fixture.next_report().await, format!("one MODIFIED {size}"));
     }
     let lists = proxy.requests().into_iter();
     let lists = lists.filter(|request| request.uri.contains("widgets?&limit"));
@@ -154,48 +162,48 @@ async fn a_watch_that_is_cut_goes_on_from_where_it_was() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_silent_watch_is_opened_anew() -> TestResult {
-    let mut bench = Bench::new("silent").await?;
+async fn an_inactive_watch_is_reopened() -> TestResult {
+    let mut fixture = HandlerFixture::new("silent").await?;
     let mut settings = Settings::default();
     settings.watching.inactivity_timeout = std::time::Duration::from_millis(500);
-    let operator = bench.start_with(spy(&bench), settings).await?;
+    let operator = fixture.start_with(spy(&fixture), settings).await?;
     let (lists, _) = try_eventually("the third watch is open", async || {
-        let requests = bench.sandbox.count_requests_of(&operator.identity).await?;
+        let requests = fixture.sandbox.count_requests_of(&operator.user).await?;
         let count = |verb: &str| requests.of("widgets", verb);
         let (lists, watches) = (count("list"), count("watch"));
         Ok((watches >= 3).then_some((lists, watches)))
     })
     .await?;
     assert_eq!(lists, 1);
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "one ADDED 1");
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "one ADDED 1");
     operator.stop().await
 }
 
 #[tokio::test]
-async fn only_wanted_objects_are_watched_and_leaving_the_view_is_no_deletion() -> TestResult {
-    let mut bench = Bench::new("selector").await?;
+async fn label_filters_become_a_label_selector_and_leaving_it_is_no_deletion() -> TestResult {
+    let mut fixture = HandlerFixture::new("selector").await?;
     let label = |value: &str| json!({"metadata": {"labels": {"tier": value}}, "spec": {"size": 1}});
-    bench.objects.create("gold", label("gold")).await?;
-    bench.objects.create("lead", label("lead")).await?;
+    fixture.objects.create("gold", label("gold")).await?;
+    fixture.objects.create("lead", label("lead")).await?;
     let gold = EventHandler::new("spy").label("tier", TextTest::Equals("gold".to_owned()));
-    let resource = bench
+    let resource = fixture
         .resource()
-        .event(gold, |stage, cx| {
+        .event(gold, |scripts, cx| {
             Box::pin(async move {
-                stage.see(cx.name(), cx.event_type(), cx.raw());
+                scripts.report_event(cx.name(), cx.event_type(), cx.raw());
                 Ok(())
             })
         })
         .build();
-    let operator = bench.start(resource).await?;
-    assert_eq!(bench.seen().await, "gold LISTED 1");
-    bench.objects.merge("gold", label("lead")).await?;
-    bench.objects.merge("lead", label("gold")).await?;
-    assert_eq!(bench.seen().await, "lead ADDED 1");
-    bench.objects.delete("lead").await?;
-    assert_eq!(bench.seen().await, "lead DELETED 1");
-    let requests = bench.sandbox.requests_of(&operator.identity).await?;
+    let operator = fixture.start(resource).await?;
+    assert_eq!(fixture.next_report().await, "gold LISTED 1");
+    fixture.objects.merge("gold", label("lead")).await?;
+    fixture.objects.merge("lead", label("gold")).await?;
+    assert_eq!(fixture.next_report().await, "lead ADDED 1");
+    fixture.objects.delete("lead").await?;
+    assert_eq!(fixture.next_report().await, "lead DELETED 1");
+    let requests = fixture.sandbox.requests_of(&operator.user).await?;
     let selective = |verb: &str| {
         let requests = requests.iter().filter(|request| request.verb == verb);
         let mut widgets = requests.filter(|it| it.resource.as_deref() == Some("widgets"));
@@ -206,27 +214,28 @@ async fn only_wanted_objects_are_watched_and_leaving_the_view_is_no_deletion() -
 }
 
 #[tokio::test]
-async fn an_object_is_watched_by_its_name_and_others_are_still_released() -> TestResult {
-    let mut bench = Bench::new("by-name").await?;
+async fn a_name_filter_becomes_a_field_selector_and_finalizers_of_others_are_removed() -> TestResult
+{
+    let mut fixture = HandlerFixture::new("by-name").await?;
     let held = json!({
         "metadata": {"finalizers": ["kopf.zalando.org/KopfFinalizerMarker"]},
         "spec": {"size": 1},
     });
-    bench.objects.create("other", held).await?;
-    bench.create("wanted", 2).await?;
+    fixture.objects.create("other", held).await?;
+    fixture.create("wanted", 2).await?;
     let name = ValueTest::Equals(json!("wanted"));
     let named = ChangeHandler::new("create_fn", On::create()).value("metadata.name", name);
-    let operator = bench.start(bench.handlers([named])).await?;
-    assert_eq!(bench.call().await.object, "wanted");
-    bench
+    let operator = fixture.start(fixture.handlers([named])).await?;
+    assert_eq!(fixture.next_call().await.object, "wanted");
+    fixture
         .objects
-        .wait_until("other", "nothing holds it any more", |it| {
+        .wait_until("other", "the finalizer is removed", |it| {
             it.finalizers().is_empty()
         })
         .await?;
-    bench.handled("wanted", 2).await?;
-    assert_eq!(bench.calls_so_far(), []);
-    let requests = bench.sandbox.requests_of(&operator.identity).await?;
+    fixture.wait_until_handled("wanted", 2).await?;
+    assert_eq!(fixture.calls_so_far(), []);
+    let requests = fixture.sandbox.requests_of(&operator.user).await?;
     let watched = requests.iter().filter(|request| request.verb == "watch");
     let mut watched = watched.filter(|it| it.resource.as_deref() == Some("widgets"));
     assert!(
@@ -237,9 +246,8 @@ async fn an_object_is_watched_by_its_name_and_others_are_still_released() -> Tes
 }
 
 #[tokio::test]
-async fn objects_held_by_an_earlier_version_of_the_operator_are_released_though_out_of_view()
--> TestResult {
-    let mut bench = Bench::new("leftovers").await?;
+async fn finalizers_of_objects_outside_of_the_selector_are_removed() -> TestResult {
+    let mut fixture = HandlerFixture::new("leftovers").await?;
     let held = |tier: &str| {
         json!({
             "metadata": {
@@ -249,84 +257,84 @@ async fn objects_held_by_an_earlier_version_of_the_operator_are_released_though_
             "spec": {"size": 1},
         })
     };
-    bench.objects.create("lead", held("lead")).await?;
-    bench.objects.create("deleted", held("lead")).await?;
-    bench.objects.delete("deleted").await?;
+    fixture.objects.create("lead", held("lead")).await?;
+    fixture.objects.create("deleted", held("lead")).await?;
+    fixture.objects.delete("deleted").await?;
     let gold = ChangeHandler::new("create_fn", On::create())
         .label("tier", TextTest::Equals("gold".to_owned()));
-    let operator = bench.start(bench.handlers([gold])).await?;
+    let operator = fixture.start(fixture.handlers([gold])).await?;
     for name in ["lead", "deleted"] {
-        bench
+        fixture
             .objects
             .wait_until(name, "only the foreign finalizer is left", |it| {
                 it.finalizers() == ["example.com/foreign"]
             })
             .await?;
     }
-    assert!(bench.calls_so_far().is_empty());
+    assert!(fixture.calls_so_far().is_empty());
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_deletion_while_no_watch_was_open_is_noticed() -> TestResult {
-    let mut bench = Bench::new("gap").await?;
-    let (proxy, operator) = bench.start_through_proxy(spy(&bench)).await?;
+async fn a_deletion_between_watches_is_reported() -> TestResult {
+    let mut fixture = HandlerFixture::new("gap").await?;
+    let (proxy, operator) = fixture.start_through_proxy(spy(&fixture)).await?;
     for (name, size) in [("goes", 1), ("stays", 2)] {
-        bench.create(name, size).await?;
-        assert_eq!(bench.seen().await, format!("{name} ADDED {size}"));
+        fixture.create(name, size).await?;
+        assert_eq!(fixture.next_report().await, format!("{name} ADDED {size}"));
     }
     proxy.always(watches(), Fault::CutBefore);
     proxy.cut_all();
-    bench.objects.delete("goes").await?;
-    bench.objects.wait_gone("goes").await?;
-    proxy.heal();
+    fixture.objects.delete("goes").await?;
+    fixture.objects.wait_gone("goes").await?;
+    proxy.clear_faults();
     proxy.once(watches(), Fault::Answer(StatusCode::GONE));
-    let seen = [bench.seen().await, bench.seen().await];
+    let seen = [fixture.next_report().await, fixture.next_report().await];
     assert_eq!(seen, ["stays LISTED 2", "goes DELETED 1"]);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn an_expired_version_leads_to_a_new_list() -> TestResult {
+async fn an_expired_resource_version_leads_to_a_new_list() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
-    let mut bench = Bench::new_on(plane.handle(), "expired").await?;
-    let operator = bench.start(spy(&bench)).await?;
-    bench.create("one", 1).await?;
-    assert_eq!(bench.seen().await, "one ADDED 1");
+    let mut fixture = HandlerFixture::new_on(plane.handle(), "expired").await?;
+    let operator = fixture.start(spy(&fixture)).await?;
+    fixture.create("one", 1).await?;
+    assert_eq!(fixture.next_report().await, "one ADDED 1");
     plane.expire_resource_versions().await?;
-    bench.create("two", 2).await?;
-    while !bench.seen().await.starts_with("two ") {}
+    fixture.create("two", 2).await?;
+    while !fixture.next_report().await.starts_with("two ") {}
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_restart_of_the_api_server_is_survived() -> TestResult {
+async fn the_operator_continues_after_a_restart_of_the_api_server() -> TestResult {
     let plane = PrivateControlPlane::start().await?;
-    let mut bench = Bench::new_on(plane.handle(), "restart").await?;
-    let handlers = bench.handlers([
+    let mut fixture = HandlerFixture::new_on(plane.handle(), "restart").await?;
+    let handlers = fixture.handlers([
         ChangeHandler::new("create_fn", On::create()),
         ChangeHandler::new("update_fn", On::update()),
     ]);
-    let operator = bench.start(handlers).await?;
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
+    let operator = fixture.start(handlers).await?;
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
     plane.restart(Component::ApiServer).await?;
-    bench
+    fixture
         .objects
         .merge("one", json!({"spec": {"size": 2}}))
         .await?;
-    bench.handled("one", 2).await?;
-    let calls = bench.calls_so_far().into_iter();
+    fixture.wait_until_handled("one", 2).await?;
+    let calls = fixture.calls_so_far().into_iter();
     let calls: Vec<String> = calls.map(|call| call.handler).collect();
     assert_eq!(calls, ["create_fn", "update_fn"]);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_write_is_repeated_until_it_lands_and_the_handler_is_not() -> TestResult {
-    let mut bench = Bench::new("lands").await?;
-    let handlers = bench.handlers([ChangeHandler::new("create_fn", On::create())]);
-    let (proxy, operator) = bench.start_through_proxy(handlers).await?;
+async fn a_failed_write_is_retried_without_calling_the_handler_again() -> TestResult {
+    let mut fixture = HandlerFixture::new("lands").await?;
+    let handlers = fixture.handlers([ChangeHandler::new("create_fn", On::create())]);
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
     proxy.times(
         2,
         patches(),
@@ -334,22 +342,22 @@ async fn a_write_is_repeated_until_it_lands_and_the_handler_is_not() -> TestResu
     );
     proxy.once(patches(), Fault::CutBefore);
     proxy.once(patches(), Fault::CutAfter);
-    bench.create("one", 1).await?;
-    bench.handled("one", 1).await?;
-    assert_eq!(bench.calls_so_far().len(), 1);
+    fixture.create("one", 1).await?;
+    fixture.wait_until_handled("one", 1).await?;
+    assert_eq!(fixture.calls_so_far().len(), 1);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn a_finalizer_that_others_change_meanwhile_is_added_precisely() -> TestResult {
-    let mut bench = Bench::new("conflict").await?;
-    let handlers = bench.handlers([ChangeHandler::new("delete_fn", On::delete())]);
-    let (proxy, operator) = bench.start_through_proxy(handlers).await?;
+async fn the_finalizer_is_added_without_losing_a_concurrent_one() -> TestResult {
+    let mut fixture = HandlerFixture::new("conflict").await?;
+    let handlers = fixture.handlers([ChangeHandler::new("delete_fn", On::delete())]);
+    let (proxy, operator) = fixture.start_through_proxy(handlers).await?;
     proxy.once(patches(), Fault::Delay(std::time::Duration::from_secs(1)));
-    bench.create("one", 1).await?;
+    fixture.create("one", 1).await?;
     let foreign = json!({"metadata": {"finalizers": ["test.dev/foreign"]}});
-    bench.objects.merge("one", foreign).await?;
-    let one = bench
+    fixture.objects.merge("one", foreign).await?;
+    let one = fixture
         .objects
         .wait_until("one", "both finalizers are there", |it| {
             it.metadata
@@ -363,6 +371,6 @@ async fn a_finalizer_that_others_change_meanwhile_is_added_precisely() -> TestRe
         ["test.dev/foreign", "kopf.zalando.org/KopfFinalizerMarker"]
     );
     let release = json!({"metadata": {"finalizers": null}});
-    bench.objects.merge("one", release).await?;
+    fixture.objects.merge("one", release).await?;
     operator.stop().await
 }

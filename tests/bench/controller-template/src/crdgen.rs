@@ -1,4 +1,4 @@
-//! Prints the definition of the kind.
+//! Prints the CustomResourceDefinition.
 
 use kube::CustomResourceExt as _;
 

@@ -1,4 +1,4 @@
-//! A controller as one begins with kube: a kind, a finalizer, a status, events, metrics.
+//! A controller after kube-rs's template: a kind, a finalizer, a status, events, metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,48 +14,48 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// What an exhibit should be.
+/// The desired state of an exhibit.
 #[derive(Clone, CustomResource, Debug, Deserialize, JsonSchema, Serialize)]
 #[kube(group = "bench.kopf.dev", version = "v1", kind = "Exhibit", namespaced)]
 #[kube(status = "ExhibitStatus")]
 pub struct ExhibitSpec {
-    /// A field to play with.
+    /// An arbitrary field.
     pub field: Option<String>,
 }
 
-/// What an exhibit is.
+/// The observed state of an exhibit.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 pub struct ExhibitStatus {
-    /// Whether it was seen.
+    /// Whether the controller has reconciled it.
     pub seen: bool,
 }
 
-/// Why an exhibit is not as it should be.
+/// The reasons why a reconciliation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server refused something.
+    /// A request to the API server failed.
     #[error("cannot talk to the cluster")]
     Kube(#[from] kube::Error),
-    /// The finalizer could not be kept.
+    /// The finalizer could not be added or removed.
     #[error("cannot keep the finalizer")]
     Finalizer(#[source] Box<finalizer::Error<Error>>),
 }
 
-/// What every call has.
+/// The context of every reconciliation.
 #[derive(Clone)]
 pub struct Context {
-    /// The way to the cluster.
+    /// The client of the cluster.
     pub client: Client,
-    /// Who tells of what happens.
+    /// Posts events.
     pub recorder: Recorder,
-    /// What is counted.
+    /// The metrics.
     #[cfg(feature = "extras")]
     pub metrics: Arc<metrics::Metrics>,
 }
 
 #[cfg(feature = "extras")]
 pub mod metrics {
-    //! What is counted.
+    //! The metrics.
 
     use prometheus_client::encoding::text::encode;
     use prometheus_client::metrics::counter::Counter;
@@ -72,7 +72,7 @@ pub mod metrics {
     }
 
     impl Metrics {
-        /// Counters that are known by name.
+        /// Registers the counters.
         #[must_use]
         pub fn new() -> Self {
             let mut metrics = Self::default();
@@ -84,7 +84,7 @@ pub mod metrics {
             metrics
         }
 
-        /// As Prometheus reads them.
+        /// The counters in Prometheus' text format.
         #[must_use]
         pub fn text(&self) -> String {
             let mut text = String::new();
@@ -120,16 +120,16 @@ async fn apply(
     exhibits
         .patch_status(&name, &PatchParams::default(), &status)
         .await?;
-    tell(exhibit, context, "Seen").await?;
+    post_event(exhibit, context, "Seen").await?;
     Ok(Action::requeue(Duration::from_secs(300)))
 }
 
 async fn cleanup(exhibit: &Exhibit, context: &Context) -> Result<Action, Error> {
-    tell(exhibit, context, "Gone").await?;
+    post_event(exhibit, context, "Gone").await?;
     Ok(Action::await_change())
 }
 
-async fn tell(exhibit: &Exhibit, context: &Context, reason: &str) -> Result<(), Error> {
+async fn post_event(exhibit: &Exhibit, context: &Context, reason: &str) -> Result<(), Error> {
     let event = Event {
         type_: EventType::Normal,
         reason: reason.to_owned(),
@@ -149,7 +149,7 @@ fn error_policy(_exhibit: Arc<Exhibit>, error: &Error, context: Arc<Context>) ->
     Action::requeue(Duration::from_secs(60))
 }
 
-/// Handles exhibits until the program is told to stop.
+/// Reconciles exhibits until the program gets a signal.
 pub async fn run(context: Context) {
     let exhibits: Api<Exhibit> = Api::all(context.client.clone());
     Controller::new(exhibits, watcher::Config::default())

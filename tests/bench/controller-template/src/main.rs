@@ -1,4 +1,4 @@
-//! A controller as one begins with kube.
+//! A controller after kube-rs's template.
 
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;

@@ -1,4 +1,4 @@
-//! The structure of our indices, filled, looked into and changed: one line of figures.
+//! Fills, reads and changes an index of ours, and prints memory and CPU time on one line.
 
 use std::env;
 use std::error::Error;
@@ -8,9 +8,9 @@ use std::sync::{Arc, RwLock};
 use kopf_core::index::IndexTable;
 use rustix::time::{ClockId, clock_gettime};
 
-/// What the runtime knows of every object anyway, and shares with the indices.
+/// The identity of an object, which the runtime has anyway and shares with the indices.
 #[derive(PartialEq, Eq, Hash)]
-struct Identity {
+struct BenchObject {
     kind: u16,
     uid: Box<str>,
     namespace: Option<Box<str>>,
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [objects, keys, operations] = arguments?[..] else {
         return Err("give the numbers of objects, keys and operations".into());
     };
-    let identities: Vec<Arc<Identity>> = (0..objects).map(identity).collect();
+    let identities: Vec<Arc<BenchObject>> = (0..objects).map(identity).collect();
     let mut random = fastrand::Rng::with_seed(1);
     let before = resident()?;
     let index = RwLock::new(IndexTable::default());
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let entry = (key(number % keys), identity.name.to_string());
         index
             .write()
-            .expect("nobody panics")
+            .expect("no thread panics")
             .replace(identity, [entry]);
     }
     let memory = resident()? - before;
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut found = 0;
     let began = cpu_nanoseconds();
     for key in &wanted {
-        let index = index.read().expect("nobody panics");
+        let index = index.read().expect("no thread panics");
         found += index.get(key.as_str()).next().map_or(0, String::len);
     }
     let lookup = cpu_nanoseconds() - began;
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let entry = (key((number + 1) % keys), identity.name.to_string());
         index
             .write()
-            .expect("nobody panics")
+            .expect("no thread panics")
             .replace(identity, [entry]);
     }
     let update = cpu_nanoseconds() - began;
@@ -66,8 +66,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn identity(number: usize) -> Arc<Identity> {
-    Arc::new(Identity {
+fn identity(number: usize) -> Arc<BenchObject> {
+    Arc::new(BenchObject {
         kind: 0,
         uid: format!("{number:08x}-0000-4000-8000-000000000000").into(),
         namespace: Some("default".into()),

@@ -1,4 +1,4 @@
-//! The Rust operators of the benchmarks: ours, and kube's Controller as people write it and tuned.
+//! The Rust operators of the benchmarks: ours, and kube's Controller with defaults and tuned.
 
 use std::env;
 use std::io::{self, Write as _};
@@ -19,7 +19,7 @@ use kube::{Client, ResourceExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A widget as the Controller knows it.
+/// A widget for the Controller.
 type Widget = Object<WidgetSpec, WidgetStatus>;
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -37,9 +37,9 @@ struct CreateResult {
     size: i64,
 }
 
-/// A widget as its webhook knows it.
+/// A widget for the webhook.
 #[derive(Clone, Debug, Deserialize)]
-struct Reviewed {
+struct ReviewedWidget {
     spec: ReviewedSpec,
 }
 
@@ -50,7 +50,7 @@ struct ReviewedSpec {
     items: Vec<String>,
 }
 
-struct Context {
+struct ReconcileContext {
     client: Client,
     resource: ApiResource,
     status: StatusSubresource,
@@ -130,10 +130,10 @@ fn edit_storm(widgets: ResourceSpec) -> ResourceHandlers {
 }
 
 fn admission(widgets: ResourceSpec) -> ResourceHandlers {
-    Resource::<Reviewed, ()>::new(widgets, &Arc::new(()))
+    Resource::<ReviewedWidget, ()>::new(widgets, &Arc::new(()))
         .validate(
             WebhookHandler::new("check"),
-            |(), cx: &mut ValidationContext<Reviewed>| {
+            |(), cx: &mut ValidationContext<ReviewedWidget>| {
                 Box::pin(async move {
                     if cx.object().spec.size > 100 {
                         return Err(AdmissionError::denied("too large"));
@@ -189,7 +189,7 @@ async fn control(
     let resource =
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", "Widget"), "widgets");
     let widgets: Api<Widget> = Api::namespaced_with(client.clone(), namespace, &resource);
-    let context = Context {
+    let context = ReconcileContext {
         client,
         resource: resource.clone(),
         status,
@@ -202,7 +202,10 @@ async fn control(
     Ok(())
 }
 
-async fn reconcile(widget: Arc<Widget>, context: Arc<Context>) -> Result<Action, kube::Error> {
+async fn reconcile(
+    widget: Arc<Widget>,
+    context: Arc<ReconcileContext>,
+) -> Result<Action, kube::Error> {
     let done = widget
         .status
         .as_ref()
@@ -227,6 +230,6 @@ async fn reconcile(widget: Arc<Widget>, context: Arc<Context>) -> Result<Action,
     Ok(Action::await_change())
 }
 
-fn on_error(_: Arc<Widget>, _: &kube::Error, _: Arc<Context>) -> Action {
+fn on_error(_: Arc<Widget>, _: &kube::Error, _: Arc<ReconcileContext>) -> Action {
     Action::requeue(Duration::from_secs(1))
 }

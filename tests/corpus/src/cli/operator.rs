@@ -1,4 +1,4 @@
-//! What it costs to make an operator for ten real definitions, and to make it again.
+//! The command `operator`: the cost of `kopf-gen new` for ten real definitions, and of `generate` after it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::process::Command;
 use std::time::SystemTime;
 use std::{fs, io};
 
-use super::{Error, generator, say};
-use crate::corpus::{Corpus, Part};
-use crate::meter::{self, Cost};
-use crate::scratch::scratch_root;
+use super::{Error, generator, print};
+use crate::command_cost::{self, CommandCost};
+use crate::corpus::{Corpus, Subset};
+use crate::scratch_crate::scratch_root;
 
-/// Ten definitions that many clusters have: large, middling and small ones, of ten kinds of schemas.
+/// Ten widespread definitions: large, medium and small ones, with different kinds of schemas.
 const TEN: [&str; 10] = [
     "argoproj+argo-cd__applications.argoproj.io",
     "argoproj+argo-workflows__workflowtaskresults.argoproj.io",
@@ -27,7 +27,7 @@ const TEN: [&str; 10] = [
 
 pub(super) fn operator() -> Result<(), Error> {
     let corpus = Corpus::locate()?;
-    let files = corpus.files(Part::All);
+    let files = corpus.files(Subset::All);
     let definitions: Vec<&Path> = files
         .iter()
         .filter(|file| TEN.contains(&file.stem.as_str()))
@@ -48,7 +48,7 @@ pub(super) fn operator() -> Result<(), Error> {
     let folder = scratch.join("ten");
     let before = newest(&folder)?;
     let again = run(&["-q", "generate"].map(OsString::from), &folder)?;
-    say(format_args!(
+    print(format_args!(
         "{} definitions: new {:.2} CPU s, {} MB; generate with nothing to do {:.2} CPU s, files {}",
         definitions.len(),
         made.cpu.as_secs_f64(),
@@ -62,10 +62,10 @@ pub(super) fn operator() -> Result<(), Error> {
     ))
 }
 
-fn run(arguments: &[OsString], folder: &Path) -> Result<Cost, Error> {
+fn run(arguments: &[OsString], folder: &Path) -> Result<CommandCost, Error> {
     let mut command = Command::new(generator()?);
     command.args(arguments).current_dir(folder);
-    let (output, cost) = meter::run(&command, &scratch_root())?;
+    let (output, cost) = command_cost::run(&command, &scratch_root())?;
     if output.status.success() {
         Ok(cost)
     } else {
@@ -73,7 +73,7 @@ fn run(arguments: &[OsString], folder: &Path) -> Result<Cost, Error> {
     }
 }
 
-/// When a file below a folder was last written.
+/// The time of the last write to a file below a folder.
 fn newest(folder: &Path) -> io::Result<SystemTime> {
     let mut newest = SystemTime::UNIX_EPOCH;
     for entry in fs::read_dir(folder)? {

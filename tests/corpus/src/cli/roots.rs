@@ -1,14 +1,16 @@
-//! What the type of whole objects costs to compile: its traits written out, or derived by kube.
+//! The command `roots`: the compile cost of root types with traits written out, and derived by kube.
 
-use super::{Error, say};
+use super::{Error, print};
+use crate::command_cost::CommandCost;
 use crate::kopium;
-use crate::meter::Cost;
-use crate::scratch::{Bond, Judge, Module, Scratch, SourceFile};
+use crate::scratch_crate::{
+    CargoCommand, GeneratedModule, ModuleCoupling, ModuleFile, ScratchCrate,
+};
 
-/// So many kinds, to be well above the noise.
+/// Enough kinds for a cost well above the noise.
 const KINDS: usize = 400;
 
-/// What both sides have.
+/// The code that both variants share.
 const PARTS: &str = r"use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
@@ -80,30 +82,30 @@ impl Serialize for Kind {
 "#;
 
 pub(super) fn roots() -> Result<(), Error> {
-    let scratch = Scratch::create("roots", &kopium::SUPPLY)?;
-    scratch.warm(Judge::Check)?;
+    let scratch = ScratchCrate::create("roots", &kopium::DEPENDENCIES)?;
+    scratch.compile_dependencies(CargoCommand::Check)?;
     let neither = cost(&scratch, "")?;
     let written = cost(&scratch, WRITTEN)?;
     let derived = cost(&scratch, DERIVED)?;
-    say(format_args!(
+    print(format_args!(
         "{KINDS} kinds, CPU s of cargo check: {neither:.1} without roots, {written:.1} with roots written out, {derived:.1} derived by kube",
     ))
 }
 
-fn cost(scratch: &Scratch, root: &str) -> Result<f64, Error> {
-    let modules: Vec<Module> = (0..KINDS)
+fn cost(scratch: &ScratchCrate, root: &str) -> Result<f64, Error> {
+    let modules: Vec<GeneratedModule> = (0..KINDS)
         .map(|number| {
             let name = format!("kind{number}");
             let path = format!("{name}.rs");
             let text = format!("{PARTS}{root}");
-            let files = vec![SourceFile { path, text }];
-            Module { name, files }
+            let files = vec![ModuleFile { path, text }];
+            GeneratedModule { name, files }
         })
         .collect();
-    let verdict = scratch.judge(Judge::Check, &modules, Bond::Entangled)?;
-    let Cost { cpu, .. } = verdict.cost;
-    match verdict.complaints.len() {
+    let report = scratch.check_modules(CargoCommand::Check, &modules, ModuleCoupling::Coupled)?;
+    let CommandCost { cpu, .. } = report.cost;
+    match report.errors.len() {
         0 => Ok(cpu.as_secs_f64()),
-        count => Err(Error::Complaints(count)),
+        count => Err(Error::CompilerErrors(count)),
     }
 }

@@ -1,21 +1,24 @@
-//! Both sides over the same files in one run, as a table.
+//! The command `versus`: kopf-gen and kopium over the same files in one run, as a table.
 
 use std::{env, fs, io, process};
 
-use super::{Error, VersusArgs, say};
-use crate::corpus::{Corpus, DefinitionFile, Part};
-use crate::generated::{self, Which};
+use super::{Error, VersusArgs, print};
+use crate::command_cost::{self, CommandCost};
+use crate::corpus::{Corpus, DefinitionFile, Subset};
+use crate::generated::{self, VersionSubset};
 use crate::kopium;
-use crate::meter::{self, Cost};
-use crate::scratch::{self, Bond, Judge, Module, Scratch, Supply, scratch_root};
+use crate::scratch_crate::{
+    self, CargoCommand, CrateDependencies, GeneratedModule, ModuleCoupling, ScratchCrate,
+    scratch_root,
+};
 
-/// What one side made and what it cost.
-struct Side {
+/// The output and the cost of one generator.
+struct GeneratorFigures {
     modules: usize,
     lines: usize,
-    generation: Cost,
+    generation: CommandCost,
     compiling: usize,
-    compilation: Cost,
+    compilation: CommandCost,
 }
 
 pub(super) fn versus(arguments: &VersusArgs) -> Result<(), Error> {
@@ -25,28 +28,34 @@ pub(super) fn versus(arguments: &VersusArgs) -> Result<(), Error> {
         .clone()
         .unwrap_or_else(|| scratch_root().join("kopium/install"));
     kopium::install(&root)?;
-    let all = corpus.files(Part::All);
-    let drawn = corpus.files(Part::Drawn(arguments.drawn));
+    let all = corpus.files(Subset::All);
+    let drawn = corpus.files(Subset::Drawn(arguments.drawn));
 
     let our_cost = cost_of_ours()?;
-    let our_lines = scratch::lines(&generated::generate(&all, Which::Preferred)?.modules);
-    let theirs = kopium::harvest(&root, &all)?;
+    let our_lines =
+        scratch_crate::lines(&generated::generate(&all, VersionSubset::Preferred)?.modules);
+    let theirs = kopium::generate(&root, &all)?;
     let their_drawn = drawn_from(&theirs.modules, &drawn);
-    let ours = generated::generate(&drawn, Which::Preferred)?.modules;
-    let (our_compiling, our_compilation) = compile(&generated::SUPPLY, &ours, Bond::Entangled)?;
-    let (compiling, compilation) = compile(&kopium::SUPPLY, &their_drawn, Bond::Independent)?;
+    let ours = generated::generate(&drawn, VersionSubset::Preferred)?.modules;
+    let (our_compiling, our_compilation) =
+        compile(&generated::DEPENDENCIES, &ours, ModuleCoupling::Coupled)?;
+    let (compiling, compilation) = compile(
+        &kopium::DEPENDENCIES,
+        &their_drawn,
+        ModuleCoupling::Independent,
+    )?;
     table(
         arguments.drawn,
-        &Side {
+        &GeneratorFigures {
             modules: ours.len(),
             lines: our_lines,
             generation: our_cost,
             compiling: our_compiling,
             compilation: our_compilation,
         },
-        &Side {
+        &GeneratorFigures {
             modules: their_drawn.len(),
-            lines: scratch::lines(&theirs.modules),
+            lines: scratch_crate::lines(&theirs.modules),
             generation: theirs.cost,
             compiling,
             compilation,
@@ -54,8 +63,8 @@ pub(super) fn versus(arguments: &VersusArgs) -> Result<(), Error> {
     )
 }
 
-/// All files and all served versions in a process of its own.
-fn cost_of_ours() -> Result<Cost, Error> {
+/// The cost of generating all files and all served versions in a process of its own.
+fn cost_of_ours() -> Result<CommandCost, Error> {
     let scratch = scratch_root();
     let folder = scratch.join("generated");
     if folder.exists() {
@@ -64,7 +73,7 @@ fn cost_of_ours() -> Result<Cost, Error> {
     fs::create_dir_all(&folder)?;
     let mut writing = process::Command::new(env::current_exe()?);
     writing.arg("write").arg(&folder);
-    let (output, cost) = meter::run(&writing, &scratch)?;
+    let (output, cost) = command_cost::run(&writing, &scratch)?;
     if output.status.success() {
         Ok(cost)
     } else {
@@ -72,48 +81,52 @@ fn cost_of_ours() -> Result<Cost, Error> {
     }
 }
 
-fn drawn_from(modules: &[Module], drawn: &[&DefinitionFile]) -> Vec<Module> {
+fn drawn_from(modules: &[GeneratedModule], drawn: &[&DefinitionFile]) -> Vec<GeneratedModule> {
     let names: Vec<String> = drawn.iter().map(|file| kopium::module_name(file)).collect();
     let wanted = modules.iter().filter(|one| names.contains(&one.name));
     wanted.cloned().collect()
 }
 
-/// How many modules compile, and what that costs once those that do not are gone.
-fn compile(supply: &Supply, modules: &[Module], bond: Bond) -> Result<(usize, Cost), Error> {
-    let scratch = Scratch::create("check", supply)?;
-    scratch.warm(Judge::Check)?;
-    let verdict = scratch.judge(Judge::Check, modules, bond)?;
+/// The number of modules that compile, and the cost of compiling those.
+fn compile(
+    dependencies: &CrateDependencies,
+    modules: &[GeneratedModule],
+    coupling: ModuleCoupling,
+) -> Result<(usize, CommandCost), Error> {
+    let scratch = ScratchCrate::create("check", dependencies)?;
+    scratch.compile_dependencies(CargoCommand::Check)?;
+    let report = scratch.check_modules(CargoCommand::Check, modules, coupling)?;
     Ok((
-        modules.len().saturating_sub(verdict.complaints.len()),
-        verdict.cost,
+        modules.len().saturating_sub(report.errors.len()),
+        report.cost,
     ))
 }
 
-fn table(drawn: usize, ours: &Side, theirs: &Side) -> Result<(), Error> {
-    let seconds = |cost: &Cost| cost.cpu.as_secs_f64();
-    say(format_args!(
+fn table(drawn: usize, ours: &GeneratorFigures, theirs: &GeneratorFigures) -> Result<(), Error> {
+    let seconds = |cost: &CommandCost| cost.cpu.as_secs_f64();
+    print(format_args!(
         "| | kopf-gen | kopium {} |\n| --- | ---: | ---: |",
         kopium::VERSION
     ))?;
-    say(format_args!(
+    print(format_args!(
         "| lines of Rust, one version each | {} | {} |",
         ours.lines, theirs.lines
     ))?;
-    say(format_args!(
+    print(format_args!(
         "| CPU seconds to generate, kopf-gen all served versions | {:.1} | {:.1} |",
         seconds(&ours.generation),
         seconds(&theirs.generation)
     ))?;
-    say(format_args!(
+    print(format_args!(
         "| {drawn} drawn definitions: modules that compile | {} of {} | {} of {} |",
         ours.compiling, ours.modules, theirs.compiling, theirs.modules
     ))?;
-    say(format_args!(
+    print(format_args!(
         "| … CPU seconds of `cargo check` | {:.0} | {:.0} |",
         seconds(&ours.compilation),
         seconds(&theirs.compilation)
     ))?;
-    say(format_args!(
+    print(format_args!(
         "| … megabytes of `cargo check` | {} | {} |",
         ours.compilation.megabytes(),
         theirs.compilation.megabytes()

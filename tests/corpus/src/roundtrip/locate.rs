@@ -1,19 +1,19 @@
-//! From a column of compact JSON, as serde_json reports it, to the path of the value there.
+//! Converts a column of compact JSON, as serde_json reports it, into the path of the value there.
 
 /// The path of the value that the byte before `column` belongs to.
 pub(super) fn path_at(json: &str, column: usize) -> String {
-    let mut open: Vec<Step> = Vec::new();
+    let mut open: Vec<OpenContainer> = Vec::new();
     let mut bytes = json.bytes().enumerate().take(column);
     while let Some((at, byte)) = bytes.next() {
         match byte {
-            b'{' => open.push(Step::Member { name: None }),
-            b'[' => open.push(Step::Item { index: 0 }),
+            b'{' => open.push(OpenContainer::Member { name: None }),
+            b'[' => open.push(OpenContainer::Item { index: 0 }),
             b'}' | b']' => {
                 open.pop();
             }
             b',' => match open.last_mut() {
-                Some(Step::Member { name }) => *name = None,
-                Some(Step::Item { index }) => *index += 1,
+                Some(OpenContainer::Member { name }) => *name = None,
+                Some(OpenContainer::Item { index }) => *index += 1,
                 None => {}
             },
             b'"' => {
@@ -24,7 +24,7 @@ pub(super) fn path_at(json: &str, column: usize) -> String {
                     closes
                 });
                 let text = &json[at + 1..end.map_or(json.len().min(column), |(end, _)| end)];
-                if let Some(Step::Member { name: name @ None }) = open.last_mut() {
+                if let Some(OpenContainer::Member { name: name @ None }) = open.last_mut() {
                     *name = Some(text.to_owned());
                 }
             }
@@ -33,15 +33,15 @@ pub(super) fn path_at(json: &str, column: usize) -> String {
     }
     open.iter()
         .map(|step| match step {
-            Step::Member { name } => name
+            OpenContainer::Member { name } => name
                 .as_ref()
                 .map_or_else(String::new, |name| format!(".{name}")),
-            Step::Item { index } => format!("[{index}]"),
+            OpenContainer::Item { index } => format!("[{index}]"),
         })
         .collect()
 }
 
-enum Step {
+enum OpenContainer {
     Member { name: Option<String> },
     Item { index: usize },
 }

@@ -1,4 +1,4 @@
-//! The program that has the generated types compiled in: JSON lines in, JSON lines out.
+//! The program with the compiled types: reads objects as JSON lines, and writes them encoded again.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -7,27 +7,27 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-use super::{Case, Outcome, compare};
-use crate::scratch::{Module, Scratch};
+use super::{ObjectResult, RoundtripCase, compare};
+use crate::scratch_crate::{GeneratedModule, ScratchCrate};
 
 /// A program with all cases compiled in.
 #[derive(Debug)]
-pub struct Program {
+pub struct RoundtripProgram {
     path: PathBuf,
-    cases: Vec<Case>,
+    cases: Vec<RoundtripCase>,
 }
 
 /// A running program.
 #[derive(Debug)]
-pub struct Session {
+pub struct RoundtripProcess {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-/// Why an object was not decoded.
+/// The error of an object that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct DecodeError {
     /// The message of the decoder.
     pub message: String,
     /// The column of the compact text at which it stopped.
@@ -55,21 +55,25 @@ fn main() -> std::io::Result<()> {
 }
 "#;
 
-// === impl Program ===
+// === impl RoundtripProgram ===
 
-impl Program {
+impl RoundtripProgram {
     /// Compiles the modules and the cases.
     ///
     /// # Errors
     /// If cargo cannot be run, or the types do not compile.
-    pub fn build(scratch: &Scratch, modules: &[Module], cases: Vec<Case>) -> io::Result<Self> {
+    pub fn build(
+        scratch: &ScratchCrate,
+        modules: &[GeneratedModule],
+        cases: Vec<RoundtripCase>,
+    ) -> io::Result<Self> {
         let path = scratch.build(modules, &main_of(&cases))?;
         Ok(Self { path, cases })
     }
 
     /// The cases.
     #[must_use]
-    pub fn cases(&self) -> &[Case] {
+    pub fn cases(&self) -> &[RoundtripCase] {
         &self.cases
     }
 
@@ -77,25 +81,25 @@ impl Program {
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(&self) -> io::Result<Session> {
+    pub fn start(&self) -> io::Result<RoundtripProcess> {
         let mut child = Command::new(&self.path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
         let input = child.stdin.take().expect("standard input is piped");
         let output = child.stdout.take().expect("standard output is piped");
-        Ok(Session {
+        Ok(RoundtripProcess {
             child,
             input: Some(input),
             output: BufReader::new(output),
         })
     }
 
-    /// Sends every object of every case through its types.
+    /// Decodes and encodes every object of every case.
     ///
     /// # Errors
     /// If a program cannot be run, or dies.
-    pub fn run(&self) -> io::Result<Vec<(&Case, Vec<Outcome>)>> {
+    pub fn run(&self) -> io::Result<Vec<(&RoundtripCase, Vec<ObjectResult>)>> {
         let mut session = self.start()?;
         self.cases
             .iter()
@@ -103,12 +107,12 @@ impl Program {
                 let outcomes = case
                     .objects
                     .iter()
-                    .map(|labelled| {
-                        let answer = session.pass(case, &labelled.object)?;
-                        let fate = compare(&case.version, &labelled.object, &answer);
-                        Ok(Outcome {
-                            label: labelled.label,
-                            fate,
+                    .map(|test_object| {
+                        let encoded = session.pass(case, &test_object.object)?;
+                        let result = compare(&case.version, &test_object.object, &encoded);
+                        Ok(ObjectResult {
+                            origin: test_object.origin,
+                            result,
                         })
                     })
                     .collect::<io::Result<_>>()?;
@@ -118,11 +122,11 @@ impl Program {
     }
 }
 
-fn main_of(cases: &[Case]) -> String {
+fn main_of(cases: &[RoundtripCase]) -> String {
     let mut main = String::from(
         "fn dispatch(case: &str, text: &str) -> serde_json::Result<String> {\n    match case {\n",
     );
-    for Case { path, .. } in cases {
+    for RoundtripCase { path, .. } in cases {
         // Writing to a string cannot fail.
         let _ = writeln!(main, "        {path:?} => pass::<{path}>(text),");
     }
@@ -130,14 +134,18 @@ fn main_of(cases: &[Case]) -> String {
     main + SUPPORT
 }
 
-// === impl Session ===
+// === impl RoundtripProcess ===
 
-impl Session {
+impl RoundtripProcess {
     /// Decodes and encodes an object.
     ///
     /// # Errors
     /// If the program dies.
-    pub fn pass(&mut self, case: &Case, object: &Value) -> io::Result<Result<Value, Refusal>> {
+    pub fn pass(
+        &mut self,
+        case: &RoundtripCase,
+        object: &Value,
+    ) -> io::Result<Result<Value, DecodeError>> {
         if let Some(input) = &mut self.input {
             writeln!(input, "{}\t{object}", case.path)?;
         }
@@ -153,17 +161,17 @@ impl Session {
             return Ok(Ok(serde_json::from_str(tail)?));
         }
         let column = head.parse().map_err(io::Error::other)?;
-        Ok(Err(Refusal {
+        Ok(Err(DecodeError {
             message: tail.to_owned(),
             column,
         }))
     }
 }
 
-impl Drop for Session {
+impl Drop for RoundtripProcess {
     fn drop(&mut self) {
         self.input = None;
-        // It ends when its input does; its status says nothing that the answers did not.
+        // The program exits at the end of its input; its status adds nothing to the responses.
         let _ = self.child.wait();
     }
 }

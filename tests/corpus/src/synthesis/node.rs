@@ -1,23 +1,23 @@
-//! One value for one schema node, and the search for a value that satisfies its unions.
+//! Makes one value for one schema node, and searches for a value that satisfies its unions.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
 use super::{Filling, scalar};
-use crate::schema::{Additional, Kind, Schema};
+use crate::schema::{NodeType, SchemaNode, UndeclaredMembers};
 use crate::validation::{accepts, identical};
 
-/// How to fill, and whose turn it is among alternatives.
+/// The filling, and the turn among alternatives.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Recipe {
+pub(super) struct ObjectVariant {
     pub(super) filling: Filling,
     pub(super) turn: usize,
 }
 
-/// Where in the object the search is.
+/// The position of a node in the object.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct NodePosition {
     /// Arrays and maps around this node.
     lists: usize,
     /// Objects around this node.
@@ -26,28 +26,28 @@ struct Place {
     salt: usize,
 }
 
-/// How many shapes a node that allows anything takes in turn.
+/// The number of values for a node that allows anything.
 pub(super) const ANYTHING: usize = 5;
 
-/// The most combinations of branches that are tried for one node.
+/// The most combinations of branches to try for one node.
 const MOST_COMBINATIONS: usize = 48;
 
 /// Members that every object of the API has, whatever its schema says.
 pub(super) const IMPLIED: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The members of a whole object, without those that every object has.
-pub(super) fn root(schema: &Schema, recipe: Recipe) -> Option<Map<String, Value>> {
+pub(super) fn root(schema: &SchemaNode, variant: ObjectVariant) -> Option<Map<String, Value>> {
     let mut own = schema.clone();
     for name in IMPLIED {
         own.properties.shift_remove(name);
     }
     own.required
         .retain(|name| !IMPLIED.contains(&name.as_str()));
-    own.kind = Some(Kind::Object);
+    own.kind = Some(NodeType::Object);
     match value(
         &own,
-        recipe,
-        Place {
+        variant,
+        NodePosition {
             lists: 0,
             depth: 0,
             salt: 0,
@@ -58,22 +58,22 @@ pub(super) fn root(schema: &Schema, recipe: Recipe) -> Option<Map<String, Value>
     }
 }
 
-fn value(schema: &Schema, recipe: Recipe, place: Place) -> Option<Value> {
-    if recipe.filling == Filling::Null && schema.nullable && accepts(schema, &Value::Null) {
+fn value(schema: &SchemaNode, variant: ObjectVariant, position: NodePosition) -> Option<Value> {
+    if variant.filling == Filling::Null && schema.nullable && accepts(schema, &Value::Null) {
         return Some(Value::Null);
     }
     if schema.unions.is_empty() && schema.nots.is_empty() {
-        return plain(schema, recipe, place);
+        return plain(schema, variant, position);
     }
     let combinations = combinations(schema).clamp(1, MOST_COMBINATIONS);
     (0..combinations).find_map(|attempt| {
-        let settled = settle(schema, recipe.turn + place.salt + attempt);
-        let candidate = plain(&settled, recipe, place)?;
+        let settled = choose_branches(schema, variant.turn + position.salt + attempt);
+        let candidate = plain(&settled, variant, position)?;
         repair(schema, &settled.required, candidate)
     })
 }
 
-fn combinations(schema: &Schema) -> usize {
+fn combinations(schema: &SchemaNode) -> usize {
     schema
         .unions
         .iter()
@@ -81,8 +81,8 @@ fn combinations(schema: &Schema) -> usize {
         .fold(1, usize::saturating_mul)
 }
 
-/// Chooses one branch of every union and demands what it demands.
-fn settle(schema: &Schema, mut choice: usize) -> Schema {
+/// Chooses one branch of every union and adds its restrictions.
+fn choose_branches(schema: &SchemaNode, mut choice: usize) -> SchemaNode {
     let mut settled = schema.clone();
     while let Some(union) = settled.unions.pop() {
         let count = union.branches.len();
@@ -92,8 +92,8 @@ fn settle(schema: &Schema, mut choice: usize) -> Schema {
     settled
 }
 
-/// Takes away the members that unions speak of, then gives back each that does no harm.
-fn repair(schema: &Schema, required: &[String], candidate: Value) -> Option<Value> {
+/// Removes the members that unions mention, then adds each again that violates nothing.
+fn repair(schema: &SchemaNode, required: &[String], candidate: Value) -> Option<Value> {
     if accepts(schema, &candidate) {
         return Some(candidate);
     }
@@ -121,7 +121,7 @@ fn repair(schema: &Schema, required: &[String], candidate: Value) -> Option<Valu
     Some(object)
 }
 
-fn mentioned(schema: &Schema, names: &mut BTreeSet<String>) {
+fn mentioned(schema: &SchemaNode, names: &mut BTreeSet<String>) {
     let branches = schema.unions.iter().flat_map(|union| &union.branches);
     for part in branches.chain(&schema.nots) {
         names.extend(part.required.iter().cloned());
@@ -130,8 +130,8 @@ fn mentioned(schema: &Schema, names: &mut BTreeSet<String>) {
     }
 }
 
-fn plain(schema: &Schema, recipe: Recipe, place: Place) -> Option<Value> {
-    let salt = recipe.turn + place.salt;
+fn plain(schema: &SchemaNode, variant: ObjectVariant, position: NodePosition) -> Option<Value> {
+    let salt = variant.turn + position.salt;
     if let Some(values) = &schema.values {
         let fitting: Vec<&Value> = values
             .iter()
@@ -140,7 +140,7 @@ fn plain(schema: &Schema, recipe: Recipe, place: Place) -> Option<Value> {
         let turn = salt.checked_rem(fitting.len())?;
         return fitting.get(turn).map(|value| (*value).clone());
     }
-    let hollow = recipe.filling == Filling::Hollow;
+    let hollow = variant.filling == Filling::Hollow;
     if schema.int_or_string {
         return if salt.is_multiple_of(2) {
             scalar::integer(&as_integer(schema), salt / 2)
@@ -149,34 +149,38 @@ fn plain(schema: &Schema, recipe: Recipe, place: Place) -> Option<Value> {
         };
     }
     match schema.effective_kind() {
-        Some(Kind::Object) => object(schema, recipe, place).map(Value::Object),
-        Some(Kind::Array) => array(schema, recipe, place),
-        Some(Kind::Boolean) => Some(Value::Bool(!hollow && salt.is_multiple_of(2))),
-        Some(Kind::String) if hollow => scalar::shortest(schema).map(Value::String),
-        Some(Kind::String) => scalar::string(schema, salt).map(Value::String),
-        Some(Kind::Integer) => scalar::integer(schema, if hollow { 1 } else { salt }),
-        Some(Kind::Number) => scalar::number(schema, salt),
+        Some(NodeType::Object) => object(schema, variant, position).map(Value::Object),
+        Some(NodeType::Array) => array(schema, variant, position),
+        Some(NodeType::Boolean) => Some(Value::Bool(!hollow && salt.is_multiple_of(2))),
+        Some(NodeType::String) if hollow => scalar::shortest(schema).map(Value::String),
+        Some(NodeType::String) => scalar::string(schema, salt).map(Value::String),
+        Some(NodeType::Integer) => scalar::integer(schema, if hollow { 1 } else { salt }),
+        Some(NodeType::Number) => scalar::number(schema, salt),
         None if hollow => Some(json!({})),
         None => Some(anything(salt)),
     }
 }
 
 /// The integers of an int-or-string.
-fn as_integer(schema: &Schema) -> Schema {
-    Schema {
+fn as_integer(schema: &SchemaNode) -> SchemaNode {
+    SchemaNode {
         bounds: schema.bounds.clone(),
-        ..Schema::default()
+        ..SchemaNode::default()
     }
 }
 
-fn object(schema: &Schema, recipe: Recipe, place: Place) -> Option<Map<String, Value>> {
+fn object(
+    schema: &SchemaNode,
+    variant: ObjectVariant,
+    position: NodePosition,
+) -> Option<Map<String, Value>> {
     let mut members = Map::new();
-    let inner = Place {
-        depth: place.depth + 1,
-        ..place
+    let inner = NodePosition {
+        depth: position.depth + 1,
+        ..position
     };
-    let wanted = match recipe.filling {
-        Filling::Minimal => recipe.turn == 1 && place.depth == 0,
+    let wanted = match variant.filling {
+        Filling::Minimal => variant.turn == 1 && position.depth == 0,
         Filling::Maximal | Filling::Hollow | Filling::Null => true,
     };
     for (name, property) in &schema.properties {
@@ -184,7 +188,7 @@ fn object(schema: &Schema, recipe: Recipe, place: Place) -> Option<Map<String, V
         if !wanted && !required {
             continue;
         }
-        match value(property, recipe, inner) {
+        match value(property, variant, inner) {
             Some(member) => {
                 members.insert(name.clone(), member);
             }
@@ -195,15 +199,15 @@ fn object(schema: &Schema, recipe: Recipe, place: Place) -> Option<Map<String, V
     if schema.embedded_resource {
         embed(&mut members);
     }
-    undeclared(schema, recipe, inner, &mut members)?;
-    fit_count(schema, recipe, inner, members)
+    undeclared(schema, variant, inner, &mut members)?;
+    fit_count(schema, variant, inner, members)
 }
 
-/// Adds the members that the schema does not declare but demands or allows.
+/// Adds members that the schema does not declare but requires or allows.
 fn undeclared(
-    schema: &Schema,
-    recipe: Recipe,
-    place: Place,
+    schema: &SchemaNode,
+    variant: ObjectVariant,
+    position: NodePosition,
     members: &mut Map<String, Value>,
 ) -> Option<()> {
     let missing: Vec<&String> = schema
@@ -213,21 +217,21 @@ fn undeclared(
         .collect();
     for name in missing {
         let member = match &schema.additional {
-            Some(Additional::Of(of)) => value(of, recipe, place)?,
+            Some(UndeclaredMembers::Of(of)) => value(of, variant, position)?,
             _ if schema.keeps_unknown() => json!("undeclared"),
             _ => return None,
         };
         members.insert(name.clone(), member);
     }
-    let full = matches!(recipe.filling, Filling::Maximal | Filling::Null);
-    if let (Some(Additional::Of(of)), true) = (&schema.additional, full) {
-        for salt in 0..several(recipe, place) {
-            let within = Place {
-                lists: place.lists + 1,
+    let full = matches!(variant.filling, Filling::Maximal | Filling::Null);
+    if let (Some(UndeclaredMembers::Of(of)), true) = (&schema.additional, full) {
+        for salt in 0..several(variant, position) {
+            let within = NodePosition {
+                lists: position.lists + 1,
                 salt,
-                ..place
+                ..position
             };
-            if let Some(member) = value(of, recipe, within) {
+            if let Some(member) = value(of, variant, within) {
                 members.insert(format!("key-{salt}"), member);
             }
         }
@@ -241,11 +245,11 @@ fn undeclared(
     Some(())
 }
 
-/// Adds or takes away optional members until their number is allowed.
+/// Adds or removes optional members until their number is allowed.
 fn fit_count(
-    schema: &Schema,
-    recipe: Recipe,
-    place: Place,
+    schema: &SchemaNode,
+    variant: ObjectVariant,
+    position: NodePosition,
     mut members: Map<String, Value>,
 ) -> Option<Map<String, Value>> {
     let range = schema.bounds.members;
@@ -262,7 +266,7 @@ fn fit_count(
     for (name, property) in &schema.properties {
         if members.len() < least
             && !members.contains_key(name)
-            && let Some(member) = value(property, recipe, place)
+            && let Some(member) = value(property, variant, position)
         {
             members.insert(name.clone(), member);
         }
@@ -272,7 +276,9 @@ fn fit_count(
             break;
         }
         let member = match &schema.additional {
-            Some(Additional::Of(of)) => value(of, recipe, Place { salt, ..place })?,
+            Some(UndeclaredMembers::Of(of)) => {
+                value(of, variant, NodePosition { salt, ..position })?
+            }
             _ if schema.keeps_unknown() => json!("undeclared"),
             _ => return None,
         };
@@ -290,10 +296,10 @@ fn embed(members: &mut Map<String, Value>) {
     );
 }
 
-fn array(schema: &Schema, recipe: Recipe, place: Place) -> Option<Value> {
+fn array(schema: &SchemaNode, variant: ObjectVariant, position: NodePosition) -> Option<Value> {
     let range = schema.bounds.items;
-    let wanted = match recipe.filling {
-        Filling::Maximal | Filling::Null => several(recipe, place),
+    let wanted = match variant.filling {
+        Filling::Maximal | Filling::Null => several(variant, position),
         Filling::Minimal | Filling::Hollow => 0,
     };
     let least = usize::try_from(range.min.unwrap_or(0)).ok()?;
@@ -304,23 +310,23 @@ fn array(schema: &Schema, recipe: Recipe, place: Place) -> Option<Value> {
         if items.len() == count {
             break;
         }
-        let within = Place {
-            lists: place.lists + 1,
+        let within = NodePosition {
+            lists: position.lists + 1,
             salt,
-            ..place
+            ..position
         };
         let item = match &schema.items {
             // One real item beside the null.
             Some(of) if salt % 2 == 1 && of.nullable => value(
                 of,
-                Recipe {
+                ObjectVariant {
                     filling: Filling::Maximal,
-                    ..recipe
+                    ..variant
                 },
                 within,
             ),
-            Some(of) => value(of, recipe, within),
-            None => Some(anything(recipe.turn + salt)),
+            Some(of) => value(of, variant, within),
+            None => Some(anything(variant.turn + salt)),
         };
         let Some(item) = item else { break };
         if !items
@@ -333,9 +339,9 @@ fn array(schema: &Schema, recipe: Recipe, place: Place) -> Option<Value> {
     (items.len() >= least).then_some(Value::Array(items))
 }
 
-/// How many items or keys: two where that cannot explode, else one.
-fn several(recipe: Recipe, place: Place) -> usize {
-    if place.lists < 2 && recipe.turn == 0 {
+/// The number of items or keys: two where the object stays small, else one.
+fn several(variant: ObjectVariant, position: NodePosition) -> usize {
+    if position.lists < 2 && variant.turn == 0 {
         2
     } else {
         1

@@ -1,12 +1,12 @@
-//! Strings and numbers that a schema allows, several for each format.
+//! Makes strings and numbers that a schema allows, several for each format.
 
 use serde_json::Value;
 
-use crate::schema::Schema;
+use crate::schema::SchemaNode;
 use crate::validation::in_bounds;
 use crate::{format, pattern};
 
-/// Words that patterns in the wild tend to want; tried before words made from the pattern itself.
+/// Words that patterns of the corpus often match; tried before words made from the pattern.
 const FAMILIAR: &[&str] = &[
     "100m",
     "2Gi",
@@ -24,7 +24,7 @@ const FAMILIAR: &[&str] = &[
 ];
 
 /// A string that the schema allows; `salt` chooses among them.
-pub(super) fn string(schema: &Schema, salt: usize) -> Option<String> {
+pub(super) fn string(schema: &SchemaNode, salt: usize) -> Option<String> {
     let mut formatted = schema
         .format
         .as_deref()
@@ -61,7 +61,7 @@ pub(super) fn string(schema: &Schema, salt: usize) -> Option<String> {
 }
 
 /// The shortest string that the schema allows.
-pub(super) fn shortest(schema: &Schema) -> Option<String> {
+pub(super) fn shortest(schema: &SchemaNode) -> Option<String> {
     let empty = schema
         .format
         .as_deref()
@@ -72,7 +72,7 @@ pub(super) fn shortest(schema: &Schema) -> Option<String> {
     string(schema, 0)
 }
 
-fn allows(schema: &Schema, text: &str) -> bool {
+fn allows(schema: &SchemaNode, text: &str) -> bool {
     schema
         .format
         .as_deref()
@@ -84,7 +84,7 @@ fn allows(schema: &Schema, text: &str) -> bool {
             .all(|pattern| pattern::matches(pattern, text).unwrap_or(true))
 }
 
-fn word(schema: &Schema, salt: usize) -> String {
+fn word(schema: &SchemaNode, salt: usize) -> String {
     let length = schema.bounds.length;
     let mut word = format!("v{salt}");
     if let Some(max) = length.max
@@ -104,10 +104,10 @@ fn word(schema: &Schema, salt: usize) -> String {
 }
 
 /// A whole number that the schema allows; `salt` chooses among them.
-pub(super) fn integer(schema: &Schema, salt: usize) -> Option<Value> {
+pub(super) fn integer(schema: &SchemaNode, salt: usize) -> Option<Value> {
     let (lowest, highest) = width(schema.format.as_deref());
     let candidates = [1, 0, highest, 7, 443, lowest.max(-1)].map(Value::from);
-    // Whether a double is a multiple says nothing about the integer beyond its precision.
+    // Beyond the precision of a double, the check of a multiple is not exact.
     let candidates = if schema.bounds.multiple_of.is_some() {
         &[][..]
     } else {
@@ -133,7 +133,7 @@ pub(super) fn integer(schema: &Schema, salt: usize) -> Option<Value> {
 }
 
 /// A number that the schema allows; `salt` chooses among them.
-pub(super) fn number(schema: &Schema, salt: usize) -> Option<Value> {
+pub(super) fn number(schema: &SchemaNode, salt: usize) -> Option<Value> {
     let candidates = [
         Value::from(1.5),
         Value::from(2),
@@ -149,7 +149,7 @@ pub(super) fn number(schema: &Schema, salt: usize) -> Option<Value> {
     })
 }
 
-fn choose_number(schema: &Schema, candidates: &[Value], salt: usize) -> Option<Value> {
+fn choose_number(schema: &SchemaNode, candidates: &[Value], salt: usize) -> Option<Value> {
     let fitting: Vec<&Value> = candidates
         .iter()
         .filter(|value| {
@@ -163,7 +163,7 @@ fn choose_number(schema: &Schema, candidates: &[Value], salt: usize) -> Option<V
 }
 
 /// Numbers near which an allowed one must lie.
-fn edges(schema: &Schema) -> Vec<f64> {
+fn edges(schema: &SchemaNode) -> Vec<f64> {
     let range = schema.bounds.number;
     let step = schema.bounds.multiple_of;
     let multiples = step.and_then(|step| range.min.map(|min| (min / step).ceil() * step));
@@ -198,12 +198,12 @@ mod tests {
 
     use super::*;
 
-    fn schema(json: &Value) -> Schema {
-        Schema::from_json(json)
+    fn schema(json: &Value) -> SchemaNode {
+        SchemaNode::from_json(json)
     }
 
     #[test]
-    fn every_spelling_of_a_format_is_reached() {
+    fn every_example_of_a_format_is_used() {
         let times: BTreeSet<_> = (0..4)
             .filter_map(|salt| string(&schema(&json!({"format": "date-time"})), salt))
             .collect();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_and_lengths_hold_together() {
+    fn a_string_satisfies_pattern_and_lengths_together() {
         let schema = schema(&json!({"pattern": "^[a-z]+$", "minLength": 20, "maxLength": 24}));
         let text = string(&schema, 0).expect("such a string exists");
         assert!((20..=24).contains(&text.len()), "{text}");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_come_in_several_spellings() {
+    fn quantities_have_several_spellings() {
         let schema = schema(&json!({"pattern": r"^[0-9]+(m|Mi|Gi)?$"}));
         let spellings: BTreeSet<_> = (0..13).filter_map(|salt| string(&schema, salt)).collect();
         assert!(
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn no_string_is_better_than_a_wrong_one() {
+    fn an_unsatisfiable_schema_has_no_string() {
         assert_eq!(
             string(&schema(&json!({"pattern": "^a$", "minLength": 2})), 0),
             None

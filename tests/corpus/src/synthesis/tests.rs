@@ -1,4 +1,4 @@
-//! What the synthetic objects are held to.
+//! Tests of the synthetic objects.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-fn version(spec: &Value) -> Version {
+fn version(spec: &Value) -> DefinitionVersion {
     let definition = json!({"spec": {
         "group": "example.com",
         "scope": "Namespaced",
@@ -32,7 +32,7 @@ fn specs(spec: &Value, filling: Filling) -> Vec<Value> {
 }
 
 #[test]
-fn an_object_has_what_every_object_has() {
+fn an_object_has_api_version_kind_and_metadata() {
     let object = &objects(&version(&json!({"type": "object"})))[0].object;
     assert_eq!(object["apiVersion"], "example.com/v1");
     assert_eq!(object["kind"], "Toy");
@@ -40,7 +40,7 @@ fn an_object_has_what_every_object_has() {
 }
 
 #[test]
-fn maximal_objects_reach_every_value_and_both_forms() {
+fn maximal_objects_have_every_enum_value_and_both_forms_of_int_or_string() {
     let spec = json!({"type": "object", "properties": {
         "mode": {"type": "string", "enum": ["", "a", "b", "c", "d", "e"]},
         "port": {"x-kubernetes-int-or-string": true},
@@ -53,7 +53,7 @@ fn maximal_objects_reach_every_value_and_both_forms() {
 }
 
 #[test]
-fn maximal_objects_have_unknown_members_only_where_they_survive() {
+fn maximal_objects_have_unknown_members_only_where_the_schema_preserves_them() {
     let spec = json!({"type": "object", "properties": {
         "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
                  "properties": {"known": {"type": "string"}}},
@@ -98,7 +98,7 @@ fn hollow_objects_have_every_member_as_empty_as_allowed() {
 }
 
 #[test]
-fn null_stands_wherever_it_is_allowed_and_nowhere_else() {
+fn null_objects_have_null_exactly_where_it_is_allowed() {
     let spec = json!({"type": "object", "required": ["must"], "properties": {
         "may": {"type": "string", "nullable": true},
         "must": {"type": "string", "nullable": true},
@@ -113,7 +113,7 @@ fn null_stands_wherever_it_is_allowed_and_nowhere_else() {
 }
 
 #[test]
-fn exactly_one_member_of_a_required_union_is_there_and_each_in_turn() {
+fn each_object_has_exactly_one_member_of_a_required_union_and_together_they_have_all() {
     let spec = json!({
         "type": "object",
         "properties": {
@@ -123,12 +123,12 @@ fn exactly_one_member_of_a_required_union_is_there_and_each_in_turn() {
         "oneOf": [{"required": ["a"]}, {"required": ["b"]}, {"required": ["c"]}],
     });
     let made = specs(&spec, Filling::Maximal);
-    let seen: BTreeSet<Vec<&String>> = made
+    let members: BTreeSet<Vec<&String>> = made
         .iter()
         .map(|spec| spec.as_object().expect("an object").keys().collect())
         .collect();
-    assert_eq!(seen.len(), 3, "{seen:?}");
-    assert!(seen.iter().all(|keys| keys.len() == 2), "{seen:?}");
+    assert_eq!(members.len(), 3, "{members:?}");
+    assert!(members.iter().all(|keys| keys.len() == 2), "{members:?}");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn items_of_a_map_list_have_different_keys() {
 }
 
 #[test]
-fn a_required_member_that_nobody_declares_exists_only_where_unknown_ones_survive() {
+fn an_undeclared_required_member_is_made_only_where_the_schema_preserves_unknown_ones() {
     let inner = |open: bool| {
         json!({"type": "object", "properties": {"inner": {
             "type": "object",
@@ -187,7 +187,7 @@ fn a_required_member_that_nobody_declares_exists_only_where_unknown_ones_survive
 }
 
 #[test]
-fn embedded_resources_are_resources() {
+fn embedded_resources_have_kind_and_metadata() {
     let spec = json!({"type": "object", "properties": {"template": {
         "type": "object",
         "x-kubernetes-embedded-resource": true,
@@ -199,7 +199,7 @@ fn embedded_resources_are_resources() {
 }
 
 #[test]
-fn what_cannot_be_satisfied_is_told() {
+fn an_unsatisfiable_schema_is_reported_as_a_violation() {
     let made = objects(&version(
         &json!({"type": "string", "pattern": "^a$", "minLength": 2}),
     ));

@@ -3,26 +3,29 @@
 use std::time::Duration;
 
 use http::Request;
-use kopf_corpus::amend::Cause;
-use kopf_corpus::definition::{Scope, Version};
+use kopf_corpus::definition::{DefinitionVersion, Scope};
+use kopf_corpus::rejected_fields::FieldCause;
 use kube::Client;
 use serde_json::{Value, json};
 
-/// What the server said to an object.
-pub(crate) enum Answer {
-    /// It would store this.
+/// The API server's response to a dry run.
+pub(crate) enum DryRunResponse {
+    /// The API server would store this object.
     Accepted(Value),
-    /// It refuses, for these causes.
-    Refused { message: String, causes: Vec<Cause> },
+    /// The API server rejects the object for these causes.
+    Refused {
+        message: String,
+        causes: Vec<FieldCause>,
+    },
 }
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// How long a definition may take to be served or to go away.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The time limit for a definition to be served or deleted.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The definition as the test installs it: the status is validated with the rest of the object,
-/// and no webhook stands between.
+/// The definition as the test installs it: without a status subresource, so that the status is
+/// validated too, and without a conversion webhook.
 pub(crate) fn prepared(definition: &Value) -> Value {
     let mut definition = definition.clone();
     if let Some(members) = definition.as_object_mut() {
@@ -45,11 +48,11 @@ pub(crate) fn prepared(definition: &Value) -> Value {
     definition
 }
 
-/// Installs a definition and waits until its served versions answer; tells why it is refused.
+/// Installs a definition and waits until its versions are served; the error is the API server's.
 pub(crate) async fn install(
     client: &Client,
     definition: &Value,
-    versions: &[Version],
+    versions: &[DefinitionVersion],
 ) -> Result<(), String> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
     send(client, "POST", DEFINITIONS, Some(definition))
@@ -72,7 +75,7 @@ pub(crate) async fn install(
     Ok(())
 }
 
-/// Removes a definition and waits until it is gone.
+/// Deletes a definition and waits until it is gone.
 pub(crate) async fn uninstall(client: &Client, name: &str) -> Result<(), String> {
     let path = format!("{DEFINITIONS}/{name}");
     send(client, "DELETE", &path, None)
@@ -87,12 +90,12 @@ pub(crate) async fn uninstall(client: &Client, name: &str) -> Result<(), String>
     .await
 }
 
-/// Asks the server what it would make of an object, strictly.
-pub(crate) async fn ask(
+/// Creates an object in a dry run with strict validation.
+pub(crate) async fn dry_run(
     client: &Client,
-    version: &Version,
+    version: &DefinitionVersion,
     object: &Value,
-) -> kube::Result<Answer> {
+) -> kube::Result<DryRunResponse> {
     let namespace = match version.scope {
         Scope::Namespaced => "/namespaces/default",
         Scope::Cluster => "",
@@ -103,16 +106,16 @@ pub(crate) async fn ask(
         version.plural
     );
     match send(client, "POST", &path, Some(object)).await {
-        Ok(stored) => Ok(Answer::Accepted(stored)),
+        Ok(stored) => Ok(DryRunResponse::Accepted(stored)),
         Err(kube::Error::Api(status)) if status.code < 500 => {
             let causes = status.details.as_ref().map(|details| {
-                let cause = |cause: &kube::core::response::StatusCause| Cause {
+                let cause = |cause: &kube::core::response::StatusCause| FieldCause {
                     field: cause.field.clone(),
                     message: cause.message.clone(),
                 };
                 details.causes.iter().map(cause).collect()
             });
-            Ok(Answer::Refused {
+            Ok(DryRunResponse::Refused {
                 message: status.message.clone(),
                 causes: causes.unwrap_or_default(),
             })
@@ -148,7 +151,7 @@ async fn until<T, F: Future<Output = Option<T>>>(
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait)
+    tokio::time::timeout(DEFAULT_TIMEOUT, wait)
         .await
         .map_err(|_| "the definition is not served".to_owned())
 }

@@ -1,4 +1,4 @@
-//! The journal of calls, in the words of the scripts' `journal.py`.
+//! Logs calls of handlers in the format of the scripts' `journal.py`.
 
 use std::io::{self, Write as _};
 
@@ -7,10 +7,10 @@ use kopf_runtime::{
 };
 use serde_json::{Value, json};
 
-/// Notes one call of a change handler.
-pub(crate) fn called(cx: &ChangeContext<Value>) {
-    // A handler restricted to a field is told about the field in Kopf, and has a context of its own
-    // here; the id ends with the path in both.
+/// Logs one call of a change handler.
+pub(crate) fn note_change(cx: &ChangeContext<Value>) {
+    // Kopf passes the field to a handler restricted to one; here it has a context of its own. The
+    // id ends with the path in both.
     let path = match cx.handler_id().split_once('/') {
         Some((_, path)) if path.contains('.') => path,
         _ => "",
@@ -23,25 +23,25 @@ pub(crate) fn called(cx: &ChangeContext<Value>) {
     note_call(cx, &old, &part(cx.new_state()));
 }
 
-/// Notes one call of a field handler.
-pub(crate) fn called_for_field(cx: &FieldContext<Value, Value>) {
+/// Logs one call of a field handler.
+pub(crate) fn note_field_change(cx: &FieldContext<Value, Value>) {
     let old = known(cx.old_value()).unwrap_or(&Value::Null);
     note_call(cx, old, cx.new_value().unwrap_or(&Value::Null));
 }
 
-/// Notes one call of an event handler.
-pub(crate) fn seen(handler: &str, cx: &EventContext<Value>) {
-    note(&json!({
+/// Logs one call of an event handler.
+pub(crate) fn note_event(handler: &str, cx: &EventContext<Value>) {
+    note_line(&json!({
         "handler": handler,
         "object": cx.name(),
         "type": cx.event_type().to_string(),
     }));
 }
 
-/// Notes one review by a webhook.
-pub(crate) fn reviewed(cx: &ValidationContext<Value>) {
+/// Logs one review by a webhook.
+pub(crate) fn note_review(cx: &ValidationContext<Value>) {
     let spec = |state: Option<&Value>| state.map(|state| state["spec"].clone());
-    note(&json!({
+    note_line(&json!({
         "operation": cx.operation().to_string(),
         "subresource": cx.subresource(),
         "dryrun": cx.is_dry_run(),
@@ -50,15 +50,15 @@ pub(crate) fn reviewed(cx: &ValidationContext<Value>) {
     }));
 }
 
-/// Notes what a daemon or timer does.
-pub(crate) fn does(handler: &str, object: &str, what: &str) {
-    note(&json!({"handler": handler, "object": object, "does": what}));
+/// Logs an action of a daemon or timer.
+pub(crate) fn note_action(handler: &str, object: &str, what: &str) {
+    note_line(&json!({"handler": handler, "object": object, "does": what}));
 }
 
 fn note_call(cx: &ChangeContext<Value>, old: &Value, new: &Value) {
     let mut diff: Vec<Value> = cx.diff().iter().map(difference).collect();
     diff.sort_by_key(Value::to_string);
-    note(&json!({
+    note_line(&json!({
         "handler": cx.handler_id(),
         "object": cx.name(),
         "reason": cx.reason().to_string(),
@@ -86,8 +86,8 @@ fn known<T>(old: Old<T>) -> Option<T> {
     }
 }
 
-fn note(call: &Value) {
+fn note_line(call: &Value) {
     let line = format!("CALL {call}\n");
-    // Without a log there is nobody to tell.
+    // There is nowhere else to report to.
     let _ = io::stdout().lock().write_all(line.as_bytes());
 }

@@ -1,5 +1,5 @@
-//! Our side of the comparisons with Python Kopf: the scenario named by `SCENARIO`, on the API group
-//! named by `GROUP`. Each scenario has a namesake among the scripts of the parity tests.
+//! Our operator for the comparisons with Python Kopf: runs the scenario `SCENARIO` on the API group
+//! `GROUP`. Each scenario has a script of the same name in the parity tests.
 
 mod journal;
 mod scenarios;
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Webhooks with the certificates that Kopf has, too.
+/// Webhooks with the same certificates as Kopf's.
 fn webhooks(name: &str, certificates: &str) -> Webhooks {
     let file = |name: &str| std::path::Path::new(certificates).join(name);
     let server = Server::local("localhost").certificates(Certificates::Files {

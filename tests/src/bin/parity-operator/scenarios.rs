@@ -12,7 +12,7 @@ use kopf_runtime::{
 };
 use serde_json::{Value, json};
 
-use crate::journal::{self, called, called_for_field, does, seen};
+use crate::journal::{self, note_action, note_change, note_event, note_field_change};
 
 type Widgets = Resource<Value, ()>;
 
@@ -26,7 +26,7 @@ pub(crate) fn named(name: &str, widgets: ResourceSpec) -> ResourceHandlers {
         "admission" => admission(widgets),
         "arbitrary_error" => arbitrary_error(widgets),
         "background" => background(widgets),
-        "background_pains" => background_pains(widgets),
+        "background_errors" => background_errors(widgets),
         "create_with_result" => create_with_result(widgets),
         "delete_with_finalizer" => delete_with_finalizer(widgets),
         "down" => down(widgets),
@@ -102,7 +102,7 @@ fn admission(widgets: Widgets) -> Widgets {
 }
 
 async fn check(cx: &mut ValidationContext<Value>) -> AdmissionResult {
-    journal::reviewed(cx);
+    journal::note_review(cx);
     let spec = &cx.object()["spec"];
     if let Some(warning) = spec["warn"].as_str() {
         cx.warn(warning);
@@ -125,16 +125,16 @@ fn background(widgets: Widgets) -> Widgets {
             DaemonHandler::new("steady").label("role", role("steady")),
             |(), cx| {
                 Box::pin(async move {
-                    does("steady", cx.name(), "starts");
+                    note_action("steady", cx.name(), "starts");
                     cx.stop().wait().await;
-                    does("steady", cx.name(), "stops");
+                    note_action("steady", cx.name(), "stops");
                     Ok(())
                 })
             },
         )
         .daemon(shaky.backoff(tenth), |(), cx| {
             Box::pin(async move {
-                does("shaky", cx.name(), &format!("attempt {}", cx.retry()));
+                note_action("shaky", cx.name(), &format!("attempt {}", cx.retry()));
                 cx.patch().status(json!({"attempts": cx.retry() + 1}));
                 match cx.retry() {
                     0 => Err(HandlerError::temporary("not yet").after(Duration::from_millis(100))),
@@ -147,7 +147,7 @@ fn background(widgets: Widgets) -> Widgets {
             DaemonHandler::new("hopeless").label("role", role("hopeless")),
             |(), cx| {
                 Box::pin(async move {
-                    does("hopeless", cx.name(), "fails");
+                    note_action("hopeless", cx.name(), "fails");
                     Err(HandlerError::permanent("never"))
                 })
             },
@@ -156,7 +156,7 @@ fn background(widgets: Widgets) -> Widgets {
             TimerHandler::every("timed", hour).label("role", role("timed")),
             |(), cx| {
                 Box::pin(async move {
-                    does("timed", cx.name(), "ticks");
+                    note_action("timed", cx.name(), "ticks");
                     Ok(cx.set_result(&json!({"size": cx.object()["spec"]["size"]}))?)
                 })
             },
@@ -164,20 +164,20 @@ fn background(widgets: Widgets) -> Widgets {
         .timer(idle.label("role", role("idle")), |(), cx| {
             Box::pin(async move {
                 let size = &cx.object()["spec"]["size"];
-                does("idle", cx.name(), &format!("ticks at {size}"));
+                note_action("idle", cx.name(), &format!("ticks at {size}"));
                 Ok(())
             })
         })
 }
 
-fn background_pains(widgets: Widgets) -> Widgets {
+fn background_errors(widgets: Widgets) -> Widgets {
     let role = |role: &str| TextTest::Equals(role.to_owned());
     let refused = TimerHandler::every("refused", Duration::from_millis(200));
     let release = ChangeHandler::new("release", On::delete());
     widgets
         .timer(refused.label("role", role("refused")), |(), cx| {
             Box::pin(async move {
-                does("refused", cx.name(), "fails");
+                note_action("refused", cx.name(), "fails");
                 Err(HandlerError::permanent("never"))
             })
         })
@@ -185,7 +185,7 @@ fn background_pains(widgets: Widgets) -> Widgets {
             DaemonHandler::new("slow").label("role", role("slow")),
             |(), cx| {
                 Box::pin(async move {
-                    does("slow", cx.name(), "starts");
+                    note_action("slow", cx.name(), "starts");
                     cx.stop().wait().await;
                     tokio::time::sleep(Duration::from_secs(3)).await;
                     Ok(())
@@ -194,33 +194,33 @@ fn background_pains(widgets: Widgets) -> Widgets {
         )
         .change(release.label("role", role("slow")), |(), cx| {
             Box::pin(async move {
-                does("release", cx.name(), "is called");
+                note_action("release", cx.name(), "is called");
                 Ok(())
             })
         })
 }
 
-/// A handler that does nothing but be noted.
+/// A handler that only logs its call.
 fn noted(widgets: Widgets, handler: ChangeHandler) -> Widgets {
-    widgets.change(handler, |(), cx| Box::pin(async move { note(cx) }))
+    widgets.change(handler, |(), cx| Box::pin(async move { note_only(cx) }))
 }
 
 fn noted_field(widgets: Widgets, handler: FieldHandler) -> Widgets {
     widgets.field(handler, |(), cx| {
         Box::pin(async move {
-            called_for_field(cx);
+            note_field_change(cx);
             Ok(())
         })
     })
 }
 
-fn note(cx: &ChangeContext<Value>) -> HandlerResult {
-    called(cx);
+fn note_only(cx: &ChangeContext<Value>) -> HandlerResult {
+    note_change(cx);
     Ok(())
 }
 
 fn note_and_return(cx: &mut ChangeContext<Value>, result: &Value) -> HandlerResult {
-    called(cx);
+    note_change(cx);
     Ok(cx.set_result(result)?)
 }
 
@@ -231,7 +231,7 @@ fn note_and_wait(
     message: &str,
     seconds: f64,
 ) -> HandlerResult {
-    called(cx);
+    note_change(cx);
     if cx.retry() < success {
         return Err(later(message, seconds));
     }
@@ -313,7 +313,7 @@ fn permanent_error(widgets: Widgets) -> Widgets {
     widgets
         .change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
             Box::pin(async move {
-                called(cx);
+                note_change(cx);
                 Err(HandlerError::permanent("never"))
             })
         })
@@ -329,7 +329,7 @@ fn arbitrary_error(widgets: Widgets) -> Widgets {
     let ignored = ChangeHandler::new("ignored", On::create()).errors(ErrorMode::Ignored);
     let widgets = widgets.change(retried, |(), cx| {
         Box::pin(async move {
-            called(cx);
+            note_change(cx);
             if cx.retry() == 0 {
                 return Err(io::Error::other("oops").into());
             }
@@ -341,7 +341,7 @@ fn arbitrary_error(widgets: Widgets) -> Widgets {
         .fold(widgets, |widgets, it| {
             widgets.change(it, |(), cx| {
                 Box::pin(async move {
-                    called(cx);
+                    note_change(cx);
                     Err(io::Error::other("oops").into())
                 })
             })
@@ -425,7 +425,7 @@ fn stealth(widgets: Widgets) -> Widgets {
 fn subhandlers(widgets: Widgets) -> Widgets {
     widgets.change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
         Box::pin(async move {
-            called(cx);
+            note_change(cx);
             let items = cx.object()["spec"]["items"].clone();
             for item in items
                 .as_array()
@@ -452,13 +452,13 @@ fn events(widgets: Widgets) -> Widgets {
         .event(EventHandler::new("spy"), |(), cx| {
             Box::pin(async move {
                 if cx.name() == "silent" && cx.event_type() != WatchEventType::Listed {
-                    seen("spy", cx);
+                    note_event("spy", cx);
                 }
                 Ok(())
             })
         })
         .event(EventHandler::new("failing"), |(), _| {
-            Box::pin(async move { Err(io::Error::other("nobody cares").into()) })
+            Box::pin(async move { Err(io::Error::other("ignored by the operator").into()) })
         })
 }
 
@@ -506,7 +506,7 @@ fn takeover(widgets: Widgets) -> Widgets {
         })
         .change(
             ChangeHandler::new("update_first", On::update()),
-            |(), cx| Box::pin(async move { note(cx) }),
+            |(), cx| Box::pin(async move { note_only(cx) }),
         )
         .change(
             ChangeHandler::new("update_second", On::update()),
@@ -514,7 +514,7 @@ fn takeover(widgets: Widgets) -> Widgets {
         )
         .change(
             ChangeHandler::new("delete_first", On::delete()),
-            |(), cx| Box::pin(async move { note(cx) }),
+            |(), cx| Box::pin(async move { note_only(cx) }),
         )
         .change(
             ChangeHandler::new("delete_second", On::delete()),
@@ -525,7 +525,7 @@ fn takeover(widgets: Widgets) -> Widgets {
 fn posted(widgets: Widgets) -> Widgets {
     widgets.change(ChangeHandler::new("create_fn", On::create()), |(), cx| {
         Box::pin(async move {
-            called(cx);
+            note_change(cx);
             let long = format!("{}{}", "a".repeat(1000), "z".repeat(1000));
             cx.event(EventSeverity::Normal, "Noted", "größe ✓");
             cx.event(EventSeverity::Warning, "Warned", &long);
@@ -598,7 +598,7 @@ fn timeout(widgets: Widgets) -> Widgets {
     let stuck = ChangeHandler::new("stuck", On::create()).timeout(Duration::from_secs(1));
     widgets.change(stuck, |(), cx| {
         Box::pin(async move {
-            called(cx);
+            note_change(cx);
             tokio::time::sleep(Duration::from_secs(4)).await;
             Ok(cx.set_result(&json!({"late": true}))?)
         })

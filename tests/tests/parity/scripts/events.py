@@ -10,4 +10,4 @@ def spy(body, name, type, **_):
 
 @kopf.on.event(*WIDGETS)
 def failing(**_):
-    raise ValueError("nobody cares")
+    raise ValueError("ignored by the operator")

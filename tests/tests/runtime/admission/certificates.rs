@@ -1,4 +1,4 @@
-//! Certificates: made, rotated, read from files, shown to those who ask.
+//! Certificates of the webhook server: created, rotated, read from files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,13 +14,13 @@ use kube::Api;
 use serde_json::json;
 
 use super::configuration::{behind, free_port, service};
-use super::hall::Hall;
+use super::fixture::WebhookFixture;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_rotate_under_load_without_one_failed_admission() -> TestResult {
-    let hall = Arc::new(Hall::new("rotation").await?);
+async fn certificates_rotate_under_load_without_a_failed_admission() -> TestResult {
+    let fixture = Arc::new(WebhookFixture::new("rotation").await?);
     let port = free_port()?;
-    let place = service(port).await?;
+    let service_sandbox = service(port).await?;
     let kept = Certificates::KeptSecret {
         name: "hooks".to_owned(),
         policy: RotationPolicy {
@@ -32,41 +32,43 @@ async fn certificates_rotate_under_load_without_one_failed_admission() -> TestRe
     // Two replicas share the certificates; either may be the one that replaces them.
     let webhooks = |listen| {
         Webhooks::default()
-            .managed(hall.name())
-            .server(behind(&place, listen, port).certificates(kept.clone()))
+            .managed(fixture.configuration_name())
+            .server(behind(&service_sandbox, listen, port).certificates(kept.clone()))
             .resync(Duration::from_millis(500))
     };
-    let resource = || hall.checked(WebhookHandler::new("check"));
-    let first = hall.open(resource(), webhooks(port)).await?;
-    let second = hall.start(resource(), webhooks(0));
+    let resource = || fixture.with_check(WebhookHandler::new("check"));
+    let first = fixture.start_and_wait(resource(), webhooks(port)).await?;
+    let second = fixture.start(resource(), webhooks(0));
 
-    let (over, asked) = (
+    let (over, sent) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicUsize::new(0)),
     );
     let load: Vec<_> = (0..4)
         .map(|worker| {
-            let (hall, over, asked) = (Arc::clone(&hall), Arc::clone(&over), Arc::clone(&asked));
+            let (fixture, over, sent) =
+                (Arc::clone(&fixture), Arc::clone(&over), Arc::clone(&sent));
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
-                    let number = asked.fetch_add(1, Ordering::Relaxed);
+                    let number = sent.fetch_add(1, Ordering::Relaxed);
                     let name = format!("load-{worker}-{number}");
-                    hall.dry_run(&name, json!({"spec": {}})).await?;
+                    fixture.dry_run(&name, json!({"spec": {}})).await?;
                 }
                 Ok::<(), kube::Error>(())
             })
         })
         .collect();
 
-    let secrets: Api<Secret> = Api::namespaced(hall.sandbox.client(), place.namespace());
+    let secrets: Api<Secret> =
+        Api::namespaced(fixture.sandbox.client(), service_sandbox.namespace());
     let authority = async || {
         let secret = secrets.get("hooks").await.ok()?;
         let data = secret.data?;
         Some((data["authority.crt"].0.clone(), data["ca.crt"].0.clone()))
     };
-    let (before, _) = authority().await.expect("it was made");
+    let (before, _) = authority().await.expect("the Secret was filled");
     eventually(
-        "another authority signs, and the old one is forgotten",
+        "a new authority signs, and the old one is removed",
         async || {
             let (now, bundle) = authority().await?;
             (now != before && now == bundle).then_some(())
@@ -77,15 +79,15 @@ async fn certificates_rotate_under_load_without_one_failed_admission() -> TestRe
     for worker in load {
         worker.await.expect("no panic")?;
     }
-    let asked = asked.load(Ordering::Relaxed);
-    assert!(asked > 100, "only {asked} admissions");
+    let sent = sent.load(Ordering::Relaxed);
+    assert!(sent > 100, "only {sent} admissions");
     second.stop().await?;
     first.stop().await
 }
 
 #[tokio::test]
-async fn files_are_read_again_when_they_change() -> TestResult {
-    let hall = Hall::new("files").await?;
+async fn certificate_files_are_reloaded_when_they_change() -> TestResult {
+    let fixture = WebhookFixture::new("files").await?;
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);
     let write = |authority: &Authority| -> TestResult {
@@ -106,31 +108,33 @@ async fn files_are_read_again_when_they_change() -> TestResult {
         .certificates(files)
         .write_ca(path("dump.pem"))
         .check_every(Duration::from_millis(100));
-    let webhooks = Webhooks::default().managed(hall.name()).server(server);
-    let operator = hall
-        .open(hall.checked(WebhookHandler::new("check")), webhooks)
+    let webhooks = Webhooks::default()
+        .managed(fixture.configuration_name())
+        .server(server);
+    let operator = fixture
+        .start_and_wait(fixture.with_check(WebhookHandler::new("check")), webhooks)
         .await?;
     assert_eq!(
         std::fs::read_to_string(path("dump.pem"))?,
         old.certificate()
     );
     write(&new)?;
-    eventually("the new authority is written for others", async || {
+    eventually("the new authority is written to the file", async || {
         let dumped = std::fs::read_to_string(path("dump.pem")).ok()?;
         (dumped == new.certificate()).then_some(())
     })
     .await?;
-    hall.asked().await?;
+    fixture.wait_until_called().await?;
 
     // A file that is not complete yet changes nothing.
     std::fs::write(path("tls.key"), "-----BEGIN PRIVATE KEY-----")?;
-    hall.asked().await?;
+    fixture.wait_until_called().await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn encrypted_keys_are_refused_with_the_way_out() -> TestResult {
-    let hall = Hall::new("encrypted").await?;
+async fn an_encrypted_key_file_is_rejected_with_an_error() -> TestResult {
+    let fixture = WebhookFixture::new("encrypted").await?;
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);
     let authority = Authority::fresh()?;
@@ -143,10 +147,10 @@ async fn encrypted_keys_are_refused_with_the_way_out() -> TestResult {
         authority: None,
     };
     let webhooks = Webhooks::default()
-        .managed(hall.name())
+        .managed(fixture.configuration_name())
         .server(Server::local("localhost").certificates(files));
-    let error = hall
-        .start(hall.checked(WebhookHandler::new("check")), webhooks)
+    let error = fixture
+        .start(fixture.with_check(WebhookHandler::new("check")), webhooks)
         .error()
         .await;
     assert!(format!("{error:?}").contains("Encrypted"), "{error:?}");

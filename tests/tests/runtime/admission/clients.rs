@@ -1,14 +1,12 @@
-//! Clients of the webhook server other than a well-behaved API server.
+//! Clients of the webhook server other than the API server.
 
 use std::time::Duration;
 
-use kopf_runtime::admission::{
-    ClientVerification, Protocol, Server, Tunnel, WebhookLimits, Webhooks,
-};
+use kopf_runtime::admission::{ClientVerification, Limits, Protocol, Server, Tunnel, Webhooks};
 use kopf_runtime::{AdmissionResult, ValidationContext, WebhookHandler};
 use kopf_tests::pki::{Authority, Certified};
 use kopf_tests::sandbox::eventually;
-use kopf_tests::{Failure, TestResult};
+use kopf_tests::{TestFailure, TestResult};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -19,15 +17,15 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
 use super::configuration::free_port;
-use super::hall::{Gate, Hall, Running};
+use super::fixture::{ReviewRecorder, RunningWebhookOperator, WebhookFixture};
 
-fn review(hall: &Hall, name: &str) -> String {
+fn review(fixture: &WebhookFixture, name: &str) -> String {
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
             "uid": "1", "operation": "CREATE", "name": name,
-            "namespace": hall.sandbox.namespace(), "userInfo": {"username": "curl"},
-            "resource": {"group": hall.sandbox.group(), "version": "v1", "resource": "widgets"},
+            "namespace": fixture.sandbox.namespace(), "userInfo": {"username": "curl"},
+            "resource": {"group": fixture.sandbox.group(), "version": "v1", "resource": "widgets"},
             "object": {"spec": {}},
         },
     })
@@ -41,7 +39,7 @@ fn post(path: &str, body: &str) -> String {
     )
 }
 
-/// Sends bytes, and reads what comes until the other side has had enough.
+/// Sends bytes, and reads until the server closes the connection.
 async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> String {
     // The server may hang up before it has read everything.
     let _ = stream.write_all(bytes).await;
@@ -51,7 +49,7 @@ async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8])
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-async fn say(port: u16, bytes: &[u8]) -> Result<String, Failure> {
+async fn send(port: u16, bytes: &[u8]) -> Result<String, TestFailure> {
     let stream = TcpStream::connect(("127.0.0.1", port)).await?;
     Ok(exchange(stream, bytes).await)
 }
@@ -64,34 +62,37 @@ async fn listening(port: u16) -> TestResult {
     Ok(())
 }
 
-async fn plain(hall: &Hall, limits: WebhookLimits) -> Result<(u16, Running), Failure> {
+async fn plain(
+    fixture: &WebhookFixture,
+    limits: Limits,
+) -> Result<(u16, RunningWebhookOperator), TestFailure> {
     let port = free_port()?;
     let server = Server::local("localhost")
         .port(port)
         .protocol(Protocol::Http)
         .limits(limits);
     let webhooks = Webhooks::default().unmanaged().server(server);
-    let operator = hall.start(hall.checked(WebhookHandler::new("check")), webhooks);
+    let operator = fixture.start(fixture.with_check(WebhookHandler::new("check")), webhooks);
     listening(port).await?;
     Ok((port, operator))
 }
 
-fn path(hall: &Hall) -> String {
-    format!("/validate/{}/widgets/check", hall.sandbox.group())
+fn path(fixture: &WebhookFixture) -> String {
+    format!("/validate/{}/widgets/check", fixture.sandbox.group())
 }
 
 #[tokio::test]
-async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
-    let hall = Hall::new("strangers").await?;
-    let limits = WebhookLimits {
+async fn requests_other_than_reviews_get_an_error_response() -> TestResult {
+    let fixture = WebhookFixture::new("strangers").await?;
+    let limits = Limits {
         body_bytes: 10_000,
         body: Duration::from_millis(500),
         idle: Duration::from_millis(900),
         ..WebhookLimits::default()
     };
-    let (port, operator) = plain(&hall, limits).await?;
-    let path = path(&hall);
-    let good = review(&hall, "good");
+    let (port, operator) = plain(&fixture, limits).await?;
+    let path = path(&fixture);
+    let good = review(&fixture, "good");
     let deep = "[".repeat(4000);
     let other = good.replace("\"widgets\"", "\"gadgets\"");
     let large = "x".repeat(20_000);
@@ -114,7 +115,7 @@ async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
         ),
         (
             post(
-                &format!("/convert/{}/widgets", hall.sandbox.group()),
+                &format!("/convert/{}/widgets", fixture.sandbox.group()),
                 conversion,
             ),
             "404 Not Found",
@@ -167,27 +168,31 @@ async fn anything_but_a_review_is_answered_with_a_clear_error() -> TestResult {
             "",
         ),
     ] {
-        let answer = say(port, bytes.as_bytes()).await?;
-        let asked: String = bytes.chars().take(60).collect();
+        let answer = send(port, bytes.as_bytes()).await?;
+        let sent: String = bytes.chars().take(60).collect();
         assert!(
             answer.contains(status) && answer.contains(message),
-            "{asked}: {answer}"
+            "{sent}: {answer}"
         );
     }
-    assert_eq!(say(port, b"").await?, "", "a silent client is let go");
     assert_eq!(
-        say(port, b"POST / HT").await?,
+        send(port, b"").await?,
         "",
-        "a half-hearted one, too"
+        "the server closes the connection of a silent client"
     );
-    assert_eq!(hall.gate.of("good").len(), 2);
+    assert_eq!(
+        send(port, b"POST / HT").await?,
+        "",
+        "and of one with an incomplete request"
+    );
+    assert_eq!(fixture.recorder.reviews_of("good").len(), 2);
     operator.stop().await
 }
 
 #[tokio::test]
-async fn reviews_that_have_begun_are_answered_when_the_operator_stops() -> TestResult {
-    async fn slow(gate: &Gate, cx: &mut ValidationContext<Value>) -> AdmissionResult {
-        gate.check(cx).await?;
+async fn running_reviews_are_answered_when_the_operator_stops() -> TestResult {
+    async fn slow(recorder: &ReviewRecorder, cx: &mut ValidationContext<Value>) -> AdmissionResult {
+        recorder.check(cx).await?;
         let port = cx.param().and_then(Value::as_u64).unwrap_or_default();
         let port = u16::try_from(port)?;
         // The review has a limit of its own.
@@ -197,23 +202,23 @@ async fn reviews_that_have_begun_are_answered_when_the_operator_stops() -> TestR
         cx.warn("late but there");
         Ok(())
     }
-    let hall = Hall::new("drain").await?;
+    let fixture = WebhookFixture::new("drain").await?;
     let port = free_port()?;
     let server = Server::local("localhost")
         .port(port)
         .protocol(Protocol::Http);
-    let resource = hall
+    let resource = fixture
         .resource()
-        .validate(WebhookHandler::new("check").param(port), |gate, cx| {
-            Box::pin(slow(gate, cx))
+        .validate(WebhookHandler::new("check").param(port), |recorder, cx| {
+            Box::pin(slow(recorder, cx))
         });
-    let operator = hall.start(resource, Webhooks::default().unmanaged().server(server));
+    let operator = fixture.start(resource, Webhooks::default().unmanaged().server(server));
     listening(port).await?;
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
-    let request = post(&path(&hall), &review(&hall, "one"));
+    let request = post(&path(&fixture), &review(&fixture, "one"));
     stream.write_all(request.as_bytes()).await?;
     eventually("the review has begun", async || {
-        (!hall.gate.of("one").is_empty()).then_some(())
+        (!fixture.recorder.reviews_of("one").is_empty()).then_some(())
     })
     .await?;
     let (answer, stopped) = tokio::join!(exchange(stream, b""), operator.stop());
@@ -227,7 +232,7 @@ async fn tls(
     port: u16,
     trusted: &str,
     client: Option<&Certified>,
-) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Failure> {
+) -> Result<tokio_rustls::client::TlsStream<TcpStream>, TestFailure> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(trusted.as_bytes())?)?;
     let provider = Arc::new(crypto::ring::default_provider());
@@ -251,8 +256,8 @@ async fn tls(
 }
 
 #[tokio::test]
-async fn clients_prove_who_they_are_if_asked() -> TestResult {
-    let hall = Hall::new("client-certs").await?;
+async fn client_certificates_are_verified_if_configured() -> TestResult {
+    let fixture = WebhookFixture::new("client-certs").await?;
     let folder = tempfile::tempdir()?;
     let file = |name: &str| folder.path().join(name);
     let clients = Authority::fresh()?;
@@ -275,7 +280,7 @@ async fn clients_prove_who_they_are_if_asked() -> TestResult {
             .write_ca(file("ca.pem"))
             .verify_clients(verification);
         let webhooks = Webhooks::default().unmanaged().server(server);
-        let operator = hall.start(hall.checked(WebhookHandler::new("check")), webhooks);
+        let operator = fixture.start(fixture.with_check(WebhookHandler::new("check")), webhooks);
         listening(port).await?;
         let trusted = eventually("the authority is written", async || {
             std::fs::read_to_string(file("ca.pem")).ok()
@@ -284,18 +289,18 @@ async fn clients_prove_who_they_are_if_asked() -> TestResult {
         std::fs::remove_file(file("ca.pem"))?;
         for (client, name, answered) in [
             (Some(&known), "known", true),
-            (None, "nobody", without),
+            (None, "anonymous", without),
             (Some(&stranger), "stranger", false),
         ] {
             let name = format!("{name}-{port}");
-            let request = post(&path(&hall), &review(&hall, &name));
-            // In TLS 1.3 a client may believe to be connected before it is turned away.
+            let request = post(&path(&fixture), &review(&fixture, &name));
+            // In TLS 1.3 the server may reject the certificate after the client has connected.
             let answer = match tls(port, &trusted, client).await {
                 Ok(stream) => exchange(stream, request.as_bytes()).await,
                 Err(_) => String::new(),
             };
             assert_eq!(answer.contains("200 OK"), answered, "{name}: {answer}");
-            let seen = hall.gate.of(&name);
+            let seen = fixture.recorder.reviews_of(&name);
             assert_eq!(seen.len(), usize::from(answered));
             let expected = client.map(|_| "kube-apiserver".to_owned());
             assert!(seen.iter().all(|review| review.client == expected));
@@ -306,15 +311,17 @@ async fn clients_prove_who_they_are_if_asked() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_tunnel_announces_what_its_program_prints() -> TestResult {
-    let hall = Hall::new("tunnel").await?;
+async fn a_tunnel_publishes_the_url_that_its_program_prints() -> TestResult {
+    let fixture = WebhookFixture::new("tunnel").await?;
     let script = "echo starting for $0; echo url=https://first.example; echo noise; \
                   echo url=https://$0.example/; exec sleep 600";
     let tunnel = Tunnel::new("sh", ["-c", script, "{port}"]).after("url=");
-    let webhooks = Webhooks::default().managed(hall.name()).custom(tunnel);
-    let operator = hall.start(hall.checked(WebhookHandler::new("check")), webhooks);
+    let webhooks = Webhooks::default()
+        .managed(fixture.configuration_name())
+        .custom(tunnel);
+    let operator = fixture.start(fixture.with_check(WebhookHandler::new("check")), webhooks);
     let url = eventually("the public address is configured", async || {
-        let configuration = hall
+        let configuration = fixture
             .configuration("ValidatingWebhookConfiguration")
             .await
             .ok()??;
@@ -324,15 +331,21 @@ async fn a_tunnel_announces_what_its_program_prints() -> TestResult {
     .await?;
     let host = url.split('/').nth(2).unwrap_or_default();
     let port: u16 = host.trim_end_matches(".example").parse()?;
-    assert!(url.ends_with(&path(&hall)), "{url}");
-    let answer = say(port, post(&path(&hall), &review(&hall, "one")).as_bytes()).await?;
+    assert!(url.ends_with(&path(&fixture)), "{url}");
+    let answer = send(
+        port,
+        post(&path(&fixture), &review(&fixture, "one")).as_bytes(),
+    )
+    .await?;
     assert!(answer.contains("\"allowed\":true"), "{answer}");
     operator.stop().await?;
 
     let gone = Tunnel::new("sh", ["-c", "echo url=https://x.example; exit 3"]);
-    let webhooks = Webhooks::default().managed(hall.name()).custom(gone);
-    let error = hall
-        .start(hall.checked(WebhookHandler::new("check")), webhooks)
+    let webhooks = Webhooks::default()
+        .managed(fixture.configuration_name())
+        .custom(gone);
+    let error = fixture
+        .start(fixture.with_check(WebhookHandler::new("check")), webhooks)
         .error()
         .await;
     assert!(format!("{error:?}").contains("has ended"), "{error:?}");

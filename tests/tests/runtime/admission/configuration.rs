@@ -1,86 +1,97 @@
-//! The objects that tell the API server about the webhooks: they come, are mended, and go.
+//! Webhook configurations: created, kept up to date, and removed by the operator.
 
 use std::time::Duration;
 
 use kopf_runtime::admission::{AdvertisedAddress, Server, Webhooks};
 use kopf_runtime::{TextTest, WebhookHandler};
 use kopf_tests::sandbox::eventually;
-use kopf_tests::{Failure, Sandbox, TestResult};
+use kopf_tests::{Sandbox, TestFailure, TestResult};
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::hall::{Hall, refusal};
+use super::fixture::{WebhookFixture, rejection};
 
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 const MUTATING: &str = "MutatingWebhookConfiguration";
 
 #[tokio::test]
-async fn webhooks_come_and_go_with_the_operator() -> TestResult {
-    let hall = Hall::new("come-and-go").await?;
-    let operator = hall
-        .open(hall.checked(WebhookHandler::new("check")), hall.local())
+async fn the_webhook_configuration_exists_while_the_operator_runs() -> TestResult {
+    let fixture = WebhookFixture::new("come-and-go").await?;
+    let operator = fixture
+        .start_and_wait(
+            fixture.with_check(WebhookHandler::new("check")),
+            fixture.local_server(),
+        )
         .await?;
-    let made = hall.configuration(VALIDATING).await?.expect("it is there");
+    let made = fixture
+        .configuration(VALIDATING)
+        .await?
+        .expect("it is there");
     let namespaces = &made.data["webhooks"][0]["namespaceSelector"];
     assert_eq!(
         *namespaces,
         json!({"matchExpressions": [{
             "key": "kubernetes.io/metadata.name", "operator": "In",
-            "values": [hall.sandbox.namespace()],
+            "values": [fixture.sandbox.namespace()],
         }]})
     );
     assert!(
-        hall.configuration(MUTATING).await?.is_none(),
-        "nothing mutates"
+        fixture.configuration(MUTATING).await?.is_none(),
+        "there is no mutating webhook"
     );
     operator.stop().await?;
-    assert!(hall.configuration(VALIDATING).await?.is_none());
-    hall.unasked().await
+    assert!(fixture.configuration(VALIDATING).await?.is_none());
+    fixture.wait_until_not_called().await
 }
 
 #[tokio::test]
-async fn persistent_webhooks_stay_and_their_failure_policy_decides() -> TestResult {
-    let hall = Hall::new("persistent").await?;
+async fn persistent_webhooks_stay_configured_and_their_failure_policy_applies() -> TestResult {
+    let fixture = WebhookFixture::new("persistent").await?;
     let strict = TextTest::Equals("yes".to_owned());
-    let resource = hall
-        .checked(WebhookHandler::new("check"))
+    let resource = fixture
+        .with_check(WebhookHandler::new("check"))
         .validate(
             WebhookHandler::new("strict")
                 .label("strict", strict)
                 .persistent(),
-            |gate, cx| Box::pin(gate.check(cx)),
+            |recorder, cx| Box::pin(recorder.check(cx)),
         )
         .validate(
             WebhookHandler::new("tolerant")
                 .persistent()
                 .ignore_failures(),
-            |gate, cx| Box::pin(gate.check(cx)),
+            |recorder, cx| Box::pin(recorder.check(cx)),
         );
-    let operator = hall.open(resource, hall.local()).await?;
-    // A tolerant webhook lets a failure pass with a warning, but not a denial.
-    let denied = refusal(hall.dry_run("no", json!({"spec": {"deny": "no"}})).await);
+    let operator = fixture
+        .start_and_wait(resource, fixture.local_server())
+        .await?;
+    // `failurePolicy: Ignore` does not ignore a denial.
+    let denied = rejection(fixture.dry_run("no", json!({"spec": {"deny": "no"}})).await);
     assert_eq!(denied.code, 403);
     operator.stop().await?;
-    let left = hall.configuration(VALIDATING).await?.expect("some stay");
+    let left = fixture
+        .configuration(VALIDATING)
+        .await?
+        .expect("the persistent ones stay");
     let names: Vec<_> = left.data["webhooks"]
         .as_array()
         .into_iter()
         .flatten()
         .map(|webhook| webhook["name"].as_str().unwrap_or_default().to_owned())
         .collect();
-    let name = hall.name();
+    let name = fixture.configuration_name();
     assert_eq!(
         names,
         [format!("strict.{name}"), format!("tolerant.{name}")]
     );
 
-    eventually("what is not strict passes", async || {
-        hall.dry_run("free", json!({"spec": {}})).await.ok()
+    eventually("objects without the label pass", async || {
+        fixture.dry_run("free", json!({"spec": {}})).await.ok()
     })
     .await?;
     let body = json!({"metadata": {"labels": {"strict": "yes"}}, "spec": {}});
-    let status = refusal(hall.widgets.create("bound", body).await);
+    let status = rejection(fixture.widgets.create("bound", body).await);
     assert_eq!(status.code, 500);
     assert!(
         status.message.contains("failed calling webhook"),
@@ -90,51 +101,59 @@ async fn persistent_webhooks_stay_and_their_failure_policy_decides() -> TestResu
 }
 
 #[tokio::test]
-async fn after_a_crash_the_next_start_repairs_what_was_left() -> TestResult {
-    let hall = Hall::new("crash").await?;
+async fn after_a_crash_the_next_start_updates_the_webhook_configuration() -> TestResult {
+    let fixture = WebhookFixture::new("crash").await?;
     let handler = || WebhookHandler::new("check");
-    let operator = hall.open(hall.checked(handler()), hall.local()).await?;
+    let operator = fixture
+        .start_and_wait(fixture.with_check(handler()), fixture.local_server())
+        .await?;
     operator.kill().await;
-    eventually("nobody answers", async || {
-        hall.dry_run("lost", json!({"spec": {}})).await.err()
+    eventually("the webhook does not answer", async || {
+        fixture.dry_run("lost", json!({"spec": {}})).await.err()
     })
     .await?;
-    let operator = hall.open(hall.checked(handler()), hall.local()).await?;
-    hall.widgets.create("one", json!({"spec": {}})).await?;
+    let operator = fixture
+        .start_and_wait(fixture.with_check(handler()), fixture.local_server())
+        .await?;
+    fixture.widgets.create("one", json!({"spec": {}})).await?;
     operator.stop().await?;
-    let left = hall
+    let left = fixture
         .configuration(VALIDATING)
         .await?
         .expect("it was there before");
     assert_eq!(left.data["webhooks"].as_array().map_or(0, Vec::len), 0);
-    hall.unasked().await
+    fixture.wait_until_not_called().await
 }
 
 #[tokio::test]
-async fn what_somebody_else_changes_is_mended() -> TestResult {
-    let hall = Hall::new("mended").await?;
-    let webhooks = hall.local().resync(Duration::from_millis(200));
-    let operator = hall
-        .open(hall.checked(WebhookHandler::new("check")), webhooks)
+async fn changes_of_the_webhook_configuration_by_others_are_reverted() -> TestResult {
+    let fixture = WebhookFixture::new("mended").await?;
+    let webhooks = fixture.local_server().resync(Duration::from_millis(200));
+    let operator = fixture
+        .start_and_wait(fixture.with_check(WebhookHandler::new("check")), webhooks)
         .await?;
-    let objects = hall
+    let objects = fixture
         .sandbox
         .objects("admissionregistration.k8s.io/v1", VALIDATING)
         .await?;
-    let before = objects.get(&hall.name()).await?;
+    let before = objects.get(&fixture.configuration_name()).await?;
     let none = Patch::Merge(json!({"webhooks": []}));
     objects
         .api()
-        .patch(&hall.name(), &PatchParams::default(), &none)
+        .patch(
+            &fixture.configuration_name(),
+            &PatchParams::default(),
+            &none,
+        )
         .await?;
     objects
-        .wait_until(&hall.name(), "it is as before", |it| {
+        .wait_until(&fixture.configuration_name(), "it is as before", |it| {
             it.data["webhooks"] == before.data["webhooks"]
         })
         .await?;
-    objects.delete(&hall.name()).await?;
+    objects.delete(&fixture.configuration_name()).await?;
     objects
-        .wait_until(&hall.name(), "it is made anew", |it| {
+        .wait_until(&fixture.configuration_name(), "it is created again", |it| {
             it.data["webhooks"] == before.data["webhooks"] && it.uid() != before.uid()
         })
         .await?;
@@ -142,13 +161,13 @@ async fn what_somebody_else_changes_is_mended() -> TestResult {
 }
 
 #[tokio::test]
-async fn an_operator_that_may_not_configure_its_webhooks_says_so() -> TestResult {
-    let hall = Hall::new("forbidden").await?;
-    let nobody = hall.sandbox.user("nobody");
-    let client = hall.sandbox.control_plane().client(&nobody).await?;
-    let operator = hall.start_as(
-        hall.checked(WebhookHandler::new("check")),
-        hall.local(),
+async fn an_operator_without_permission_to_configure_webhooks_ends_with_an_error() -> TestResult {
+    let fixture = WebhookFixture::new("forbidden").await?;
+    let user = fixture.sandbox.user("unprivileged");
+    let client = fixture.sandbox.control_plane().client(&user).await?;
+    let operator = fixture.start_as(
+        fixture.with_check(WebhookHandler::new("check")),
+        fixture.local_server(),
         client,
     );
     let error = operator.error().await;
@@ -171,7 +190,7 @@ async fn an_operator_that_may_not_configure_its_webhooks_says_so() -> TestResult
 }
 
 /// A Service that leads to a port of this machine, in a namespace of its own.
-pub(super) async fn service(port: u16) -> Result<Sandbox, Failure> {
+pub(super) async fn service(port: u16) -> Result<Sandbox, TestFailure> {
     let sandbox = Sandbox::open("service").await?;
     let service = format!(
         "{{apiVersion: v1, kind: Service, metadata: {{name: hooks}}, \
@@ -201,27 +220,27 @@ pub(super) fn behind_service(sandbox: &Sandbox, name: &str, listen: u16, port: u
         .check_every(Duration::from_millis(200))
 }
 
-/// A port that nobody uses at the moment.
+/// A port that is free now.
 pub(super) fn free_port() -> std::io::Result<u16> {
     let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
 }
 
 #[tokio::test]
-async fn only_the_last_replica_takes_the_webhooks_away() -> TestResult {
-    let hall = Hall::new("replicas").await?;
+async fn only_the_last_replica_removes_the_webhook_configuration() -> TestResult {
+    let fixture = WebhookFixture::new("replicas").await?;
     let port = free_port()?;
-    let place = service(port).await?;
+    let service_sandbox = service(port).await?;
     let webhooks = |listen| {
         Webhooks::default()
-            .managed(hall.name())
-            .server(behind(&place, listen, port))
+            .managed(fixture.configuration_name())
+            .server(behind(&service_sandbox, listen, port))
             .resync(Duration::from_millis(300))
     };
-    let resource = || hall.checked(WebhookHandler::new("check"));
-    let first = hall.open(resource(), webhooks(port)).await?;
-    let second = hall.start(resource(), webhooks(0));
-    let objects = hall
+    let resource = || fixture.with_check(WebhookHandler::new("check"));
+    let first = fixture.start_and_wait(resource(), webhooks(port)).await?;
+    let second = fixture.start(resource(), webhooks(0));
+    let objects = fixture
         .sandbox
         .objects("admissionregistration.k8s.io/v1", VALIDATING)
         .await?;
@@ -234,23 +253,27 @@ async fn only_the_last_replica_takes_the_webhooks_away() -> TestResult {
         }
     };
     objects
-        .wait_until(&hall.name(), "both are there", replicas(2))
+        .wait_until(&fixture.configuration_name(), "both are there", replicas(2))
         .await?;
     second.stop().await?;
-    let left = objects.get(&hall.name()).await?;
+    let left = objects.get(&fixture.configuration_name()).await?;
     assert!(replicas(1)(&left), "{:?}", left.annotations());
-    hall.asked().await?;
+    fixture.wait_until_called().await?;
 
-    // One that is killed gives no sign of life any more.
-    let killed = hall.start(resource(), webhooks(0));
+    // A killed replica does not renew its annotation.
+    let killed = fixture.start(resource(), webhooks(0));
     objects
-        .wait_until(&hall.name(), "both are there", replicas(2))
+        .wait_until(&fixture.configuration_name(), "both are there", replicas(2))
         .await?;
     killed.kill().await;
     objects
-        .wait_until(&hall.name(), "it is forgotten", replicas(1))
+        .wait_until(
+            &fixture.configuration_name(),
+            "its annotation is removed",
+            replicas(1),
+        )
         .await?;
     first.stop().await?;
-    assert!(hall.configuration(VALIDATING).await?.is_none());
-    hall.unasked().await
+    assert!(fixture.configuration(VALIDATING).await?.is_none());
+    fixture.wait_until_not_called().await
 }

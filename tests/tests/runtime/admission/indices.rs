@@ -1,4 +1,4 @@
-//! Webhooks that look into indices: they wait until these are complete.
+//! Webhooks that read indices wait until these are complete.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use kopf_tests::{TestResult, eventually};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::hall::{Hall, refusal};
+use super::fixture::{WebhookFixture, rejection};
 use crate::indices::{ByWidget, indexed};
 
 #[tokio::test]
-async fn a_webhook_is_not_asked_before_the_indices_are_complete() -> TestResult {
-    let hall = Hall::new("hook-index").await?;
-    let maps = hall.sandbox.objects("v1", "ConfigMap").await?;
+async fn a_webhook_is_not_called_before_the_indices_are_complete() -> TestResult {
+    let fixture = WebhookFixture::new("hook-index").await?;
+    let maps = fixture.sandbox.objects("v1", "ConfigMap").await?;
     let known = json!({"data": {"widget": "known"}});
     maps.create("permit", known).await?;
-    let widgets = hall
+    let widgets = fixture
         .resource()
         .validate::<Value>(WebhookHandler::new("is_known"), |_, cx| {
             Box::pin(async move {
@@ -24,35 +24,54 @@ async fn a_webhook_is_not_asked_before_the_indices_are_complete() -> TestResult 
                 if cx.index(ByWidget).contains_key(name) {
                     return Ok(());
                 }
-                Err(AdmissionError::denied("nobody knows it"))
+                Err(AdmissionError::denied("it is not indexed"))
             })
         })
         .build();
-    let operator = Operator::new("hall")
+    let operator = Operator::new("webhooks")
         .resource(widgets)
         .resource(indexed(IndexHandler::new(), Duration::from_secs(3)))
-        .namespaces(Namespaces::Only(vec![hall.sandbox.namespace().to_owned()]))
-        .webhooks(hall.local());
+        .namespaces(Namespaces::Only(vec![
+            fixture.sandbox.namespace().to_owned(),
+        ]))
+        .webhooks(fixture.local_server());
     let (stop, stopped) = oneshot::channel::<()>();
-    let running = tokio::spawn(operator.run(hall.sandbox.client(), async {
+    let running = tokio::spawn(operator.run(fixture.sandbox.client(), async {
         let _ = stopped.await;
     }));
     let empty = || json!({"spec": {}});
-    eventually("the webhook is asked about strangers", async || {
-        hall.dry_run("known", empty()).await.expect("it is known");
-        hall.dry_run("stranger", empty())
-            .await
-            .is_err()
-            .then_some(())
-    })
+    eventually(
+        "the webhook denies objects that are not indexed",
+        async || {
+            fixture
+                .dry_run("known", empty())
+                .await
+                .expect("it is known");
+            fixture
+                .dry_run("unknown", empty())
+                .await
+                .is_err()
+                .then_some(())
+        },
+    )
     .await?;
-    let refused = refusal(hall.dry_run("stranger", empty()).await);
-    assert!(refused.message.ends_with("nobody knows it"), "{refused:?}");
-    hall.dry_run("known", empty()).await?;
+    let refused = rejection(fixture.dry_run("unknown", empty()).await);
+    assert!(
+        refused.message.ends_with("it is not indexed"),
+        "{refused:?}"
+    );
+    fixture.dry_run("known", empty()).await?;
     maps.delete("permit").await?;
-    eventually("what was known is a stranger, too", async || {
-        hall.dry_run("known", empty()).await.is_err().then_some(())
-    })
+    eventually(
+        "an object that is no longer indexed is denied",
+        async || {
+            fixture
+                .dry_run("known", empty())
+                .await
+                .is_err()
+                .then_some(())
+        },
+    )
     .await?;
     drop(stop);
     running.await.expect("the operator does not panic")?;

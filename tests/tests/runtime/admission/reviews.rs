@@ -1,4 +1,4 @@
-//! What webhooks are asked, and what becomes of their answers.
+//! The contents of admission reviews, and the effects of the webhooks' responses.
 
 use http::{Request, header};
 use kopf_runtime::{
@@ -9,33 +9,41 @@ use kopf_tests::{TestResult, eventually};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::hall::{Gate, Hall, refusal};
+use super::fixture::{ReviewRecorder, WebhookFixture, rejection};
 
 #[tokio::test]
-async fn a_denial_reaches_the_person_with_its_code() -> TestResult {
-    let hall = Hall::new("denial").await?;
-    let operator = hall
-        .open(hall.checked(WebhookHandler::new("check")), hall.local())
+async fn a_denial_reaches_the_client_with_its_code() -> TestResult {
+    let fixture = WebhookFixture::new("denial").await?;
+    let operator = fixture
+        .start_and_wait(
+            fixture.with_check(WebhookHandler::new("check")),
+            fixture.local_server(),
+        )
         .await?;
 
-    let status = refusal(
-        hall.widgets
+    let status = rejection(
+        fixture
+            .widgets
             .create("one", json!({"spec": {"deny": "too small"}}))
             .await,
     );
     assert_eq!(status.code, 403);
-    let webhook = format!("check.{}", hall.name());
+    let webhook = format!("check.{}", fixture.configuration_name());
     assert_eq!(
         status.message,
         format!("admission webhook \"{webhook}\" denied the request: too small")
     );
     let body = json!({"spec": {"deny": "out of range", "code": 499}});
-    assert_eq!(refusal(hall.widgets.create("one", body).await).code, 499);
+    assert_eq!(
+        rejection(fixture.widgets.create("one", body).await).code,
+        499
+    );
 
-    for trouble in ["fail", "panic"] {
-        let status = refusal(
-            hall.widgets
-                .create("one", json!({"spec": {trouble: true}}))
+    for failure in ["fail", "panic"] {
+        let status = rejection(
+            fixture
+                .widgets
+                .create("one", json!({"spec": {failure: true}}))
                 .await,
         );
         assert_eq!(status.code, 500);
@@ -44,17 +52,21 @@ async fn a_denial_reaches_the_person_with_its_code() -> TestResult {
             "{status:?}"
         );
     }
-    hall.widgets
+    fixture
+        .widgets
         .create("one", json!({"spec": {"size": 1}}))
         .await?;
     operator.stop().await
 }
 
 #[tokio::test]
-async fn warnings_are_shown_whatever_comes_out() -> TestResult {
-    let hall = Hall::new("warnings").await?;
-    let operator = hall
-        .open(hall.checked(WebhookHandler::new("check")), hall.local())
+async fn warnings_are_returned_with_allowed_and_denied_requests() -> TestResult {
+    let fixture = WebhookFixture::new("warnings").await?;
+    let operator = fixture
+        .start_and_wait(
+            fixture.with_check(WebhookHandler::new("check")),
+            fixture.local_server(),
+        )
         .await?;
     for (spec, expected) in [
         (json!({"warn": "worth changing"}), 201),
@@ -63,11 +75,11 @@ async fn warnings_are_shown_whatever_comes_out() -> TestResult {
             400,
         ),
     ] {
-        let resource = hall.widgets.resource();
+        let resource = fixture.widgets.resource();
         let uri = format!(
             "/apis/{}/v1/namespaces/{}/widgets",
-            hall.sandbox.group(),
-            hall.sandbox.namespace()
+            fixture.sandbox.group(),
+            fixture.sandbox.namespace()
         );
         let body = json!({
             "apiVersion": resource.api_version, "kind": "Widget",
@@ -76,7 +88,7 @@ async fn warnings_are_shown_whatever_comes_out() -> TestResult {
         let request = Request::post(uri)
             .header(header::CONTENT_TYPE, "application/json")
             .body(kube::client::Body::from(body.to_string().into_bytes()))?;
-        let response = hall.sandbox.client().send(request).await?;
+        let response = fixture.sandbox.client().send(request).await?;
         assert_eq!(response.status(), expected);
         let warning = response.headers()[header::WARNING].to_str()?;
         assert!(warning.contains("worth changing"), "{warning}");
@@ -85,17 +97,22 @@ async fn warnings_are_shown_whatever_comes_out() -> TestResult {
 }
 
 #[tokio::test]
-async fn webhooks_see_who_does_what_to_which_state() -> TestResult {
-    let hall = Hall::new("facts").await?;
-    let operator = hall
-        .open(hall.checked(WebhookHandler::new("check")), hall.local())
+async fn webhooks_get_user_operation_old_and_new_state() -> TestResult {
+    let fixture = WebhookFixture::new("facts").await?;
+    let operator = fixture
+        .start_and_wait(
+            fixture.with_check(WebhookHandler::new("check")),
+            fixture.local_server(),
+        )
         .await?;
-    let user = hall.sandbox.identity().name().to_owned();
+    let user = fixture.sandbox.client_user().name().to_owned();
 
-    hall.widgets
+    fixture
+        .widgets
         .create("one", json!({"spec": {"size": 1}}))
         .await?;
-    hall.widgets
+    fixture
+        .widgets
         .merge("one", json!({"spec": {"size": 2}}))
         .await?;
     let params = PatchParams {
@@ -103,16 +120,18 @@ async fn webhooks_see_who_does_what_to_which_state() -> TestResult {
         ..PatchParams::default()
     };
     let edit = Patch::Merge(json!({"spec": {"size": 9}}));
-    hall.widgets.api().patch("one", &params, &edit).await?;
-    hall.widgets
+    fixture.widgets.api().patch("one", &params, &edit).await?;
+    fixture
+        .widgets
         .merge_status("one", json!({"phase": "Ready"}))
         .await?;
-    hall.widgets
+    fixture
+        .widgets
         .api()
         .delete("one", &DeleteParams::default())
         .await?;
 
-    let seen = hall.gate.of("one");
+    let seen = fixture.recorder.reviews_of("one");
     let facts: Vec<_> = seen
         .iter()
         .map(|review| {
@@ -133,7 +152,7 @@ async fn webhooks_see_who_does_what_to_which_state() -> TestResult {
             (Operation::Update, true, size(2), size(9)),
             (Operation::Delete, false, size(2), None),
         ],
-        "the status is not asked about"
+        "the webhook is not called for the status"
     );
     assert!(
         seen.iter()
@@ -144,38 +163,44 @@ async fn webhooks_see_who_does_what_to_which_state() -> TestResult {
 }
 
 #[tokio::test]
-async fn subresources_are_asked_about_on_request() -> TestResult {
-    let hall = Hall::new("subresources").await?;
-    let resource = hall
-        .checked(WebhookHandler::new("check"))
+async fn webhooks_are_called_for_subresources_if_declared() -> TestResult {
+    let fixture = WebhookFixture::new("subresources").await?;
+    let resource = fixture
+        .with_check(WebhookHandler::new("check"))
         .validate(
             WebhookHandler::new("status").subresource("status"),
-            |gate, cx| Box::pin(gate.check(cx)),
+            |recorder, cx| Box::pin(recorder.check(cx)),
         )
         .validate(
             WebhookHandler::new("scale").subresource("scale"),
-            |gate, cx| Box::pin(gate.check(cx)),
+            |recorder, cx| Box::pin(recorder.check(cx)),
         )
-        .validate(WebhookHandler::new("all").all_subresources(), |gate, cx| {
-            Box::pin(gate.check(cx))
-        });
-    let operator = hall.open(resource, hall.local()).await?;
-    hall.widgets
+        .validate(
+            WebhookHandler::new("all").all_subresources(),
+            |recorder, cx| Box::pin(recorder.check(cx)),
+        );
+    let operator = fixture
+        .start_and_wait(resource, fixture.local_server())
+        .await?;
+    fixture
+        .widgets
         .create("one", json!({"spec": {"size": 1}}))
         .await?;
-    hall.widgets
+    fixture
+        .widgets
         .merge_status("one", json!({"phase": "Ready"}))
         .await?;
     let params = PatchParams::default();
     let scale = Patch::Merge(json!({"spec": {"replicas": 5}}));
-    hall.widgets
+    fixture
+        .widgets
         .api()
         .patch_subresource("scale", "one", &params, &scale)
         .await?;
 
-    let mut seen: Vec<_> = hall
-        .gate
-        .of("one")
+    let mut seen: Vec<_> = fixture
+        .recorder
+        .reviews_of("one")
         .into_iter()
         .map(|review| (review.webhook, review.subresource))
         .collect();
@@ -198,67 +223,72 @@ async fn subresources_are_asked_about_on_request() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_mutation_is_applied_to_what_was_sent() -> TestResult {
-    let hall = Hall::new("mutation").await?;
-    let resource = hall
+async fn a_mutation_is_applied_to_the_sent_object() -> TestResult {
+    let fixture = WebhookFixture::new("mutation").await?;
+    let resource = fixture
         .resource()
-        .mutate(WebhookHandler::new("complete"), |gate, cx| {
-            Box::pin(gate.complete(cx))
+        .mutate(WebhookHandler::new("complete"), |recorder, cx| {
+            Box::pin(recorder.complete(cx))
         })
-        .validate(WebhookHandler::new("complete"), |gate, cx| {
-            Box::pin(gate.check(cx))
+        .validate(WebhookHandler::new("complete"), |recorder, cx| {
+            Box::pin(recorder.check(cx))
         });
-    let operator = hall.open(resource, hall.local()).await?;
+    let operator = fixture
+        .start_and_wait(resource, fixture.local_server())
+        .await?;
     let body = json!({"spec": {"remove": 1, "keep": 1.5, "list": ["begin"]}});
-    let made = hall.widgets.create("one", body).await?;
+    let made = fixture.widgets.create("one", body).await?;
     assert_eq!(
         made.data["spec"],
         json!({"keep": 1.5, "list": ["begin", "end"], "size": 3})
     );
     assert_eq!(made.metadata.labels.unwrap_or_default()["completed"], "yes");
-    let seen = hall.gate.of("one");
-    assert_eq!(seen.len(), 2, "each role is asked once");
+    let seen = fixture.recorder.reviews_of("one");
+    assert_eq!(seen.len(), 2, "each webhook is called once");
     assert_eq!(
         seen[1].new,
         Some(json!({"keep": 1.5, "list": ["begin", "end"], "size": 3}))
     );
 
-    hall.widgets
+    fixture
+        .widgets
         .api()
         .delete("one", &DeleteParams::default())
         .await?;
-    let deletions = hall.gate.of("one").split_off(2);
+    let deletions = fixture.recorder.reviews_of("one").split_off(2);
     assert_eq!(
         deletions.len(),
         1,
-        "a mutating webhook is not asked about deletions"
+        "a mutating webhook is not called for deletions"
     );
     operator.stop().await
 }
 
 #[tokio::test]
-async fn filters_decide_in_the_api_server_and_here() -> TestResult {
-    let hall = Hall::new("filters").await?;
-    let resource = hall
-        .checked(WebhookHandler::new("check"))
+async fn label_filters_apply_in_the_api_server_and_others_in_the_operator() -> TestResult {
+    let fixture = WebhookFixture::new("filters").await?;
+    let resource = fixture
+        .with_check(WebhookHandler::new("check"))
         .validate(
             WebhookHandler::new("labelled").label("tier", TextTest::Equals("gold".to_owned())),
-            |gate, cx| Box::pin(gate.check(cx)),
+            |recorder, cx| Box::pin(recorder.check(cx)),
         )
         .validate(
             WebhookHandler::new("valued").value("spec.size", ValueTest::Equals(json!(2))),
-            |gate, cx| Box::pin(gate.check(cx)),
+            |recorder, cx| Box::pin(recorder.check(cx)),
         )
         .validate(
             WebhookHandler::new("large")
                 .when(|subject| subject.body.body()["spec"]["size"].as_u64() > Some(5)),
-            |gate, cx| Box::pin(gate.check(cx)),
+            |recorder, cx| Box::pin(recorder.check(cx)),
         )
         .validate(
             WebhookHandler::new("created").operations([Operation::Create]),
-            |gate, cx| Box::pin(gate.check(cx)),
+            |recorder, cx| Box::pin(recorder.check(cx)),
         );
-    let operator = hall.open(resource, hall.local()).await?;
+    let operator = fixture
+        .start_and_wait(resource, fixture.local_server())
+        .await?;
     let gold = json!({"labels": {"tier": "gold"}});
     let body = |size: u32, metadata: Value| json!({"metadata": metadata, "spec": {"size": size}});
     for (name, body, expected) in [
@@ -275,32 +305,35 @@ async fn filters_decide_in_the_api_server_and_here() -> TestResult {
             vec!["check", "created", "large"],
         ),
     ] {
-        hall.widgets.create(name, body).await?;
-        let mut asked: Vec<_> = hall
-            .gate
-            .of(name)
+        fixture.widgets.create(name, body).await?;
+        let mut called: Vec<_> = fixture
+            .recorder
+            .reviews_of(name)
             .into_iter()
             .map(|it| it.webhook)
             .collect();
-        asked.sort();
-        assert_eq!(asked, expected, "{name}");
+        called.sort();
+        assert_eq!(called, expected, "{name}");
     }
-    hall.widgets
+    fixture
+        .widgets
         .merge("two", json!({"spec": {"size": 3}}))
         .await?;
-    let later: Vec<_> = hall
-        .gate
-        .of("two")
+    let later: Vec<_> = fixture
+        .recorder
+        .reviews_of("two")
         .split_off(3)
         .into_iter()
         .map(|it| it.webhook)
         .collect();
     assert!(
         later.contains(&"valued/spec.size".to_owned()),
-        "it had the value: {later:?}"
+        "the old object had the value: {later:?}"
     );
     assert!(!later.contains(&"created".to_owned()));
-    let configuration = hall.configuration("ValidatingWebhookConfiguration").await?;
+    let configuration = fixture
+        .configuration("ValidatingWebhookConfiguration")
+        .await?;
     let webhooks = &configuration.expect("it is managed").data["webhooks"];
     assert_eq!(
         webhooks[1]["objectSelector"],
@@ -310,14 +343,14 @@ async fn filters_decide_in_the_api_server_and_here() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_connection_to_a_pod_can_be_refused() -> TestResult {
-    async fn refuse(_: &Gate, cx: &mut ValidationContext<Value>) -> AdmissionResult {
+async fn a_connect_request_to_a_pod_can_be_denied() -> TestResult {
+    async fn refuse(_: &ReviewRecorder, cx: &mut ValidationContext<Value>) -> AdmissionResult {
         let (operation, kind) = (cx.operation(), &cx.object()["kind"]);
         let command = &cx.object()["command"];
         let message = format!("{operation} {kind} {command}");
         Err(AdmissionError::denied(message).with_code(418))
     }
-    let hall = Hall::new("connect").await?;
+    let fixture = WebhookFixture::new("connect").await?;
     let pods = ResourceSpec {
         group: "",
         version: "v1",
@@ -326,22 +359,25 @@ async fn a_connection_to_a_pod_can_be_refused() -> TestResult {
         scope: Scope::Namespaced,
         status: StatusSubresource::Present,
     };
-    let resource = Resource::<Value, Gate>::new(pods, &hall.gate).validate(
+    let resource = Resource::<Value, ReviewRecorder>::new(pods, &fixture.recorder).validate(
         WebhookHandler::new("exec")
             .subresource("exec")
             .operations([Operation::Connect]),
-        |gate, cx| Box::pin(refuse(gate, cx)),
+        |recorder, cx| Box::pin(refuse(recorder, cx)),
     );
-    let operator = hall.start(resource, hall.local());
-    let namespace = hall.sandbox.namespace();
+    let operator = fixture.start(resource, fixture.local_server());
+    let namespace = fixture.sandbox.namespace();
     let uri = format!("/api/v1/namespaces/{namespace}/pods/one/exec?command=ls&stdout=true");
-    let status = eventually("the API server asks about the connection", async || {
-        let request = Request::post(&uri).body(Vec::new()).ok()?;
-        match hall.sandbox.client().request_text(request).await {
-            Err(kube::Error::Api(status)) if status.code == 418 => Some(status),
-            _ => None,
-        }
-    })
+    let status = eventually(
+        "the API server calls the webhook for the connection",
+        async || {
+            let request = Request::post(&uri).body(Vec::new()).ok()?;
+            match fixture.sandbox.client().request_text(request).await {
+                Err(kube::Error::Api(status)) if status.code == 418 => Some(status),
+                _ => None,
+            }
+        },
+    )
     .await?;
     assert!(
         status
